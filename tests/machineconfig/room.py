@@ -179,7 +179,7 @@ class PoolWorld(World):
             journal=self.journal,
             strict=True,
         )
-        self.agents_actor = LoopActor(loop, self.admin, self.clock, self._order)
+        self.agents_actor = LoopActor(loop, self.admin, self.clock, self.order)
         self.driver.add(self.agents_actor)
 
     def start_room(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
@@ -194,7 +194,7 @@ class PoolWorld(World):
         home: Transport = self.admin
         if hasattr(self, "room_actor"):
             self.driver.actors.remove(self.room_actor)
-        self.room_actor = LoopActor(loop, wrap(home) if wrap else home, self.clock, self._order)
+        self.room_actor = LoopActor(loop, wrap(home) if wrap else home, self.clock, self.order)
         self.driver.add(self.room_actor)
 
     # -- objects -------------------------------------------------------------------------------------------------

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from tests.machineconfig.faults.laws import LAWS
-from tests.machineconfig.faults.running import play
 from tests.machineconfig.faults.schedule import read
-from tests.machineconfig.faults.stories import STORIES
+from tests.machineconfig.faults.stories import EXPLORER, STORIES
 from tests.machineconfig.faults.world import FaultWorld
 from tests.machineconfig.room import NODES
 
@@ -25,6 +24,7 @@ import syncline.machineconfig.pools.rollout as rollout
 import syncline.machineconfig.timeline as timeline
 from syncline.kube.objects import Obj
 from syncline.machineconfig.names import REASON
+from syncline.rehearsal.explore import shrunk
 
 Patch = pytest.MonkeyPatch
 Mutation = Callable[[Patch], None]
@@ -98,7 +98,7 @@ def failing_without_a_reason(patch: Patch) -> None:
 def configs_forgotten(patch: Patch) -> None:
     def begin(self: Any, world: FaultWorld) -> None:
         first(self, world)
-        world.agenda.after(5, lambda: world.send("DELETE", _config_in_use(world)))
+        world.injector.agenda.after(5, lambda: world.send("DELETE", _config_in_use(world)))
 
     first = type(STORIES["gentle"]).begin
     patch.setattr(type(STORIES["gentle"]), "begin", begin)
@@ -194,16 +194,23 @@ MUTANTS: dict[str, tuple[Mutation, str]] = {
 
 
 def test_every_law_has_a_mutant() -> None:
-    assert MUTANTS.keys() == LAWS.keys()
+    assert set(MUTANTS) == {law.name for law in LAWS}
+
+
+def test_a_schedule_that_breaks_a_law_is_shrunk_to_what_breaks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    holds_ignored(monkeypatch)
+    monkeypatch.setattr(FaultWorld, "foretell", lambda *_: None)
+    found = shrunk(read("gentle/3; twice@1, hold@4"), lambda each: "held" in EXPLORER.play(each).broken)
+    assert [fault.kind for fault in found.faults] == ["hold"] and not found.seed
 
 
 @pytest.mark.parametrize("law", MUTANTS)
 def test_a_law_is_broken_by_who_does_not_keep_it(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutate, line = MUTANTS[law]
     schedule = read(line)
-    world = STORIES[schedule.story].world()
+    world = STORIES[schedule.scenario].world()
     mutate(monkeypatch)
     if law != "foretold":  # a forecast by who does not keep laws says nothing
         monkeypatch.setattr(FaultWorld, "foretell", lambda *_: None)
-    outcome = play(schedule, 60, world)
+    outcome = EXPLORER.play(schedule, 60, world)
     assert law in outcome.broken, outcome.line()

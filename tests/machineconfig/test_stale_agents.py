@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.machineconfig.faults.seams import Step
 from tests.machineconfig.faults.stories import Story, small
-from tests.machineconfig.faults.world import CONFIGS, Death, FaultWorld
+from tests.machineconfig.faults.world import CONFIGS, FaultWorld
 from tests.machineconfig.room import NODES, POOLS
 
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.objects import Obj, annotations_of, dig
 from syncline.machineconfig.agent.notes import WRITING
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, LAST_DRAIN, STATE
+from syncline.rehearsal.injecting import Death
+from syncline.rehearsal.seams import Step
 
 NODE = "worker-0"
 AWAY_S = 36000.0
@@ -112,12 +113,12 @@ def test_an_agent_that_is_told_of_yesterday_does_nothing_to_the_node_of_today(
     # Yesterday: it is to have another config; there its agent ends, and one that knows no more goes on.
     def end(step: Step) -> None:
         if step.who == NODE and moment(world, first):
-            world.at_step = None
+            world.injector.at_step = None
             raise Death(NODE, AWAY_S)
 
-    world.steps.counting, world.at_step = True, end
+    world.injector.steps.counting, world.injector.at_step = True, end
     replace_config(world, small("b"))
-    until(world, lambda: world.at_step is None)
+    until(world, lambda: world.injector.at_step is None)
     assert moment(world, first)
     yesterday = listed(world)
     world.start(NODE)

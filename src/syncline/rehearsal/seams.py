@@ -3,24 +3,44 @@
 :class:`FaultyTransport` stands before a loop's transport and, as its seed decides, refuses writes with conflicts, loses
 or delays watches, repeats events and answers lists from an older snapshot. The same seed gives the same faults.
 :meth:`FaultyTransport.heal` ends them; what was delayed is delivered then. :class:`CrashingTransport` ends the process
-after a write. Nothing is changed on the server's side, and no write that was answered is undone.
+after a write. Where every write is a named :class:`Step`, :class:`Armed` strikes by number instead of by chance, and
+:class:`SkewedClock` is the clock of one process. Nothing is changed on the server's side, and no write that was
+answered is undone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol
 
-from syncline.base.clock import Clock
+from syncline.base.clock import Clock, VirtualClock
 from syncline.base.entropy import Entropy
+from syncline.control.loop import ControlLoop
+from syncline.control.virtual import LoopActor
 from syncline.kube.client import Request, Response, Stream, Transport
-from syncline.kube.errors import Conflict
+from syncline.kube.errors import Conflict, Gone
 
-__all__ = ["CrashingTransport", "FaultRates", "FaultyTransport", "Killed"]
+__all__ = [
+    "Agenda",
+    "Armed",
+    "CrashingTransport",
+    "EndlessError",
+    "FaultRates",
+    "FaultyTransport",
+    "Killed",
+    "SkewedActor",
+    "SkewedClock",
+    "Step",
+    "Steps",
+    "Striking",
+]
 
 MAX_DELAY_S = 20.0
 """Longest delay of a watch: longer than the patience of a loop with its own writes (5 s)."""
+ENDLESS = 20_000
+"""Steps of a world in which time stands still; those that rest take some hundred."""
 MAX_SNAPSHOTS = 200
 """Old lists kept at a time, one per path."""
 
@@ -185,3 +205,161 @@ class _FaultyStream:
 
     def close(self) -> None:
         self._inner.close()
+
+
+# -- named steps -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Step:
+    """One write. ``node``: the machine that it is about, if any; ``path``: the file of a change of a machine."""
+
+    number: int
+    who: str
+    node: str
+    text: str
+    on_host: bool
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.who}: {self.text}"
+
+
+class Striking(Protocol):
+    def before(self, step: Step) -> Response | None:
+        """An answer instead of the step, which does not take place. Raises Killed, and HostError for a machine's."""
+        ...
+
+    def after(self, step: Step) -> Response | None:
+        """An answer instead of the one that it got. Raises Killed."""
+        ...
+
+
+class EndlessError(Exception):
+    """More steps than any scenario takes."""
+
+
+@dataclass
+class Steps:
+    """Counts writes; ``log`` has all of them."""
+
+    world: Striking
+    log: list[Step] = field(default_factory=list)
+    counting: bool = False
+
+    def next(self, who: str, node: str, text: str, *, on_host: bool, path: str = "") -> Step:
+        if len(self.log) >= ENDLESS:
+            raise EndlessError(f"{ENDLESS} steps, and no end: {who} does {text}")
+        step = Step(len(self.log) + 1, who, node, text, on_host, path)
+        self.log.append(step)
+        return step
+
+
+class Armed(FaultyTransport):
+    """Strikes by name and number instead of by chance; its writes are steps."""
+
+    def __init__(self, inner: Transport, clock: VirtualClock, entropy: Entropy, who: str, steps: Steps) -> None:
+        super().__init__(inner, clock, entropy, FaultRates(0, 1, 1, 1, 1))
+        self.left: dict[str, int] = {}
+        self._who, self._steps = who, steps
+        self.writing: Request | None = None
+        """The write that is under way."""
+        self._streams: list[Stream] = []
+
+    def close(self) -> None:
+        """Its process is gone."""
+        for stream in self._streams:
+            stream.on_ready = None
+            stream.close()
+
+    def arm(self, fault: str, times: int) -> None:
+        self.left[fault] = self.left.get(fault, 0) + times
+
+    def strikes(self, fault: str, rate: float) -> bool:
+        if not self.left.get(fault):
+            return False
+        self.left[fault] -= 1
+        return True
+
+    def send(self, request: Request) -> Response:
+        if request.method == "GET":
+            if request.query.get("watch") and self.strikes("gone", 1):
+                return Response.refused(Gone("too old resource version (injected)"))
+            answer = super().send(request)
+            if answer.stream is not None:
+                self._streams.append(answer.stream)
+            return answer
+        if not self._steps.counting or "/leases" in request.path:
+            return self._inner.send(request)
+        node = request.path.split("/nodes/")[-1].split("/")[0] if "/nodes/" in request.path else ""
+        step = self._steps.next(self._who, node or self._node, request.describe(), on_host=False)
+        self.writing = request
+        instead = self._steps.world.before(step)
+        if instead is not None:
+            return instead
+        answer = self._inner.send(request)
+        return self._steps.world.after(step) or answer
+
+    @property
+    def _node(self) -> str:
+        return "" if self._who == "controllers" else self._who
+
+
+# -- time --------------------------------------------------------------------------------------------------------------
+
+
+class SkewedClock(VirtualClock):
+    """As far off as it is told."""
+
+    def __init__(self, true: VirtualClock) -> None:
+        super().__init__(true.now())
+        self._true = true
+        self.off_s = 0.0
+
+    def now(self) -> datetime:
+        return self._true.now() + timedelta(seconds=self.off_s)
+
+
+class SkewedActor(LoopActor):
+    """A loop by a clock of its own: the driver is told in true time when it is due."""
+
+    def __init__(self, loop: ControlLoop, transport: Transport, shuffle: Entropy | None, *, clock: SkewedClock) -> None:
+        super().__init__(loop, transport, clock, shuffle)
+        self.skew = clock
+
+    def next_due(self, *, foreground_only: bool) -> datetime | None:
+        due = super().next_due(foreground_only=foreground_only)
+        return None if due is None else due - timedelta(seconds=self.skew.off_s)
+
+
+class Agenda:
+    """Things that the world does at certain times; an actor of the driver."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._due: list[tuple[datetime, int, Callable[[], object]]] = []
+        self._count = 0
+
+    def after(self, seconds: float, do: Callable[[], object]) -> None:
+        self._count += 1
+        self._due.append((self._clock.now() + timedelta(seconds=seconds), self._count, do))
+        self._due.sort(key=lambda each: each[:2])
+
+    @property
+    def last(self) -> datetime | None:
+        return self._due[-1][0] if self._due else None
+
+    def pump(self) -> bool:
+        return False
+
+    def next_due(self, *, foreground_only: bool) -> datetime | None:
+        return self._due[0][0] if self._due else None
+
+    def step(self) -> bool:
+        if not self._due or self._due[0][0] > self._clock.now():
+            return False
+        self._due.pop(0)[2]()
+        return True
+
+    def describe(self) -> str:
+        return f"{len(self._due)} things to come" if self._due else ""

@@ -68,7 +68,7 @@ class World:
         self.journal = Journal()
         self.settings = settings or AppSettings()
         self._reader = reader
-        self._order = self.entropy.fork("order") if shuffle else None
+        self.order = self.entropy.fork("order") if shuffle else None
         self.core: ClusterCore = build_core(store=Store(), clock=self.clock, entropy=self.entropy)
         self.admin = self.core.transport()
         self.core.bootstrap(port=6443)
@@ -95,7 +95,7 @@ class World:
         )
         self.driver = VirtualDriver(self.clock)
         machine_transport = self.core.transport(CONTROLLER_MANAGER)
-        self.cluster_actor = LoopActor(loop, machine_transport, self.clock, self._order)
+        self.cluster_actor = LoopActor(loop, machine_transport, self.clock, self.order)
         machines.attach(loop)
         self.driver.add(self.cluster_actor)
         self.start_gitops()
@@ -107,7 +107,7 @@ class World:
         loop = gitops_loop(self.clock, self.journal, self._reader, self.settings, strict=True, remotes=remotes).loop
         home: Transport = self.core.transport(gitops_user(self.settings.control_namespace))
         transport: Transport = RoutedTransport(home, self.others)
-        self.gitops_actor = LoopActor(loop, wrap(transport) if wrap else transport, self.clock, self._order)
+        self.gitops_actor = LoopActor(loop, wrap(transport) if wrap else transport, self.clock, self.order)
         self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
 
     def start_machine_config(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
@@ -125,7 +125,7 @@ class World:
         self._unfollow()
         self._unfollow = hosts.follow(lambda name: loop.wake(AGENT, ObjectRef("", "Node", "", name)))
         home: Transport = self.core.transport(machineconfig_user(settings.control_namespace))
-        self._rooms = [LoopActor(loop, wrap(home) if wrap else home, self.clock, self._order)]
+        self._rooms = [LoopActor(loop, wrap(home) if wrap else home, self.clock, self.order)]
         self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
 
     def add_cluster(self, server: str) -> ClusterCore:
@@ -136,7 +136,7 @@ class World:
         beats = self.machines.beats
         settings = BuiltinSettings(root_ca="virtual cluster", beats=beats, machines_tell=True)
         loop = cluster_loop(self.clock, self.journal, settings, strict=True)
-        self._far.append(LoopActor(loop, core.transport(CONTROLLER_MANAGER), self.clock, self._order))
+        self._far.append(LoopActor(loop, core.transport(CONTROLLER_MANAGER), self.clock, self.order))
         self.driver.actors.append(self._far[-1])
         return core
 

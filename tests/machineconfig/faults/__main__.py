@@ -7,13 +7,15 @@ import json
 import sys
 import time
 from collections import Counter, defaultdict
-from dataclasses import asdict
 from pathlib import Path
 
-from tests.machineconfig.faults.running import Outcome, branched, each_alone, play
-from tests.machineconfig.faults.schedule import KINDS, Fault, On, Schedule, drawn, read
-from tests.machineconfig.faults.seams import Step
-from tests.machineconfig.faults.stories import STORIES
+from tests.machineconfig.faults.schedule import KINDS, drawn, read
+from tests.machineconfig.faults.stories import EXPLORER, STORIES
+
+from syncline.rehearsal.explore import shrunk
+from syncline.rehearsal.faults import Fault, On, Schedule
+from syncline.rehearsal.seams import Step
+from syncline.rehearsal.verdict import Verdict
 
 TOLD = 3
 """Schedules of one kind that break the same laws and are printed."""
@@ -22,9 +24,12 @@ TOLD = 3
 def main(arguments: list[str]) -> int:
     options = _options(arguments)
     if options.replay:
-        outcome = play(read(options.replay))
+        outcome = EXPLORER.play(read(options.replay))
         say(outcome.line())
-        return 0 if outcome.ok else 1
+        if options.shrink and outcome.first:
+            law = outcome.first
+            say(f"shrunk  {shrunk(read(options.replay), lambda each: law in EXPLORER.play(each).broken)}")
+        return 0 if outcome.held else 1
     tally = Tally(options.verbose, options.record)
     steps: dict[str, int] = {}
     for number, name in enumerate(options.stories):
@@ -33,12 +38,12 @@ def main(arguments: list[str]) -> int:
             fits = (step.number + list(KINDS).index(kind) + number) % options.every == options.part % options.every
             return fits and not tally.knows(Schedule(name, (Fault(kind, step.number),)))
 
-        undisturbed = branched(name, options.kinds, chosen, tally.take)
+        undisturbed = EXPLORER.branched(name, options.kinds, chosen, tally.take)
         tally.take(undisturbed)
         steps[name] = undisturbed.steps
     for name in options.stories:
         schedules = (drawn(name, seed, steps[name]) for seed in range(1, options.seeds + 1))
-        for outcome in each_alone((each for each in schedules if not tally.knows(each)), steps):
+        for outcome in EXPLORER.each_alone((each for each in schedules if not tally.knows(each)), steps):
             tally.take(outcome)
     tally.show(steps)
     return 1 if tally.broken else 0
@@ -53,6 +58,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--record", type=Path, help="a file of outcomes: what it has is not run again, but counted")
     parser.add_argument("--seeds", type=int, default=20, help="random schedules of each story")
     parser.add_argument("--replay", help="one schedule, as it was printed: 'update; kill@12, clock+86400@30'")
+    parser.add_argument("--shrink", action="store_true", help="of --replay: a shorter one that breaks the same law")
     parser.add_argument("--verbose", action="store_true", help="print every schedule")
     return parser.parse_args(arguments)
 
@@ -63,7 +69,7 @@ class Tally:
     def __init__(self, verbose: bool, record: Path | None = None) -> None:
         self._verbose = verbose
         self.runs: dict[str, Counter[str]] = defaultdict(Counter)
-        self.broken: list[Outcome] = []
+        self.broken: list[Verdict] = []
         self.longest: dict[str, float] = defaultdict(float)
         self.checks = 0
         self._told: Counter[tuple[str, ...]] = Counter()
@@ -72,32 +78,31 @@ class Tally:
         self._record, self._known = record, set[str]()
         if record is not None and record.exists():
             for line in record.read_text().splitlines():
-                found = json.loads(line)
-                self._count(Outcome(**found | {"struck": tuple(found["struck"])}))
+                self._count(Verdict.of_obj(json.loads(line)))
 
     def knows(self, schedule: Schedule) -> bool:
         return str(schedule) in self._known
 
-    def take(self, outcome: Outcome) -> None:
+    def take(self, outcome: Verdict) -> None:
         if outcome.schedule in self._known:
             return
         self._count(outcome)
         if self._record is not None:
             with self._record.open("a") as out:
-                out.write(json.dumps(asdict(outcome)) + "\n")
+                out.write(json.dumps(outcome.to_obj()) + "\n")
 
-    def _count(self, outcome: Outcome) -> None:
+    def _count(self, outcome: Verdict) -> None:
         self._known.add(outcome.schedule)
         kind, story = _kind_of(outcome), outcome.schedule.partition("; ")[0]
         self.runs[kind][story.partition("/")[0]] += 1
         self.longest[kind] = max(self.longest[kind], outcome.took_s)
         self.checks += outcome.checks
         self._cpu_s += outcome.cpu_s
-        if not outcome.ok:
+        if not outcome.held:
             self.broken.append(outcome)
         known = self._told[kind, *outcome.broken]
         self._told[kind, *outcome.broken] += 1
-        if self._verbose or (not outcome.ok and known < TOLD):
+        if self._verbose or (not outcome.held and known < TOLD):
             say(outcome.line())
 
     def show(self, steps: dict[str, int]) -> None:
@@ -114,7 +119,7 @@ class Tally:
         say(f"{time.monotonic() - self._began:.0f} s, {self._cpu_s + time.process_time():.0f} s of CPU")
 
 
-def _kind_of(outcome: Outcome) -> str:
+def _kind_of(outcome: Verdict) -> str:
     faults = outcome.schedule.partition("; ")[2]
     return "several" if faults.count("@") > 1 else faults.partition("@")[0]
 

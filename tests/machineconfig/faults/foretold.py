@@ -6,9 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.machineconfig.faults.seams import Step
-
 from syncline.machineconfig.impact.report import PoolImpact
+from syncline.rehearsal.seams import Step
 
 SERVICES = ("reload", "restart", "daemon-reload")
 QUIET = frozenset(

@@ -1,19 +1,17 @@
 """What must hold at every step of a world of machine configs, whatever goes wrong.
 
-:class:`Laws` is told of every write to the store and of every change of a machine. The first breach of each law is
-kept with the step at which it happened.
+:class:`Laws` is told of every write to the store and of every change of a machine, and tells the ledger of breaches.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.machineconfig.faults.disks import AUTHORITIES, BIRTH, BOOKS, differences, lost
 from tests.machineconfig.faults.foretold import Foretold
-from tests.machineconfig.faults.seams import Step
 
 from syncline.cluster.machines.machine import Entry
 from syncline.cluster.machines.simulated import Machines
@@ -21,52 +19,83 @@ from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
 from syncline.machineconfig.agent.notes import REBOOT_FROM, STAGED_AGAIN, WRITING
 from syncline.machineconfig.drain.progress import BLOCKED, KEEP_CORDON, PROGRESS
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, FAILED_STATES, LAST_DRAIN, REASON, STATE
+from syncline.rehearsal.laws import CONVERGENCE, Law, Ledger
+from syncline.rehearsal.seams import Step
 
-LAWS = {
-    "budget": "never more nodes of a pool are down by our hand than it allows; of masters never two",
-    "cordon": "no node is cordoned by us without a drain that it asked for, and its record says so if it takes writes",
-    "person": "what a person cordoned stays cordoned",
-    "undrained": "a machine whose update needs a drain is changed only after its drain has ended",
-    "resting": "a machine without an update under way is not changed",
-    "done": "a node that says Done has the disk, kernel and image of its config, nothing more, and says so on disk",
-    "originals": "no file of the machine's own is lost, and it is back where no config is",
-    "reboots": "a machine is rebooted once for each config that needs it, and again only after it lost its power",
-    "reason": "a node on which something failed says so, and why",
-    "referenced": "no config is deleted that a node has or is to have",
-    "counts": "the counts of a pool add up",
-    "conditions": "conditions of a pool do not contradict one another",
-    "held": "no node of a pool that is held is given another config",
-    "foretold": "each node goes through what was foretold of the change, in the order that was foretold",
-    "timeline": "afterwards the timeline of each node has ended, with its stretches one after the other",
-    "bounded": "the number of writes is bounded",
-    "idle": "a world at rest writes nothing",
-    "converges": "after the last fault has healed every node is done, and nothing is left over",
-}
+
+def _numbers(status: Obj) -> tuple[int, ...]:
+    """Of a pool: machines, updated, ready, unavailable, degraded."""
+    return tuple(
+        int(status.get(f"{key}MachineCount" if key else "machineCount") or 0)
+        for key in ("", "updated", "ready", "unavailable", "degraded")
+    )
+
+
+def _counts(pool: Obj) -> Iterator[str]:
+    total, updated, ready, down, degraded = _numbers(pool["status"])
+    if not (ready <= updated <= total and down <= total and degraded <= total and ready + down <= total):
+        yield f"pool {name_of(pool)} counts {total}, {updated}, {ready}, {down}, {degraded}"
+
+
+def _conditions(pool: Obj) -> Iterator[str]:
+    total, updated, ready, down, _ = _numbers(pool["status"])
+    said: dict[str, str] = {}
+    for each in pool["status"].get("conditions") or ():
+        if each["type"] in said:
+            yield f"pool {name_of(pool)} says {each['type']} twice"
+        said[each["type"]] = each["status"]
+    if said.get("Updated") == "True":
+        others = [kind for kind in ("Updating", "NodeDegraded", "DrainBlocked") if said.get(kind) == "True"]
+        if others or (updated, ready, down) != (total, total, 0):
+            counts = f"{total}, {updated}, {ready}, {down}"
+            yield f"pool {name_of(pool)} says Updated and {others} with counts {counts}"
+    if said.get("NodeDegraded") == "True" and said.get("Degraded") != "True":
+        yield f"pool {name_of(pool)} says NodeDegraded and not Degraded"
+
+
+LAWS = (
+    Law("budget", "never more nodes of a pool are down by our hand than it allows; of masters never two"),
+    Law(
+        "cordon",
+        "no node is cordoned by us without a drain that it asked for; its record says so if it takes writes",
+    ),
+    Law("person", "what a person cordoned stays cordoned"),
+    Law("undrained", "a machine whose update needs a drain is changed only after its drain has ended"),
+    Law("resting", "a machine without an update under way is not changed"),
+    Law("done", "a node that says Done has the disk, kernel and image of its config, nothing more; its disk says so"),
+    Law("originals", "no file of the machine's own is lost, and it is back where no config is"),
+    Law("reboots", "a machine is rebooted once for each config that needs it, and again only after it lost its power"),
+    Law("reason", "a node on which something failed says so, and why"),
+    Law("referenced", "no config is deleted that a node has or is to have"),
+    Law("counts", "the counts of a pool add up", _counts),
+    Law("conditions", "conditions of a pool do not contradict one another", _conditions),
+    Law("held", "no node of a pool that is held is given another config"),
+    Law("foretold", "each node goes through what was foretold of the change, in the order that was foretold"),
+    Law("timeline", "afterwards the timeline of each node has ended, with its stretches one after the other"),
+    *CONVERGENCE,
+)
 
 
 @dataclass
 class Laws:
-    """``limits``: maxUnavailable by pool; ``own``: entries of every new machine; ``where``: tells the current step."""
+    """``limits``: maxUnavailable by pool; ``own``: entries of every new machine."""
 
     machines: Machines
     limits: dict[str, int]
     own: dict[str, Entry]
     needs_drain: bool
-    where: Callable[[], str]
+    ledger: Ledger
     holds: Callable[[str], bool] = lambda _pool: False
     """Whether a pool is held now, and has said that it knows."""
-    broken: dict[str, str] = field(default_factory=dict)
     by_person: set[str] = field(default_factory=set)
     """Nodes that a person cordoned while they were in service."""
     cuts: Counter[str] = field(default_factory=Counter)
     """How often a machine lost its power, or was replaced."""
-    checked: Counter[str] = field(default_factory=Counter)
     most_down: Counter[str] = field(default_factory=Counter)
     mute: set[str] = field(default_factory=set)
     """Nodes whose record took no write, or was not there: as upstream, that holds no drain up."""
     untold: set[str] = field(default_factory=set)
     """Nodes on whose machine something failed, until they say so."""
-    watching: bool = False
     foretold: Foretold | None = None
     _arrived: dict[str, tuple[str, str]] = field(default_factory=dict)
     nodes: dict[str, Obj] = field(default_factory=dict)
@@ -75,11 +104,6 @@ class Laws:
     _targeted: Counter[tuple[str, str]] = field(default_factory=Counter)
     _reboots: Counter[tuple[str, str]] = field(default_factory=Counter)
     _asked: set[tuple[str, str]] = field(default_factory=set)
-
-    def breach(self, law: str, text: str) -> None:
-        assert law in LAWS
-        if self.watching:
-            self.broken.setdefault(law, f"{text} (at {self.where()})")
 
     # -- the store ------------------------------------------------------------------------------------------------
 
@@ -117,7 +141,7 @@ class Laws:
         self._count_down(new)
         self._cordoned(name, new, have)
         if have.get(STATE) in FAILED_STATES and not have.get(REASON):
-            self.breach("reason", f"{name} is {have[STATE]} and does not say why")
+            self.ledger.breach("reason", f"{name} is {have[STATE]} and does not say why")
         if have.get(STATE) in FAILED_STATES:
             self.untold.discard(name)
         finished = (have.get(STATE), have.get(CURRENT)) != (before.get(STATE), before.get(CURRENT))
@@ -130,9 +154,9 @@ class Laws:
         for pool in self.limits:
             mine = f"node-role.kubernetes.io/{pool}" in labels_of(self.nodes[name])
             if mine and before.get(CURRENT):
-                self.checked["held"] += 1
+                self.ledger.checked["held"] += 1
                 if self.holds(pool):
-                    self.breach("held", f"{name} is given {have[DESIRED]}, and pool {pool} is held")
+                    self.ledger.breach("held", f"{name} is given {have[DESIRED]}, and pool {pool} is held")
 
     def _finished(self, name: str, config: str) -> None:
         machine = self.machines.get(name)
@@ -141,12 +165,12 @@ class Laws:
         if self.foretold is not None:
             self.foretold.finished(name, config, cut=self.cuts[name] > 0 and before[1] != booted)
         if name in self.untold:
-            self.breach("reason", f"an operation on {name} failed, and {name} never said so")
+            self.ledger.breach("reason", f"an operation on {name} failed, and {name} never said so")
         if machine is None:
             return
         self._arrived[name] = (config, booted)
         if self.needs_drain and before[0] != config and before[1] == booted:
-            self.breach("reboots", f"{name} is Done with {config}, which needs a reboot, and has not rebooted")
+            self.ledger.breach("reboots", f"{name} is Done with {config}, which needs a reboot, and has not rebooted")
 
     @staticmethod
     def rests(have: dict[str, str]) -> bool:
@@ -158,10 +182,10 @@ class Laws:
                 continue
             mine = [each for each in self.nodes.values() if f"node-role.kubernetes.io/{pool}" in labels_of(each)]
             down = sorted(name_of(each) for each in mine if self._down(each))
-            self.checked["budget"] += 1
+            self.ledger.checked["budget"] += 1
             self.most_down[pool] = max(self.most_down[pool], len(down))
             if len(down) > limit:
-                self.breach("budget", f"{', '.join(down)} of pool {pool} are down at once, {limit} may be")
+                self.ledger.breach("budget", f"{', '.join(down)} of pool {pool} are down at once, {limit} may be")
 
     def _down(self, node: Obj) -> bool:
         """By our hand: targeted and not there yet, or cordoned for us."""
@@ -174,52 +198,33 @@ class Laws:
 
     def _cordoned(self, name: str, node: Obj, have: dict[str, str]) -> None:
         cordoned = bool(dig(node, "spec", "unschedulable"))
-        self.checked["cordon"] += cordoned
+        self.ledger.checked["cordon"] += cordoned
         if name in self.by_person:
             if not cordoned:
-                self.breach("person", f"{name} was cordoned by a person and is not any more")
+                self.ledger.breach("person", f"{name} was cordoned by a person and is not any more")
             return
         if not cordoned:
             return
         asked, applied = have.get(DESIRED_DRAIN, ""), have.get(LAST_DRAIN, "")
         if not asked.startswith("drain-") and asked == applied:
-            self.breach("cordon", f"{name} is cordoned, and asks for {asked or 'nothing'}")
+            self.ledger.breach("cordon", f"{name} is cordoned, and asks for {asked or 'nothing'}")
         if name not in self.records:
             self.mute.add(name)
         said = {each["type"]: each["status"] for each in dig(self.records.get(name), "status", "conditions") or ()}
         if said.get("Cordoned") != "True" and name not in self.mute:
-            self.breach("cordon", f"{name} is cordoned, and its record says Cordoned={said.get('Cordoned')}")
+            self.ledger.breach("cordon", f"{name} is cordoned, and its record says Cordoned={said.get('Cordoned')}")
 
     def _config_gone(self, config: str) -> None:
         for name, node in self.nodes.items():
             have = annotations_of(node)
             for note in (CURRENT, DESIRED, WRITING):
                 if have.get(note) == config:
-                    self.breach("referenced", f"{config} is deleted, and is {note} of {name}")
+                    self.ledger.breach("referenced", f"{config} is deleted, and is {note} of {name}")
 
     def _pool(self, pool: Obj) -> None:
-        status = pool.get("status") or {}
-        if "machineCount" not in status:
-            return
-        self.checked["counts"] += 1
-        total, updated, ready, down, degraded = (
-            int(status.get(f"{key}MachineCount" if key else "machineCount") or 0)
-            for key in ("", "updated", "ready", "unavailable", "degraded")
-        )
-        if not (ready <= updated <= total and down <= total and degraded <= total and ready + down <= total):
-            self.breach("counts", f"pool {name_of(pool)} counts {total}, {updated}, {ready}, {down}, {degraded}")
-        said: dict[str, str] = {}
-        for each in status.get("conditions") or ():
-            if each["type"] in said:
-                self.breach("conditions", f"pool {name_of(pool)} says {each['type']} twice")
-            said[each["type"]] = each["status"]
-        if said.get("Updated") == "True":
-            others = [kind for kind in ("Updating", "NodeDegraded", "DrainBlocked") if said.get(kind) == "True"]
-            if others or (updated, ready, down) != (total, total, 0):
-                counts = f"{total}, {updated}, {ready}, {down}"
-                self.breach("conditions", f"pool {name_of(pool)} says Updated and {others} with counts {counts}")
-        if said.get("NodeDegraded") == "True" and said.get("Degraded") != "True":
-            self.breach("conditions", f"pool {name_of(pool)} says NodeDegraded and not Degraded")
+        if "machineCount" in (pool.get("status") or {}):
+            self.ledger.judge("counts", pool)
+            self.ledger.judge("conditions", pool)
 
     # -- machines -------------------------------------------------------------------------------------------------
 
@@ -238,12 +243,12 @@ class Laws:
         if step.path and any(path == step.path or path.startswith(f"{step.path}/") for path in AUTHORITIES):
             return
         reboots = step.text.startswith("reboot ")
-        self.checked["resting"] += 1
+        self.ledger.checked["resting"] += 1
         if not reboots and WRITING not in have:
-            self.breach("resting", f"{step.node}: {step.text}, and no update is under way")
+            self.ledger.breach("resting", f"{step.node}: {step.text}, and no update is under way")
         drained = (have.get(LAST_DRAIN) or "").startswith("drain-") and bool(dig(node, "spec", "unschedulable"))
         if (self.needs_drain or reboots) and not drained:
-            self.breach("undrained", f"{step.node}: {step.text}, and it is not drained: {have.get(LAST_DRAIN)}")
+            self.ledger.breach("undrained", f"{step.node}: {step.text}, and it is not drained: {have.get(LAST_DRAIN)}")
         if reboots:
             request = step.text.split()[1]
             if (step.node, request) not in self._asked:
@@ -255,15 +260,15 @@ class Laws:
         allowed = self._targeted[node, config] + self.cuts[node]
         if self._reboots[node, config] > max(allowed, 1):
             times = f"{self._reboots[node, config]} times for {config}, which it was given {allowed} times"
-            self.breach("reboots", f"{node} is rebooted {times}, cuts of its power included")
+            self.ledger.breach("reboots", f"{node} is rebooted {times}, cuts of its power included")
 
     def changed(self, node: str) -> None:
         """After a change of a machine."""
         machine = self.machines.get(node)
         if machine is not None:
-            self.checked["originals"] += 1
+            self.ledger.checked["originals"] += 1
             for text in lost(machine, self.own):
-                self.breach("originals", f"{node}: {text} is lost")
+                self.ledger.breach("originals", f"{node}: {text} is lost")
 
     def disk(self, name: str) -> None:
         """Now that it says Done."""
@@ -271,15 +276,15 @@ class Laws:
         config = self.configs.get(annotations_of(self.nodes[name])[CURRENT])
         if machine is None or config is None:
             return
-        self.checked["done"] += 1
+        self.ledger.checked["done"] += 1
         for text in differences(machine, config, self.own):
-            self.breach("done", f"{name} is Done with {name_of(config)}: {text}")
+            self.ledger.breach("done", f"{name} is Done with {name_of(config)}: {text}")
 
     def at_rest(self, struck: set[str] | None = None) -> None:
         """``struck``: kinds of the faults that there were."""
         if self.foretold is not None and struck is not None:
             self.foretold.at_rest(struck)
-            self.checked["foretold"] += self.foretold.compared
+            self.ledger.checked["foretold"] += self.foretold.compared
         for name, node in self.nodes.items():
             if self.rests(annotations_of(node)):
                 self.disk(name)

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tests.machineconfig.faults.schedule import KINDS
 from tests.machineconfig.faults.world import CONFIGS, FaultWorld
 from tests.machineconfig.rendering import files, machine_config, pool
 from tests.machineconfig.room import POOLS
@@ -15,6 +16,7 @@ from syncline.cluster.machines.machine import Entry
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.machineconfig.impact.forecast import Change
 from syncline.machineconfig.names import MACHINE_CONFIG
+from syncline.rehearsal.explore import Explorer
 
 OWN = {
     "/usr/etc/chrony.conf": Entry(content=b"pool of the system"),
@@ -110,13 +112,13 @@ class Story:
         gone = (ObjectRef(*MACHINE_CONFIG, "", "50-base"),)
         if not self.acts:
             world.foretell(Change(deleted=gone) if self.after is None else Change(applied=(self.after,)))
-        world.laws.watching = world.steps.counting = True
+        world.ledger.watching = world.injector.steps.counting = True
         if self.after is None:
             world.send("DELETE", path)
         else:
             world.replace_config(self.after)
         for seconds, act in self.acts:
-            world.agenda.after(seconds, lambda act=act: act(world))
+            world.injector.agenda.after(seconds, lambda act=act: act(world))
 
 
 def _until(world: FaultWorld, reached: Callable[[], bool]) -> None:
@@ -166,3 +168,5 @@ STORIES = {
         ),
     )
 }
+
+EXPLORER = Explorer(STORIES, KINDS)

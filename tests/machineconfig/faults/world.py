@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from tests.machineconfig.faults.foretold import Foretold
-from tests.machineconfig.faults.laws import Laws
-from tests.machineconfig.faults.schedule import KINDS, Fault, On
-from tests.machineconfig.faults.seams import Agenda, Armed, FaultyHosts, SkewedActor, SkewedClock, Step, Steps
+from tests.machineconfig.faults.laws import LAWS, Laws
+from tests.machineconfig.faults.schedule import KINDS
+from tests.machineconfig.faults.seams import FaultyHosts
 from tests.machineconfig.rendering import files, machine_config
 from tests.machineconfig.room import APIS, EVENTS, HOLDS, NODES, POOLS, PoolWorld
 
@@ -24,7 +22,6 @@ from syncline.cluster.machines.machine import Entry, Power, Unit
 from syncline.control.executor import kube_performers, run_in_place
 from syncline.control.loop import ControlLoop
 from syncline.kube.client import Response
-from syncline.kube.errors import ApiError, Conflict, InternalError, TooManyRequests, Unavailable
 from syncline.kube.holds import holds_of, noted_holds
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig
@@ -33,32 +30,16 @@ from syncline.machineconfig.agent.host import HostError
 from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
 from syncline.machineconfig.impact.forecast import Change
 from syncline.machineconfig.timeline import Outcome, timeline_of
-from syncline.rehearsal.seams import Killed
+from syncline.rehearsal.faults import Fault
+from syncline.rehearsal.injecting import Death, Injector
+from syncline.rehearsal.laws import Ledger
+from syncline.rehearsal.seams import SkewedClock, Step
 
 CONTROLLERS = "controllers"
 CONFIGS = f"{APIS}/machineconfigs"
 BUDGETS = "/apis/policy/v1/namespaces/openshift-ingress/poddisruptionbudgets"
 PERSON_S = 900.0
 LOOK_AGAIN_S = 60.0
-REFUSALS: Mapping[str, ApiError] = {
-    "conflict": Conflict("the object has been modified (injected)"),
-    "busy": TooManyRequests("too many requests (injected)"),
-    "error": InternalError("the disk of the API is full (injected)"),
-    "lost-request": Unavailable("the server does not answer (injected)"),
-}
-
-
-class Death(Killed):
-    def __init__(self, who: str, away_s: float = 0.0) -> None:
-        super().__init__(who)
-        self.who, self.away_s = who, away_s
-
-
-@dataclass
-class Process:
-    loop: ControlLoop
-    actor: SkewedActor
-    transport: Armed
 
 
 class FaultWorld(PoolWorld):
@@ -67,52 +48,43 @@ class FaultWorld(PoolWorld):
     def __init__(
         self, limits: dict[str, int], own: dict[str, Entry], *, needs_drain: bool, seed: int, kept: int | None = 20
     ) -> None:
-        self.steps = Steps(self)
-        self.processes: dict[str, Process] = {}
-        self.faults: list[Fault] = []
-        self.fired: list[tuple[Fault, Step]] = []
-        self.at_step: Any = None
-        """Called at each step with it, before anything else; for runners that branch off there."""
-        self._kept, self._clocks = kept, dict[str, SkewedClock]()
-        self._refusing: dict[str, datetime] = {}
+        self._kept = kept
         self._seeded: dict[str, Any] = {}
         self._roles: dict[str, tuple[str, ...]] = {}
-        self._striking: Fault | None = None
         self._seeding = False
         self._powers: dict[str, Power] = {}
         super().__init__({}, renders=True, machines=True, seed=seed or 1, shuffle=seed > 0)
         self.driver.actors.remove(self.gitops_actor)
-        self.agenda = Agenda(self.clock)
-        self.driver.add(self.agenda)
+        self.driver.add(self.injector.agenda)
         registry = self.machines.room.machines
-        self.laws = Laws(registry, limits, own, needs_drain, self.where, self._holds)
+        self.ledger = Ledger(LAWS, self.injector.where)
+        self.laws = Laws(registry, limits, own, needs_drain, self.ledger, self._holds)
         self.core.store.subscribe(self.laws.note)
         SimulatedHosts(registry, self.clock).follow(self._machine_changed)
 
-    def where(self) -> str:
-        return f"step {self.steps.log[-1]}" if self.steps.log else "the start"
+    def size(self) -> int:
+        return len(self.laws.nodes)
 
     # -- processes ------------------------------------------------------------------------------------------------
 
     def start_room(self, wrap: Any = None) -> None:
+        self.injector = Injector(self, self, KINDS)
         self.start(CONTROLLERS)
 
     def start(self, who: str) -> None:
-        """A new process; the old one is gone with all that it knew."""
-        self.stop(who)
-        clock = self._clocks.setdefault(who, SkewedClock(self.clock))
-        transport = Armed(self.admin, self.clock, self.entropy.fork(f"faults/{who}"), who, self.steps)
-        loop = self._controllers(clock) if who == CONTROLLERS else self._agent(who, clock)
-        actor = SkewedActor(loop, transport, self._order, clock=clock)
-        self.processes[who] = Process(loop, actor, transport)
-        self.driver.actors += [actor, transport]
+        self.injector.start(who)
 
-    def _controllers(self, clock: SkewedClock) -> ControlLoop:
-        settings = MachineConfigSettings(self.settings.control_namespace, kept=self._kept)
-        return machineconfig_loop(clock, self.journal, settings, strict=True)
+    def live(self, seconds: float) -> None:
+        self.injector.live(seconds)
+
+    def loop(self, who: str, clock: SkewedClock) -> ControlLoop | None:
+        if who == CONTROLLERS:
+            settings = MachineConfigSettings(self.settings.control_namespace, kept=self._kept)
+            return machineconfig_loop(clock, self.journal, settings, strict=True)
+        return self._agent(who, clock) if who in self._roles else None
 
     def _agent(self, node: str, clock: SkewedClock) -> ControlLoop:
-        hosts = FaultyHosts(SimulatedHosts(self.machines.room.machines, self.clock), node, self.steps)
+        hosts = FaultyHosts(SimulatedHosts(self.machines.room.machines, self.clock), node, self.injector.steps)
         mapper = Mapper()
         performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MANAGER))
         performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
@@ -124,33 +96,6 @@ class FaultWorld(PoolWorld):
             journal=self.journal,
             strict=True,
         )
-
-    def stop(self, who: str) -> None:
-        process = self.processes.pop(who, None)
-        if process is not None:
-            self.driver.actors.remove(process.actor)
-            self.driver.actors.remove(process.transport)
-            process.transport.close()
-
-    def died(self, death: Death) -> None:
-        self.stop(death.who)
-        if death.away_s:
-            self.agenda.after(death.away_s, lambda: self._back(death.who))
-        else:
-            self._back(death.who)
-
-    def _back(self, who: str) -> None:
-        if who == CONTROLLERS or who in self._roles:
-            self.start(who)
-
-    def live(self, seconds: float) -> None:
-        """Let time pass, whoever dies."""
-        end = self.clock.now() + timedelta(seconds=seconds)
-        while (left := (end - self.clock.now()).total_seconds()) > 0:
-            try:
-                self.driver.advance(left)
-            except Death as death:
-                self.died(death)
 
     # -- machines -------------------------------------------------------------------------------------------------
 
@@ -174,91 +119,47 @@ class FaultWorld(PoolWorld):
         self.laws.changed(name)
         if machine is not None and machine.state.power is not self._powers.get(name):
             self._powers[name] = machine.state.power
-            if machine.state.power is Power.BOOTING and name in self.processes:
+            if machine.state.power is Power.BOOTING and name in self.injector.processes:
                 self.start(name)  # its agent went down with it
-        process = self.processes.get(name)
+        process = self.injector.processes.get(name)
         if process is not None:
             process.loop.wake(AGENT, ObjectRef("", "Node", "", name))
 
     # -- faults ---------------------------------------------------------------------------------------------------
 
-    def before(self, step: Step) -> Response | None:
+    def noticed(self, step: Step) -> None:
         if step.on_host:
             self.laws.changing(step)
-        if self.at_step is not None:
-            self.at_step(step)
-        until = self._refusing.get(step.who)
-        if until is not None and not step.on_host and self.clock.now() < until:
-            self._unheard(step)
-            return Response.refused(REFUSALS["error"])
-        fault = self._striking = self._due(step)
-        if fault is None:
-            return None
-        self.fired.append((fault, step))
-        if fault.kind == "no-reboot":
-            return Response(200)
-        if fault.kind in REFUSALS:
-            self._unheard(step)
-            return Response.refused(REFUSALS[fault.kind])
-        if fault.kind == "kill-before":
-            raise Death(step.who)
-        if fault.kind == "stood-still":
-            late = self.processes[step.who].transport.writing
-            assert late is not None, "it strikes at writes"
-            self.agenda.after(KINDS[fault.kind].heals_s, lambda: self.admin.send(late))
-            raise Death(step.who)
-        if fault.kind == "host-error":
-            if len(self.fired) == 1 and not self.faults:  # whoever dies meanwhile tells nobody
-                self.laws.untold.add(step.node)
-            raise HostError("write", step.path or step.text, "input/output error")
-        if fault.kind == "power-before":
-            self._cut(step, KINDS[fault.kind].heals_s)
-        return None
 
-    def _unheard(self, step: Step) -> None:
-        """A refused write of a node's record."""
+    def refused(self, step: Step) -> None:
+        """Also of a node's record."""
         self.laws.mute |= {name for name in self._roles if f"/machineconfignodes/{name}/" in step.text}
 
-    def _due(self, step: Step) -> Fault | None:
-        fits = (On.ANY, On.HOST if step.on_host else On.REQUEST)
-        due = (each for each in self.faults if each.at <= step.number and KINDS[each.kind].on in fits)
-        reboots = step.text.startswith("reboot")
-        found = next((each for each in due if each.text in str(step) and (reboots or each.kind != "no-reboot")), None)
-        if found is not None:
-            self.faults.remove(found)
-        return found
-
-    def after(self, step: Step) -> Response | None:
-        fault, self._striking = self._striking, None
-        if fault is None:
-            return None
-        lasts = KINDS[fault.kind].heals_s
-        who = fault.who or step.who
+    def struck_before(self, fault: Fault, step: Step) -> Response | None:
         match fault.kind:
-            case "lost-answer":
-                return Response.refused(Unavailable("the server does not answer (injected)"))
-            case "kill" | "away":
-                raise Death(step.who, lasts)
+            case "no-reboot":
+                return Response(200)
+            case "host-error":
+                if len(self.injector.fired) == 1 and not self.injector.faults:  # one that dies meanwhile says nothing
+                    self.laws.untold.add(step.node)
+                raise HostError("write", step.path or step.text, "input/output error")
+            case "power-before":
+                self._cut(step, self.injector.heals_s(fault))
+        return None
+
+    def struck_after(self, fault: Fault, step: Step) -> None:
+        lasts = self.injector.heals_s(fault)
+        match fault.kind:
             case "power" | "node-lost":
                 self._cut(step, lasts)
-            case "refusals":
-                self._refusing[step.who] = self.clock.now() + timedelta(seconds=lasts)
-                self.agenda.after(lasts, lambda: None)  # it ends by itself
             case "deleted":
                 self._delete(step, lasts)
-            case "lost-watch" | "gone" | "late" | "twice" | "stale-list":
-                self._arm(fault.kind, who)
-            case "pause" | "hold" | "new-config" | "no-config" | "blocked" | "cordon":
-                self._person(fault.kind, step, lasts)
             case kind if kind.startswith("clock"):
-                clock = self._clocks[who]
-                clock.off_s += int(kind.removeprefix("clock"))
                 for hold in holds_of(self.get(HOLDS)["items"]):
                     if hold.expires:
                         self._await_expiry(LOOK_AGAIN_S, hold.expires)
-                if lasts:
-                    self.agenda.after(lasts, lambda: setattr(clock, "off_s", 0.0))
-        return None
+            case kind:
+                self._person(kind, step, lasts)
 
     def _node(self, step: Step) -> str:
         return step.node if step.node in self._roles else min(self._roles)
@@ -276,10 +177,10 @@ class FaultWorld(PoolWorld):
             if self.machines.room.machines.get(name) is machine:
                 machine.power_on(self.clock.now())
 
-        self.agenda.after(seconds, on)
+        self.injector.agenda.after(seconds, on)
         if step.who == name:
             raise Death(name)
-        if name in self.processes:
+        if name in self.injector.processes:
             self.start(name)
 
     def _delete(self, step: Step, seconds: float) -> None:
@@ -295,23 +196,7 @@ class FaultWorld(PoolWorld):
             self.machines.room.machines.remove(name)
             self.join(name, *self._roles[name])
 
-        self.agenda.after(seconds, join)
-
-    def _arm(self, kind: str, who: str) -> None:
-        if who not in self.processes:
-            return
-        transport = self.processes[who].transport
-        match kind:
-            case "late":
-                transport.arm("delayed watch", 5)
-            case "twice":
-                transport.arm("duplicate", 10)
-            case _:
-                transport.arm("lost watch", 3)
-        if kind in ("gone", "stale-list"):
-            transport.arm("gone", 3)
-        if kind == "stale-list":
-            transport.arm("stale list", 3)
+        self.injector.agenda.after(seconds, join)
 
     # -- people ---------------------------------------------------------------------------------------------------
 
@@ -323,9 +208,9 @@ class FaultWorld(PoolWorld):
         match kind:
             case "pause":
                 self.pause(True)
-                self.agenda.after(lasts, lambda: self.pause(False))
+                self.injector.agenda.after(lasts, lambda: self.pause(False))
             case "hold":
-                self.hold(f"fault-{len(self.fired)}", minutes=lasts / 60, pool=self.role)
+                self.hold(f"fault-{len(self.injector.fired)}", minutes=lasts / 60, pool=self.role)
                 self._await_expiry(lasts, self.clock.now() + timedelta(seconds=lasts))
             case "new-config" if "99-late" not in self.laws.configs:
                 self.send("POST", CONFIGS, machine_config("99-late", files(("/etc/late", "late")), role=self.role))
@@ -333,7 +218,7 @@ class FaultWorld(PoolWorld):
                 self.send("DELETE", f"{CONFIGS}/50-base")
             case "blocked":
                 self._budget({"minAvailable": None, "maxUnavailable": 0})
-                self.agenda.after(lasts, lambda: self._budget({"minAvailable": 1, "maxUnavailable": None}))
+                self.injector.agenda.after(lasts, lambda: self._budget({"minAvailable": 1, "maxUnavailable": None}))
             case "cordon":
                 self._cordon(self._node(step))
 
@@ -341,14 +226,14 @@ class FaultWorld(PoolWorld):
         """A Hold ends by itself, by the clock of the controllers: one that is a day behind keeps it for a day."""
 
         def look() -> None:
-            if self._clocks[CONTROLLERS].now() < expires:
+            if self.injector.clocks[CONTROLLERS].now() < expires:
                 self._await_expiry(LOOK_AGAIN_S, expires)
 
-        self.agenda.after(seconds, look)
+        self.injector.agenda.after(seconds, look)
 
     def _holds(self, pool: str) -> bool:
         """By the true time; who has a clock of its own judges by that."""
-        if any(clock.off_s for clock in self._clocks.values()):
+        if any(clock.off_s for clock in self.injector.clocks.values()):
             return False
         known = noted_holds(self.get(f"{POOLS}/{pool}"))
         found = holds_of(self.get(HOLDS)["items"]) if known else []
@@ -381,12 +266,12 @@ class FaultWorld(PoolWorld):
             if node is None or name not in self.laws.by_person:
                 return
             if not self.laws.rests(annotations_of(node)):
-                self.agenda.after(PERSON_S, lift)
+                self.injector.agenda.after(PERSON_S, lift)
                 return
             self.laws.by_person.discard(name)
             self.merge(f"{NODES}/{name}", {"spec": {"unschedulable": None}})
 
-        self.agenda.after(PERSON_S, lift)
+        self.injector.agenda.after(PERSON_S, lift)
 
     # -- the end --------------------------------------------------------------------------------------------------
 
@@ -395,22 +280,22 @@ class FaultWorld(PoolWorld):
         look = run_in_place(look_at_cluster({}), self.admin).cache
         impact = forecaster(look).forecast(change, self.clock.now())
         told = next(one for one in impact.pools if one.name == self.role)
-        self.laws.foretold = Foretold(told, lambda text: self.laws.breach("foretold", text))
+        self.laws.foretold = Foretold(told, lambda text: self.ledger.breach("foretold", text))
 
     def at_rest(self) -> None:
         """Everything is done."""
-        self.laws.at_rest({fault.kind for fault, _ in self.fired})
+        self.laws.at_rest({fault.kind for fault, _ in self.injector.fired})
         events = self.get(EVENTS)["items"]
         told = timeline_of(self.get(f"{POOLS}/{self.role}"), list(self.laws.nodes.values()), events, self.clock.now())
         for node in told.nodes:
-            self.laws.checked["timeline"] += 1
+            self.ledger.checked["timeline"] += 1
             times = [time for span in node.spans for time in (span.since, span.until)]
             if node.outcome is not Outcome.DONE or None in times or times != sorted(times, key=str):
-                self.laws.breach("timeline", f"{node.node} is {node.outcome}: {'; '.join(map(str, node.spans))}")
+                self.ledger.breach("timeline", f"{node.node} is {node.outcome}: {'; '.join(map(str, node.spans))}")
 
     def unfinished(self) -> str:
         """What keeps the world from being done; empty: nothing."""
-        if self.agenda.last is not None:
+        if self.injector.agenda.last is not None:
             return "a fault is still to heal"
         for name in self.laws.limits:
             pool = self.get(f"{POOLS}/{name}")

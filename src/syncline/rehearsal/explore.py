@@ -1,0 +1,262 @@
+"""Plays schedules in worlds and judges them: one, many, or branched off an undisturbed run. Begin at :class:`Explorer`.
+
+Branches are forked processes: the parent goes on undisturbed, each child has one fault from there. So the way to a step
+is gone once for all faults that strike there. Fork only where no other thread runs.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import Pipe
+from typing import Generic, Protocol, TypeVar
+
+from syncline.base.clock import VirtualClock
+from syncline.base.journal import Journal
+from syncline.rehearsal.faults import Fault, Kind, Schedule
+from syncline.rehearsal.injecting import Injector
+from syncline.rehearsal.laws import Ledger
+from syncline.rehearsal.seams import Step
+from syncline.rehearsal.verdict import Verdict
+
+__all__ = ["Explorer", "Rehearsed", "Scene", "shrunk"]
+
+LIMIT_S = 3 * 3600.0
+"""Virtual time within which everything is done after the last fault has healed: drains are tried again every five
+minutes, failed passes every two."""
+LOOK_S = 60.0
+SETTLE_S = 420.0
+"""Who was refused for five minutes tries again two minutes later."""
+REST_S = 900.0
+MOST_WRITES = 130
+"""Of one node and one fault, beyond those of the undisturbed run; refused ones are tried again: a cordon five times in
+a pass, and a dozen passes in the five minutes in which everything is refused."""
+MOST_SHRINKING = 200
+"""Schedules that are played to make one shorter."""
+
+
+class Rehearsed(Protocol):
+    """A world that schedules are played in."""
+
+    clock: VirtualClock
+    journal: Journal
+    injector: Injector
+    ledger: Ledger
+
+    def size(self) -> int:
+        """How many nodes may write."""
+        ...
+
+    def unfinished(self) -> str:
+        """What keeps the world from being done; empty: nothing."""
+        ...
+
+    def at_rest(self) -> None:
+        """Everything is done: what is to be judged then."""
+        ...
+
+
+W = TypeVar("W", bound=Rehearsed)
+
+
+class Scene(Protocol[W]):
+    """A scenario that can be begun in many worlds."""
+
+    def world(self, seed: int = 0) -> W:
+        """A new one, at rest."""
+        ...
+
+    def begin(self, world: W) -> None: ...
+
+
+@dataclass(frozen=True)
+class Explorer(Generic[W]):
+    """``usual``: steps of the undisturbed run, 0: not known, and the number of writes is not judged."""
+
+    scenes: Mapping[str, Scene[W]]
+    kinds: Mapping[str, Kind]
+
+    def play(self, schedule: Schedule, usual: int = 0, world: W | None = None) -> Verdict:
+        """One schedule from its beginning."""
+        scene = self.scenes[schedule.scenario]
+        world = world or scene.world(schedule.seed)
+        world.injector.faults = list(schedule.faults)
+        scene.begin(world)
+        return _finished(world, schedule, usual)
+
+    def each_alone(self, schedules: Iterable[Schedule], usual: Mapping[str, int]) -> Iterator[Verdict]:
+        """Each in a forked process of its own."""
+        for schedule in schedules:
+            yield _forked(schedule, partial(self.play, schedule, usual.get(schedule.scenario, 0)))
+
+    def branched(
+        self, name: str, kinds: Iterable[str], chosen: Callable[[Step, str], bool], take: Callable[[Verdict], None]
+    ) -> Verdict:
+        """The undisturbed run; and at each step each of the ``kinds`` that fits, if ``chosen``. ``take`` gets the
+        verdicts of those."""
+        scene = self.scenes[name]
+        world, names = scene.world(), list(kinds)
+        gc.collect()
+        gc.freeze()
+
+        def undisturbed() -> Verdict:
+            scene.begin(world)
+            return _finished(world, Schedule(name), 0)
+
+        first = _forked(Schedule(name), undisturbed)
+        if not names or not first.held:
+            return first
+        fork = _Fork()
+
+        def at_step(step: Step) -> None:
+            for kind in names:
+                if not self.kinds[kind].fits(on_host=step.on_host) or not chosen(step, kind):
+                    continue
+                fault = Fault(kind, step.number)
+                told = fork.child(Schedule(name, (fault,)))
+                if told is None:
+                    world.injector.at_step = None
+                    world.injector.faults = [fault]
+                    return
+                take(told)
+
+        def branching() -> Verdict:
+            world.injector.at_step = at_step
+            scene.begin(world)
+            return _finished(world, Schedule(name), first.steps)
+
+        return fork.ended(branching)
+
+
+# -- one schedule -----------------------------------------------------------------------------------------------------
+
+
+def _finished(world: Rehearsed, schedule: Schedule, usual: int) -> Verdict:
+    """From the scenario's beginning to its rest."""
+    injector, ledger, log = world.injector, world.ledger, world.injector.steps.log
+    began, limit = world.clock.now(), LIMIT_S
+    why = "nothing has happened"
+    while why and not ledger.broken:
+        injector.live(LOOK_S)
+        why = world.unfinished()
+        limit = LIMIT_S if injector.agenda.last is not None else limit - LOOK_S
+        if limit <= 0:
+            ledger.breach("converges", f"after {LIMIT_S:.0f} s: {why}")
+    took = (world.clock.now() - began).total_seconds()
+    if not ledger.broken:
+        _rest(world)
+    most = usual + MOST_WRITES * len(injector.fired) * world.size()
+    if usual and len(log) > most:
+        ledger.breach("bounded", f"{len(log)} writes, {usual} without faults")
+    struck = tuple(f"{fault} met {step}" for fault, step in injector.fired)
+    checks = sum(ledger.checked.values())
+    return Verdict(str(schedule), dict(ledger.broken), took, len(log), struck, checks, journal=world.journal.text())
+
+
+def _rest(world: Rehearsed) -> None:
+    log, limit, before = world.injector.steps.log, LIMIT_S, -1
+    while len(log) != before and limit > 0:  # a change that was refused so far may not have begun
+        before, limit = len(log), limit - SETTLE_S
+        world.injector.live(SETTLE_S)
+    before = len(log)
+    world.injector.live(REST_S)
+    for step in log[before:]:
+        world.ledger.breach("idle", f"{step} at rest")
+    why = world.unfinished()
+    if why:
+        world.ledger.breach("converges", f"was done, and then: {why}")
+    world.at_rest()
+
+
+# -- a shorter one ----------------------------------------------------------------------------------------------------
+
+
+def shrunk(schedule: Schedule, breaks: Callable[[Schedule], bool], budget: int = MOST_SHRINKING) -> Schedule:
+    """The smallest schedule found that still ``breaks``: without faults that it does not need, in the plain order of
+    keys, and earlier. At most ``budget`` schedules are tried."""
+    tried = {schedule}
+    found: Schedule | None = schedule
+    while found is not None:
+        schedule, found = found, None
+        for candidate in _smaller(schedule):
+            if candidate in tried or len(tried) > budget:
+                continue
+            tried.add(candidate)
+            if breaks(candidate):
+                found = candidate
+                break
+    return schedule
+
+
+def _smaller(schedule: Schedule) -> Iterator[Schedule]:
+    faults = schedule.faults
+    for place in range(len(faults)):
+        yield replace(schedule, faults=faults[:place] + faults[place + 1 :])
+    if schedule.seed:
+        yield replace(schedule, seed=0)
+    for place, fault in enumerate(faults):
+        for at in dict.fromkeys((1, fault.at // 2, fault.at - 1)):
+            if 0 < at < fault.at:
+                yield replace(schedule, faults=(*faults[:place], replace(fault, at=at), *faults[place + 1 :]))
+
+
+# -- processes --------------------------------------------------------------------------------------------------------
+
+
+class _Fork:
+    """Where a child's verdict goes; a parent has nowhere to send one."""
+
+    def __init__(self) -> None:
+        self._way: Callable[[Verdict], None] | None = None
+
+    def child(self, schedule: Schedule) -> Verdict | None:
+        """None in the child; in the parent what came of it."""
+        reading, writing = Pipe(duplex=False)
+        pid = os.fork()
+        if pid == 0:
+            reading.close()
+            began = _cpu_s()
+
+            def send(verdict: Verdict) -> None:
+                shown = replace(verdict, schedule=str(schedule), cpu_s=_cpu_s() - began)
+                writing.send_bytes(json.dumps(shown.to_obj()).encode())
+
+            self._way = send
+            return None
+        writing.close()
+        try:
+            told = reading.recv_bytes()
+        except EOFError:
+            return Verdict(str(schedule), {"converges": "the process died"}, 0, 0)
+        finally:
+            reading.close()
+            os.waitpid(pid, 0)
+        return Verdict.of_obj(json.loads(told))
+
+    def ended(self, run: Callable[[], Verdict]) -> Verdict:
+        """Run to the end; a child sends its verdict and is gone."""
+        try:
+            verdict = run()
+        except BaseException:
+            if self._way is None:
+                raise
+            verdict = Verdict("", {"converges": traceback.format_exc(limit=-6)}, 0, 0)
+        if self._way is not None:
+            self._way(verdict)
+            os._exit(0)
+        return verdict
+
+
+def _forked(schedule: Schedule, run: Callable[[], Verdict]) -> Verdict:
+    fork = _Fork()
+    return fork.child(schedule) or fork.ended(run)
+
+
+def _cpu_s() -> float:
+    spent = os.times()
+    return spent.user + spent.system

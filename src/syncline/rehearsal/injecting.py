@@ -1,0 +1,195 @@
+"""Carries out a schedule in a world whose controllers are processes that can die: begin at :class:`Injector`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from syncline.control.loop import ControlLoop
+from syncline.kube.client import Response
+from syncline.kube.errors import ApiError, Conflict, InternalError, TooManyRequests, Unavailable
+from syncline.rehearsal.faults import Fault, Kind
+from syncline.rehearsal.seams import Agenda, Armed, Killed, SkewedActor, SkewedClock, Step, Steps
+from syncline.rehearsal.world import World
+
+__all__ = ["Death", "Injector", "Process", "Room"]
+
+REFUSALS: Mapping[str, ApiError] = {
+    "conflict": Conflict("the object has been modified (injected)"),
+    "busy": TooManyRequests("too many requests (injected)"),
+    "error": InternalError("the disk of the API is full (injected)"),
+    "lost-request": Unavailable("the server does not answer (injected)"),
+}
+ARMED: Mapping[str, tuple[tuple[str, int], ...]] = {
+    "late": (("delayed watch", 5),),
+    "twice": (("duplicate", 10),),
+    "lost-watch": (("lost watch", 3),),
+    "gone": (("lost watch", 3), ("gone", 3)),
+    "stale-list": (("lost watch", 3), ("gone", 3), ("stale list", 3)),
+}
+"""What strikes how often, by kind of fault."""
+
+
+class Death(Killed):
+    """Of one process of the world; it is back after ``away_s``."""
+
+    def __init__(self, who: str, away_s: float = 0.0) -> None:
+        super().__init__(who)
+        self.who, self.away_s = who, away_s
+
+
+@dataclass(slots=True)
+class Process:
+    loop: ControlLoop
+    actor: SkewedActor
+    transport: Armed
+
+
+class Room(Protocol):
+    """What the room knows whose controllers are the processes."""
+
+    def loop(self, who: str, clock: SkewedClock) -> ControlLoop | None:
+        """A new one; None: it does not come back."""
+        ...
+
+    def noticed(self, step: Step) -> None:
+        """Before each step, whatever strikes there."""
+        ...
+
+    def refused(self, step: Step) -> None:
+        """A write that the API does not take."""
+        ...
+
+    def struck_before(self, fault: Fault, step: Step) -> Response | None:
+        """A kind of its own: an answer instead of the step. Raises what the step raises instead."""
+        ...
+
+    def struck_after(self, fault: Fault, step: Step) -> None: ...
+
+
+class Injector:
+    """``at_step`` is called at each step, before anything else: for runs that branch off there."""
+
+    def __init__(self, world: World, room: Room, kinds: Mapping[str, Kind]) -> None:
+        self._world, self._room, self._kinds = world, room, kinds
+        self.agenda = Agenda(world.clock)
+        self.steps = Steps(self)
+        self.processes: dict[str, Process] = {}
+        self.clocks: dict[str, SkewedClock] = {}
+        self.faults: list[Fault] = []
+        self.fired: list[tuple[Fault, Step]] = []
+        self.at_step: Callable[[Step], None] | None = None
+        self._refusing: dict[str, datetime] = {}
+        self._striking: Fault | None = None
+
+    def where(self) -> str:
+        return f"step {self.steps.log[-1]}" if self.steps.log else "the start"
+
+    def heals_s(self, fault: Fault) -> float:
+        return self._kinds[fault.kind].heals_s
+
+    # -- processes ------------------------------------------------------------------------------------------------
+
+    def start(self, who: str) -> None:
+        """A new process; the old one is gone with all that it knew."""
+        self.stop(who)
+        world = self._world
+        clock = self.clocks.setdefault(who, SkewedClock(world.clock))
+        loop = self._room.loop(who, clock)
+        if loop is None:
+            return
+        transport = Armed(world.admin, world.clock, world.entropy.fork(f"faults/{who}"), who, self.steps)
+        actor = SkewedActor(loop, transport, world.order, clock=clock)
+        self.processes[who] = Process(loop, actor, transport)
+        world.driver.actors += [actor, transport]
+
+    def stop(self, who: str) -> None:
+        process = self.processes.pop(who, None)
+        if process is not None:
+            self._world.driver.actors.remove(process.actor)
+            self._world.driver.actors.remove(process.transport)
+            process.transport.close()
+
+    def live(self, seconds: float) -> None:
+        """Let time pass; processes that die begin again."""
+        clock = self._world.clock
+        end = clock.now() + timedelta(seconds=seconds)
+        while (left := (end - clock.now()).total_seconds()) > 0:
+            try:
+                self._world.driver.advance(left)
+            except Death as death:
+                self.stop(death.who)
+                if death.away_s:
+                    self.agenda.after(death.away_s, lambda who=death.who: self.start(who))  # type: ignore[misc]
+                else:
+                    self.start(death.who)
+
+    # -- faults ---------------------------------------------------------------------------------------------------
+
+    def before(self, step: Step) -> Response | None:
+        """An answer instead of the step, which does not take place then."""
+        self._room.noticed(step)
+        if self.at_step is not None:
+            self.at_step(step)
+        until = self._refusing.get(step.who)
+        if until is not None and not step.on_host and self._world.clock.now() < until:
+            return self._refuse(step, "error")
+        fault = self._striking = self._due(step)
+        if fault is None:
+            return None
+        self.fired.append((fault, step))
+        if fault.kind in REFUSALS:
+            return self._refuse(step, fault.kind)
+        if fault.kind == "kill-before":
+            raise Death(step.who)
+        if fault.kind == "stood-still":
+            late = self.processes[step.who].transport.writing
+            assert late is not None, "it strikes at writes"
+            self.agenda.after(self.heals_s(fault), lambda: self._world.admin.send(late))
+            raise Death(step.who)
+        return self._room.struck_before(fault, step)
+
+    def _refuse(self, step: Step, kind: str) -> Response:
+        self._room.refused(step)
+        return Response.refused(REFUSALS[kind])
+
+    def _due(self, step: Step) -> Fault | None:
+        due = (each for each in self.faults if each.at <= step.number and each.text in str(step))
+        found = next((each for each in due if self._strikes(self._kinds[each.kind], step)), None)
+        if found is not None:
+            self.faults.remove(found)
+        return found
+
+    @staticmethod
+    def _strikes(kind: Kind, step: Step) -> bool:
+        return kind.fits(on_host=step.on_host) and step.text.startswith(kind.only)
+
+    def after(self, step: Step) -> Response | None:
+        """An answer instead of the one that the step got."""
+        fault, self._striking = self._striking, None
+        if fault is None:
+            return None
+        lasts, who = self.heals_s(fault), fault.who or step.who
+        match fault.kind:
+            case "lost-answer":
+                return Response.refused(Unavailable("the server does not answer (injected)"))
+            case "kill" | "away":
+                raise Death(step.who, lasts)
+            case "refusals":
+                self._refusing[step.who] = self._world.clock.now() + timedelta(seconds=lasts)
+                self.agenda.after(lasts, lambda: None)  # it ends by itself
+            case kind if kind in ARMED:
+                if who in self.processes:
+                    for name, times in ARMED[kind]:
+                        self.processes[who].transport.arm(name, times)
+            case kind if kind.startswith("clock"):
+                clock = self.clocks[who]
+                clock.off_s += int(kind.removeprefix("clock"))
+                self._room.struck_after(fault, step)
+                if lasts:
+                    self.agenda.after(lasts, lambda: setattr(clock, "off_s", 0.0))
+            case _:
+                self._room.struck_after(fault, step)
+        return None
