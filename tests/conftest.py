@@ -99,8 +99,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section("skipped")
         for why, count in sorted(skipped.items()):
             terminalreporter.write_line(f"{count} tests: {why}")
-        missing = sum(count for why, count in skipped.items() if marks.CLIENTS.search(why))
+        absent = Counter({why: count for why, count in skipped.items() if why.startswith(recorded.ABSENT)})
+        missing = sum(count for why, count in (skipped - absent).items() if marks.CLIENTS.search(why))
         terminalreporter.write_line(f"{missing} of {skipped.total()} skipped because a client is not installed")
+        if absent:
+            terminalreporter.write_line(f"{absent.total()} of {skipped.total()} skipped because recordings are absent")
 
 
 def _write_seconds(reports: list[Any]) -> None:

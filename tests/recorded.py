@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 Case = dict[str, Any]
 EMPTY = "got empty parameter set"
 """How pytest begins its reason for a test without cases."""
+ABSENT = "no recordings at"
 
 
 def main_checkout(root: Path) -> Path:
@@ -45,17 +46,21 @@ SCENES = shared("SYNCLINE_SCENES", "scenes")
 
 def absent(path: Path) -> str:
     """Why a test is skipped that needs this file or folder."""
-    which = "SYNCLINE_SCENES" if path.is_relative_to(SCENES) else "SYNCLINE_CONFORMANCE"
-    return f"no recordings at {path}: {which} can name another folder"
+    which = "SYNCLINE_CONFORMANCE" if path.is_relative_to(CONFORMANCE) else "SYNCLINE_SCENES"
+    return f"{ABSENT} {path}: {which} can name another folder"
 
 
 @cache
+def _read(path: Path) -> list[Case]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
 def cases_of(room: str, kind: str) -> list[Case]:
     """A case for each line; other line separators than the newline may stand in one. None while tests are collected if
     the file is absent, and a test that asks for it is skipped."""
     path = CONFORMANCE / room / f"{kind}.jsonl"
     if path.exists():
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+        return _read(path)
     if "PYTEST_CURRENT_TEST" in os.environ:
         pytest.skip(absent(path))
     return []

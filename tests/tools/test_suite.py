@@ -33,7 +33,6 @@ def test_a_test_without_its_recording_is_skipped_with_the_file_and_the_way_out(m
     with pytest.raises(pytest.skip.Exception, match=r"no recordings at .*/gitops/nothing\.jsonl: SYNCLINE_CONFORMANCE"):
         recorded.cases_of("gitops", "nothing")
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
-    recorded.cases_of.cache_clear()
     assert recorded.cases_of("gitops", "nothing") == [], "while tests are collected"
 
 

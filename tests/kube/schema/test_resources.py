@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.recorded import CONFORMANCE
+from tests.recorded import CONFORMANCE, absent
 
 from syncline.kube.objects import ResourceInfo
 from syncline.kube.schema.model import schema_for
@@ -58,7 +58,7 @@ def recorded_rows() -> list[tuple[str, dict[str, Any]]]:
     return rows
 
 
-@pytest.mark.skipif(not RECORDED.is_dir(), reason="no recorded conversations beside this checkout")
+@pytest.mark.skipif(not RECORDED.is_dir(), reason=absent(RECORDED))
 def test_every_recorded_row_of_discovery_is_made_word_for_word() -> None:
     known = {r.path().rpartition("/")[0]: {} for r in builtin_resources()}  # type: dict[str, dict[str, Any]]
     for resource in builtin_resources():
