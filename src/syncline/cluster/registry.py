@@ -37,6 +37,8 @@ _SHARED_STORAGE = {("events.k8s.io", "events"): "/events"}
 
 _CONDITIONAL = frozenset(
     {
+        "admissionregistration.k8s.io/mutatingadmissionpolicies",
+        "admissionregistration.k8s.io/mutatingadmissionpolicybindings",
         "admissionregistration.k8s.io/mutatingwebhookconfigurations",
         "admissionregistration.k8s.io/validatingadmissionpolicies",
         "admissionregistration.k8s.io/validatingadmissionpolicybindings",
@@ -44,9 +46,11 @@ _CONDITIONAL = frozenset(
         "apiextensions.k8s.io/customresourcedefinitions",
         "apiregistration.k8s.io/apiservices",
         "coordination.k8s.io/leases",
+        "node.k8s.io/runtimeclasses",
         "policy/poddisruptionbudgets",
         "storage.k8s.io/csidrivers",
         "storage.k8s.io/csinodes",
+        "storage.k8s.io/csistoragecapacities",
         "storage.k8s.io/volumeattachments",
     }
 )

@@ -20,6 +20,7 @@ import msgspec
 
 from syncline.base.clock import format_time, parse_time
 from syncline.kube import fieldset
+from syncline.kube.defaults.typed import as_typed
 from syncline.kube.errors import ApiError, BadRequest, Conflict, FieldCause
 from syncline.kube.fieldset import FieldSet
 from syncline.kube.objects import Obj, annotations_of, gvk_of, meta, name_of, namespace_of, uid_of
@@ -73,9 +74,6 @@ STRIPPED = fieldset.field_set(
     ]
 )
 """Fields that nobody owns (apimachinery ``stripMeta``)."""
-
-ZERO_STRUCTS = ("metadata", "spec", "status", "template", "strategy", "updateStrategy", "jobTemplate", "resources")
-"""Fields that a built-in kind's empty object already holds, so that creating it does not add them as a whole."""
 
 
 class _Owner(NamedTuple):
@@ -338,19 +336,14 @@ def _empty_object(obj: Obj, schema: Schema | None) -> Obj:
     head: Obj = {name: obj[name] for name in ("apiVersion", "kind") if name in obj}
     if schema is None or schema_for(gvk_of(obj)) is None:
         return head
-    return {**head, **_zero(schema)}
+    return {**_zero(schema.name), **head}
 
 
 @lru_cache(maxsize=1024)
-def _zero(schema: Schema) -> Obj:
-    """Read-only: it is shared by all objects of a kind."""
+def _zero(definition: str) -> Obj:
+    """Go's empty structure as JSON. Read-only: it is shared by all objects of a kind."""
     result: Obj = {}
-    for name in schema.properties:
-        below = schema.field(name)
-        if below is not None and name in ZERO_STRUCTS and below.properties:
-            result[name] = _zero(below)
-        elif below is not None and name in schema.required and below.type in ("array", "object"):
-            result[name] = None
+    as_typed(definition, result)
     return result
 
 

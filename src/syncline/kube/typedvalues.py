@@ -50,6 +50,18 @@ _EXPECTED = {
 _LEAF: FieldSet = {}
 
 
+_ANY_SCALAR = frozenset(
+    f"io.k8s.apimachinery.pkg.{name}"
+    for name in (
+        "api.resource.Quantity",
+        "apis.meta.v1.Duration",
+        "apis.meta.v1.MicroTime",
+        "apis.meta.v1.Time",
+        "util.intstr.IntOrString",
+    )
+)
+"""Types that write their own JSON: any scalar is taken for one, until it is read."""
+
 _ZERO_KEYS = {"string": "", "integer": 0}
 """Keys of built-in types have defaults: their fields are no pointers, and Go's zero value stands for a missing one."""
 
@@ -498,6 +510,10 @@ def type_errors(obj: Obj, schema: Schema | None) -> list[str]:
 def _errors(value: Any, shape: Shape, path: tuple[str, ...]) -> list[str]:
     if value is None or shape is DEDUCED:
         return []
+    if shape.schema is not None and shape.schema.name in _ANY_SCALAR:
+        if not isinstance(value, (dict, list)):
+            return []
+        return [f"{fieldset.path_text(path)}: expected any scalar, got &{{{_go_text(value)}}}"]
     if isinstance(value, dict):
         return _map_errors(value, shape, path) if shape.type in ("", "object") else [_mismatch(value, shape, path)]
     if isinstance(value, list):

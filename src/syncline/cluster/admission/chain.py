@@ -27,6 +27,7 @@ from syncline.cluster.admission.services import ServiceAddresses
 from syncline.cluster.authz import Authorizer
 from syncline.cluster.registry import Resource
 from syncline.cluster.store import Store
+from syncline.kube.errors import FieldCause
 from syncline.kube.objects import GVK, Obj
 
 __all__ = ["Admission"]
@@ -66,11 +67,14 @@ class Admission:
         if attempt.concerns("/services"):
             self.addresses.assign(attempt, new, old)
 
+    def causes_of_create(self, attempt: Attempt, obj: Obj) -> list[FieldCause]:
+        """What a kind's validation finds by looking at other objects; it is told with the rest."""
+        return [] if attempt.subresource else devices.admin_access_causes(self._store, attempt, obj)
+
     def check_create(self, attempt: Attempt, obj: Obj) -> None:
         if attempt.subresource:
             return
         certificates.check_create(attempt, obj)
-        devices.check_admin_access(self._store, attempt, obj)
         limits.check(self._store, attempt, obj)
         podlevels.check_create(self._store, attempt, obj)
         parametergrants.check(self._store, self._authorizer, self._kinds, attempt, obj, None)

@@ -8,28 +8,26 @@ from __future__ import annotations
 
 from syncline.cluster.admission.attempt import Attempt
 from syncline.cluster.store import Key, Store
-from syncline.kube.errors import FieldCause, invalid
+from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig, labels_of
 
-__all__ = ["check_admin_access"]
+__all__ = ["admin_access_causes"]
 
 LABEL = "resource.kubernetes.io/admin-access"
 
 
-def check_admin_access(store: Store, attempt: Attempt, obj: Obj) -> None:
-    """Refuse a claim, or a template of claims, that wants such access elsewhere. Specs are immutable, so only what is
-    new is looked at."""
+def admin_access_causes(store: Store, attempt: Attempt, obj: Obj) -> list[FieldCause]:
+    """Why a claim, or a template of claims, that wants such access may not have it here. Specs are immutable, so only
+    what is new is looked at."""
     if attempt.concerns("resource.k8s.io/resourceclaims"):
         requests = dig(obj, "spec", "devices", "requests", default=[])
     elif attempt.concerns("resource.k8s.io/resourceclaimtemplates"):
         requests = dig(obj, "spec", "spec", "devices", "requests", default=[])
     else:
-        return
+        return []
     wanted = [index for index, one in enumerate(requests) if dig(one, "exactly", "adminAccess") is True]
     namespace = store.get(Key("/namespaces", "", attempt.namespace))
     if not wanted or (namespace is not None and labels_of(namespace.obj).get(LABEL) == "true"):
-        return
+        return []
     why = f"Forbidden: admin access to devices requires the `{LABEL}: true` label on the containing namespace"
-    cause = FieldCause("FieldValueForbidden", why, f"spec.devices.requests[{wanted[0]}].adminAccess")
-    info = attempt.resource.info
-    raise invalid(info.kind, attempt.name or attempt.called, [cause], info.group)
+    return [FieldCause("FieldValueForbidden", why, f"spec.devices.requests[{wanted[0]}].adminAccess")]

@@ -15,6 +15,7 @@ from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Kind, spec_of
 from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required, too_many, unsupported
 from syncline.cluster.kinds.fields import each, label_selector_causes, port_number
+from syncline.cluster.kinds.metadata import metadata_update_causes
 from syncline.kube.admissionrules import APPLIED, AUDITED, CONDITION, JSON_PATCHES, MESSAGE, Expressions, Fault
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
@@ -175,6 +176,10 @@ def _path_causes(path: Any, where: str) -> list[FieldCause]:
 class _Policy(Kind):
     has_generation = True
     namespaced = False
+    revalidates = False
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return metadata_update_causes(new, old) + self.content_causes(new)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         spec = spec_of(obj)

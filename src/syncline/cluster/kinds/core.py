@@ -17,7 +17,7 @@ from syncline.cluster.kinds.causes import forbidden, invalid, required, too_long
 from syncline.cluster.kinds.fields import IMMUTABLE, natural_numbers
 from syncline.cluster.kinds.metadata import NameCheck, metadata_update_causes
 from syncline.kube.errors import FieldCause
-from syncline.kube.objects import Obj, dig
+from syncline.kube.objects import Obj, annotations_of, dig
 
 __all__ = [
     "ConfigMapKind",
@@ -68,7 +68,7 @@ class NamespaceKind(Kind):
         return causes
 
     def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        phase, dying = dig(new, "status", "phase", default=""), dig(new, "metadata", "deletionTimestamp")
+        phase, dying = dig(new, "status", "phase") or "Active", dig(new, "metadata", "deletionTimestamp")
         if not dying and phase != "Active":
             why = "may only be 'Active' if `deletionTimestamp` is empty"
             return [invalid("status.Phase", phase, why)]
@@ -196,7 +196,7 @@ class ServiceAccountKind(Kind):
     """Metadata is all there is to check."""
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
-        if ENFORCED_SECRETS not in (dig(new, "metadata", "annotations") or {}):
+        if ENFORCED_SECRETS not in annotations_of(new) or (old is not None and ENFORCED_SECRETS in annotations_of(old)):
             return []
         why = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
         return [f"metadata.annotations[{ENFORCED_SECRETS}]: {why}"]

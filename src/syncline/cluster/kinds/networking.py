@@ -98,13 +98,13 @@ def _path_causes(path: Obj, at: str) -> list[FieldCause]:
     causes: list[FieldCause] = []
     kind, text = path.get("pathType"), str(path.get("path") or "")
     if kind is None:
-        causes.append(required(f"{at}.pathType", "pathType must be specified"))
-    elif kind not in PATH_TYPES:
+        return [required(f"{at}.pathType", "pathType must be specified")]
+    if kind not in PATH_TYPES:
         causes.append(unsupported(f"{at}.pathType", kind, PATH_TYPES))
     elif kind in ("Exact", "Prefix"):
         if not text.startswith("/"):
             causes.append(invalid(f"{at}.path", text, "must be an absolute path"))
-        elif text:
+        if text:
             causes += [
                 invalid(f"{at}.path", text, f"must not contain '{part}'")
                 for part in ("//", "/./", "/../", "%2f", "%2F")
@@ -125,10 +125,16 @@ def _backend_causes(backend: Obj, path: str) -> list[FieldCause]:
     if service is not None and resource is not None:
         return [invalid(path, "", "cannot set both resource and service backends")]
     if resource is not None:
-        return [required(f"{path}.resource.{key}") for key in ("kind", "name") if not resource.get(key)]
+        group = resource.get("apiGroup")
+        causes = [invalid(f"{path}.resource.apiGroup", group, one) for one in names.dns_subdomain(group or "a")]
+        for key in ("kind", "name"):
+            value, where = resource.get(key), f"{path}.resource.{key}"
+            found = names.path_segment(value) if value else []
+            causes += [invalid(where, value, one) for one in found] if value else [required(where)]
+        return causes
     if service is None:
         return [invalid(path, "", "resource or service backend is required")]
-    causes: list[FieldCause] = []
+    causes = []
     name = service.get("name") or ""
     if not name:
         causes.append(required(f"{path}.service.name"))
@@ -192,6 +198,7 @@ def _parameter_causes(parameters: Obj) -> list[FieldCause]:
 
 class NetworkPolicyKind(Kind):
     has_generation = True
+    revalidates = False
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         spec = spec_of(obj)

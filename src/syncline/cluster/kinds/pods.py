@@ -39,6 +39,7 @@ from syncline.cluster.kinds.security import visit
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 from syncline.kube.quantity import QuantityError, parse_quantity
+from syncline.kube.schema.internal import CORE, changed_lines, internal
 
 __all__ = ["PodKind", "qos_class"]
 
@@ -115,8 +116,10 @@ class PodKind(Kind):
         causes += _deadline_causes(fresh, before)
         causes += _toleration_causes(fresh, before) + _gate_causes(fresh, before)
         causes += placement_update_causes(fresh, before)
-        if _fixed_part(fresh, before) != _fixed_part(before, before):
-            causes.append(forbidden("spec", MUTABLE))
+        fixed = _fixed_part(fresh, before)
+        if fixed != _fixed_part(before, before):
+            shown = changed_lines(internal(f"{CORE}.PodSpec", before), internal(f"{CORE}.PodSpec", fixed))
+            causes.append(forbidden("spec", f"{MUTABLE}\n{shown}"))
         return causes
 
     def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:

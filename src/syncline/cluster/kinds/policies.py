@@ -90,13 +90,11 @@ class PriorityClassKind(Kind):
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         causes: list[FieldCause] = []
         name = dig(obj, "metadata", "name", default="")
-        if name.startswith("system-") and name not in ("system-cluster-critical", "system-node-critical"):
-            why = (
-                "priority class names with 'system-' prefix are reserved for system use only. error: "
-                f"{name} is not a known system priority class"
-            )
-            causes.append(forbidden("metadata.name", why))
-        elif (obj.get("value") or 0) > MAX_USER_PRIORITY and not name.startswith("system-"):
+        if name.startswith("system-"):
+            if fault := _system_fault(name, obj):
+                why = "priority class names with 'system-' prefix are reserved for system use only. error: "
+                causes.append(forbidden("metadata.name", why + fault))
+        elif (obj.get("value") or 0) > MAX_USER_PRIORITY:
             why = f"maximum allowed value of a user defined priority is {MAX_USER_PRIORITY}"
             causes.append(forbidden("value", why))
         policy = obj.get("preemptionPolicy")
@@ -109,3 +107,15 @@ class PriorityClassKind(Kind):
         if new.get("value") != old.get("value"):
             causes.append(forbidden("value", "may not be changed in an update."))
         return causes + immutable(new, old, "", "preemptionPolicy")
+
+
+_SYSTEM_PRIORITIES = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
+
+
+def _system_fault(name: str, obj: Obj) -> str:
+    """How a class with a system's name differs from the one that Kubernetes makes itself."""
+    if name not in _SYSTEM_PRIORITIES:
+        return f"{name} is not a known system priority class"
+    if (obj.get("value") or 0) != _SYSTEM_PRIORITIES[name]:
+        return f"value of {name} PriorityClass must be {_SYSTEM_PRIORITIES[name]}"
+    return f"globalDefault of {name} PriorityClass must be false" if obj.get("globalDefault") else ""

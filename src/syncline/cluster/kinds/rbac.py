@@ -22,6 +22,7 @@ GROUP = "rbac.authorization.k8s.io"
 
 
 class RoleKind(Kind):
+    revalidates = False
     name_check: ClassVar[NameCheck] = staticmethod(names.path_segment)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
@@ -76,6 +77,7 @@ def _rule_causes(rule: Obj, where: str, *, namespaced: bool) -> list[FieldCause]
 
 
 class BindingKind(Kind):
+    revalidates = False
     name_check: ClassVar[NameCheck] = staticmethod(names.path_segment)
     roles: ClassVar[tuple[str, ...]] = ("Role", "ClusterRole")
 

@@ -14,7 +14,7 @@ from syncline.cluster.kinds import names
 from syncline.cluster.kinds.base import Context, Kind, spec_of
 from syncline.cluster.kinds.causes import duplicate, forbidden, invalid, required, too_long, unsupported
 from syncline.cluster.kinds.claims import ACCESS_MODES, VOLUME_MODES, amount, claim_spec_causes
-from syncline.cluster.kinds.fields import each, immutable, one_of
+from syncline.cluster.kinds.fields import IMMUTABLE, each, immutable, one_of
 from syncline.cluster.kinds.metadata import metadata_update_causes
 from syncline.cluster.kinds.placement import node_selector_causes
 from syncline.cluster.kinds.podwarnings import OLD_NODE_LABELS, fraction_warnings, node_term_warnings
@@ -22,6 +22,8 @@ from syncline.cluster.kinds.pvsources import PV_SOURCES, source_causes, source_w
 from syncline.cluster.kinds.volumes import driver_name_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
+from syncline.kube.quantity import parse_quantity
+from syncline.kube.schema.internal import CORE, changed_lines, internal
 
 __all__ = [
     "AttachmentKind",
@@ -45,6 +47,14 @@ MOST_ERROR_BYTES, SHOWN_ERROR_BYTES = 1024, 256 * 1024
 """Kubernetes measures an error by the one and names the other."""
 CLAIM_TEXT = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 BETA_CLASS, BETA_OPTIONS = "volume.beta.kubernetes.io/storage-class", "volume.beta.kubernetes.io/mount-options"
+NOTHING = parse_quantity("0")
+_NEW_LABELS = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
 QUANTITY = "must be a valid resource quantity"
 
 
@@ -149,13 +159,18 @@ class PersistentVolumeKind(Kind):
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         fresh, before = ({key: spec_of(obj)[key] for key in PV_SOURCES if key in spec_of(obj)} for obj in (new, old))
-        causes = self.whole_causes(new) + metadata_update_causes(new, old)
+        causes = self.whole_causes(new)
         if fresh != before:
             why = "spec.persistentvolumesource is immutable after creation"
-            causes.append(forbidden("spec.persistentvolumesource", why))
+            shown = changed_lines(_internal_source(before), _internal_source(fresh))
+            causes.append(forbidden("spec.persistentvolumesource", f"{why}\n{shown}"))
         mode = spec_of(new).get("volumeMode")
         if mode != spec_of(old).get("volumeMode"):
             causes.append(invalid("volumeMode", mode, "field is immutable"))
+        bound, wanted = (spec_of(obj).get("nodeAffinity") for obj in (old, new))
+        if bound is not None and wanted not in (bound, _with_new_labels(bound)):
+            shown = internal(f"{CORE}.VolumeNodeAffinity", wanted)
+            causes.append(invalid("nodeAffinity", shown, f"{IMMUTABLE}, except for updating from beta label to GA"))
         had = spec_of(old).get("volumeAttributesClassName")
         if had is not None and spec_of(new).get("volumeAttributesClassName") is None:
             why = "update from non-nil value to nil is forbidden"
@@ -182,6 +197,29 @@ class PersistentVolumeKind(Kind):
         return warnings + source_warnings(spec)
 
 
+def _internal_source(source: Obj) -> Obj:
+    """Where a volume is, as Kubernetes shows it: every kind of place, all but one null."""
+    shown = internal(f"{CORE}.PersistentVolumeSpec", source)
+    kinds = {kind.lower() for kind in PV_SOURCES}
+    return {name: value for name, value in shown.items() if name.lower() in kinds}
+
+
+def _with_new_labels(affinity: Obj) -> Obj:
+    """A volume's affinity with today's names for the labels of nodes that had others."""
+    terms = [
+        {
+            **term,
+            "matchExpressions": [
+                {**one, "key": _NEW_LABELS.get(one.get("key"), one.get("key"))} for one in term["matchExpressions"]
+            ],
+        }
+        if term.get("matchExpressions")
+        else term
+        for _, term in each(affinity.get("required"), "nodeSelectorTerms", "")
+    ]
+    return {**affinity, "required": {**(affinity.get("required") or {}), "nodeSelectorTerms": terms}}
+
+
 # --- claims --------------------------------------------------------------------------------------------------------
 
 
@@ -203,13 +241,13 @@ class PersistentVolumeClaimKind(Kind):
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         causes = metadata_update_causes(new, old)
-        bound = dig(old, "status", "phase") == "Bound"
-        if _fixed_claim(new, old, bound=bound) != _fixed_claim(old, old, bound=bound):
-            causes.append(forbidden("spec", CLAIM_TEXT))
-        wanted = amount(dig(new, "spec", "resources", "requests", "storage"))
-        had = amount(dig(old, "spec", "resources", "requests", "storage"))
-        given = amount(dig(old, "status", "capacity", "storage"))
-        if wanted and had and wanted < had and not (given is None or wanted > given):
+        before, fixed = _compared_claims(new, old)
+        if fixed != before:
+            shown = (internal(f"{CORE}.PersistentVolumeClaimSpec", one) for one in (before, fixed))
+            causes.append(forbidden("spec", f"{CLAIM_TEXT}\n{changed_lines(*shown)}"))
+        asked, given = (("spec", "resources", "requests", "storage"), ("status", "capacity", "storage"))
+        wanted, had, held = (amount(dig(*at)) or NOTHING for at in ((new, *asked), (old, *asked), (old, *given)))
+        if wanted < had and wanted <= held:
             why = "field can not be less than status.capacity"
             causes.append(forbidden("spec.resources.requests.storage", why))
         mode = spec_of(new).get("volumeMode")
@@ -273,19 +311,22 @@ def _normalise_sources(spec: Obj, before: Obj) -> None:
         spec["dataSource"] = {key: value for key, value in reference.items() if key != "namespace"}
 
 
-def _fixed_claim(new: Obj, old: Obj, *, bound: bool) -> Obj:
-    """The new spec with what may change taken from the old one: the volume's name once, a bound claim's size."""
-    spec, before = dict(spec_of(new)), spec_of(old)
-    if not before.get("volumeName"):
-        spec.pop("volumeName", None)
+def _compared_claims(new: Obj, old: Obj) -> tuple[Obj, Obj]:
+    """The old spec and the new one, with what may change made equal: the volume's name once, a bound claim's size."""
+    spec, before = dict(spec_of(new)), dict(spec_of(old))
+    taken = [(before, spec, "volumeName")] if not before.get("volumeName") else []
     if before.get("storageClassName") is None:
-        spec.pop("storageClassName", None)
-    if bound:
-        spec["resources"] = before.get("resources")
-        spec.pop("volumeAttributesClassName", None)
-        if "volumeAttributesClassName" in before:
-            spec["volumeAttributesClassName"] = before["volumeAttributesClassName"]
-    return spec
+        taken.append((spec, before, "storageClassName"))
+    if dig(old, "status", "phase") == "Bound":
+        taken.append((spec, before, "volumeAttributesClassName"))
+        if dig(spec, "resources", "requests") is not None:
+            spec["resources"] = {**spec["resources"], "requests": dict(spec["resources"]["requests"])}
+            taken.append((spec["resources"]["requests"], dig(before, "resources", "requests", default={}), "storage"))
+    for target, source, key in taken:
+        target.pop(key, None)
+        if source.get(key) is not None:
+            target[key] = source[key]
+    return before, spec
 
 
 # --- classes and attachments ---------------------------------------------------------------------------------------

@@ -230,7 +230,6 @@ class ReplicaSetKind(Workload):
     names_pods = True
     word = "deployment"  # Kubernetes' own slip: ValidateReplicaSetSpec speaks of deployments
     empty_status: ClassVar[Obj | None] = {"replicas": 0}
-    revalidates = True
 
     def causes_before(self, spec: Obj) -> list[FieldCause]:
         return natural_numbers(spec, "spec", "replicas", "minReadySeconds")
@@ -251,8 +250,12 @@ class ReplicationControllerKind(Kind):
 
     has_status = True
     has_generation = True
+    revalidates = False
     pod_spec = ("spec", "template", "spec")
     empty_status: ClassVar[Obj | None] = {"replicas": 0}
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return metadata_update_causes(new, old) + self.content_causes(new)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         spec = spec_of(obj)
@@ -423,7 +426,6 @@ def _partition_causes(rolling: Obj, path: str) -> list[FieldCause]:
 class DaemonSetKind(Workload):
     word = "daemonset"
     template_owner = "DaemonSet"
-    revalidates = True
     empty_status: ClassVar[Obj | None] = {
         "currentNumberScheduled": 0,
         "numberMisscheduled": 0,
@@ -457,7 +459,8 @@ class DaemonSetKind(Workload):
         return causes + natural_numbers(spec, "spec", "revisionHistoryLimit")
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return super().update_causes(new, old) + immutable(spec_of(new), spec_of(old), "spec", "selector")
+        kept = immutable(spec_of(new), spec_of(old), "spec", "selector")
+        return metadata_update_causes(new, old) + kept + self.content_causes(new)
 
     def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         status = new.get("status") or {}

@@ -7,6 +7,7 @@ request owns leaves. Refusals are Kubernetes': media types, decoding, versions, 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -255,9 +256,9 @@ def read_typed(x: Exchange, gvk: GVK) -> Obj:
     return fitted(decode(x.request), gvk)
 
 
-def fitted(obj: Any, gvk: GVK, *, strict: bool = False) -> Obj:
-    """``obj`` without unknown fields; raises BadRequest where a value does not fit its type, or (``strict``) where a
-    field is unknown."""
+def fitted(obj: Any, gvk: GVK, *, strict: bool = False, warn: Callable[[str], None] | None = None) -> Obj:
+    """``obj`` without unknown fields, of which ``warn`` hears; raises BadRequest where a value does not fit its type,
+    or (``strict``) where a field is unknown."""
     if not isinstance(obj, dict):
         raise BadRequest("the body of the request is not an object")
     schema = schema_for(gvk)
@@ -267,6 +268,9 @@ def fitted(obj: Any, gvk: GVK, *, strict: bool = False) -> Obj:
         raise _unhandled(gvk, found.errors[0])
     if strict and found.unknown:
         raise _unhandled(gvk, str(StrictError(list(found.unknown))))
+    if warn is not None:
+        for problem in found.unknown:
+            warn(problem)
     return found.obj
 
 

@@ -29,7 +29,7 @@ from syncline.cluster.verbs.write import MODIFIED, change, check_address, insert
 from syncline.kube import managedfields
 from syncline.kube.client import PatchType, Response
 from syncline.kube.elsewhere import aside, weigh
-from syncline.kube.errors import BadRequest, FieldCause, Invalid, UnsupportedMedia, conflict, invalid
+from syncline.kube.errors import ApiError, BadRequest, FieldCause, Invalid, UnsupportedMedia, conflict, invalid
 from syncline.kube.fields import strict_problems
 from syncline.kube.fitting import still_fits
 from syncline.kube.objects import Obj, gvk_of, meta
@@ -215,7 +215,7 @@ def _apply(x: Exchange, current: Stored | None, body: Any, options: WriteOptions
     check_address(x, {**body, "metadata": {**meta(body), "name": meta(body).get("name") or x.route.name}})
     if not result.changed:
         return answer_written(x, change(x, current, own_copy(result.obj), options, owned=True, unconditional=True))
-    obj = _after_apply(x, own_copy(result.obj), options)
+    obj = _after_apply(x, own_copy(result.obj), body)
     check_address(x, obj)
     return answer_written(x, change(x, current, obj, options, owned=True, unconditional=True))
 
@@ -254,9 +254,19 @@ def apply_to(x: Exchange, live: Obj | None, body: Obj, options: WriteOptions) ->
     return result
 
 
-def _after_apply(x: Exchange, obj: Obj, options: WriteOptions) -> Obj:
-    validation = Validation.IGNORE if options.validation == Validation.WARN else options.validation
-    return aside(_checked_result, x, obj, validation)
+def _after_apply(x: Exchange, obj: Obj, body: Obj) -> Obj:
+    """What an apply makes, in the types of its kind; fields that these do not have were refused before."""
+    if x.resource.custom is not None:
+        return aside(_checked_result, x, obj, Validation.IGNORE)
+    try:
+        return aside(checked, x, obj, Validation.IGNORE, [], converting=True)
+    except TypeMismatch as error:
+        gvk = x.resource.gvk
+        kind = f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
+        named = f"{meta(body).get('namespace') or ''}/{meta(body).get('name') or ''}; {kind}"
+        why = f"unable to convert unstructured object to {kind}: {error}"
+        text = f"failed to convert new object ({named}) to proper version: {why}"
+        raise ApiError(text, code=500, reason="") from None
 
 
 def _create_by_apply(x: Exchange, body: Obj, options: WriteOptions) -> Response:
@@ -265,7 +275,7 @@ def _create_by_apply(x: Exchange, body: Obj, options: WriteOptions) -> Response:
     asked = Attributes("create", info.group, info.plural, "", x.route.namespace, x.route.name)
     x.backend.authorizer.require(x.user, asked)
     result = aside(apply_to, x, None, body, options)
-    obj = _after_apply(x, own_copy(result.obj), options)
+    obj = _after_apply(x, own_copy(result.obj), body)
     check_address(x, obj)
     uid = obj["metadata"].get("uid")
     if uid:

@@ -146,7 +146,8 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     generated = _generate_name(x, metadata)
     aside(strategy.prepare_create, obj, x.context)
     name = metadata.get("name") or ""
-    refuse_invalid(resource, name, aside(strategy.validate_create, obj))
+    causes = admission.causes_of_create(attempt, obj)
+    refuse_invalid(resource, name, causes + aside(strategy.validate_create, obj))
     if not attempt.name:
         attempt = replace(attempt, called=name)
     admission.check_create(attempt, obj)

@@ -143,8 +143,8 @@ def fill_ingress(gvk: GVK, obj: Obj) -> None:
 
 def fill_ingress_class(gvk: GVK, obj: Obj) -> None:
     parameters = structure(obj, "spec").get("parameters")
-    if isinstance(parameters, dict):
-        default(parameters, "scope", "Cluster")
+    if isinstance(parameters, dict) and parameters.get("scope") is None:
+        parameters["scope"] = "Cluster"
 
 
 def fill_network_policy(gvk: GVK, obj: Obj) -> None:

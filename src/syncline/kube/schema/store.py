@@ -15,7 +15,16 @@ from typing import Any
 
 from syncline.kube.objects import GVK
 
-__all__ = ["OBJECT_META", "definitions", "descriptions", "go_names", "kinds", "protobuf_table", "resource_table"]
+__all__ = [
+    "OBJECT_META",
+    "definitions",
+    "descriptions",
+    "go_names",
+    "internal_types",
+    "kinds",
+    "protobuf_table",
+    "resource_table",
+]
 
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
@@ -61,6 +70,15 @@ def go_names() -> Mapping[str, Mapping[str, list[str]]]:
     an embedded struct, the names that lead there (``Rule``). Read off the types of k8s.io/api 0.36.3 by reflection;
     Kubernetes' answers to values of the wrong type hold both."""
     loaded: dict[str, dict[str, list[str]]] = json.loads(lzma.decompress(_data("gonames.json.xz")))
+    return loaded
+
+
+@cache
+def internal_types() -> Mapping[str, list[tuple[str, str, str, str]]]:
+    """Definition name → fields of the type by which Kubernetes' own code knows it, in their order: the name in Go's
+    JSON, the served field that it is (empty where none is), its form and the definition of what it holds. Read off
+    k8s.io/kubernetes 1.36.3 by reflection; refusals show values so."""
+    loaded: dict[str, list[tuple[str, str, str, str]]] = json.loads(lzma.decompress(_data("internal.json.xz")))
     return loaded
 
 

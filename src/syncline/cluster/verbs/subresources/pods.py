@@ -15,10 +15,10 @@ from syncline.cluster.answers import success
 from syncline.cluster.kinds.names import path_segment
 from syncline.cluster.store import Key, Stored
 from syncline.cluster.verbs import admitting
-from syncline.cluster.verbs.body import decode, own_copy, read_typed
+from syncline.cluster.verbs.body import decode, fitted, own_copy, read_typed
 from syncline.cluster.verbs.delete import check_preconditions, remove
 from syncline.cluster.verbs.exchange import Exchange
-from syncline.cluster.verbs.options import DeleteOptions, delete_options, integer, write_options
+from syncline.cluster.verbs.options import DeleteOptions, Validation, delete_options, integer, write_options
 from syncline.kube.client import Response
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, TooManyRequests, conflict, invalid, not_found
 from syncline.kube.objects import GVK, Obj, dig, generation, is_terminating, labels_of, name_of
@@ -45,7 +45,7 @@ def _pod(x: Exchange, name: str) -> Stored:
 
 
 def bind(x: Exchange) -> Response:
-    body = read_typed(x, BINDING)
+    body = _read_binding(x)
     name = dig(body, "metadata", "name", default=x.route.name)
     if name != x.route.name:
         raise BadRequest("name in URL does not match name in Binding object")
@@ -53,12 +53,31 @@ def bind(x: Exchange) -> Response:
 
 
 def bind_by_collection(x: Exchange) -> Response:
-    name = str(dig(decode(x.request), "metadata", "name", default="") or "")
+    body = _read_binding(x)
+    _check_target(body)
+    name = str(dig(body, "metadata", "name", default="") or "")
     if not name:
         raise BadRequest("Name parameter required.")
     if problems := path_segment(name):
         raise BadRequest(f'Name parameter invalid: "{name}": {problems[0]}')
-    return _bind(x, name, read_typed(x, BINDING))
+    return _bind(x, name, body)
+
+
+def _read_binding(x: Exchange) -> Obj:
+    """A Binding is written like an object: fields that it does not have are warned of, or refused."""
+    validation = write_options(x.request.query, x.request.headers, "CreateOptions").validation
+    warn = x.warn if validation == Validation.WARN else None
+    return fitted(decode(x.request), BINDING, strict=validation == Validation.STRICT, warn=warn)
+
+
+def _check_target(binding: Obj) -> str:
+    """The node that a binding names."""
+    node, kind = dig(binding, "target", "name", default=""), dig(binding, "target", "kind", default="")
+    if kind not in ("", "Node"):
+        raise ApiError(f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"', reason="")
+    if not node:
+        raise ApiError("target.name: Required value", reason="")
+    return str(node)
 
 
 def _bind(x: Exchange, name: str, body: Obj) -> Response:
@@ -66,11 +85,7 @@ def _bind(x: Exchange, name: str, body: Obj) -> Response:
     options = write_options(x.request.query, x.request.headers, "CreateOptions")
     if admitting.concerned(x):
         body = admitting.admitted(x, "CREATE", body, name=name, dry_run=options.dry_run) or body
-    node, kind = dig(body, "target", "name", default=""), dig(body, "target", "kind", default="")
-    if kind not in ("", "Node"):
-        raise ApiError(f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"', reason="")
-    if not node:
-        raise ApiError("target.name: Required value", reason="")
+    node = _check_target(body)
     stored = _pod(x, name)
     pod = stored.obj
     uid = dig(body, "metadata", "uid")
@@ -86,7 +101,7 @@ def _bind(x: Exchange, name: str, body: Obj) -> Response:
     if dig(pod, "spec", "schedulingGates"):
         raise conflict("pods/binding", name, f"pod {name} has non-empty .spec.schedulingGates")
     if not options.dry_run:
-        x.store.put(stored.key, _placed(x, pod, str(node), body), expect=stored.revision)
+        x.store.put(stored.key, _placed(x, pod, node, body), expect=stored.revision)
     response = success(201, code=True)
     response.revision = x.store.revision
     return response
