@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from syncline.rehearsal.explore import shrunk
+from syncline.rehearsal.explore import Explorer, shrunk
 from syncline.rehearsal.faults import AROUND, AT_WRITES, Fault, Schedule, by_name, drawn, read
 from syncline.rehearsal.laws import Law, Ledger
 from syncline.rehearsal.verdict import Verdict
@@ -55,6 +55,12 @@ def test_the_same_seed_draws_the_same_schedule_within_the_steps() -> None:
     assert found == [drawn("update", seed, 40, KINDS) for seed in range(50)]
     assert len(set(found)) == 50
     assert all(2 <= len(one.faults) <= 5 and all(1 <= each.at <= 40 for each in one.faults) for one in found)
+
+
+def test_no_schedule_is_drawn_once_the_budget_is_spent() -> None:
+    clock = iter((0.0, 20.0, 59.0, 60.0, 61.0))
+    found = list(Explorer[Any]({}, KINDS).drawn("update", 40, range(100), 60.0, lambda: next(clock)))
+    assert found == [drawn("update", seed, 40, KINDS) for seed in range(3)]
 
 
 def even(state: int) -> Iterator[str]:

@@ -13,12 +13,14 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
+from math import inf
 from multiprocessing import Pipe
 from typing import Generic, Protocol, TypeVar
 
 from syncline.base.clock import VirtualClock
 from syncline.base.journal import Journal
-from syncline.rehearsal.faults import Fault, Kind, Schedule
+from syncline.rehearsal.faults import Fault, Kind, Schedule, drawn
 from syncline.rehearsal.injecting import Injector
 from syncline.rehearsal.laws import Ledger
 from syncline.rehearsal.seams import Step
@@ -88,6 +90,13 @@ class Explorer(Generic[W]):
         world.injector.faults = list(schedule.faults)
         scene.begin(world)
         return _finished(world, schedule, usual)
+
+    def drawn(
+        self, name: str, steps: int, seeds: Iterable[int], budget_s: float = inf, spent_s: Callable[[], float] = float
+    ) -> Iterator[Schedule]:
+        """A schedule of each seed in a scenario of ``steps`` steps, until the budget is spent: the clock ``spent_s``
+        is read before each."""
+        return (drawn(name, seed, steps, self.kinds) for seed in takewhile(lambda _: spent_s() < budget_s, seeds))
 
     def each_alone(self, schedules: Iterable[Schedule], usual: Mapping[str, int]) -> Iterator[Verdict]:
         """Each in a forked process of its own."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from tests.machineconfig.faults.schedule import KINDS, drawn, read
+from tests.machineconfig.faults.schedule import KINDS, read
 from tests.machineconfig.faults.stories import EXPLORER, STORIES
 
 from syncline.rehearsal.explore import shrunk
@@ -42,7 +43,8 @@ def main(arguments: list[str]) -> int:
         tally.take(undisturbed)
         steps[name] = undisturbed.steps
     for name in options.stories:
-        schedules = (drawn(name, seed, steps[name]) for seed in range(1, options.seeds + 1))
+        seeds = range(1, options.seeds + 1)
+        schedules = EXPLORER.drawn(name, steps[name], seeds, options.budget, tally.spent_s)
         for outcome in EXPLORER.each_alone((each for each in schedules if not tally.knows(each)), steps):
             tally.take(outcome)
     tally.show(steps)
@@ -57,6 +59,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--part", type=int, default=0, help="which ones of these: 0 to every - 1")
     parser.add_argument("--record", type=Path, help="a file of outcomes: what it has is not run again, but counted")
     parser.add_argument("--seeds", type=int, default=20, help="random schedules of each story")
+    parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which no more of them are begun")
     parser.add_argument("--replay", help="one schedule, as it was printed: 'update; kill@12, clock+86400@30'")
     parser.add_argument("--shrink", action="store_true", help="of --replay: a shorter one that breaks the same law")
     parser.add_argument("--verbose", action="store_true", help="print every schedule")
@@ -79,6 +82,9 @@ class Tally:
         if record is not None and record.exists():
             for line in record.read_text().splitlines():
                 self._count(Verdict.of_obj(json.loads(line)))
+
+    def spent_s(self) -> float:
+        return time.monotonic() - self._began
 
     def knows(self, schedule: Schedule) -> bool:
         return str(schedule) in self._known
@@ -116,7 +122,7 @@ class Tally:
         total = sum(sum(counts.values()) for counts in self.runs.values())
         counted = ", ".join(f"{name} {number}" for name, number in steps.items())
         say(f"{total} schedules ({counted} steps undisturbed), {self.checks} checks of laws, {len(self.broken)} broken")
-        say(f"{time.monotonic() - self._began:.0f} s, {self._cpu_s + time.process_time():.0f} s of CPU")
+        say(f"{self.spent_s():.0f} s, {self._cpu_s + time.process_time():.0f} s of CPU")
 
 
 def _kind_of(outcome: Verdict) -> str:

@@ -30,12 +30,6 @@ TOKENS_WARNING = (
 )
 
 
-def _driver_name(name: str) -> list[str]:
-    """Names of drivers are subdomains of at most 63 characters."""
-    long = [f"must be no more than {63} characters"] if len(name) > 63 else []
-    return long + names.dns_subdomain(name)
-
-
 class CSIDriverKind(Kind):
     namespaced = False
     has_generation = False

@@ -33,7 +33,6 @@ __all__ = [
     "env_name",
     "fully_qualified",
     "http_header",
-    "is_cidr",
     "is_ip",
     "label_value",
     "path_segment",
@@ -226,11 +225,3 @@ def is_ip(text: str) -> bool:
     except ValueError:
         return False
     return "%" not in text
-
-
-def is_cidr(text: str) -> bool:
-    try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        return False
-    return "/" in text

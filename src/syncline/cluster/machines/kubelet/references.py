@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from syncline.control.cache import Snapshot
 from syncline.kube.objects import Obj, ObjectRef, dig, namespace_of
 
-__all__ = ["CONTAINERS", "REFERENCES", "Missing", "missing_of", "referred", "refers_to", "volume_objects"]
+__all__ = ["CONTAINERS", "REFERENCES", "Missing", "missing_of", "referred", "refers_to"]
 
 REFERENCES = "kubelet/references"
 CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
@@ -55,11 +55,6 @@ def _volume_references(volume: Obj) -> Iterator[Reference]:
 def _reference(kind: str, source: Obj, name: str) -> Reference:
     keys = tuple(str(item.get("key")) for item in source.get("items") or ())
     return Reference(kind, str(source.get(name) or ""), keys, bool(source.get("optional")))
-
-
-def volume_objects(volume: Obj) -> list[tuple[str, str]]:
-    """Kind and name of what a volume shows."""
-    return [(each.kind, each.name) for each in _volume_references(volume)]
 
 
 def _variable_references(container: Obj) -> Iterator[Reference]:
