@@ -675,9 +675,10 @@ def tls_context(certificate: KeyPair, client_ca_pem: str) -> ssl.SSLContext:
 
 
 def tune_garbage_collection() -> None:
-    """For a process that holds many objects: the default thresholds make decoding three times slower. Threads that work
-    beside the loop give the interpreter back after a millisecond, not five."""
-    gc.set_threshold(50_000, 50, 100)
+    """For a process that holds many objects: the default thresholds make decoding three times slower, and nothing else
+    goes on while garbage is looked for, so the young are few. Threads that work beside the loop give the interpreter
+    back after a millisecond, not five."""
+    gc.set_threshold(5_000, 10, 5_000)
     sys.setswitchinterval(SWITCH_S)
 
 

@@ -23,6 +23,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from syncline.kube.errors import InternalError
+from syncline.kube.jsontext import in_pieces
 from syncline.kube.objects import Obj, labels_of, uid_of
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "HISTORY_LIMIT_EVENTS",
     "Compacted",
     "Cursor",
+    "Encoded",
     "Event",
     "EventType",
     "Key",
@@ -39,6 +41,7 @@ __all__ = [
     "StoreConflict",
     "Stored",
     "WriteRefused",
+    "encode_around_version",
 ]
 
 HISTORY_LIMIT_EVENTS = 20_000
@@ -110,8 +113,30 @@ class _Head(msgspec.Struct):
 
 
 _decode_head = msgspec.json.Decoder(_Head).decode
-_decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
+
+
+Encoded: TypeAlias = tuple[bytes, bytes]
+"""The JSON of an object before and behind the digits of its resourceVersion."""
+
+
+def encode_around_version(obj: Obj) -> Encoded:
+    """As :meth:`Stored.of` will encode it."""
+    metadata = {**obj.get("metadata", {}), "resourceVersion": ""}
+    before, behind = _split({**obj, "metadata": metadata}, "metadata")
+    inner, outer = _split(metadata, "resourceVersion")
+    head = b",".join(
+        part for part in (before, b'"metadata":{' + (inner and inner + b",") + b'"resourceVersion":"') if part
+    )
+    return b"{" + head, b'"' + (outer and b"," + outer) + b"}" + (behind and b"," + behind) + b"}"
+
+
+def _split(obj: Obj, name: str) -> tuple[bytes, bytes]:
+    """The encoded members before and behind one of them."""
+    names = list(obj)
+    at = names.index(name)
+    first, second = (_encode({each: obj[each] for each in part})[1:-1] for part in (names[:at], names[at + 1 :]))
+    return first, second
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +155,7 @@ class Stored:
         """The decoded object, made on demand and kept while it is current. Read-only."""
         obj = self._decoded
         if obj is None:
-            obj = _decode(self.raw)
+            obj = in_pieces(self.raw)
             object.__setattr__(self, "_decoded", obj)
         return obj
 
@@ -139,10 +164,12 @@ class Stored:
         object.__setattr__(self, "_decoded", None)
 
     @classmethod
-    def of(cls, key: Key, revision: int, obj: Obj) -> Stored:
-        """Encode ``obj`` with its new resourceVersion; ``obj`` itself stays as it was."""
+    def of(cls, key: Key, revision: int, obj: Obj, encoded: Encoded | None = None) -> Stored:
+        """Encode ``obj`` with its new resourceVersion; ``obj`` itself stays as it was. ``encoded``: where that was done
+        before, all but the version."""
         own = {**obj, "metadata": {**obj.get("metadata", {}), "resourceVersion": str(revision)}}
-        return cls(key, revision, _encode(own), uid_of(own), labels_of(own), own)
+        raw = _encode(own) if encoded is None else b"%b%d%b" % (encoded[0], revision, encoded[1])
+        return cls(key, revision, raw, uid_of(own), labels_of(own), own)
 
     @classmethod
     def load(cls, key: Key, revision: int, raw: bytes) -> Stored:
@@ -390,15 +417,16 @@ class Store:
 
     # -- writing --------------------------------------------------------------------------------------------------
 
-    def put(self, key: Key, obj: Obj, *, expect: int | None) -> Stored:
+    def put(self, key: Key, obj: Obj, *, expect: int | None, encoded: Encoded | None = None) -> Stored:
         """Create or replace. ``expect``: 0 it must not exist, n it must be at revision n, None whatever is there.
+        ``encoded``: as :func:`encode_around_version` makes it of ``obj``.
 
         Raises :class:`StoreConflict` or :class:`WriteRefused`; then nothing has changed and no revision was used.
         """
         previous = self._expect(key, expect)
         if self._sink is not None:
             self._sink.admit(removal=False)
-        stored = Stored.of(key, self._given + 1, obj)
+        stored = Stored.of(key, self._given + 1, obj, encoded)
         self._collection(key.resource).put(stored)
         kind = EventType.ADDED if previous is None else EventType.MODIFIED
         self._publish(Event(stored.revision, kind, stored, previous))

@@ -51,8 +51,7 @@ LEAF: Mapping[str, Any] = {}
 MAX_DEPTH = 200
 """Deepest path that is read from a request, far above any schema and below Python's own limit."""
 
-MAX_REMEMBERED_CHARS = 256
-"""Keys longer than names can be are not kept in memory for whoever sends them."""
+_encode = msgspec.json.Encoder().encode
 
 _KINDS = {"f": 0, "k": 1, "v": 2, "i": 3}
 
@@ -67,14 +66,14 @@ def keyed(keys: Mapping[str, Any]) -> str:
     return "k:" + _canonical({name: keys[name] for name in sorted(keys)})
 
 
-@lru_cache(maxsize=8192)
-def _keyed_by(name: str, text: str) -> str:
-    return keyed({name: text})
+@lru_cache(maxsize=256)
+def _key_start(name: str) -> str:
+    return f"k:{{{_canonical(name)}:"
 
 
 def keyed_by(name: str, text: str) -> str:
-    """As :func:`keyed` for the usual single key: a name or a type, of which a cluster has few."""
-    return _keyed_by(name, text) if len(text) <= MAX_REMEMBERED_CHARS else keyed({name: text})
+    """As :func:`keyed` for the usual single key: a name or a type. ``name`` is one of a schema."""
+    return f"{_key_start(name)}{_encode(text).decode()}}}"
 
 
 def valued(value: Any) -> str:
@@ -243,7 +242,7 @@ def serialise(fields: FieldSet) -> FieldSet:
     elements = sorted(fields)
     if elements[0][0] not in ".f" or elements[-1][0] != "f":
         elements.sort(key=_order)
-    return {element: serialise(fields[element]) for element in elements}
+    return {element: serialise(below) if (below := fields[element]) else {} for element in elements}
 
 
 @remember(8192)
@@ -282,10 +281,10 @@ def _parse(node: Any, depth: int) -> FieldSet:
     result: FieldSet = {}
     canonical = True
     for element, below in node.items():
-        child = _parse(below, depth + 1)
+        child = below if below == {} else _parse(below, depth + 1)
         if len(child) == 1 and SELF in child:
             child = {}
-        name = _element(element)
+        name = element if element.startswith("f:") else _element(element)
         canonical = canonical and name == element and child is below
         result[name] = child
     return node if canonical else result

@@ -458,7 +458,8 @@ def _applied(task: _Application, managed: _Managed) -> tuple[Obj, _Managed, dict
     current = {**managed, task.owner: _Owned(mine, task.api_version, last.time if last else "")}
     if last is not None:
         # A map that lost its last entry is gone; if it is applied as an empty one, it is stated again.
-        merged = merge(_pruned(merged, last.fields, current, task.schema), task.applied, task.schema)
+        pruned = _pruned(merged, last.fields, current, task.schema)
+        merged = merged if pruned is merged else merge(pruned, task.applied, task.schema)
     # What the endpoint resets counts for the time of the entry all the same, as upstream resets it later.
     stated = merged
     merged = _restored(merged, task.live, task.reset)

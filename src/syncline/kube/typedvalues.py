@@ -190,7 +190,7 @@ def _map_fields(value: Obj, shape: Shape) -> FieldSet:
         below = shape.child(name)
         if below is None:
             continue
-        node = _LEAF if item is None else _fields(item, below)
+        node = _fields(item, below) if isinstance(item, (dict, list)) else _LEAF
         if node is None:
             if not item and isinstance(item, dict):
                 result["f:" + name] = _LEAF
@@ -449,7 +449,8 @@ def _everything(value: Any, shape: Shape) -> FieldSet:
     children: FieldSet = {}
     if _granular_map(value, shape):
         for name, item in value.items():
-            children["f:" + name] = _everything(item, shape.child(name) or DEDUCED)
+            single = not isinstance(item, (dict, list))
+            children["f:" + name] = {} if single else _everything(item, shape.child(name) or DEDUCED)
     elif _granular_list(value, shape):
         for item in value:
             element = list_element(item, shape)
@@ -576,8 +577,10 @@ def _go_syntax(value: Any) -> str:
 def _map_errors(value: Obj, shape: Shape, path: tuple[str, ...]) -> list[str]:
     errors: list[str] = []
     for name, item in value.items():
-        here = (*path, "f:" + name)
         below = shape.child(name)
+        if type(item) is str and below is not None and below.type in ("", "string"):
+            continue
+        here = (*path, "f:" + name)
         if below is None:
             return [*errors, f"{fieldset.path_text(here)}: field not declared in schema"]
         errors += _errors(item, below, here)

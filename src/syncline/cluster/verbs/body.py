@@ -23,7 +23,7 @@ from syncline.kube.embedded import MetadataError
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, UnsupportedMedia, invalid
 from syncline.kube.fields import decode as decode_strictly
 from syncline.kube.fields import go_kind, loads, strict_problems
-from syncline.kube.jsontext import canonical_numbers, has_long_numbers, read_json, scrubbed
+from syncline.kube.jsontext import canonical_numbers, has_long_numbers, in_pieces, read_json, scrubbed
 from syncline.kube.objects import GVK, Obj, gvk_of, name_of
 from syncline.kube.schema.model import schema_for
 from syncline.kube.schema.store import kinds
@@ -46,7 +46,6 @@ LARGE_YAML = 16_384
 _JSON_TYPES = frozenset({"", "application/json"})
 _YAML_TYPES = frozenset({"application/yaml", "application/apply-patch+yaml"})
 
-_decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -61,7 +60,7 @@ def own_copy(value: Any) -> Any:
 
 def _copied(value: Any) -> Any:
     try:
-        return _decode(_encode(value))
+        return in_pieces(_encode(value))
     except UnicodeEncodeError:
         return scrubbed(value)
 
@@ -87,7 +86,7 @@ def _received(body: Any) -> Any:
     except UnicodeEncodeError:
         return aside(scrubbed, body)
     weigh(len(raw))
-    return aside(_decode, raw)
+    return aside(in_pieces, raw)
 
 
 def _decoded(body: bytes | bytearray | str, kind: str) -> Any:
@@ -101,7 +100,7 @@ def _decoded(body: bytes | bytearray | str, kind: str) -> Any:
             read = _READ[raw]
             if read.raw is None:
                 raise ValueError(read.problem)
-            return _decode(read.raw)
+            return in_pieces(read.raw)
         return read_json(body if isinstance(body, str) else bytes(body))
     except (msgspec.DecodeError, ValueError) as error:
         raise _unreadable(error) from None

@@ -14,7 +14,7 @@ import msgspec
 from syncline.base.clock import format_time
 from syncline.cluster.admission import Attempt
 from syncline.cluster.registry import Resource
-from syncline.cluster.store import Key, StoreConflict, Stored
+from syncline.cluster.store import Encoded, Key, StoreConflict, Stored, encode_around_version
 from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.body import own_copy
 from syncline.cluster.verbs.exchange import Exchange
@@ -156,7 +156,7 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
         admitting.validated(x, subject, with_managed_fields(obj, ownership), None)
     warnings = aside(strategy.warnings, obj, None)
     made = with_managed_fields(obj, ownership)
-    kept = made if options.dry_run else aside(resource.to_stored, made)
+    kept = _Kept(made) if options.dry_run else aside(_kept, resource, made)
     _check_still(x, attempt, None, allocated)
     admission.count(attempt, obj, None)
     for warning in warnings:
@@ -256,8 +256,21 @@ def _owners(x: Exchange, old: Obj | None, new: Obj, options: WriteOptions, given
     )
 
 
-def _store_new(x: Exchange, obj: Obj, kept: Obj, options: WriteOptions, generated: bool) -> Written:
-    """``kept``: ``obj`` in the version in which it is stored."""
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An object in the version in which it is stored, encoded where that takes long."""
+
+    obj: Obj
+    encoded: Encoded | None = None
+
+
+def _kept(resource: Resource, obj: Obj) -> _Kept:
+    stored = resource.to_stored(obj)
+    return _Kept(stored, encode_around_version(stored) if left_aside() else None)
+
+
+def _store_new(x: Exchange, obj: Obj, kept: _Kept, options: WriteOptions, generated: bool) -> Written:
+    """``kept``: ``obj`` as it is to be stored."""
     resource = x.resource
     name = meta(obj)["name"]
     for attempt in range(GENERATED_NAME_TRIES):
@@ -269,10 +282,11 @@ def _store_new(x: Exchange, obj: Obj, kept: Obj, options: WriteOptions, generate
                 raise Overtaken  # applied when it was not there yet
             raise _exists(resource, existing)
         name = meta(obj)["generateName"][:MAX_GENERATE_NAME] + x.backend.entropy.suffix()
-        obj, kept = ({**each, "metadata": {**meta(each), "name": name}} for each in (obj, kept))
+        obj, named = ({**each, "metadata": {**meta(each), "name": name}} for each in (obj, kept.obj))
+        kept = _Kept(named)
     if options.dry_run:
         return Written(obj, None, created=True)
-    stored = x.store.put(x.key(name), kept, expect=0)
+    stored = x.store.put(x.key(name), kept.obj, expect=0, encoded=kept.encoded)
     return Written(aside(resource.shown_of, stored), stored, created=True, revision=stored.revision)
 
 
@@ -336,7 +350,7 @@ def change(
     asked = admitting.concerned(x)
     if asked and judged is None:
         subject = admitting.subject_of(x, "UPDATE", current.key.name, dry_run=options.dry_run)
-        entries = given if given != meta(old).get("managedFields") else None
+        entries = aside(_sent_anew, given, old)
         if admitting.reshaped(
             *(x, subject, new, old),
             lambda made: with_managed_fields(made, given) if owned else aside(_tracked, x, old, made, options, entries),
@@ -355,15 +369,19 @@ def change(
     if owned:
         made = with_managed_fields(new, given)
     else:
-        entries = given if given != meta(old).get("managedFields") else None
-        made = aside(_tracked, x, old, new, options, entries)
+        made = aside(_tracked, x, old, new, options, aside(_sent_anew, given, old))
     made = aside(keep_times, old, made)
-    kept = made if made is old or options.dry_run else aside(resource.to_stored, made)
+    kept = _Kept(made) if made is old or options.dry_run else aside(_kept, resource, made)
     _check_still(x, attempt, current, allocated)
     admission.count(attempt, new, old)
     for warning in warnings:
         x.warn(warning)
     return _store_changed(x, current, old, made, kept, options)
+
+
+def _sent_anew(given: Any, old: Obj) -> Any:
+    """The managedFields of the request's body, where they are others than those of the object."""
+    return given if given != meta(old).get("managedFields") else None
 
 
 def _judge(x: Exchange, current: Stored, pair: tuple[Obj, Obj], owners: Any, options: WriteOptions) -> None:
@@ -422,8 +440,8 @@ def _keep_server_fields(new: Obj, old: Obj) -> None:
     new.pop("selfLink", None)
 
 
-def _store_changed(x: Exchange, current: Stored, old: Obj, new: Obj, kept: Obj, options: WriteOptions) -> Written:
-    """``kept``: ``new`` in the version in which it is stored."""
+def _store_changed(x: Exchange, current: Stored, old: Obj, new: Obj, kept: _Kept, options: WriteOptions) -> Written:
+    """``kept``: ``new`` as it is to be stored."""
     if new is old:
         return Written(old, current, revision=current.revision)
     if _may_go(x.resource, new):
@@ -434,7 +452,7 @@ def _store_changed(x: Exchange, current: Stored, old: Obj, new: Obj, kept: Obj, 
     if options.dry_run:
         return Written(new, None)
     try:
-        stored = x.store.put(current.key, kept, expect=current.revision)
+        stored = x.store.put(current.key, kept.obj, expect=current.revision, encoded=kept.encoded)
     except StoreConflict:
         raise _modified(x.resource, current.key) from None
     return Written(aside(x.resource.shown_of, stored), stored, revision=stored.revision)
