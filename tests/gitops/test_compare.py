@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.gitops.evaluating import ANSWERS
 
+from syncline.gitops import compare as comparing
 from syncline.gitops.compare import Comparison, ComparisonInput, SyncCode, compare, live_refs
 from syncline.gitops.diff import DiffSettings
 from syncline.gitops.sync.model import KindTable
@@ -189,3 +192,60 @@ def test_a_sync_keeps_ignored_live_values_only_if_asked_to_a048() -> None:
     kept = compared([config("a", "git")], [live], {**APP, "spec": {**spec, "syncPolicy": policy}})
     targets = [found.pairs[0].target for found in (plain, kept)]
     assert [target["data"]["key"] for target in targets if target is not None] == ["git", "live"]
+
+
+def _drawn(chance: random.Random) -> ComparisonInput:
+    """Manifests of all sorts, some of them live: as wanted, changed, without marks, or left over."""
+    app = {**APP, "spec": {**APP["spec"], "syncPolicy": {"syncOptions": chance.choice([[], ["Prune=confirm"]])}}}
+    if chance.random() < 0.5:
+        app["spec"]["ignoreDifferences"] = [{"kind": "ConfigMap", "jsonPointers": ["/data/key"]}]
+        app["spec"]["syncPolicy"]["syncOptions"].append("RespectIgnoreDifferences=true")
+    if chance.random() < 0.5:
+        app["spec"]["syncPolicy"]["managedNamespaceMetadata"] = {"labels": {"a": "b"}}
+    notes = [{}, {"argocd.argoproj.io/hook": "PreSync"}, {"argocd.argoproj.io/hook": "PostDelete"}]
+    targets = [config(f"c{n}", annotations=dict(chance.choice(notes))) for n in range(6)]
+    return ComparisonInput(app, tuple(targets), {}, {}, KINDS, diff=DiffSettings(jq=ANSWERS))
+
+
+def _moved(given: ComparisonInput, chance: random.Random) -> ComparisonInput:
+    """After something happened to one live object."""
+    live = dict(given.live)
+    made = owned(config(f"c{chance.randrange(9)}", chance.choice("12")), chance.choice(["shop", "shop", "other"]))
+    if chance.random() < 0.2:
+        made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "web"}}
+        made = Tracking().stamp(made, "shop", "web")
+    made["metadata"] |= {"uid": f"u-{chance.randrange(9)}", "resourceVersion": str(chance.randrange(10**6))}
+    if ref_of(made) in live and chance.random() < 0.5:
+        del live[ref_of(made)]
+    else:
+        live[ref_of(made)] = made
+    return replace(given, live=live)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_taken_over_from_the_comparison_before_changes_no_answer(seed: int) -> None:
+    chance = random.Random(seed)
+    given = _drawn(chance)
+    last = compare(given)
+    for _ in range(15):
+        given = _moved(given, chance)
+        last = compare(replace(given, before=last))
+        assert last == compare(given)
+
+
+def test_only_pairs_in_which_an_object_changed_are_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"c{number}" for number in range(5)]
+    live = {ref_of(obj): obj for obj in (owned(config(name)) for name in names)}
+    given = ComparisonInput(APP, tuple(map(config, names)), live, {}, KINDS)
+    last, judged = compare(given), 0
+    really = comparing.part_of
+
+    def counted(*given: Any) -> Any:
+        nonlocal judged
+        judged += 1
+        return really(*given)
+
+    monkeypatch.setattr(comparing, "part_of", counted)
+    changed = owned(config("c2", "2"))
+    found = compare(replace(given, live={**live, ref_of(changed): changed}, before=last))
+    assert (judged, statuses(found)["c2"], statuses(found)["c1"]) == (1, "OutOfSync", "Synced")

@@ -5,7 +5,7 @@ Called by the comparison with its pairs. Pure. Rules: Argo CD ``controller/healt
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from syncline.gitops.health import Health, HealthStatus, worst
@@ -14,7 +14,7 @@ from syncline.gitops.sync.model import Pair
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, annotations_of, name_of, namespace_of, ref_of
 
-__all__ = ["IGNORE_HEALTH_CHECK", "ApplicationHealth", "application_health"]
+__all__ = ["IGNORE_HEALTH_CHECK", "ApplicationHealth", "Part", "application_health", "part_of"]
 
 IGNORE_HEALTH_CHECK = "argocd.argoproj.io/ignore-healthcheck"
 MAX_NAMED = 3
@@ -24,38 +24,47 @@ SILENT_CHILD = (HealthStatus.MISSING, HealthStatus.UNKNOWN)
 
 @dataclass(frozen=True)
 class ApplicationHealth:
-    """``of``: one entry per pair; None where a kind has no health or the pair takes no part."""
-
     status: HealthStatus
     message: str = ""
-    of: tuple[Health | None, ...] = ()
     errors: tuple[str, ...] = field(default=())
 
 
-def application_health(
-    app: Obj,
-    pairs: tuple[Pair, ...],
-    check: Callable[[Obj], Health | None],
-) -> ApplicationHealth:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a pair adds to the health of its application."""
+
+    pair: Pair
+    health: Health | None
+    takes_part: bool
+    counts: bool
+    """One missing object says nothing; of a child Application neither does its absence or ignorance."""
+
+
+def part_of(app: Obj, pair: Pair, check: Callable[[Obj], Health | None]) -> Part:
     """``check`` judges one live object."""
-    found = tuple(_health(app, pair, check) for pair in pairs)
-    counted = [
-        (pair, health)
-        for pair, health in zip(pairs, found, strict=True)
-        if health is not None and _counts(pair, health)
-    ]
+    left_out = _left_out(pair)
+    health = None if left_out else _health(app, pair, check)
+    if health is None or pair.live is None:
+        return Part(pair, health, not left_out, counts=False)
+    child = ref_of(pair.live).group_kind == APPLICATION.group_kind
+    return Part(pair, health, not left_out, counts=not (child and health.status in SILENT_CHILD))
+
+
+def application_health(parts: Sequence[Part]) -> ApplicationHealth:
+    """The worst of all parts, in the order of the pairs."""
+    counted = [(part.pair, part.health) for part in parts if part.counts and part.health is not None]
     status = worst(health.status for _, health in counted)
-    taking_part = [pair for pair in pairs if not _left_out(pair)]
+    taking_part = [part.pair for part in parts if part.takes_part]
     if taking_part and all(pair.live is None for pair in taking_part):
-        return ApplicationHealth(HealthStatus.MISSING, "", found)
+        return ApplicationHealth(HealthStatus.MISSING)
     errors = tuple(
-        f'failed to get resource health for "{ref_of(pair.obj).kind}" with name "{name_of(pair.obj)}" '
-        f'in namespace "{namespace_of(pair.obj)}": {health.why}'
-        for pair, health in zip(pairs, found, strict=True)
-        if health is not None and health.failed
+        f'failed to get resource health for "{ref_of(part.pair.obj).kind}" with name "{name_of(part.pair.obj)}" '
+        f'in namespace "{namespace_of(part.pair.obj)}": {part.health.why}'
+        for part in parts
+        if part.health is not None and part.health.failed
     )
     guilty = [pair for pair, health in counted if health.status is status]
-    return ApplicationHealth(status, _message(status, guilty), found, errors[:1])
+    return ApplicationHealth(status, _message(status, guilty), errors[:1])
 
 
 def _left_out(pair: Pair) -> bool:
@@ -65,8 +74,6 @@ def _left_out(pair: Pair) -> bool:
 
 
 def _health(app: Obj, pair: Pair, check: Callable[[Obj], Health | None]) -> Health | None:
-    if _left_out(pair):
-        return None
     if pair.live is None:
         return Health(HealthStatus.MISSING)
     if annotations_of(pair.live).get(IGNORE_HEALTH_CHECK) == "true":
@@ -80,14 +87,6 @@ def _is_itself(app: Obj, live: Obj) -> bool:
     ref = ref_of(live)
     same = (ref.namespace, ref.name) == (namespace_of(app), name_of(app))
     return ref.group_kind == APPLICATION.group_kind and same
-
-
-def _counts(pair: Pair, health: Health) -> bool:
-    """One missing object says nothing; of a child Application neither does its absence or ignorance."""
-    if pair.live is None:
-        return False
-    child = ref_of(pair.live).group_kind == APPLICATION.group_kind
-    return not (child and health.status in SILENT_CHILD)
 
 
 def _message(status: HealthStatus, guilty: list[Pair]) -> str:

@@ -7,13 +7,13 @@ of Argo CD ``CompareAppState`` (reference argocd-app §§3.1, 3.7, 4.4).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from syncline.gitops.app_health import ApplicationHealth, application_health
+from syncline.gitops.app_health import ApplicationHealth, Part, application_health, part_of
 from syncline.gitops.conditions import Condition
 from syncline.gitops.diff import (
     DiffError,
@@ -41,8 +41,9 @@ from syncline.gitops.sync.annotations import (
     wave,
 )
 from syncline.gitops.sync.model import KindTable, Pair
-from syncline.gitops.sync.pairs import pair_objects
+from syncline.gitops.sync.pairs import Arranged, arrange, pair_arranged
 from syncline.gitops.targets import (
+    Targets,
     is_managed_namespace,
     managed_metadata,
     managed_namespace,
@@ -112,6 +113,11 @@ class ComparisonInput:
     predicted: Callable[[Obj, Obj], Prediction | None] | None = None
     """What the API server makes of a manifest and its live object, where it is asked (compare option
     ``ServerSideDiff=true``); None for a pair that it was not asked about, which is compared here."""
+    before: Comparison | None = field(default=None, repr=False)
+    """The last comparison with the very same settings: what it made of the same objects is taken over. The result is
+    the same without."""
+    anew: bool = False
+    """Differences and health depend on more than the settings and the objects: both are asked for each time."""
 
 
 @dataclass(frozen=True)
@@ -127,15 +133,54 @@ class Comparison:
     has_pre_delete_hooks: bool = False
     has_post_delete_hooks: bool = False
     images: frozenset[str] = frozenset()
+    made: _Made | None = field(default=None, compare=False, repr=False)
+    """What it was put together from, for the next one."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Differences:
-    """Per pair: modified or not; empty and an error if one of them could not be compared."""
+class _Ready:
+    """The manifests as targets: all of a comparison that does not depend on what is live."""
 
-    modified: tuple[bool, ...]
-    error: str = ""
-    failed: str = "Failed to compare desired state to live state"
+    given: tuple[Obj, ...]
+    prepared: Targets
+    wanted: frozenset[ObjectRef]
+    arranged: Arranged
+    with_namespace: Arranged | None
+    """The same with the destination Namespace, where its metadata is the application's and no manifest describes it."""
+    pre_delete: bool
+    post_delete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A live object: whose it is by its marks, and whether it takes part: it is the application's and permitted."""
+
+    obj: Obj
+    owner: str
+    allowed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One pair of a comparison that could be made."""
+
+    pair: Pair
+    modified: bool
+    to_sync: Pair | None
+    part: Part
+    row: _Row
+    shown: Obj
+    images: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """``pairs`` by the identities of their objects, ``judged`` by that of the pair; both hold what they name."""
+
+    ready: _Ready
+    found: Mapping[ObjectRef, _Found]
+    pairs: Mapping[tuple[int, int], Pair]
+    judged: Mapping[int, _Judged]
 
 
 def live_refs(targets: Iterable[Obj], kinds: KindTable, destination_namespace: str) -> list[ObjectRef]:
@@ -146,49 +191,135 @@ def live_refs(targets: Iterable[Obj], kinds: KindTable, destination_namespace: s
 
 def compare(seen: ComparisonInput) -> Comparison:
     """Compare everything; never raises for what manifests or live objects hold. Raises Unknown where expressions of
-    users are to be evaluated first."""
-    app = instance_name(seen.app, seen.control_namespace)
-    destination = _destination(seen)
+    users are to be evaluated first. What the comparison before made of the same objects is not made again."""
+    before = seen.before.made if seen.before is not None else None
+    if before is not None and before.ready.given is not seen.targets:
+        before = None
+    ready = before.ready if before is not None else _ready(seen)
+    live = _ours(seen, ready, before.found if before is not None else {})
+    arranged = _arranged(seen, ready, live)
+    pairs = pair_arranged(
+        arranged, {ref: one.obj for ref, one in live.items() if one.allowed}, before.pairs if before is not None else {}
+    )
+    judged, error = _judge_all(seen, ready, arranged.hooks, pairs, before.judged if before is not None else {})
+    conditions = [
+        *ready.prepared.conditions,
+        *_shared(seen, live),
+        *([Condition(COMPARISON_ERROR, error)] if error else []),
+        *_without_namespace(seen, pairs),
+    ]
+    health = application_health([one.part for one in judged])
+    conditions += [Condition(COMPARISON_ERROR, f"error setting app health: {why}") for why in health.errors]
+    return Comparison(
+        status=_status(seen.app, judged, bool(error)),
+        health=health,
+        resources=tuple(one.shown for one in judged),
+        conditions=tuple(conditions),
+        pairs=tuple(one.to_sync for one in judged if one.to_sync is not None),
+        hooks=arranged.hooks,
+        in_sync=frozenset() if error else _in_sync(judged),
+        has_pre_delete_hooks=ready.pre_delete,
+        has_post_delete_hooks=ready.post_delete,
+        images=frozenset(image for one in judged for image in one.images),
+        made=None
+        if error
+        else _Made(
+            ready,
+            live,
+            {(id(one.pair.target), id(one.pair.live)): one.pair for one in judged},
+            {id(one.pair): one for one in judged},
+        ),
+    )
+
+
+def _ready(seen: ComparisonInput) -> _Ready:
+    app, destination = _app_name(seen), _destination(seen)
     prepared = prepare_targets(
         seen.targets, app, destination, seen.kinds, seen.tracking, seen.excluded, _server(seen.app)
     )
-    live = _ours(seen, app, prepared.objects)
-    targets, pre_delete, post_delete = _split_delete_hooks(_with_namespace(seen.app, prepared.objects, live))
-    paired = pair_objects(targets, live, destination, seen.kinds)
-    if prepared.error:
-        differences = _Differences((False,) * len(paired.pairs), prepared.error, "Failed to load target state")
-    else:
-        differences = _differences(seen, paired.pairs)
-    to_sync = paired.pairs
-    if not differences.error:
-        try:
-            to_sync = _pairs_to_sync(seen, paired.pairs)
-        except DiffError as error:
-            differences = _Differences((False,) * len(paired.pairs), str(error))
-    rows = [
-        _row(seen, pair, paired.hooks, changed, app)
-        for pair, changed in zip(paired.pairs, differences.modified, strict=True)
-    ]
-    conditions = [
-        *prepared.conditions,
-        *_shared(seen, app, live),
-        *_errors_of(differences),
-        *_without_namespace(seen, paired.pairs),
-    ]
-    health = application_health(seen.app, paired.pairs, seen.health)
-    conditions += [Condition(COMPARISON_ERROR, f"error setting app health: {error}") for error in health.errors]
-    return Comparison(
-        status=_status(seen.app, rows, paired.pairs, bool(differences.error)),
-        health=health,
-        resources=tuple(_shown(row, health.of[index], bool(differences.error)) for index, row in enumerate(rows)),
-        conditions=tuple(conditions),
-        pairs=to_sync,
-        hooks=paired.hooks,
-        in_sync=_in_sync(paired.pairs, differences),
-        has_pre_delete_hooks=pre_delete,
-        has_post_delete_hooks=post_delete,
-        images=frozenset(image for pair in paired.pairs if pair.live for image in _images(pair.live)),
+    # Hooks of the application's deletion take no part in a sync, unless they are sync hooks as well.
+    before = [is_delete_hook(target, "PreDelete") for target in prepared.objects]
+    after = [is_delete_hook(target, "PostDelete") for target in prepared.objects]
+    kept = [target for target, *ends in zip(prepared.objects, before, after) if _is_synced(target, any(ends))]
+    own = managed_metadata(seen.app) is not None and not any(
+        is_managed_namespace(t, seen.app) for t in prepared.objects
     )
+    more = [managed_namespace(seen.app)] if own else []
+    return _Ready(
+        given=seen.targets,
+        prepared=prepared,
+        wanted=frozenset(map(ref_of, prepared.objects)),
+        arranged=arrange(kept, destination, seen.kinds),
+        with_namespace=arrange([*kept, *more], destination, seen.kinds) if own else None,
+        pre_delete=any(before),
+        post_delete=any(after),
+    )
+
+
+def _is_synced(target: Obj, of_deletion: bool) -> bool:
+    return not of_deletion or any(str(kind) != "Skip" for kind in hook_types(target))
+
+
+def _arranged(seen: ComparisonInput, ready: _Ready, live: Mapping[ObjectRef, _Found]) -> Arranged:
+    """With the destination Namespace, if the application manages it, it is ours and no manifest describes it."""
+    alone = ready.with_namespace
+    if alone is None or not any(one.allowed and is_managed_namespace(one.obj, seen.app) for one in live.values()):
+        return ready.arranged
+    return alone
+
+
+def _judge_all(
+    seen: ComparisonInput,
+    ready: _Ready,
+    hooks: tuple[Obj, ...],
+    pairs: tuple[Pair, ...],
+    known: Mapping[int, _Judged],
+) -> tuple[list[_Judged], str]:
+    """Each pair, and why nothing could be compared: then no pair counts as modified."""
+    settings = diff_settings(seen)
+    judge = _Judge(seen, settings, settings_key(settings), seen.verdicts or Verdicts(), _app_name(seen), hooks)
+    if ready.prepared.error:
+        error = f"Failed to load target state: {ready.prepared.error}"
+    else:
+        try:
+            return gathered(*(partial(judge.again, pair, known.get(id(pair))) for pair in pairs)), ""
+        except DiffError as failed:
+            error = f"Failed to compare desired state to live state: {failed}"
+    return [judge.failed(pair) for pair in pairs], error
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    seen: ComparisonInput
+    settings: DiffSettings
+    known_by: str
+    verdicts: Verdicts
+    app: str
+    hooks: tuple[Obj, ...]
+
+    def again(self, pair: Pair, known: _Judged | None) -> _Judged:
+        """Raises DiffError and Unknown."""
+        seen = self.seen
+        if known is not None and not seen.anew:
+            return known
+        modified = _is_modified(seen, pair, self.verdicts, self.settings, self.known_by)
+        to_sync = _to_sync(seen, pair, self.settings, self.app)
+        part = part_of(seen.app, pair, seen.health)
+        if known is not None and (known.modified, known.to_sync, known.part) == (modified, to_sync, part):
+            return known
+        row = _row(seen, pair, self.hooks, modified, self.app)
+        images = tuple(_images(pair.live)) if pair.live else ()
+        return _Judged(pair, modified, to_sync, part, row, _shown(row, part.health, False), images)
+
+    def failed(self, pair: Pair) -> _Judged:
+        seen, part = self.seen, part_of(self.seen.app, pair, self.seen.health)
+        row = _row(seen, pair, self.hooks, False, self.app)
+        images = tuple(_images(pair.live)) if pair.live else ()
+        return _Judged(pair, False, pair, part, row, _shown(row, part.health, True), images)
+
+
+def _app_name(seen: ComparisonInput) -> str:
+    return instance_name(seen.app, seen.control_namespace)
 
 
 def _destination(seen: ComparisonInput) -> str:
@@ -204,17 +335,25 @@ def _cluster_name(app: Obj) -> str:
     return name or ("in-cluster" if _server(app) == IN_CLUSTER else "")
 
 
-def _ours(seen: ComparisonInput, app: str, targets: tuple[Obj, ...]) -> dict[ObjectRef, Obj]:
-    """Live objects that take part and that the project permits."""
-    wanted = {ref_of(target) for target in targets}
-    found: dict[ObjectRef, Obj] = {}
-    for ref, obj in sorted(seen.live.items()):
-        if seen.excluded.excludes(ref.group, ref.kind, _server(seen.app)):
-            continue
-        mine = seen.tracking.app_name(obj) == app and not owner_references(obj)
-        if (mine or ref in wanted) and _permitted(seen, ref):
-            found[ref] = obj
-    return found
+def _ours(seen: ComparisonInput, ready: _Ready, known: Mapping[ObjectRef, _Found]) -> dict[ObjectRef, _Found]:
+    """Live objects that take part if they are ``allowed``: the project permits them."""
+    app = _app_name(seen)
+    judged: dict[ObjectRef, _Found] = {}
+    for ref, obj in sorted(seen.live.items(), key=_first):
+        before = known.get(ref)
+        judged[ref] = before if before is not None and before.obj is obj else _found(seen, app, ref, obj, ready.wanted)
+    return judged
+
+
+def _first(pair: tuple[ObjectRef, Obj]) -> ObjectRef:
+    return pair[0]
+
+
+def _found(seen: ComparisonInput, app: str, ref: ObjectRef, obj: Obj, wanted: frozenset[ObjectRef]) -> _Found:
+    owner = seen.tracking.app_name(obj)
+    ours = ref in wanted or (owner == app and not owner_references(obj))
+    excluded = seen.excluded.excludes(ref.group, ref.kind, _server(seen.app))
+    return _Found(obj, owner, ours and not excluded and _permitted(seen, ref))
 
 
 def _permitted(seen: ComparisonInput, ref: ObjectRef) -> bool:
@@ -228,33 +367,12 @@ def _permitted(seen: ComparisonInput, ref: ObjectRef) -> bool:
     return permits_destination(seen.project, server, name, ref.namespace, seen.project_clusters)
 
 
-def _with_namespace(app: Obj, targets: tuple[Obj, ...], live: Mapping[ObjectRef, Obj]) -> list[Obj]:
-    """With the destination Namespace, if the application manages it, it is ours and no manifest describes it."""
-    described = any(is_managed_namespace(target, app) for target in targets)
-    if not described and any(is_managed_namespace(obj, app) for obj in live.values()):
-        return [*targets, managed_namespace(app)]
-    return list(targets)
-
-
-def _split_delete_hooks(targets: list[Obj]) -> tuple[list[Obj], bool, bool]:
-    """Hooks of the application's deletion take no part in a sync, unless they are sync hooks as well."""
-    before = [is_delete_hook(target, "PreDelete") for target in targets]
-    after = [is_delete_hook(target, "PostDelete") for target in targets]
-    kept = [
-        target
-        for target, first, last in zip(targets, before, after, strict=True)
-        if not (first or last) or any(str(kind) != "Skip" for kind in hook_types(target))
-    ]
-    return kept, any(before), any(after)
-
-
-def _shared(seen: ComparisonInput, app: str, live: Mapping[ObjectRef, Obj]) -> list[Condition]:
-    found: list[Condition] = []
+def _shared(seen: ComparisonInput, live: Mapping[ObjectRef, _Found]) -> list[Condition]:
+    app, found = _app_name(seen), []
     mine = f"{namespace_of(seen.app)}/{name_of(seen.app)}".lstrip("/")
-    for ref, obj in live.items():
-        owner = seen.tracking.app_name(obj)
-        if owner and owner != app:
-            text = f"{ref.kind}/{ref.name} is part of applications {mine} and {owner.replace('_', '/')}"
+    for ref, one in live.items():
+        if one.allowed and one.owner and one.owner != app:
+            text = f"{ref.kind}/{ref.name} is part of applications {mine} and {one.owner.replace('_', '/')}"
             found.append(Condition("SharedResourceWarning", text))
     return found
 
@@ -282,25 +400,11 @@ def asks_server(app: Obj, default: bool) -> bool:
 
 def asked_pairs(seen: ComparisonInput) -> tuple[Pair, ...]:
     """Manifests with their live objects: those about which the API server is asked."""
-    app, destination = instance_name(seen.app, seen.control_namespace), _destination(seen)
-    prepared = prepare_targets(
-        seen.targets, app, destination, seen.kinds, seen.tracking, seen.excluded, _server(seen.app)
-    )
-    live = _ours(seen, app, prepared.objects)
-    targets, _, _ = _split_delete_hooks(_with_namespace(seen.app, prepared.objects, live))
-    pairs = pair_objects(targets, live, destination, seen.kinds).pairs
+    ready = _ready(seen)
+    live = _ours(seen, ready, {})
+    found = {ref: one.obj for ref, one in live.items() if one.allowed}
+    pairs = pair_arranged(_arranged(seen, ready, live), found, {})
     return tuple(pair for pair in pairs if pair.target is not None and pair.live is not None)
-
-
-def _differences(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> _Differences:
-    settings = diff_settings(seen)
-    verdicts = seen.verdicts or Verdicts()
-    known_by = settings_key(settings)
-    judged = (partial(_is_modified, seen, pair, verdicts, settings, known_by) for pair in pairs)
-    try:
-        return _Differences(tuple(gathered(*judged)))
-    except DiffError as error:
-        return _Differences((False,) * len(pairs), str(error))
 
 
 def _is_modified(seen: ComparisonInput, pair: Pair, verdicts: Verdicts, settings: DiffSettings, known_by: str) -> bool:
@@ -313,38 +417,29 @@ def _is_modified(seen: ComparisonInput, pair: Pair, verdicts: Verdicts, settings
     return verdicts.modified(pair.target, pair.live, settings, known_by)
 
 
-def _pairs_to_sync(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> tuple[Pair, ...]:
-    """What takes part in a sync. A live object whose tracking id names another one is a copy, or was made from a
-    generateName: it is left alone (behaviour 64, ``WithResourcesFilter``). With ``RespectIgnoreDifferences=true``
-    manifests keep the live values of ignored fields; options are those of the operation asked for, else the spec's.
+def _to_sync(seen: ComparisonInput, pair: Pair, settings: DiffSettings, app: str) -> Pair | None:
+    """The pair as it takes part in a sync. A live object whose tracking id names another one is a copy, or was made
+    from a generateName: it is left alone (behaviour 64, ``WithResourcesFilter``). With
+    ``RespectIgnoreDifferences=true`` manifests keep the live values of ignored fields; options are those of the
+    operation asked for, else the spec's.
     """
-    app = instance_name(seen.app, seen.control_namespace)
-    pairs = tuple(p for p in pairs if p.target is not None or seen.tracking.is_self_referenced(app, p.live, None))
+    if pair.target is None:
+        return pair if seen.tracking.is_self_referenced(app, pair.live, None) else None
     asked = dig(seen.app, "operation", "sync", "syncOptions", default=[])
     options = asked or dig(seen.app, "spec", "syncPolicy", "syncOptions", default=[])
     if "RespectIgnoreDifferences=true" not in options:
-        return pairs
-    settings = diff_settings(seen)
-
-    def kept(pair: Pair) -> Pair:
-        return pair if pair.target is None else Pair(respect_ignored(pair.target, pair.live, settings), pair.live)
-
-    return tuple(gathered(*(partial(kept, pair) for pair in pairs)))
+        return pair
+    return Pair(respect_ignored(pair.target, pair.live, settings), pair.live)
 
 
-def _errors_of(differences: _Differences) -> list[Condition]:
-    if not differences.error:
-        return []
-    return [Condition(COMPARISON_ERROR, f"{differences.failed}: {differences.error}")]
-
-
-def _without_namespace(seen: ComparisonInput, pairs: tuple[Pair, ...]) -> list[Condition]:
+def _without_namespace(seen: ComparisonInput, pairs: Sequence[Pair]) -> list[Condition]:
     found: list[Condition] = []
     for pair in pairs:
+        if pair.ref.namespace or not seen.kinds.namespaced(pair.ref.group_kind):
+            continue
         gvk = gvk_of(pair.obj)
-        if seen.kinds.namespaced(gvk.group_kind) and not namespace_of(pair.obj):
-            text = f"Namespace for {name_of(pair.obj)} {gvk.group}/{gvk.version}, Kind={gvk.kind} is missing."
-            found.append(Condition("InvalidSpecError", text))
+        text = f"Namespace for {name_of(pair.obj)} {gvk.group}/{gvk.version}, Kind={gvk.kind} is missing."
+        found.append(Condition("InvalidSpecError", text))
     return found
 
 
@@ -411,10 +506,10 @@ def _same_place(one: ObjectRef, other: ObjectRef) -> bool:
     return (one.kind, one.namespace, one.name) == (other.kind, other.namespace, other.name)
 
 
-def _status(app: Obj, rows: list[_Row], pairs: tuple[Pair, ...], failed: bool) -> SyncCode:
+def _status(app: Obj, judged: Sequence[_Judged], failed: bool) -> SyncCode:
     if failed:
         return SyncCode.UNKNOWN
-    if any(row.counts for row in rows) or _namespace_metadata_changed(app):
+    if any(one.row.counts for one in judged) or _namespace_metadata_changed(app):
         return SyncCode.OUT_OF_SYNC
     return SyncCode.SYNCED
 
@@ -446,14 +541,9 @@ def _shown(row: _Row, health: Health | None, failed: bool) -> Obj:
     return {key: value for key, value in shown.items() if value}
 
 
-def _in_sync(pairs: tuple[Pair, ...], differences: _Differences) -> frozenset[ObjectRef]:
-    if differences.error:
-        return frozenset()
-    return frozenset(
-        ref_of(pair.live)
-        for pair, changed in zip(pairs, differences.modified, strict=True)
-        if pair.live is not None and pair.target is not None and not changed
-    )
+def _in_sync(judged: Sequence[_Judged]) -> frozenset[ObjectRef]:
+    pairs = (one.pair for one in judged if not one.modified)
+    return frozenset(pair.ref for pair in pairs if pair.live is not None and pair.target is not None)
 
 
 def _images(obj: Obj) -> list[str]:

@@ -1,18 +1,21 @@
-"""The last comparison of each Application, so that a look that finds nothing new costs no comparison.
+"""The last comparison of each Application, so that a look costs what changed and not what exists.
 
 A comparison is a pure function. Its answer is kept beside all that it was made of, and holds while that is equal:
-manifests, live objects, project, the Application's spec and request, settings. What depends on more (scripts that judge
-health, questions to the API server) is compared each time. One answer for each Application; bounded.
+manifests, live objects, project, the Application's spec and request, settings. Where only live objects changed, the
+next one takes over what was made of the others (``ComparisonInput.before``). What depends on more (scripts that judge
+health, questions to the API server) is asked for each time. One answer for each Application, two while an operation is
+about other manifests than the last render's; bounded.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from syncline.gitops.compare import Comparison, ComparisonInput
-from syncline.kube.objects import ObjectRef, dig, ref_of
+from syncline.kube.objects import Obj, ObjectRef, dig, ref_of
 
 __all__ = ["Comparisons"]
 
@@ -21,39 +24,44 @@ MAX_KEPT = 10_000
 and its rows."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    targets: tuple[Obj, ...]
+    settings: tuple[Any, ...]
+    live: tuple[tuple[ObjectRef, Obj], ...]
+    comparison: Comparison
+
+
 class Comparisons:
     """One per process; the oldest unused fall out."""
 
     def __init__(self, limit: int = MAX_KEPT) -> None:
         self._limit = limit
-        self._kept: OrderedDict[ObjectRef, tuple[tuple[Any, ...], Comparison]] = OrderedDict()
+        self._kept: OrderedDict[ObjectRef, tuple[_Kept, ...]] = OrderedDict()
 
     def of(
         self, given: ComparisonInput, more: tuple[Any, ...], make: Callable[[ComparisonInput], Comparison]
     ) -> Comparison:
         """``more``: what health and schemas depend on beside ``given``."""
-        ref, parts = ref_of(given.app), (*_parts(given), *more)
-        kept = self._kept.get(ref)
-        if kept is not None and kept[0] == parts:
-            self._kept.move_to_end(ref)
-            return kept[1]
-        made = make(given)
-        self._kept[ref] = parts, made
-        self._kept.move_to_end(ref)
+        ref, settings, live = ref_of(given.app), (*_settings(given), *more), tuple(given.live.items())
+        known = self._kept.pop(ref, ())
+        last = next((one for one in known if one.targets is given.targets or one.targets == given.targets), None)
+        others = tuple(one for one in known if one is not last)[: 1 if given.app.get("operation") else 0]
+        if last is not None and last.settings == settings:
+            given = replace(given, targets=last.targets, before=last.comparison)
+        whole = last is not None and given.before is not None and not given.anew and last.live == live
+        made = last.comparison if last is not None and whole else make(given)
+        self._kept[ref] = (_Kept(given.targets, settings, live, made), *others)
         while len(self._kept) > self._limit:
             self._kept.popitem(last=False)
         return made
 
 
-def _parts(given: ComparisonInput) -> tuple[Any, ...]:
-    """Equal parts, equal comparisons. Objects that are the same are equal at once; what changed differs soon, since the
-    versions of live objects come first."""
+def _settings(given: ComparisonInput) -> tuple[Any, ...]:
+    """All that a comparison is made of beside manifests and live objects. Equal parts, equal comparisons; objects that
+    are the same are equal at once."""
     app = given.app
-    live = tuple(given.live.items())
     return (
-        tuple((ref, dig(obj, "metadata", "uid"), dig(obj, "metadata", "resourceVersion")) for ref, obj in live),
-        live,
-        given.targets,
         app.get("spec"),
         app.get("operation"),
         dig(app, "status", "operationState", "syncResult", "managedNamespaceMetadata"),
@@ -68,4 +76,5 @@ def _parts(given: ComparisonInput) -> tuple[Any, ...]:
         given.project_clusters,
         given.server,
         given.cluster_name,
+        given.anew,
     )

@@ -230,10 +230,9 @@ def compare_application(
     """The comparison of these manifests with what is live; ``verdicts`` and ``comparisons`` spare work."""
     given = comparison_input(seen, manifests, verdicts)
     asks = given.predicted is not None or seen.system.settings.health or seen.system.answers.known
-    if comparisons is None or asks:  # it depends on more than can be held beside it
-        found = compare_all(given)
-    else:
-        found = comparisons.of(given, (seen.remote, seen.all_holds, seen.schemas), compare_all)
+    given = replace(given, anew=bool(asks))  # it depends on more than can be held beside it
+    more = seen.remote, seen.all_holds, seen.schemas
+    found = compare_all(given) if comparisons is None else comparisons.of(given, more, compare_all)
     unheld = unheld_warning(seen, manifests.objects)
     return replace(found, conditions=(*found.conditions, Condition(UNHELD, unheld))) if unheld else found
 

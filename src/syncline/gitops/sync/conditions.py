@@ -8,7 +8,7 @@ languages are loaded with the first expression: most Applications have none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -36,6 +36,7 @@ __all__ = [
     "OutOfSteps",
     "Steps",
     "gate_deadline",
+    "is_conditioned",
     "rests_until",
     "waits_of",
 ]
@@ -273,6 +274,11 @@ def _duration(text: Any, where: str) -> timedelta:
     if not timedelta(0) < found <= MAX_DEADLINE:
         raise ConditionError(f"{where}: found {str(text)!r}; allowed are more than 0s and at most 720h")
     return found
+
+
+def is_conditioned(annotations: Mapping[str, str]) -> bool:
+    """Whether annotations of an object say anything of when its sync goes on."""
+    return WAIT_FOR in annotations or GATE_DEADLINE_KEY in annotations or ON_DEADLINE in annotations
 
 
 def gate_deadline(obj: Obj) -> tuple[timedelta, str] | None:

@@ -16,7 +16,8 @@ from syncline.gitops.health import Health, health_of
 from syncline.gitops.sync.actions import SyncAction
 from syncline.gitops.sync.annotations import listed_value
 from syncline.gitops.sync.definition import defined_kind
-from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, ResourceInfo
+from syncline.gitops.sync.facts import Facts
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, ResourceInfo, meta, ref_of
 
 __all__ = [
     "GATE_DEADLINE",
@@ -131,9 +132,10 @@ class Outcome:
     """Only where it is not ``ok``."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pair:
-    """A manifest and the live object of the same key; one of them may be missing, not both."""
+    """A manifest and the live object of the same key; one of them may be missing, not both. What is read of it is read
+    once: a comparison hands on the pairs in which nothing changed."""
 
     target: Obj | None = field(repr=False)
     live: Obj | None = field(repr=False)
@@ -143,6 +145,30 @@ class Pair:
         found = self.live or self.target
         assert found is not None, "a pair needs a target or a live object"
         return found
+
+    @cached_property
+    def ref(self) -> ObjectRef:
+        return ref_of(self.obj)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Of the manifest, else of the live object."""
+        return Facts.of(self.obj if self.target is None else self.target)
+
+    def placed(self, namespace: str) -> Facts:
+        """The same; every manifest gets a namespace, cluster-scoped ones too: nothing may end up in a namespace by
+        accident."""
+        if self.target is None or self.facts.ref.namespace:
+            return self.facts
+        known = self._placed.get(namespace)
+        if known is None:
+            metadata = {**meta(self.target), "namespace": namespace}
+            known = self._placed[namespace] = Facts.of({**self.target, "metadata": metadata})
+        return known
+
+    @cached_property
+    def _placed(self) -> dict[str, Facts]:
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,8 +348,8 @@ class SyncObserved:
     @cached_property
     def defined_kinds(self) -> frozenset[tuple[str, str]]:
         """Group and kind of the definitions among the manifests, selected or not."""
-        manifests = [*self.hooks, *(pair.target for pair in self.pairs if pair.target is not None)]
-        return frozenset(kind for kind in map(defined_kind, manifests) if kind is not None)
+        found = [pair.facts.defines for pair in self.pairs if pair.target is not None]
+        return frozenset(kind for kind in (*found, *map(defined_kind, self.hooks)) if kind is not None)
 
 
 @dataclass(frozen=True, slots=True)

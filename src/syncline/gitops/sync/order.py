@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from syncline.gitops.sync.annotations import has_option
-from syncline.gitops.sync.definition import defined_kind
+from syncline.gitops.sync.facts import Facts
 from syncline.gitops.sync.model import SyncPhase
 from syncline.gitops.sync.task import Task
-from syncline.kube.objects import Obj, gvk_of, name_of, namespace_of
 
 __all__ = ["KIND_ORDER", "mirror_prune_waves", "sort_tasks", "turn"]
 
@@ -44,36 +43,29 @@ def turn(task: Task) -> tuple[int, int, bool, int]:
     return _PHASE_RANK[task.phase], task.wave, not task.is_prune, kind
 
 
-def _own_kind(obj: Obj) -> tuple[str, str]:
-    gvk = gvk_of(obj)
-    return gvk.group, gvk.kind
-
-
-def _namespace_made(obj: Obj) -> str | None:
-    gvk = gvk_of(obj)
-    return name_of(obj) if (gvk.group, gvk.kind) == ("", "Namespace") else None
-
-
-def _namespace_needed(obj: Obj) -> str | None:
-    return namespace_of(obj) or None
-
-
 def sort_tasks(tasks: Iterable[Task]) -> list[Task]:
     """The tasks in their order; moved ones get their new phase and wave."""
     ordered = sorted(tasks, key=_rank)
-    ordered = _bring_forward(ordered, _namespace_made, _namespace_needed)
-    return _bring_forward(ordered, defined_kind, _own_kind)
+    ordered = _bring_forward(ordered, _namespace_made, lambda facts: facts.ref.namespace or None)
+    return _bring_forward(ordered, lambda facts: facts.defines, lambda facts: (facts.gvk.group, facts.gvk.kind))
 
 
-def _bring_forward(tasks: list[Task], makes: Callable[[Obj], object], needs: Callable[[Obj], object]) -> list[Task]:
+def _namespace_made(facts: Facts) -> str | None:
+    return facts.ref.name if facts.makes_namespace else None
+
+
+def _bring_forward(tasks: list[Task], makes: Callable[[Facts], object], needs: Callable[[Facts], object]) -> list[Task]:
     """Move each task that makes something to before the first that needs it."""
+    manifests = [task for task in tasks if not task.is_prune]
+    if not any(makes(task.facts) is not None for task in manifests):
+        return tasks
     ordered: list[Task] = []
     first: dict[object, Task] = {}
     for task in tasks:
-        made = makes(task.target) if task.target is not None else None
+        made = None if task.is_prune else makes(task.facts)
         if made is None:
-            if task.target is not None:
-                first.setdefault(needs(task.target), task)
+            if not task.is_prune:
+                first.setdefault(needs(task.facts), task)
             ordered.append(task)
         elif made in first:
             dependent = first[made]

@@ -6,14 +6,17 @@ Rules: gitops-engine ``pkg/sync/reconcile.go``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from syncline.gitops.sync.annotations import is_hook, is_ignored
 from syncline.gitops.sync.model import KindTable, Pair
 from syncline.kube.objects import Obj, ObjectRef, gvk_of, name_of, namespace_of, ref_of, uid_of
 
-__all__ = ["Paired", "pair_objects"]
+__all__ = ["Arranged", "Known", "Paired", "arrange", "pair_arranged", "pair_objects"]
+
+Known = Mapping[tuple[int, int], Pair]
+"""Pairs of an earlier comparison, by the identities of their objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +27,40 @@ class Paired:
     hooks: tuple[Obj, ...] = field(repr=False)
 
 
-def pair_objects(targets: Iterable[Obj], live: Mapping[ObjectRef, Obj], namespace: str, kinds: KindTable) -> Paired:
-    """Pair by key. Hooks are set aside, those of unknown type dropped; live objects with one uid count once."""
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """Targets by their part in a sync. ``resources``: with the keys of their live objects; hooks are set aside, those
+    of unknown type dropped."""
+
+    resources: tuple[tuple[Obj, ObjectRef], ...] = field(repr=False)
+    hooks: tuple[Obj, ...] = field(repr=False)
+    refs: frozenset[ObjectRef]
+    """As the manifests of resources name themselves."""
+
+
+def arrange(targets: Iterable[Obj], namespace: str, kinds: KindTable) -> Arranged:
+    """What pairing needs of targets, whatever is live."""
     kept = [target for target in targets if not is_ignored(target)]
-    hooks = tuple(target for target in kept if is_hook(target))
     resources = [target for target in kept if not is_hook(target)]
-    left = _without_twins(resources, live)
-    pairs = [Pair(target, left.pop(_live_key(target, namespace, kinds), None)) for target in resources]
-    pairs += [Pair(None, left[ref]) for ref in sorted(left)]
-    return Paired(tuple(pairs), hooks)
+    return Arranged(
+        tuple((target, _live_key(target, namespace, kinds)) for target in resources),
+        tuple(target for target in kept if is_hook(target)),
+        frozenset(map(ref_of, resources)),
+    )
+
+
+def pair_objects(targets: Iterable[Obj], live: Mapping[ObjectRef, Obj], namespace: str, kinds: KindTable) -> Paired:
+    """Pair by key. Live objects with one uid count once."""
+    arranged = arrange(targets, namespace, kinds)
+    return Paired(pair_arranged(arranged, live, {}), arranged.hooks)
+
+
+def pair_arranged(arranged: Arranged, live: Mapping[ObjectRef, Obj], known: Known) -> tuple[Pair, ...]:
+    """The pairs; those of the same two objects are the very ones that are ``known``."""
+    left = _without_twins(arranged.refs, live)
+    found = [(target, left.pop(key, None)) for target, key in arranged.resources]
+    alone = [(None, left[ref]) for ref in sorted(left)]
+    return tuple(known.get((id(target), id(obj))) or Pair(target, obj) for target, obj in (*found, *alone))
 
 
 def _live_key(target: Obj, namespace: str, kinds: KindTable) -> ObjectRef:
@@ -42,17 +70,16 @@ def _live_key(target: Obj, namespace: str, kinds: KindTable) -> ObjectRef:
     return ObjectRef(gvk.group, gvk.kind, where, name_of(target))
 
 
-def _without_twins(targets: list[Obj], live: Mapping[ObjectRef, Obj]) -> dict[ObjectRef, Obj]:
+def _without_twins(wanted: Collection[ObjectRef], live: Mapping[ObjectRef, Obj]) -> dict[ObjectRef, Obj]:
     """One object may be served in two groups: of those with one uid, the ones that are no targets go, one stays."""
-    wanted = {ref_of(target) for target in targets}
     by_uid: dict[str, list[ObjectRef]] = {}
-    for ref in sorted(live):
-        by_uid.setdefault(uid_of(live[ref]), []).append(ref)
+    for ref, obj in live.items():
+        by_uid.setdefault(uid_of(obj), []).append(ref)
     left = dict(live)
     for uid, refs in by_uid.items():
-        strangers = [ref for ref in refs if ref not in wanted]
-        spare = strangers if len(strangers) < len(refs) else strangers[1:]
-        if uid:
-            for ref in spare:
-                del left[ref]
+        if not uid or len(refs) == 1:
+            continue
+        strangers = sorted(ref for ref in refs if ref not in wanted)
+        for ref in strangers if len(strangers) < len(refs) else strangers[1:]:
+            del left[ref]
     return left

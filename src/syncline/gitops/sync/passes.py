@@ -30,6 +30,7 @@ from syncline.gitops.sync.conditions import (
     OutOfSteps,
     Steps,
     gate_deadline,
+    is_conditioned,
     rests_until,
     waits_of,
 )
@@ -173,6 +174,8 @@ def _unreadable(seen: SyncObserved, tasks: Sequence[Task]) -> list[str]:
     problems: list[str] = []
     count = 0
     for task in tasks if seen.durable else ():
+        if not is_conditioned(task.facts.annotations):
+            continue
         try:
             gate_deadline(task.obj)
             count += len(_conditions(seen, task))

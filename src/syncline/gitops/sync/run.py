@@ -27,7 +27,6 @@ from syncline.gitops.sync.decide import (
     release_hook,
     stranger_message,
 )
-from syncline.gitops.sync.definition import defined_kind
 from syncline.gitops.sync.model import (
     GATE_DEADLINE,
     Answers,
@@ -40,7 +39,7 @@ from syncline.gitops.sync.model import (
 )
 from syncline.gitops.sync.order import turn
 from syncline.gitops.sync.task import Task
-from syncline.kube.objects import is_terminating, name_of, ref_of
+from syncline.kube.objects import is_terminating, ref_of
 
 __all__ = ["Flow", "RunState", "Runner", "Steps", "ask", "makes_room", "makes_room_for"]
 
@@ -202,7 +201,7 @@ class Runner:
             case Refusal.RIGHTS:
                 return any(one.is_hook or one.gvk.group == RBAC for one in earlier)
         own = task.gvk.group, task.gvk.kind
-        return any(one.target is not None and defined_kind(one.target) == own for one in earlier)
+        return any(not one.is_prune and one.facts.defines == own for one in earlier)
 
     def _changes(self, task: Task) -> bool:
         return task.is_hook or task.live is None or task.is_prune or ref_of(task.live) not in self.seen.in_sync
@@ -263,14 +262,12 @@ def _skips_dry_run(task: Task, makers: Sequence[Task]) -> bool:
 
 def makes_room(task: Task) -> bool:
     """Whether other tasks may need what this one brings: a Namespace or a definition."""
-    if task.target is None:
-        return False
-    return (task.gvk.group, task.gvk.kind) == ("", "Namespace") or defined_kind(task.target) is not None
+    return not task.is_prune and (task.facts.makes_namespace or task.facts.defines is not None)
 
 
 def makes_room_for(maker: Task, task: Task) -> bool:
     """Whether ``maker`` is the Namespace or the definition that ``task`` needs."""
-    assert maker.target is not None, "only a manifest makes something"
-    if maker.gvk.kind == "Namespace" and not maker.gvk.group:
-        return name_of(maker.target) == task.ref.namespace and maker is not task
-    return defined_kind(maker.target) == (task.gvk.group, task.gvk.kind)
+    assert not maker.is_prune, "only a manifest makes something"
+    if maker.facts.makes_namespace:
+        return maker.ref.name == task.ref.namespace and maker is not task
+    return maker.facts.defines == (task.gvk.group, task.gvk.kind)

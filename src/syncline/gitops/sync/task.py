@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from syncline.gitops.sync.annotations import DeletePolicy, delete_policies, is_hook, wave
+from syncline.gitops.sync.annotations import DeletePolicy, delete_policies
+from syncline.gitops.sync.facts import Facts
 from syncline.gitops.sync.model import OperationPhase, ResultCode, SyncPhase
-from syncline.kube.objects import GVK, Obj, ObjectRef, gvk_of, ref_of
+from syncline.kube.objects import GVK, Obj, ObjectRef
 
 __all__ = ["Task"]
 
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """``target`` None: prune ``live``; ``live`` None: not in the cluster yet. One of them is there."""
+    """``live`` None: not in the cluster yet. ``facts``: of the manifest, or of the live object to be pruned."""
 
     phase: SyncPhase
-    target: Obj | None = field(repr=False)
+    facts: Facts = field(repr=False)
     live: Obj | None = field(repr=False)
+    is_prune: bool = False
     wave_override: int | None = None
     skip_dry_run: bool = False
     status: ResultCode = ResultCode.NONE
@@ -29,32 +31,29 @@ class Task:
     message: str = ""
     deferred: bool = False
     """Its dry run was refused, and is repeated at its turn."""
-    obj: Obj = field(init=False, repr=False)
     gvk: GVK = field(init=False)
     ref: ObjectRef = field(init=False)
     is_hook: bool = field(init=False)
-    _wave: int = field(init=False)
 
     def __post_init__(self) -> None:
-        obj = self.target if self.target is not None else self.live
-        assert obj is not None, "a task needs a target or a live object"
-        self.obj = obj
-        self.gvk = gvk_of(obj)
-        self.ref = ref_of(obj)
-        self.is_hook = is_hook(obj)
-        self._wave = wave(obj)
+        self.gvk, self.ref, self.is_hook = self.facts.gvk, self.facts.ref, self.facts.is_hook
+
+    @property
+    def obj(self) -> Obj:
+        return self.facts.obj
+
+    @property
+    def target(self) -> Obj | None:
+        """The manifest; None: prune ``live``."""
+        return None if self.is_prune else self.facts.obj
 
     @property
     def wave(self) -> int:
-        return self._wave if self.wave_override is None else self.wave_override
+        return self.facts.wave if self.wave_override is None else self.wave_override
 
     @property
     def key(self) -> tuple[ObjectRef, SyncPhase]:
         return self.ref, self.phase
-
-    @property
-    def is_prune(self) -> bool:
-        return self.target is None
 
     @property
     def pending(self) -> bool:

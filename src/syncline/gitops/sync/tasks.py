@@ -17,10 +17,8 @@ from syncline.gitops.sync.annotations import (
     HookType,
     has_hook_finalizer,
     has_option,
-    hook_types,
-    is_hook,
-    is_skipped,
 )
+from syncline.gitops.sync.facts import Facts
 from syncline.gitops.sync.model import (
     KindProblem,
     OperationPhase,
@@ -35,11 +33,9 @@ from syncline.kube.objects import (
     ObjectRef,
     annotations_of,
     finalizers,
-    gvk_of,
     meta,
     name_of,
     namespace_of,
-    ref_of,
 )
 
 __all__ = [
@@ -80,7 +76,6 @@ def build_tasks(seen: SyncObserved) -> TaskList:
     tasks = _resource_tasks(seen, grouped)
     if not seen.options.skip_hooks and not seen.options.resources:
         tasks += _hook_tasks(seen)
-    tasks = [_in_namespace(task, seen.namespace) for task in tasks]
     created, broken = _namespace_task(seen, grouped)
     tasks += created
     _find_live(tasks, grouped)
@@ -89,14 +84,13 @@ def build_tasks(seen: SyncObserved) -> TaskList:
     return TaskList(tuple(sort_tasks(tasks)), tuple(invalid), tuple(broken))
 
 
-def phases_of(obj: Obj) -> list[SyncPhase]:
+def phases_of(facts: Facts) -> list[SyncPhase]:
     """The phases in which an object takes part: its hook types, or Sync."""
-    if is_skipped(obj):
+    if facts.is_skipped:
         return []
-    if not is_hook(obj):
+    if not facts.is_hook:
         return [SyncPhase.SYNC]
-    types = hook_types(obj)
-    return [phase for phase in SyncPhase if HookType(phase.value) in types]
+    return [phase for phase in SyncPhase if HookType(phase.value) in facts.hook_types]
 
 
 def generated_name(obj: Obj, revision: str, phase: SyncPhase, started: int) -> str:
@@ -114,18 +108,17 @@ def _group(seen: SyncObserved) -> dict[ObjectRef, Pair]:
     grouped: dict[ObjectRef, Pair] = {}
     for index, given in enumerate(seen.pairs):
         pair = _with_name(seen, index, given)
-        ref = ref_of(pair.obj)
-        known = grouped.get(ref)
+        known = grouped.get(pair.ref)
         if known is not None and known.target is not None and pair.target is None:
             pair = Pair(known.target, pair.live)  # its name was only just given to the manifest
-        grouped[ref] = pair
+        grouped[pair.ref] = pair
     return grouped
 
 
 def _with_name(seen: SyncObserved, index: int, pair: Pair) -> Pair:
     """An object with only ``generateName`` gets a name that a repetition of this attempt finds again."""
     target = pair.target
-    if not seen.durable or target is None or name_of(target) or not meta(target).get("generateName"):
+    if not seen.durable or target is None or pair.facts.ref.name or not meta(target).get("generateName"):
         return pair
     if not (seen.options.replace or has_option(target, "Replace=true")):
         return pair
@@ -138,11 +131,11 @@ def _resource_tasks(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> list[
     chosen = seen.options.resources
     tasks: list[Task] = []
     for ref, pair in grouped.items():
-        obj = pair.target if pair.target is not None else pair.obj
         # A live hook whose manifest is gone is left alone.
-        if is_hook(obj) or (chosen and not any(one.matches(ref) for one in chosen)):
+        if pair.facts.is_hook or (chosen and not any(one.matches(ref) for one in chosen)):
             continue
-        tasks += [Task(phase, pair.target, pair.live) for phase in phases_of(obj)]
+        placed = pair.placed(seen.namespace)
+        tasks += [Task(phase, placed, pair.live, pair.target is None) for phase in phases_of(pair.facts)]
     return tasks
 
 
@@ -150,15 +143,15 @@ def _hook_tasks(seen: SyncObserved) -> list[Task]:
     started = int(seen.started_at.timestamp())
     tasks: list[Task] = []
     for hook in seen.hooks:
-        for phase in phases_of(hook):
-            target = hook
+        for phase in phases_of(Facts.of(hook)):
+            target = hook if namespace_of(hook) else _with_meta(hook, namespace=seen.namespace)
             if not name_of(target):
                 target = _with_meta(target, name=generated_name(hook, seen.revision, phase, started))
             if not has_hook_finalizer(target):
                 target = _with_meta(target, finalizers=[*finalizers(target), HOOK_FINALIZER])
             if seen.durable:
                 target = stamped(target, stamp_of(seen, phase))
-            tasks.append(Task(phase, target, None))
+            tasks.append(Task(phase, Facts.of(target), None))
     return tasks
 
 
@@ -171,13 +164,6 @@ def stamped(obj: Obj, stamp: str) -> Obj:
     return _with_meta(obj, annotations={**annotations_of(obj), OPERATION: stamp})
 
 
-def _in_namespace(task: Task, namespace: str) -> Task:
-    """Every manifest gets a namespace, cluster-scoped ones too: nothing may end up in a namespace by accident."""
-    if task.target is None or namespace_of(task.target):
-        return task
-    return Task(task.phase, _with_meta(task.target, namespace=namespace), task.live)
-
-
 def _namespace_task(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> tuple[list[Task], list[Problem]]:
     """The task that makes or labels the destination Namespace, if the application asks for it."""
     if not seen.options.create_namespace or not seen.namespace or _is_declared(seen, grouped):
@@ -185,7 +171,7 @@ def _namespace_task(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> tuple
     managed = seen.options.managed_namespace_metadata
     manifest = namespace_manifest(seen.namespace, managed)
     if seen.namespace_error:
-        task = Task(SyncPhase.PRE_SYNC, manifest, None)
+        task = Task(SyncPhase.PRE_SYNC, Facts.of(manifest), None)
         why = f"namespace auto creation failed: {seen.namespace_error}"
         return [task], [Problem(task, why, OperationPhase.ERROR)]
     live = seen.namespace_live
@@ -196,7 +182,7 @@ def _namespace_task(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> tuple
         return [], []
     if made_now:
         manifest = stamped(manifest, stamp_of(seen, SyncPhase.PRE_SYNC))
-    return [Task(SyncPhase.PRE_SYNC, manifest, live)], []
+    return [Task(SyncPhase.PRE_SYNC, Facts.of(manifest), live)], []
 
 
 def namespace_manifest(name: str, managed: Mapping[str, Mapping[str, str]] | None) -> Obj:
@@ -213,21 +199,16 @@ def namespace_manifest(name: str, managed: Mapping[str, Mapping[str, str]] | Non
 
 def _is_declared(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> bool:
     """A Namespace that is a hook does not count for upstream: it is made, then deleted as the hook's leftover."""
-    manifests = [pair.target for pair in grouped.values() if pair.target is not None]
+    manifests = [pair.facts for pair in grouped.values() if pair.target is not None]
     if seen.durable:
-        manifests += seen.hooks
-    return any(_is_namespace(obj, seen.namespace) for obj in manifests)
-
-
-def _is_namespace(obj: Obj, name: str) -> bool:
-    gvk = gvk_of(obj)
-    return (gvk.group, gvk.kind) == ("", "Namespace") and name_of(obj) == name
+        manifests += map(Facts.of, seen.hooks)
+    return any(one.makes_namespace and one.ref.name == seen.namespace for one in manifests)
 
 
 def _find_live(tasks: Iterable[Task], grouped: dict[ObjectRef, Pair]) -> None:
     """A hook finds its leftover by key; cluster-scoped objects are found whatever namespace the manifest names."""
     for task in tasks:
-        if task.target is None or task.live is not None:
+        if task.is_prune or task.live is not None:
             continue
         for ref in (task.ref._replace(namespace=""), task.ref):
             if ref in grouped:

@@ -1,0 +1,52 @@
+"""What a sync reads of one object, read once.
+
+Made with a pair of manifest and live object (``model.py``) and with each hook; kept as long as they are, so that a pass
+over an operation of many waves reads only what changed since the last one. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from syncline.gitops.sync.annotations import HookType, hook_types, is_hook, wave
+from syncline.gitops.sync.definition import defined_kind
+from syncline.kube.objects import GVK, Obj, ObjectRef, annotations_of, gvk_of, ref_of
+
+__all__ = ["Facts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Of a manifest, or of a live object that has none."""
+
+    obj: Obj = field(repr=False)
+    gvk: GVK
+    ref: ObjectRef
+    annotations: Mapping[str, str] = field(repr=False)
+    wave: int
+    is_hook: bool
+    hook_types: tuple[HookType, ...]
+    defines: tuple[str, str] | None
+    """Group and kind that it brings, being a definition."""
+
+    @classmethod
+    def of(cls, obj: Obj) -> Facts:
+        types = tuple(hook_types(obj))
+        return cls(
+            obj, gvk_of(obj), ref_of(obj), annotations_of(obj), wave(obj), is_hook(obj), types, defined_kind(obj)
+        )
+
+    @property
+    def is_skipped(self) -> bool:
+        """``Skip`` and nothing else known: neither applied nor pruned nor compared."""
+        return self.hook_types == (HookType.SKIP,)
+
+    @property
+    def is_ignored(self) -> bool:
+        """A hook of no type that the sync engine knows: it is dropped."""
+        return self.is_hook and not self.hook_types
+
+    @property
+    def makes_namespace(self) -> bool:
+        return self.gvk.kind == "Namespace" and not self.gvk.group
