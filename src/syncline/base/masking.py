@@ -155,9 +155,10 @@ class Masker:
     def _known(self) -> dict[str, list[str]]:
         if self._by_start is None:
             by_start: dict[str, set[str]] = {}
-            plain = COMMON.union(self._plain())
+            values = dict.fromkeys(self._given())
+            plain = COMMON.union(self._plain()) if values else COMMON
             known = 0
-            for number, value in enumerate(dict.fromkeys(self._given())):
+            for number, value in enumerate(values):
                 known += min(len(value), MAX_VALUE)
                 if number >= MAX_VALUES or known > MAX_KNOWN:
                     break

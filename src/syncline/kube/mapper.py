@@ -6,7 +6,7 @@ a :class:`ResourceInfo` and never guess a plural.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from syncline.kube.client import Request, Response
@@ -61,6 +61,11 @@ class Mapper:
     def all(self) -> list[ResourceInfo]:
         """One entry per kind, preferred version, in discovery order."""
         return list(self._preferred.values())
+
+    @property
+    def served(self) -> Mapping[GVK, ResourceInfo]:
+        """The same by kind and version; another mapping after each discovery, never a changed one."""
+        return self._by_gvk
 
     def versions(self) -> list[ResourceInfo]:
         """Every served kind in every version."""

@@ -29,9 +29,12 @@ def is_secret(obj: Obj) -> bool:
 
 def secret_values(obj: Obj, hidden: Iterable[str] = ()) -> Iterator[str]:
     """Every text that an object holds as a secret, plain; ``hidden`` names annotations that are secret as well."""
+    secret = is_secret(obj)
+    if not secret and not hidden:
+        return
     annotations = annotations_of(obj)
     yield from (str(annotations[name]) for name in hidden if annotations.get(name))
-    if not is_secret(obj):
+    if not secret:
         return
     yield from _values(obj)
     try:

@@ -15,6 +15,7 @@ from syncline.gitops.application.compared import Comparisons
 from syncline.gitops.application.depends import DEPENDS_ON, depends_on
 from syncline.gitops.application.manifests import Manifests, ManifestStore
 from syncline.gitops.application.masking import masked_plan
+from syncline.gitops.application.named import NamedBook
 from syncline.gitops.application.observe import (
     INSTANCE_INDEX,
     AppObserved,
@@ -65,7 +66,7 @@ class Applications:
         self._answers = answers or AnswerBook()
         self._settings = settings
         self._destinations = destinations
-        self._schemas = SchemaBook()
+        self._schemas, self._named = SchemaBook(), NamedBook()
         self._compare = partial(compare_application, verdicts=Verdicts(), comparisons=Comparisons())
         self._system = SystemBook(settings)
 
@@ -116,7 +117,8 @@ class Applications:
         if not self.works_on(cache, ref):
             return None
         system = replace(self._system.of(cache), answers=self._answers.of(ref))
-        seen = observe_application(cache, ref, self._store, self._settings, self._schemas, system, self._destinations)
+        books = self._schemas, system, self._destinations, self._named
+        seen = observe_application(cache, ref, self._store, self._settings, *books)
         if seen is None:
             return None
         return replace(

@@ -19,12 +19,13 @@ from syncline.gitops.addressed import addressed
 from syncline.gitops.application.asking import Asking
 from syncline.gitops.application.depends import dependencies
 from syncline.gitops.application.manifests import PATIENCE_S, Manifests, ManifestStore, Reading, local_manifests
+from syncline.gitops.application.named import Named, NamedBook
 from syncline.gitops.application.orphans import count_orphans
 from syncline.gitops.application.predicting import Kept
 from syncline.gitops.application.schemas import SchemaBook, Schemas
 from syncline.gitops.application.view import AppView
 from syncline.gitops.clusters import HERE, Cluster, clusters_of, resolve_destination
-from syncline.gitops.compare import asks_server, live_refs
+from syncline.gitops.compare import asks_server
 from syncline.gitops.health import Health, HealthStatus
 from syncline.gitops.health.overrides import HealthQuestion
 from syncline.gitops.holds.model import MANAGED_BY, POOL, Hold, application_label, holds_of, judged_with_holds
@@ -172,7 +173,7 @@ class AppObserved:
     referred: Referred = field(default_factory=Referred, repr=False)
     """What conditions of its manifests refer to."""
     followed: frozenset[GroupKind] = field(default=frozenset(), repr=False)
-    """Kinds whose objects a working watch of the destination shows."""
+    """Of the kinds of its objects those that a working watch of the destination shows."""
     before: tuple[Obj | ObjectRef, ...] = ()
     """Applications that this one depends on, and theirs; a reference where the project sees none."""
     schemas: Schemas = field(default_factory=Schemas, repr=False)
@@ -426,8 +427,9 @@ def observe_application(
     schemas: SchemaBook | None = None,
     system: System | None = None,
     destinations: Destinations | None = None,
+    book: NamedBook | None = None,
 ) -> AppObserved | None:
-    """None: the Application is gone. ``schemas`` spares work; what is seen is the same without."""
+    """None: the Application is gone. ``schemas`` and ``book`` spare work; what is seen is the same without."""
     app = cache.get(ref)
     system = system or System()
     settings = effective_settings(settings, system.settings)
@@ -451,11 +453,13 @@ def observe_application(
     latest, pinned = (_explained(view, found, settings, system) for found in (latest, pinned))
     all_holds = holds_of(looked.objects(HOLD.group_kind))
     label = application_label(app)
-    kinds = KindTable({info.gvk: info for info in looked.mapper.versions()})
+    book = book or NamedBook()
+    kinds = book.kinds(looked)
     reach = _among_applications(view, project, clusters, settings)
     pools = looked.objects(POOL)
     renders = latest, pinned
-    live = _live(looked, view, renders, kinds, settings)
+    named = _named(book, renders, kinds, view.destination_namespace)
+    live = _live(looked, view, named, settings)
     return AppObserved(
         view=replace(view, mask=_masker(renders, live, system.settings)),
         project=project,
@@ -468,7 +472,7 @@ def observe_application(
         settings=settings,
         kube_version=looked.mapper.version,
         namespace_live=looked.get(ObjectRef("", "Namespace", "", view.destination_namespace)),
-        unread=_unread(looked, view, renders, kinds),
+        unread=_unread(looked, view, named),
         project_unread=cache.unread(project_ref) if project is None else "",
         clusters_unread=cache.unread(ObjectRef(*SECRETS, settings.control_namespace, "")),
         clusters=clusters,
@@ -476,8 +480,8 @@ def observe_application(
         other_pools=tuple(pool for pool in pools if not reach.holds(name_of(pool))),
         holds=tuple(hold for hold in all_holds if labels_of(hold.obj).get(MANAGED_BY) == label),
         all_holds=all_holds,
-        referred=_referred(looked, view, project, cluster, clusters, kinds, renders),
-        followed=frozenset(filter(looked.follows, {info.group_kind for info in kinds.served.values()})),
+        referred=_referred(looked, view, project, cluster, clusters, kinds, named),
+        followed=_followed(looked, named, live),
         before=dependencies(partial(_application, cache, reach), app),
         orphans=count_orphans(looked, app, project, settings.tracking),
         compared=store.get(view.sources, compared_revisions(view), context),
@@ -559,44 +563,45 @@ def _project(cache: Snapshot, ref: ObjectRef, system: SystemSettings, clusters: 
     return with_globals(found, system.global_projects, named)
 
 
-def _live(
-    cache: Snapshot,
-    view: AppView,
-    renders: tuple[Manifests | None, ...],
-    kinds: KindTable,
-    settings: AppSettings,
-) -> dict[ObjectRef, Obj]:
+def _named(
+    book: NamedBook, renders: tuple[Manifests | None, ...], kinds: KindTable, namespace: str
+) -> tuple[Named, ...]:
+    """Of each render once."""
+    objects = {id(one.objects): one.objects for one in renders if one is not None}
+    return tuple(book.of(each, kinds, namespace) for each in objects.values())
+
+
+def _followed(cache: Snapshot, named: tuple[Named, ...], live: Mapping[ObjectRef, Obj]) -> frozenset[GroupKind]:
+    kinds = {NAMESPACES, *(kind for one in named for kind in one.kinds), *(ref.group_kind for ref in live)}
+    return frozenset(filter(cache.follows, kinds))
+
+
+def _live(cache: Snapshot, view: AppView, named: tuple[Named, ...], settings: AppSettings) -> dict[ObjectRef, Obj]:
     """What is tracked as ours and has no owner, and whatever has the key of a manifest."""
     found: dict[ObjectRef, Obj] = {}
     for obj in cache.indexed(INSTANCE_INDEX, instance_name(view.obj, settings.control_namespace)):
-        if (not owner_references(obj) and ref_of(obj).group_kind != APPLICATION.group_kind) or _is_child(obj, view):
-            found[ref_of(obj)] = obj
-    for manifests in renders:
-        if manifests is None:
-            continue
-        for ref in live_refs(manifests.objects, kinds, view.destination_namespace):
-            obj_ = cache.get(ref)
-            if obj_ is not None:
-                found[ref] = obj_
+        ref = ref_of(obj)
+        if not owner_references(obj) and ref != view.ref:  # a child of an app of apps, but not the application itself
+            found[ref] = obj
+    for ref in (ref for one in named for ref in one.refs):
+        obj_ = cache.get(ref)
+        if obj_ is not None:
+            found[ref] = obj_
     return found
 
 
-def _unread(
-    cache: Snapshot, view: AppView, renders: tuple[Manifests | None, ...], kinds: KindTable
-) -> dict[ObjectRef, str]:
+def _unread(cache: Snapshot, view: AppView, named: tuple[Named, ...]) -> dict[ObjectRef, str]:
     """Of what the manifests and the status name; and what else a sync of them has to know."""
     if cache.reads_all():
         return {}
     rows = dig(view.status, "resources", default=[])
-    named = {ObjectRef(*(str(row.get(part) or "") for part in ("group", "kind", "namespace", "name"))) for row in rows}
-    for manifests in renders:
-        if manifests is not None:
-            named.update(live_refs(manifests.objects, kinds, view.destination_namespace))
+    refs = {ObjectRef(*(str(row.get(part) or "") for part in ("group", "kind", "namespace", "name"))) for row in rows}
+    refs.update(ref for one in named for ref in one.refs)
     if "CreateNamespace=true" in dig(view.spec, "syncPolicy", "syncOptions", default=[]):
-        named.add(ObjectRef(*NAMESPACES, "", view.destination_namespace))
-    if any(ref.group == POOL.group for ref in named):  # pools are held before a machine config changes
-        named |= {ObjectRef(*POOL, "", ""), ObjectRef(*HOLD.group_kind, "", "")}
-    return {ref: why for ref in sorted(named) if (why := cache.unread(ref))}
+        refs.add(ObjectRef(*NAMESPACES, "", view.destination_namespace))
+    if any(ref.group == POOL.group for ref in refs):  # pools are held before a machine config changes
+        refs |= {ObjectRef(*POOL, "", ""), ObjectRef(*HOLD.group_kind, "", "")}
+    return {ref: why for ref in sorted(refs) if (why := cache.unread(ref))}
 
 
 def _referred(
@@ -606,12 +611,15 @@ def _referred(
     cluster: Cluster | str,
     clusters: tuple[Cluster, ...],
     kinds: KindTable,
-    renders: tuple[Manifests | None, ...],
+    named: tuple[Named, ...],
 ) -> Referred:
+    conditioned = [obj for one in named for obj in one.conditioned]
+    if not conditioned:
+        return Referred()
     there = HERE if isinstance(cluster, str) else cluster
     reach = Reach(project, there, _own_clusters(view, clusters), kinds.namespaced)
     refs: dict[ObjectRef, None] = {}
-    for obj in (obj for manifests in renders if manifests is not None for obj in manifests.objects):
+    for obj in conditioned:
         try:
             refs |= dict.fromkeys(one.ref for one in waits_of(obj, kinds, view.destination_namespace, reach.refuses))
         except ConditionError:
@@ -620,8 +628,3 @@ def _referred(
         {ref: known for ref in refs if (known := cache.get(ref)) is not None},
         {ref: why for ref in refs if (why := cache.unread(ref))},
     )
-
-
-def _is_child(obj: Obj, view: AppView) -> bool:
-    """A child Application of an app of apps, not the application itself."""
-    return not owner_references(obj) and ref_of(obj) != view.ref
