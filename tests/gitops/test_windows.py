@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from syncline.gitops.project import can_sync, read_windows, window_problem
+from syncline.gitops.project.windows import validate_window
 from syncline.kube.objects import Obj
 
 NOON = datetime(2026, 6, 15, 12, 0, tzinfo=UTC)
@@ -56,6 +57,21 @@ def test_every_given_list_must_match_with_the_and_operator_a029() -> None:
 
 def test_a_window_that_cannot_be_read_blocks_and_says_why() -> None:
     assert "cannot parse schedule" in _problem({**SHUT, "schedule": "never", "applications": ["*"]})
+
+
+def test_a_window_without_a_schedule_is_told_in_upstreams_words() -> None:
+    assert validate_window({**SHUT, "schedule": ""}) == "cannot parse schedule '': empty spec string"
+
+
+def test_a_window_of_other_applications_may_be_unreadable_without_blocking_this_one() -> None:
+    for broken in ({"schedule": "never"}, {"duration": "1d"}):
+        assert _problem({**SHUT, **broken, "applications": ["other-*"]}) == ""
+        assert _problem({**SHUT, **broken, "applications": ["other-*"]}, {**OPEN, "namespaces": ["web"]}) == ""
+
+
+def test_a_window_that_neither_allows_nor_denies_says_nothing() -> None:
+    assert allowed({**SHUT, "kind": ""})
+    assert not allowed({**SHUT, "kind": "other"}, {**NIGHT, "kind": "allow"})
 
 
 def test_a_day_that_never_comes_is_never_active() -> None:

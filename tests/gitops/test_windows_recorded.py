@@ -36,8 +36,13 @@ def _starts(given: dict[str, Any], now: datetime) -> dict[str, Any]:
 
 
 def _decided(given: dict[str, Any], now: datetime) -> dict[str, Any]:
+    answer: dict[str, Any] = {}
+    entries = given["windows"]
+    if "app" in given:
+        entries = matching_windows(entries, given["app"])
+        answer["matches"] = [i for i, entry in enumerate(given["windows"]) if any(entry is one for one in entries)]
     try:
-        windows = read_windows(given["windows"])
+        windows = read_windows(entries)
     except WindowError:
         return {"error": True}
     if given["op"] == "active":
@@ -46,11 +51,6 @@ def _decided(given: dict[str, Any], now: datetime) -> dict[str, Any]:
             "active": [i for i, window in enumerate(windows) if any(window is one for one in active)],
             "inactiveAllows": [i for i, window in enumerate(windows) if any(window is one for one in inactive)],
         }
-    answer: dict[str, Any] = {}
-    if "app" in given:
-        matching = matching_windows(windows, given["app"])
-        answer["matches"] = [i for i, window in enumerate(windows) if any(window is one for one in matching)]
-        windows = matching
     started = parse_time(given["operationStartedAt"]) if "operationStartedAt" in given else None
     return answer | {"canSync": can_sync(windows, now, manual=given["manual"], operation_started=started)}
 

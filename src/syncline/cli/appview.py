@@ -8,7 +8,7 @@ from typing import Any
 
 from syncline.base.clock import parse_time
 from syncline.cli.output import table
-from syncline.gitops.project import WindowError, can_sync, read_windows
+from syncline.gitops.project import WindowError, can_sync, matching_windows, read_windows
 from syncline.kube.objects import Obj, dig, meta
 from syncline.sources.errors import mask_credentials
 
@@ -157,12 +157,11 @@ def windows_lines(project: Obj | None, app: Obj, now: datetime) -> list[str]:
     a project that may not be read (None)."""
     if project is None:
         return [_line("SyncWindow", "Unknown")]
-    entries = [entry for entry in dig(project, "spec", "syncWindows", default=[]) if isinstance(entry, dict)]
+    entries = matching_windows(dig(project, "spec", "syncWindows", default=[]), app)
     try:
-        read = [(entry, read_windows([entry])[0]) for entry in entries]
+        mine = list(zip(entries, read_windows(entries), strict=True))
     except WindowError as error:
         return [_line("SyncWindow", f"Sync Denied ({error})")]
-    mine = [(entry, window) for entry, window in read if window.matches(app)]
     windows = [window for _, window in mine]
     if can_sync(windows, now, manual=False):
         state = "Sync Allowed"

@@ -13,7 +13,7 @@ from syncline.explain.view import Found, one_line
 from syncline.gitops.application.depends import DEPENDS_ON, depends_on, missing, not_ready
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.autosync import SelfHealBackoff, decide
-from syncline.gitops.project.windows import SyncWindow, WindowError, read_windows, window_problem
+from syncline.gitops.project.windows import SyncWindow, WindowError, matching_windows, read_windows, window_problem
 from syncline.gitops.sync.conditions import WAIT_FOR, Condition, ConditionError, OutOfSteps, waits_of
 from syncline.kube.objects import Obj, ObjectRef, dig, ref_of
 
@@ -31,13 +31,17 @@ def awaited_windows(seen: AppObserved, now: datetime, *, manual: bool) -> list[F
     if not window_problem(seen.project, seen.view.obj, now, manual=manual):
         return []
     found: list[Found] = []
-    for number, entry in enumerate(dig(seen.project, "spec", "syncWindows", default=[])):
+    entries = dig(seen.project, "spec", "syncWindows", default=[])
+    ours = matching_windows(entries, seen.view.obj)
+    for number, entry in enumerate(entries):
+        if not any(entry is one for one in ours):
+            continue
         try:
             (window,) = read_windows([entry])
         except (WindowError, ValueError) as error:
             found.append(Found(Cause(_place(seen, number), "unreadable", str(error)), blocked=True))
             continue
-        if window.matches(seen.view.obj) and window.is_active(now) != window.allows:
+        if window.denies if window.is_active(now) else window.allows:
             found.append(Found(_window(seen, number, entry, window, now), blocked=True))
     return found
 

@@ -93,6 +93,8 @@ def parse_schedule(text: str) -> Schedule:
     if text.startswith("@"):
         raise CronError(f"parser does not accept descriptors: {text}")
     parts = text.split()
+    if not text:
+        raise CronError("empty spec string")
     if len(parts) != len(_FIELDS):
         raise CronError(f"expected exactly {len(_FIELDS)} fields, found {len(parts)}: [{' '.join(parts)}]")
     minutes, hours, days, months, weekdays = (_values(part, field) for part, field in zip(parts, _FIELDS, strict=True))

@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 from tests.gitops.evaluating import ANSWERS
 
-from syncline.gitops.diff import DiffError, DiffMode, DiffSettings, IgnoreRule, compare_objects, respect_ignored
+from syncline.gitops.diff import (
+    DiffError,
+    DiffMode,
+    DiffSettings,
+    IgnoreRule,
+    Override,
+    compare_objects,
+    respect_ignored,
+)
 from syncline.gitops.diff.hide import hide_secret
 from syncline.gitops.sync.three_way import with_last_applied
 from syncline.kube.schema.model import schema_for
@@ -145,6 +153,60 @@ def test_a_note_of_the_last_apply_without_a_kind_is_none(note: str) -> None:
     live["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": note}
     live["spec"]["template"]["spec"]["containers"][0]["terminationMessagePolicy"] = "File"
     assert not compare_objects(WEB, live, DiffSettings(jq=ANSWERS)).modified
+
+
+def _scaled_by(manager: str) -> dict[str, Any]:
+    live = _live(replicas=5)
+    entry = {"manager": manager, "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1"}
+    live["metadata"]["managedFields"] = [{**entry, "fieldsV1": {"f:spec": {"f:replicas": {}}}}]
+    return live
+
+
+@pytest.mark.parametrize(
+    ("key", "trusted"), [("apps/Deployment", True), ("*/*", True), ("apps/*", False), ("*/Deployment", False)]
+)
+def test_managers_of_the_settings_are_trusted_under_the_kinds_own_key_or_for_all(key: str, trusted: bool) -> None:
+    override = Override.parse({"ignoreDifferences": {"managedFieldsManagers": ["hpa"]}})
+    settings = DiffSettings(overrides={key: override}, schema_of=schema_for, jq=ANSWERS)
+    assert compare_objects(WEB, _scaled_by("hpa"), settings).modified is not trusted
+
+
+def test_a_name_of_a_service_is_no_default_where_all_is_ignored() -> None:
+    target = copy.deepcopy(WEB) | {"kind": "StatefulSet"}
+    whole = IgnoreRule.parse({"group": "apps", "kind": "StatefulSet", "jsonPointers": ["/spec"]})
+    live = with_last_applied(target) | {"spec": target["spec"] | {"replicas": 5}}
+    found = compare_objects(target, live, DiffSettings(ignore=(whole,), jq=ANSWERS))
+    assert not found.modified and found.live is not None
+    assert "serviceName" not in found.live.get("spec", {})
+
+
+def test_a_spec_whose_fields_a_trusted_manager_owns_all_stays_as_an_empty_one() -> None:
+    budget: dict[str, Any] = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web"},
+        "spec": {"maxUnavailable": 1},
+    }
+    live = with_last_applied(budget) | {"spec": {"maxUnavailable": 0}}
+    entry = {"manager": "hpa", "operation": "Update", "apiVersion": "policy/v1", "fieldsType": "FieldsV1"}
+    live["metadata"]["managedFields"] = [{**entry, "fieldsV1": {"f:spec": {"f:maxUnavailable": {}}}}]
+    trusted = IgnoreRule.parse({"group": "policy", "kind": "*", "managedFieldsManagers": ["hpa"]})
+    found = compare_objects(budget, live, DiffSettings(ignore=(trusted,), schema_of=schema_for, jq=ANSWERS))
+    assert not found.modified and found.live is not None
+    assert found.live["spec"] == {}
+
+
+def test_an_ignored_field_is_not_taken_over_into_a_map_that_the_manifest_does_not_have() -> None:
+    live = _live()
+    live["metadata"]["annotations"] |= {"team/note": "x", "other": "y"}
+    rule = IgnoreRule.parse(
+        {"group": "apps", "kind": "Deployment", "jsonPointers": ["/metadata/annotations/team~1note"]}
+    )
+    settings = DiffSettings(ignore=(rule,), jq=ANSWERS)
+    assert "annotations" not in respect_ignored(WEB, live, settings)["metadata"]
+    noted = copy.deepcopy(WEB)
+    noted["metadata"]["annotations"] = {"mine": "z"}
+    assert respect_ignored(noted, live, settings)["metadata"]["annotations"] == {"mine": "z", "team/note": "x"}
 
 
 def test_a_map_whose_fields_a_trusted_manager_owns_stays_as_an_empty_one() -> None:

@@ -7,7 +7,7 @@ live object and that differs is taken out of both sides. Pure. Rules: Argo CD ``
 from __future__ import annotations
 
 from syncline.gitops.diff.model import DiffSettings
-from syncline.gitops.diff.normalize import matching_rules
+from syncline.gitops.diff.normalize import trusted_managers
 from syncline.kube import fieldset
 from syncline.kube.objects import Obj, gvk_of, meta
 from syncline.kube.typedvalues import compare, remove_items, type_errors
@@ -18,7 +18,7 @@ __all__ = ["owned_fields", "without_trusted_changes"]
 def without_trusted_changes(target: Obj, live: Obj, settings: DiffSettings) -> tuple[Obj, Obj]:
     """Both objects without what the managers of the matching rules changed; a kind without schema merges as it looks.
     As they are if one of them does not fit its schema."""
-    trusted = {manager for rule in matching_rules(target, settings) for manager in rule.managers}
+    trusted = trusted_managers(target, settings)
     entries = meta(live).get("managedFields")
     if not trusted or not isinstance(entries, list):
         return target, live

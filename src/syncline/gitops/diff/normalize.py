@@ -18,7 +18,7 @@ from syncline.gitops.diff.model import DiffError, DiffSettings, IgnoreRule, Over
 from syncline.kube.glob import glob_matches
 from syncline.kube.objects import Obj, gvk_of, meta, name_of, namespace_of
 
-__all__ = ["check_rules", "fold_string_data", "matching_rules", "normalize", "without_ignored"]
+__all__ = ["check_rules", "fold_string_data", "normalize", "trusted_managers", "without_ignored"]
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -38,7 +38,7 @@ def normalize(obj: Obj, settings: DiffSettings) -> Obj:
 
 def without_ignored(obj: Obj, settings: DiffSettings) -> Obj:
     """``obj`` without what users ignore, known types spelled as Kubernetes spells them."""
-    made = _without_ignored(obj, matching_rules(obj, settings), settings)
+    made = _without_ignored(obj, _matching_rules(obj, settings), settings)
     known = [field for override in _overrides_for(obj, settings) for field in override.known_types]
     return spelled(made, [*BUILT_IN.get(gvk_of(obj).group_kind, ()), *known])
 
@@ -96,16 +96,30 @@ def _canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def matching_rules(obj: Obj, settings: DiffSettings) -> list[IgnoreRule]:
+def _matching_rules(obj: Obj, settings: DiffSettings) -> list[IgnoreRule]:
     """Rules of the settings for this kind, then those of the application; all of them apply together."""
+    return [*(override.ignore for override in _overrides_for(obj, settings)), *_rules_of_application(obj, settings)]
+
+
+def trusted_managers(obj: Obj, settings: DiffSettings) -> set[str]:
+    """Managers whose fields are left alone. Of the settings only the kind's own key and ``*/*`` count, as upstream:
+    managers under another pattern are not trusted."""
     gvk = gvk_of(obj)
-    found = [override.ignore for override in _overrides_for(obj, settings)]
-    for rule in settings.ignore:
-        if rule.name not in ("", name_of(obj)) or rule.namespace not in ("", namespace_of(obj)):
-            continue
-        if glob_matches(rule.group, gvk.group) and glob_matches(rule.kind, gvk.kind):
-            found.append(rule)
-    return found
+    own = (settings.overrides.get(key) for key in (f"{gvk.group}/{gvk.kind}", "*/*"))
+    rules = [*(override.ignore for override in own if override), *_rules_of_application(obj, settings)]
+    return {manager for rule in rules for manager in rule.managers}
+
+
+def _rules_of_application(obj: Obj, settings: DiffSettings) -> list[IgnoreRule]:
+    gvk = gvk_of(obj)
+    return [
+        rule
+        for rule in settings.ignore
+        if rule.name in ("", name_of(obj))
+        and rule.namespace in ("", namespace_of(obj))
+        and glob_matches(rule.group, gvk.group)
+        and glob_matches(rule.kind, gvk.kind)
+    ]
 
 
 def _overrides_for(obj: Obj, settings: DiffSettings) -> Iterator[Override]:

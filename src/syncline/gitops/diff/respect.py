@@ -64,6 +64,8 @@ def _restored(at: _States, schema: Schema | None, left_out: tuple[str, ...] = ()
         if key in left_out or (key in at.bare_live and same_json(bare, value)):
             continue
         if isinstance(value, dict) and isinstance(bare, dict):
+            if key not in at.target:
+                continue  # others' fields stand there, too: applying leaves all of them alone
             made[key] = _restored(at.at(key), schema.field(key) if schema is not None else None)
         elif isinstance(value, list) and isinstance(bare, list):
             made |= _restored_list(at, key, schema)

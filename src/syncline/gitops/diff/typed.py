@@ -24,6 +24,8 @@ EMPTY_DEFAULTS = ("securityContext", "emptyDir")
 """Structures that Kubernetes' defaults add without content."""
 CONVERTED = ("serviceAccount", "serviceAccountName")
 """What the server writes when it converts between versions: no default, so it does not come back when it goes."""
+WRITTEN_EMPTY = ("serviceName",)
+"""Texts that the server writes empty although they may be left out: no defaults."""
 ALWAYS_WRITTEN = ("rules", "sources")
 """Optional lists that Go writes even when they are empty."""
 POINTERS_TO_TEXT = (
@@ -130,7 +132,8 @@ def _filled(key: str, value: Any, parent: Schema | None) -> Any:
     nothing."""
     if not isinstance(value, dict):
         required = parent is not None and key in parent.required
-        return None if required and (value == "" or (value == 0 and value is not False)) else value
+        empty = value == "" or (value == 0 and value is not False)
+        return None if empty and (required or key in WRITTEN_EMPTY) else value
     field = parent.field(key) if parent is not None else None
     kept = {name: _filled(name, item, field) for name, item in value.items()}
     kept = {name: item for name, item in kept.items() if item is not None}
@@ -167,10 +170,23 @@ def _typed_map(value: Obj, schema: Schema, strict: bool) -> Obj:
             if strict:
                 raise _Misfit(f'unknown field "{key}"')
             continue
-        held = "" if item is None and _is_text_of_map(key, schema, field) else _typed(item, field, strict=strict)
+        if item is None and key == "spec":
+            held: Any = _zero(field)
+        elif item is None and _is_text_of_map(key, schema, field):
+            held = ""
+        else:
+            held = _typed(item, field, strict=strict)
         if key not in schema.properties or not _vanishes(key, held, schema, field):
             made[key] = held
     return made
+
+
+def _zero(schema: Schema) -> Any:
+    """What Go writes of a structure that nobody filled."""
+    if schema.properties:
+        fields = ((key, schema.field(key)) for key in schema.required)
+        return {key: _zero(field) for key, field in fields if field is not None}
+    return None
 
 
 def _vanishes(key: str, value: Any, parent: Schema, field: Schema) -> bool:

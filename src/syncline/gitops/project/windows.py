@@ -8,7 +8,7 @@ has now, also for starts on the other side of a change to summer time; an unknow
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -41,19 +41,23 @@ class WindowError(ValueError):
 class SyncWindow:
     """One entry of ``spec.syncWindows``, read."""
 
-    allows: bool
+    kind: str
+    """``allow`` or ``deny``; a window of any other kind says nothing."""
     schedule: Schedule
     duration: timedelta
     zone: str = ""
-    applications: tuple[str, ...] = ()
-    namespaces: tuple[str, ...] = ()
-    clusters: tuple[str, ...] = ()
-    all_lists: bool = False
-    """``andOperator``: every list that is given must match."""
     manual: bool = False
     """``manualSync``: users may sync nevertheless."""
     overrun: bool = False
     """``syncOverrun``: an operation that began while it was allowed may go on."""
+
+    @property
+    def allows(self) -> bool:
+        return self.kind == "allow"
+
+    @property
+    def denies(self) -> bool:
+        return self.kind == "deny"
 
     def local(self, now: datetime) -> datetime:
         """``now`` on the clock of the window's zone, as the schedule reads it."""
@@ -65,17 +69,17 @@ class SyncWindow:
         start = self.schedule.next_after(local - self.duration)
         return start is not None and start < local
 
-    def matches(self, app: Obj) -> bool:
-        """Whether the window is about this application."""
-        destination = dig(app, "spec", "destination", default={})
-        targets = tuple(str(destination.get(key)) for key in ("name", "server") if destination.get(key))
-        lists = (
-            (self.applications, (name_of(app),)),
-            (self.clusters, targets),
-            (self.namespaces, (str(destination.get("namespace") or ""),)),
-        )
-        answers = [_any_matches(patterns, texts) for patterns, texts in lists if patterns]
-        return bool(answers) and (all(answers) if self.all_lists else any(answers))
+
+def _about(entry: Mapping[str, Any], app: Obj) -> bool:
+    """Whether an entry is about this application."""
+    destination = dig(app, "spec", "destination", default={})
+    lists: tuple[tuple[str, tuple[str, ...]], ...] = (
+        ("applications", (name_of(app),)),
+        ("clusters", tuple(str(destination.get(key)) for key in ("name", "server") if destination.get(key))),
+        ("namespaces", (str(destination.get("namespace") or ""),)),
+    )
+    answers = [_any_matches(tuple(entry[key]), texts) for key, texts in lists if entry.get(key)]
+    return bool(answers) and (all(answers) if entry.get("andOperator") else any(answers))
 
 
 def _any_matches(patterns: tuple[str, ...], texts: tuple[str, ...]) -> bool:
@@ -113,14 +117,10 @@ def read_windows(entries: Sequence[Mapping[str, Any]]) -> tuple[SyncWindow, ...]
     """From ``spec.syncWindows``. Raises :class:`WindowError` where one has no readable schedule or duration."""
     return tuple(
         SyncWindow(
-            allows=entry.get("kind") == "allow",
+            kind=_text(entry, "kind"),
             schedule=_schedule(entry),
             duration=_duration(entry),
             zone=_text(entry, "timeZone"),
-            applications=tuple(entry.get("applications") or ()),
-            namespaces=tuple(entry.get("namespaces") or ()),
-            clusters=tuple(entry.get("clusters") or ()),
-            all_lists=bool(entry.get("andOperator")),
             manual=bool(entry.get("manualSync")),
             overrun=bool(entry.get("syncOverrun")),
         )
@@ -143,8 +143,9 @@ def validate_window(entry: Mapping[str, Any]) -> str:
     return ""
 
 
-def matching_windows(windows: Sequence[SyncWindow], app: Obj) -> tuple[SyncWindow, ...]:
-    return tuple(window for window in windows if window.matches(app))
+def matching_windows(entries: Iterable[Any], app: Obj) -> list[Mapping[str, Any]]:
+    """The entries of ``spec.syncWindows`` that are about this application; others need not be readable."""
+    return [entry for entry in entries if isinstance(entry, dict) and _about(entry, app)]
 
 
 def active_windows(windows: Sequence[SyncWindow], now: datetime) -> tuple[SyncWindow, ...]:
@@ -164,8 +165,9 @@ def can_sync(
     (denials only) it is allowed.
     """
     active = active_windows(windows, now)
-    denying = [window for window in active if not window.allows]
-    blocking = denying or ([] if active else list(inactive_allows(windows, now)))
+    blocking = [window for window in active if window.denies]
+    if not blocking and not any(window.allows for window in active):
+        blocking = list(inactive_allows(windows, now))
     if not blocking or (manual and all(window.manual for window in blocking)):
         return True
     if operation_started is None or not all(window.overrun for window in blocking):
@@ -176,13 +178,12 @@ def can_sync(
 def window_problem(
     project: Obj | None, app: Obj, now: datetime, *, manual: bool, operation_started: datetime | None = None
 ) -> str:
-    """Empty, or why the windows of the project keep this application from being synced now. Windows that cannot be
-    read block, as upstream."""
+    """Empty, or why the windows of the project keep this application from being synced now. Windows of this
+    application that cannot be read block, as upstream; those of others do not."""
     entries = dig(project or {}, "spec", "syncWindows", default=[])
     try:
-        windows = read_windows([entry for entry in entries if isinstance(entry, dict)])
+        matching = read_windows(matching_windows(entries, app))
     except WindowError as error:
         return f"blocked by sync window: {error}"
-    matching = matching_windows(windows, app)
     allowed = can_sync(matching, now, manual=manual, operation_started=operation_started)
     return "" if allowed else "blocked by sync window"
