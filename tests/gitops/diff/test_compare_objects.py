@@ -209,6 +209,36 @@ def test_an_ignored_field_is_not_taken_over_into_a_map_that_the_manifest_does_no
     assert respect_ignored(noted, live, settings)["metadata"]["annotations"] == {"mine": "z", "team/note": "x"}
 
 
+def _answered(change: dict[str, Any]) -> DiffSettings:
+    """The API server's answer to an apply of WEB, with what a webhook changed beside it."""
+    answer = _live()
+    fields = {"f:spec": {"f:replicas": {}, "f:selector": {}}}
+    entry = {"manager": "argocd-controller", "operation": "Apply", "apiVersion": "apps/v1", "fieldsType": "FieldsV1"}
+    answer["metadata"]["managedFields"] = [{**entry, "fieldsV1": fields}]
+    answer["spec"] |= change
+    return DiffSettings(mode=DiffMode.SERVER_SIDE, dry_run=answer, schema_of=schema_for, jq=ANSWERS)
+
+
+@pytest.mark.parametrize(
+    ("field", "told"), [("colour", "field not declared in schema"), ("paused", "expected boolean")]
+)
+def test_an_answer_that_fits_no_schema_is_an_error_and_no_silence(field: str, told: str) -> None:
+    with pytest.raises(DiffError, match=rf"error converting predicted live state .* \.spec\.{field}: {told}"):
+        compare_objects(WEB, _live(), _answered({field: 7}))
+
+
+def test_a_structure_that_loses_all_its_fields_is_shown_as_an_empty_one() -> None:
+    quota: dict[str, Any] = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {}}
+    live = quota | {"spec": {"hard": {"pods": "1"}}}
+    entry = {"manager": "argocd-controller", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1"}
+    answer = copy.deepcopy(quota)
+    answer["metadata"]["managedFields"] = [{**entry, "fieldsV1": {"f:spec": {}}}]
+    settings = DiffSettings(mode=DiffMode.SERVER_SIDE, dry_run=answer, schema_of=schema_for, jq=ANSWERS)
+    found = compare_objects(quota, live, settings)
+    assert found.modified and found.predicted is not None
+    assert found.predicted["spec"] == {}
+
+
 def test_a_map_whose_fields_a_trusted_manager_owns_stays_as_an_empty_one() -> None:
     limits = {"f:limits": {"f:memory": {}}}
     container = {"f:containers": {'k:{"name":"c"}': {"f:resources": limits}}}

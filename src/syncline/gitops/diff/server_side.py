@@ -17,7 +17,7 @@ from syncline.gitops.diff.typed import remarshal
 from syncline.kube import fieldset
 from syncline.kube.fieldset import FieldSet
 from syncline.kube.objects import Obj, gvk_of, meta, name_of
-from syncline.kube.typedvalues import compare, merge, remove_items
+from syncline.kube.typedvalues import compare, merge, remove_items, type_errors
 
 __all__ = ["predict_dry_run"]
 
@@ -55,14 +55,20 @@ def _without_mutations(answer: Obj, live: Obj, settings: DiffSettings) -> Obj:
             f"predictedLive for resource {gvk_of(answer).kind}/{name_of(answer)} must have the managedFields"
         )
     schema = resolved_schema(answer, settings)
+    for which, one in (("predicted live", answer), ("live", live)):
+        errors = type_errors(one, schema)
+        if errors:
+            gvk = gvk_of(answer)
+            kind = f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
+            raise DiffError(f"error converting {which} state from unstructured to {kind}: {'; '.join(errors)}")
     ours = _fields_of_manager(entries)
     if not ours:
         raise DiffError(f"no managed fields found for manager: {MANAGER}")
     changes = compare(live, answer, schema)
     foreign = fieldset.difference(fieldset.union(changes.added, changes.modified), ours)
-    reduced = remove_items(answer, _removable(foreign, ours), schema)
+    reduced = remove_items(answer, _removable(foreign, ours), schema, nulls=True)
     merged = merge(live, reduced, schema)
-    return remove_items(merged, changes.removed, schema) if changes.removed else merged
+    return remove_items(merged, changes.removed, schema, nulls=True) if changes.removed else merged
 
 
 def _fields_of_manager(entries: list[Any]) -> FieldSet:

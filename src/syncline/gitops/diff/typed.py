@@ -28,6 +28,8 @@ WRITTEN_EMPTY = ("serviceName",)
 """Texts that the server writes empty although they may be left out: no defaults."""
 ALWAYS_WRITTEN = ("rules", "sources")
 """Optional lists that Go writes even when they are empty."""
+STRUCTURES = ("resources", "spec", "strategy", "template", "updateStrategy")
+"""What Go holds as a value and no pointer: null is an empty one."""
 POINTERS_TO_TEXT = (
     "apiGroup",
     "holderIdentity",
@@ -170,7 +172,7 @@ def _typed_map(value: Obj, schema: Schema, strict: bool) -> Obj:
             if strict:
                 raise _Misfit(f'unknown field "{key}"')
             continue
-        if item is None and key == "spec":
+        if item is None and key in STRUCTURES:
             held: Any = _zero(field)
         elif item is None and _is_text_of_map(key, schema, field):
             held = ""
