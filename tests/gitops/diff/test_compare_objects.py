@@ -227,6 +227,26 @@ def test_an_answer_that_fits_no_schema_is_an_error_and_no_silence(field: str, to
         compare_objects(WEB, _live(), _answered({field: 7}))
 
 
+@pytest.mark.parametrize("mode", [DiffMode.SERVER_SIDE, DiffMode.THREE_WAY])
+def test_what_is_ignored_is_shown_of_objects_that_come_or_go_where_the_server_compares(mode: DiffMode) -> None:
+    rule = IgnoreRule.parse({"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec/replicas"]})
+    settings = DiffSettings(mode=mode, ignore=(rule,), jq=ANSWERS)
+    made, gone = compare_objects(WEB, None, settings), compare_objects(None, _live(), settings)
+    assert made.predicted is not None and gone.live is not None
+    for one in (made.predicted, gone.live):
+        assert ("replicas" in one["spec"]) is (mode is DiffMode.SERVER_SIDE)
+
+
+def test_a_map_that_is_ignored_whole_is_no_difference_where_the_server_compares() -> None:
+    secret: dict[str, Any] = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "YQ=="}}
+    rule = IgnoreRule.parse({"group": "", "kind": "Secret", "jqPathExpressions": [".data[]?"]})
+    entry = {"manager": "argocd-controller", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1"}
+    answer = copy.deepcopy(secret)
+    answer["metadata"]["managedFields"] = [{**entry, "fieldsV1": {"f:data": {}}}]
+    settings = DiffSettings(mode=DiffMode.SERVER_SIDE, ignore=(rule,), dry_run=answer, schema_of=schema_for, jq=ANSWERS)
+    assert not compare_objects(secret, secret, settings).modified
+
+
 def test_a_structure_that_loses_all_its_fields_is_shown_as_an_empty_one() -> None:
     quota: dict[str, Any] = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {}}
     live = quota | {"spec": {"hard": {"pods": "1"}}}

@@ -12,7 +12,7 @@ from functools import partial
 from syncline.gitops.diff.jq import gathered
 from syncline.gitops.diff.managers import without_trusted_changes
 from syncline.gitops.diff.model import DiffError, DiffMode, DiffResult, DiffSettings
-from syncline.gitops.diff.normalize import check_rules, normalize
+from syncline.gitops.diff.normalize import check_rules, normalize, tidied
 from syncline.gitops.diff.server_side import predict_dry_run
 from syncline.gitops.diff.structured import predict_apply
 from syncline.gitops.diff.three_way import predict
@@ -48,7 +48,10 @@ def compare_objects(target: Obj | None, live: Obj | None, settings: DiffSettings
 
 
 def _normal(obj: Obj | None, settings: DiffSettings) -> Obj | None:
-    return None if obj is None else normalize(remarshal(obj), settings)
+    if obj is None:
+        return None
+    spell = tidied if settings.mode is DiffMode.SERVER_SIDE else normalize
+    return spell(remarshal(obj), settings)
 
 
 def _compared(target: Obj, live: Obj, settings: DiffSettings) -> DiffResult:

@@ -18,13 +18,18 @@ from syncline.gitops.diff.model import DiffError, DiffSettings, IgnoreRule, Over
 from syncline.kube.glob import glob_matches
 from syncline.kube.objects import Obj, gvk_of, meta, name_of, namespace_of
 
-__all__ = ["check_rules", "fold_string_data", "normalize", "trusted_managers", "without_ignored"]
+__all__ = ["check_rules", "fold_string_data", "normalize", "tidied", "trusted_managers", "without_ignored"]
 
 RBAC = "rbac.authorization.k8s.io"
 
 
 def normalize(obj: Obj, settings: DiffSettings) -> Obj:
     """``obj`` as it takes part in the comparison."""
+    return without_ignored(tidied(obj, settings), settings)
+
+
+def tidied(obj: Obj, settings: DiffSettings) -> Obj:
+    """The same with all that users ignore: what the API server is asked about, and its filter, need it."""
     made = _without_creation_time(obj)
     gvk = gvk_of(made)
     if (gvk.group, gvk.kind) == ("", "Secret"):
@@ -33,7 +38,7 @@ def normalize(obj: Obj, settings: DiffSettings) -> Obj:
         made = _without_empty_rules(made, settings)
     elif (gvk.group, gvk.kind) == ("", "Endpoints"):
         made = _sorted_endpoints(made)
-    return without_ignored(made, settings)
+    return made
 
 
 def without_ignored(obj: Obj, settings: DiffSettings) -> Obj:

@@ -7,8 +7,10 @@ it shall show. Pure: the answer comes in with the settings. Rules: gitops-engine
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
+from syncline.gitops.diff.jq import gathered
 from syncline.gitops.diff.managers import owned_fields
 from syncline.gitops.diff.model import MANAGER, DiffError, DiffSettings
 from syncline.gitops.diff.normalize import normalize
@@ -37,7 +39,9 @@ def predict_dry_run(target: Obj, live: Obj, settings: DiffSettings) -> tuple[Obj
         except DiffError as error:
             text = f"error removing non config mutations for resource {named}: {error}"
             raise DiffError(f"serverSideDiff error: {text}") from error
-    predicted = normalize(remarshal(answer), settings)
+    live, predicted = gathered(
+        partial(normalize, live, settings), partial(normalize, remarshal(answer), settings)
+    )  # only now without what users ignore: what is ours is found by the whole of both
     return _bare(live), _bare(predicted)
 
 
