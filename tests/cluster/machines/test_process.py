@@ -468,3 +468,38 @@ def test_a_container_without_a_command_runs_the_program_of_its_image_where_it_is
     assert cluster.run("say-cmd", container=wholly) == ("Succeeded", 0, "cmd\n")
     assert cluster.run("say-args", container=with_words) == ("Succeeded", 0, "me\n")
     assert cluster.run("say-called", "sh", "-c", "/bin-of/say called", container=image)[2] == "called\n"
+
+
+def test_a_container_has_the_names_the_resolver_and_the_api_of_a_pod(cluster: Cluster) -> None:
+    """The API answers at its Service's address, as in a cluster, and by all its names."""
+    aliases = [{"ip": "123.45.67.89", "hostnames": ["foo", "bar"]}]
+    ask = "exec 3<>/dev/tcp/kubernetes.default.svc.cluster.local/443 && echo open"
+    script = f"hostname; grep foo /etc/hosts; cat /etc/resolv.conf; bash -c '{ask}'; "
+    script += 'echo "$HOSTNAME $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT"; oc whoami'
+    config = {"nameservers": ["1.1.1.1"], "searches": ["x.local"]}
+    spec: Obj = {
+        "hostname": "own",
+        "subdomain": "sub",
+        "hostAliases": aliases,
+        "dnsPolicy": "None",
+        "dnsConfig": config,
+    }
+    assert cluster.run("names", "sh", "-c", script, **spec)[2].splitlines() == [
+        "own",
+        "123.45.67.89\tfoo\tbar",
+        "search x.local",
+        "nameserver 1.1.1.1",
+        "open",
+        "own 10.96.0.1:443",
+        "system:serviceaccount:default:default",
+    ]
+
+
+def test_every_command_may_listen_on_a_low_port_and_a_pod_sets_its_kernel_parameters(cluster: Cluster) -> None:
+    listen = "import socket; socket.create_server(('0.0.0.0', 80)); print('heard')"
+    script = f'cat /proc/sys/kernel/shm_rmid_forced; exec python3 -c "{listen}"'
+    context = {"sysctls": [{"name": "kernel.shm_rmid_forced", "value": "1"}], "runAsUser": 1000}
+    assert cluster.run("low-port", "sh", "-c", script, securityContext=context)[1:] == (0, "1\nheard\n")
+    unsafe = {"sysctls": [{"name": "kernel.msgmax", "value": "65536"}]}
+    said = cluster.run("unsafe", "true", securityContext=unsafe)
+    assert said[1] == 128 and '"kernel.msgmax" is not set for local processes' in said[2]

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 
 from syncline.cluster.machines.containers import Order
+from syncline.cluster.machines.surroundings import host_name, master_address, service_variables
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of, namespace_of, uid_of
 from syncline.kube.quantity import ZERO, QuantityError, parse_quantity
 
@@ -57,9 +58,13 @@ def command_line(container: Obj, variables: Mapping[str, str]) -> list[str]:
     return [expanded(str(word), variables) for word in words] if container.get("command") else []
 
 
-def environment_of(order: Order, service: Mapping[str, str]) -> dict[str, str]:
-    """All variables; ``service`` are those that name the API server."""
-    variables = dict(service) | {"HOSTNAME": name_of(order.pod), "HOME": "/"}
+def environment_of(order: Order, api: Mapping[str, str] | None = None) -> dict[str, str]:
+    """All variables; ``api`` are those that name the API server where its Service does not lead to it."""
+    services = [each for each in order.objects if each.get("kind") == "Service"]
+    host, port = master_address(services)
+    variables = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(port)}
+    variables |= {**service_variables(order.pod, services), **(api or {})}
+    variables |= {"HOSTNAME": host_name(order.pod, order.node), "HOME": "/"}
     variables["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     return declared(order, variables)
 

@@ -213,7 +213,7 @@ def sandbox_problem() -> str:
     """Why commands cannot be sandboxed on this machine, with the ways out; empty if they can."""
     with tempfile.TemporaryDirectory(prefix="check-", dir=work_folder()) as scratch:
         spec: dict[str, Any] = {"argv": ["true"], "env": {"PATH": "/usr/bin:/bin"}, "cwd": "/", "root": scratch}
-        spec |= {"hostname": "check", "binds": [], "socket": "", "port": 0, "limits": {}, "tmpfs_bytes": 1024**2}
+        spec |= {"hostname": "check", "binds": [], "socket": "", "limits": {}, "tmpfs_bytes": 1024**2}
         try:
             process = launcher(spec)
         except OSError as error:

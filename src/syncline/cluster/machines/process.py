@@ -55,6 +55,7 @@ from syncline.cluster.machines.sandbox import CANNOT, CONNECTIONS
 from syncline.cluster.machines.sandbox.board import FIGURES, LINES, Board
 from syncline.cluster.machines.sandbox.ownership import identity
 from syncline.cluster.machines.sessions import CommandSession
+from syncline.cluster.machines.surroundings import SysctlError, hosts_file, master_address, resolver_file, sysctls_of
 from syncline.cluster.machines.volumes import TokenWish, Volume, VolumeError, shown_of, token_wish, volumes_of
 from syncline.cluster.verbs.exchange import ExecWish
 from syncline.kube import client
@@ -355,7 +356,7 @@ class ProcessRuntime:
             record = replace(record, course=course_at_start(order.container))
         try:
             running = self._spawn(order, token)
-        except (OSError, VolumeError, AccountsError) as error:
+        except (OSError, VolumeError, AccountsError, SysctlError) as error:
             self._book.write(*key, f"[syncline] {error}\n".encode(), now)
             self._book.close(*key, now)
             failed = replace(record, ends_at=now, exit_code=START_FAILED, reason="StartError", message=str(error))
@@ -385,8 +386,8 @@ class ProcessRuntime:
         self._wake("kubelet", running.ref)
 
     def _spawn(self, order: Order, token: Secret) -> _Running:
-        service = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self._settings.port)}
-        variables = environment_of(order, service)
+        here = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self._settings.port)}
+        variables = environment_of(order, here if self._gateway is None else None)
         program = program_of(order.container, known_images(order.objects), installed)
         assert program is not None, "only containers whose program is known are taken"
         argv = [expanded(word, variables) for word in program.words]
@@ -411,6 +412,7 @@ class ProcessRuntime:
         said.chmod(0o666)  # whoever the command is
         strict = bool(dig(order.container, "securityContext", "readOnlyRootFilesystem", default=False))
         mounts = mounting.mounts(order, places, volumes, variables)
+        api = master_address(each for each in order.objects if each.get("kind") == "Service")
         line = self._take_line()
         last_words = (str(said), str(order.container.get("terminationMessagePath") or LAST_WORDS), True)
         spec = {
@@ -418,7 +420,8 @@ class ProcessRuntime:
             "env": variables,
             "cwd": str(order.container.get("workingDir") or "/"),
             "root": str(root),
-            "hostname": name_of(order.pod),
+            "hostname": variables["HOSTNAME"],
+            "etc": {"hosts": hosts_file(order.pod, order.pod_ip, api[0]), "resolv.conf": resolver_file(order.pod)},
             "binds": [
                 *python_inside()[1],
                 (str(tools), TOOLS, False),
@@ -426,6 +429,7 @@ class ProcessRuntime:
                 *mounts,
                 last_words,
             ],
+            "sysctls": sysctls_of(order.pod),
             "files": mounting.files(volumes, accounts, self._settings.tmpfs_bytes, self._stamp()),
             "ids": accounts.to_json(),
             "writable_root": not strict,
@@ -434,7 +438,7 @@ class ProcessRuntime:
             "line": line,
             "together": self._settings.together(),
             "socket": str(self._gateway.path),
-            "port": self._settings.port,
+            "listen": [("127.0.0.1", self._settings.port), api],
             "limits": self._settings.limits(),
             "whole": self._settings.whole() | {"folders": mounting.bounds(order, volumes)},
             "tmpfs_bytes": self._settings.tmpfs_bytes,

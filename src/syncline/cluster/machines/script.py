@@ -155,7 +155,7 @@ class ScriptRuntime:
 
     def _script(self, order: Order) -> Run:
         """The steps of the container's command; raises ShellError for what cannot be interpreted."""
-        variables = environment_of(order, {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"})
+        variables = environment_of(order)
         words = command_line(order.container, variables)
         program = words[0].rsplit("/", 1)[-1]
         arguments: list[str] = []

@@ -9,7 +9,7 @@ from syncline.cluster.machines.containers import ContainerTable
 from syncline.cluster.machines.kubelet import observe as observing
 from syncline.cluster.machines.kubelet import plan as planning
 from syncline.cluster.machines.kubelet.admit import AskedBook
-from syncline.cluster.machines.kubelet.observe import NODE, POD, EndsWithUs, Observed, pods_referring
+from syncline.cluster.machines.kubelet.observe import NODE, POD, SERVICE, EndsWithUs, Observed, pods_referring
 from syncline.cluster.machines.simulated import Machines
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch
@@ -34,7 +34,7 @@ def kubelet_controller(machines: Machines, table: ContainerTable, ends_with_us: 
 
     def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         seen = observing.observe(cache, ref, machines, table, ends_with_us, asked)
-        if seen is None or (cache.has_synced(CONFIG_MAP) and cache.has_synced(SECRET)):
+        if seen is None or all(cache.has_synced(each) for each in (CONFIG_MAP, SECRET, SERVICE)):
             return seen
         return replace(seen, complete=False)
 
@@ -42,7 +42,7 @@ def kubelet_controller(machines: Machines, table: ContainerTable, ends_with_us: 
         name=KUBELET,
         kind=POD,
         watches=(Watch(CONFIG_MAP, pods_referring), Watch(SECRET, pods_referring)),
-        reads=(NODE,),
+        reads=(NODE, SERVICE),
         indices=observing.indices(),
         observe=observe,
         plan=planning.plan,

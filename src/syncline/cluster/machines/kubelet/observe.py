@@ -33,6 +33,7 @@ __all__ = [
     "NODE",
     "POD",
     "PODS_ON_NODE",
+    "SERVICE",
     "Arrival",
     "EndsWithUs",
     "MachineView",
@@ -45,8 +46,10 @@ __all__ = [
 
 POD = GroupKind("", "Pod")
 NODE = GroupKind("", "Node")
+SERVICE = GroupKind("", "Service")
 PODS_ON_NODE = "kubelet/pods"
 NOTHING_MISSING = Missing()
+MASTER_SERVICE = ObjectRef("", "Service", "default", "kubernetes")
 EndsWithUs = Callable[[Obj, Obj, ImageBook], bool]
 """Is a container of a pod a process that ends when this process does?"""
 EPHEMERAL_STORAGE = "100Gi"
@@ -138,15 +141,16 @@ def observe(
     room["pods"] = str(machine.spec.pods)
     ip = machine_ip(machines.number(machine.name))
     view = MachineView(machine.name, ip, state.boot_id, state.power is Power.ON, room)
+    records = tuple(_after_boot(each, state) for each in _records(pod, table, state, ends_with_us, cache))
     return Observed(
         ref,
         pod,
         leftovers,
         view,
         table.sandbox(uid),
-        tuple(_after_boot(each, state) for each in _records(pod, table, state, ends_with_us, cache)),
+        records,
         missing_of(pod, cache),
-        (*referred(pod, cache), *_image_data(cache)),
+        (*referred(pod, cache), *_image_data(cache), *_services(pod, records, cache)),
         arrival=_arrival(pod, machine.name, cache, table, asked or AskedBook()),
     )
 
@@ -154,6 +158,17 @@ def observe(
 def _image_data(cache: Snapshot) -> tuple[Obj, ...]:
     found = cache.get(ObjectRef("", "ConfigMap", *CONFIG_MAP))
     return (found,) if found is not None else ()
+
+
+def _services(pod: Obj, records: tuple[Container, ...], cache: Snapshot) -> tuple[Obj, ...]:
+    """Those that the pod's next container gets as variables; none while all containers run on."""
+    running = {each.name for each in records if each.ends_at is None}
+    if all(str(each["name"]) in running for each in dig(pod, "spec", "containers", default=[])):
+        return ()
+    linked = dig(pod, "spec", "enableServiceLinks", default=True) is not False
+    master = cache.get(MASTER_SERVICE)
+    here = cache.objects(SERVICE, namespace_of(pod)) if linked else []
+    return (*([master] if master is not None else []), *(each for each in here if each is not master))
 
 
 def order_of(seen: Observed, container: Obj, attempt: int) -> Order:

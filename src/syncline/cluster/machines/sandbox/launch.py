@@ -201,16 +201,18 @@ def _set_up_and_watch(spec: Spec) -> int:
     name = str(spec["hostname"]).encode()[:63]
     kernel.check(kernel.libc.sethostname(name, len(name)), "host name")
     network.loopback_up()
+    _set_parameters(spec.get("sysctls", {}))
     proc = os.open("/proc", kernel.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     _load_nothing_more()
     projection = make_root(spec)
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
     if spec.get("socket"):
-        listener = network.listen(int(spec["port"]))
+        listeners = [network.listen(str(host), int(port)) for host, port in spec["listen"]]
         if os.fork() == 0:
             os.close(proc)
-            _be_forwarder(spec, listener)
-        listener.close()
+            _be_forwarder(spec, listeners)
+        for each in listeners:
+            each.close()
     folders = [*(target for _, target, writable, *_ in spec["binds"] if writable)]
     board = Board(spec["board"]) if "board" in spec else None
     watch = Watch(spec.get("whole", {}), folders, board, spec.get("line", 0), spec.get("together"))
@@ -222,17 +224,31 @@ def _set_up_and_watch(spec: Spec) -> int:
     return _wait_and_watch(child, watch, projection, spec.get("verdict"))
 
 
+def _set_parameters(wanted: dict[str, str]) -> None:
+    """Of the kernel, for this sandbox alone. One that it has in the wanted state is let be: it may not be writable."""
+    for name, value in wanted.items():
+        path = f"/proc/sys/{name.replace('.', '/')}"
+        try:
+            with open(path) as file:
+                known = file.read().split()
+            if known != value.split():
+                with open(path, "w") as file:
+                    file.write(value)
+        except OSError as error:
+            raise SandboxError(f"kernel parameter {name} = {value}: {error.strerror}") from error
+
+
 def _load_nothing_more() -> None:
     """From here on paths are the sandbox's, where commands write: no module may be found there."""
     sys.meta_path[:] = [each for each in sys.meta_path if getattr(each, "__name__", "") != "PathFinder"]
 
 
-def _be_forwarder(spec: Spec, listener: Any) -> None:
+def _be_forwarder(spec: Spec, listeners: list[Any]) -> None:
     try:
         _lose_rights(int(spec["keeper"]))
         step_back(LAST)
         _detach_output()
-        network.forward(listener)
+        network.forward(listeners)
     finally:
         os._exit(CANNOT)
 

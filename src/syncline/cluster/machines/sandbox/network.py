@@ -1,9 +1,10 @@
-"""The network of a sandbox: a loopback on which one port leads through a Unix socket to the API server."""
+"""The network of a sandbox: a loopback on which the API's ports lead through a Unix socket to the API server."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import select
 import socket
 import struct
 import threading
@@ -16,6 +17,8 @@ API_SOCKET = "/run/syncline/api.sock"
 """Where the way to the API begins inside."""
 CHUNK = 65536
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+SIOCSIFADDR, SIOCSIFNETMASK, ALONE = 0x8916, 0x891C, "255.255.255.255"
+LOCAL = "127.0.0.1"
 
 
 def loopback_up() -> None:
@@ -25,17 +28,24 @@ def loopback_up() -> None:
         fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sh", b"lo", flags | IFF_UP) + bytes(16))
 
 
-def listen(port: int) -> socket.socket:
-    return socket.create_server(("127.0.0.1", port), backlog=CONNECTIONS)
+def listen(host: str, port: int) -> socket.socket:
+    """Another address than 127.0.0.1 becomes the second one of the loopback."""
+    if host != LOCAL:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+            for request, value in ((SIOCSIFADDR, host), (SIOCSIFNETMASK, ALONE)):
+                address = struct.pack("HH4s8x", socket.AF_INET, 0, socket.inet_aton(value))
+                fcntl.ioctl(control, request, struct.pack("16s16s", b"lo:1", address))
+    return socket.create_server((host, port), backlog=CONNECTIONS)
 
 
-def forward(listener: socket.socket) -> None:
-    """From the port in the sandbox to the API's Unix socket, until this process is ended with its namespace."""
+def forward(listeners: list[socket.socket]) -> None:
+    """From ports in the sandbox to the API's Unix socket, until this process is ended with its namespace."""
     free = threading.BoundedSemaphore(CONNECTIONS)
     while True:
-        client, _ = listener.accept()
-        free.acquire()
-        threading.Thread(target=_serve, args=(client, free), daemon=True).start()
+        for listener in select.select(listeners, [], [])[0]:
+            client, _ = listener.accept()
+            free.acquire()
+            threading.Thread(target=_serve, args=(client, free), daemon=True).start()
 
 
 def _serve(client: socket.socket, free: threading.BoundedSemaphore) -> None:

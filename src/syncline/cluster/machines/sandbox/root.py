@@ -85,7 +85,7 @@ def make_root(spec: dict[str, Any]) -> Projection:
     options = f"size={int(spec['tmpfs_bytes'])},nr_inodes={INODES},mode=755"
     mount("tmpfs", root, "tmpfs", NOSUID | NODEV, options)
     base = os.open(root, O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    _make_system(base, root)
+    _make_system(base, root, spec.get("etc", {}))
     writable = bool(spec.get("writable_root"))
     for path in WRITABLE:
         os.makedirs(root + path, exist_ok=True)
@@ -118,8 +118,8 @@ def make_root(spec: dict[str, Any]) -> Projection:
     return projection
 
 
-def _make_system(base: int, root: str) -> None:
-    """The machine's programs, and what it may show of its settings."""
+def _make_system(base: int, root: str, etc: dict[str, str]) -> None:
+    """The machine's programs, and what it may show of its settings; ``etc``: files that are the pod's own."""
     for path in SYSTEM:
         if os.path.islink(path):
             os.symlink(os.readlink(path), root + path)
@@ -131,7 +131,7 @@ def _make_system(base: int, root: str) -> None:
     for path in EMPTIED:
         if os.path.isdir(root + path):
             mount("tmpfs", root + path, "tmpfs", RDONLY | NOSUID | NODEV, "size=4096,mode=755")
-    for path, text in WRITTEN.items():
+    for path, text in (WRITTEN | {f"etc/{name}": text for name, text in etc.items()}).items():
         _write(f"{root}/{path}", text)
 
 
