@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import select
@@ -503,3 +504,15 @@ def test_every_command_may_listen_on_a_low_port_and_a_pod_sets_its_kernel_parame
     unsafe = {"sysctls": [{"name": "kernel.msgmax", "value": "65536"}]}
     said = cluster.run("unsafe", "true", securityContext=unsafe)
     assert said[1] == 128 and '"kernel.msgmax" is not set for local processes' in said[2]
+
+
+def test_each_projected_token_is_for_its_own_audience(cluster: Cluster) -> None:
+    """Also beside the one of the API, which stays valid there."""
+    wishes = [{"path": each, "audience": each, "expirationSeconds": 600} for each in ("vault", "sts")]
+    volume = {"name": "own", "projected": {"sources": [{"serviceAccountToken": each} for each in wishes]}}
+    mount = {"name": "own", "mountPath": "/own"}
+    script = "oc whoami; for each in vault sts; do cut -d. -f2 /own/$each; done"
+    said = cluster.run("tokens", "sh", "-c", script, volumes=[volume], container={"volumeMounts": [mount]})[2]
+    whom, *claims = said.splitlines()
+    read = [json.loads(base64.urlsafe_b64decode(each + "=" * (-len(each) % 4))) for each in claims]
+    assert (whom, [each["aud"] for each in read]) == ("system:serviceaccount:default:default", [["vault"], ["sts"]])

@@ -56,7 +56,7 @@ from syncline.cluster.machines.sandbox.board import FIGURES, LINES, Board
 from syncline.cluster.machines.sandbox.ownership import identity
 from syncline.cluster.machines.sessions import CommandSession
 from syncline.cluster.machines.surroundings import SysctlError, hosts_file, master_address, resolver_file, sysctls_of
-from syncline.cluster.machines.volumes import TokenWish, Volume, VolumeError, shown_of, token_wish, volumes_of
+from syncline.cluster.machines.volumes import TokenWish, Volume, VolumeError, shown_of, token_wishes, volumes_of
 from syncline.cluster.verbs.exchange import ExecWish
 from syncline.kube import client
 from syncline.kube.client import Session
@@ -168,7 +168,7 @@ class _Running:
     """Where the sandbox says which limit was exceeded."""
     updates: int = -1
     """Where new states of its volumes are written to."""
-    token: Secret = field(default_factory=lambda: Secret(""))
+    tokens: Mapping[TokenWish, Secret] = field(default_factory=dict)
     timers: list[threading.Timer] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -228,10 +228,11 @@ class ProcessRuntime:
                 return known or Container(uid, name, order.attempt, order.boot_id, now, runtime=self.name)
             self._starting.add(key)
         try:
-            wish = token_wish(order.pod)
-            token = (yield from _token(order, wish)) if wish is not None else Secret("")
+            tokens: dict[TokenWish, Secret] = {}
+            for wish in token_wishes(order.pod):
+                tokens[wish] = yield from _token(order, wish)
             label = f"start {name} of {name_of(order.pod)}"
-            run, namespace = partial(self._launch, order, token, key), namespace_of(order.pod)
+            run, namespace = partial(self._launch, order, tokens, key), namespace_of(order.pod)
             record = yield Work(label, run, Purpose.MACHINES, project=namespace)
         finally:
             self._starting.discard(key)
@@ -269,7 +270,7 @@ class ProcessRuntime:
     def _send_files(self, order: Order, running: _Running) -> None:
         """In a worker thread. What cannot be shown stays as it is, and the log of the cluster says why."""
         accounts = accounts_of(order.pod, order.container)
-        volumes = volumes_of(order, running.token.reveal(), accounts.sole, accounts.shared)
+        volumes = volumes_of(order, running.tokens, accounts.sole, accounts.shared)
         try:
             files = mounting.files(volumes, accounts, self._settings.tmpfs_bytes, self._stamp())
             left = memoryview(json.dumps(files).encode() + b"\n")
@@ -348,14 +349,14 @@ class ProcessRuntime:
 
     # -- starting ----------------------------------------------------------------------------------------------------
 
-    def _launch(self, order: Order, token: Secret, key: _Key) -> Container:
+    def _launch(self, order: Order, tokens: Mapping[TokenWish, Secret], key: _Key) -> Container:
         """In a worker thread: files, process, threads that read and wait."""
         now, shown = self._clock.now(), shown_of(order.pod, order.objects)
         record = Container(*key, order.boot_id, now, started_at=now, runtime=self.name, shown=shown)
         if self._settings.sandboxed:
             record = replace(record, course=course_at_start(order.container))
         try:
-            running = self._spawn(order, token)
+            running = self._spawn(order, tokens)
         except (OSError, VolumeError, AccountsError, SysctlError) as error:
             self._book.write(*key, f"[syncline] {error}\n".encode(), now)
             self._book.close(*key, now)
@@ -385,7 +386,7 @@ class ProcessRuntime:
             self._table.put(replace(record, course=course))
         self._wake("kubelet", running.ref)
 
-    def _spawn(self, order: Order, token: Secret) -> _Running:
+    def _spawn(self, order: Order, tokens: Mapping[TokenWish, Secret]) -> _Running:
         here = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self._settings.port)}
         variables = environment_of(order, here if self._gateway is None else None)
         program = program_of(order.container, known_images(order.objects), installed)
@@ -394,13 +395,13 @@ class ProcessRuntime:
         place = self.scratch / uid_of(order.pod)
         tools = self._write_tools(place)
         if self._gateway is None:
-            volumes = volumes_of(order, token.reveal())
+            volumes = volumes_of(order, tokens)
             self._write_volumes(place, volumes)
             argv[0] = program.on_machine(argv[0])
             bare = self._spawn_bare(order, argv, variables, place, volumes)
             return _Running(bare, ref_of(order.pod), order.container, containers=_containers(order.pod))
         accounts = accounts_of(order.pod, order.container)
-        volumes = volumes_of(order, token.reveal(), accounts.sole, accounts.shared)
+        volumes = volumes_of(order, tokens, accounts.sole, accounts.shared)
         slot = self._slot(uid_of(order.pod))
         places = {each.name: self._place(order, each, accounts, slot) for each in volumes.values() if each.writable}
         variables["PATH"] = f"{TOOLS}:{variables['PATH']}"
@@ -445,9 +446,9 @@ class ProcessRuntime:
             "slot": slot,
             "give": [(str(said), False)],
         }
-        return self._launched(order, spec, token)
+        return self._launched(order, spec, tokens)
 
-    def _launched(self, order: Order, spec: dict[str, Any], token: Secret) -> _Running:
+    def _launched(self, order: Order, spec: dict[str, Any], tokens: Mapping[TokenWish, Secret]) -> _Running:
         """Start the launcher, with a pipe each way that only it and process 1 of the sandbox have."""
         verdict, theirs = os.pipe()
         news, updates = os.pipe()
@@ -472,7 +473,7 @@ class ProcessRuntime:
             spec["line"],
             verdict,
             updates,
-            token,
+            tokens,
         )
 
     def _place(self, order: Order, volume: Volume, accounts: Accounts, slot: int) -> Path:
@@ -561,7 +562,7 @@ class ProcessRuntime:
         return folder
 
     def _write_kubeconfig(self, place: Path, order: Order, volumes: Mapping[str, Volume]) -> str:
-        files = next((volume.files for volume in volumes.values() if "token" in volume.files), {})
+        files = next((volume.files for volume in volumes.values() if {"token", "ca.crt"} <= volume.files.keys()), {})
         cluster = {
             "server": f"https://127.0.0.1:{self._settings.port}",
             "certificate-authority-data": mounting.encoded(self._settings.ca_pem.encode()),

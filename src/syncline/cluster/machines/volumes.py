@@ -10,15 +10,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from syncline.base.secret import Secret
 from syncline.cluster.machines.containers import Order
 from syncline.cluster.machines.environment import field_value, object_data, resource_value
 from syncline.kube.objects import Obj, annotations_of, dig, generation, labels_of, name_of, resource_version, uid_of
 from syncline.kube.quantity import QuantityError, parse_quantity
 
-__all__ = ["TokenWish", "Volume", "VolumeError", "shown_of", "token_wish", "volumes_of"]
+__all__ = ["TokenWish", "Volume", "VolumeError", "shown_of", "token_wishes", "volumes_of"]
 
 
 DEFAULT_MODE = 0o644
+MOST_TOKENS = 16
+"""Different ones of a pod: each is a request before a container starts."""
 
 
 class VolumeError(Exception):
@@ -52,14 +55,19 @@ class TokenWish:
     lifetime_s: int
 
 
-def token_wish(pod: Obj) -> TokenWish | None:
-    """The first projected token of the pod; None if it has none."""
-    for volume in dig(pod, "spec", "volumes", default=[]):
-        for source in dig(volume, "projected", "sources", default=[]):
-            wish = source.get("serviceAccountToken")
-            if wish:
-                return TokenWish(str(wish.get("audience") or ""), int(wish.get("expirationSeconds") or 3600))
-    return None
+def token_wishes(pod: Obj) -> tuple[TokenWish, ...]:
+    """The different tokens that the pod's volumes show, as many as a pod may have here."""
+    sources = (
+        source
+        for volume in dig(pod, "spec", "volumes", default=[])
+        for source in dig(volume, "projected", "sources", default=[])
+        if source.get("serviceAccountToken")
+    )
+    return tuple(dict.fromkeys(_wish(each["serviceAccountToken"]) for each in sources))[:MOST_TOKENS]
+
+
+def _wish(projection: Obj) -> TokenWish:
+    return TokenWish(str(projection.get("audience") or ""), int(projection.get("expirationSeconds") or 3600))
 
 
 def shown_of(pod: Obj, objects: tuple[Obj, ...]) -> str:
@@ -86,13 +94,15 @@ def _parts(volume: Obj) -> tuple[Obj, ...]:
     return tuple(volume["projected"].get("sources") or ()) if "projected" in volume else (_as_source(volume),)
 
 
-def volumes_of(order: Order, token: str, user: int | None = None, group: int | None = None) -> dict[str, Volume]:
+def volumes_of(
+    order: Order, tokens: Mapping[TokenWish, Secret], user: int | None = None, group: int | None = None
+) -> dict[str, Volume]:
     """All volumes by name; raises VolumeError for kinds that would reach outside the sandbox. ``user``: of all
     containers; ``group``: to which the volumes belong."""
-    tokens = _Tokens(token, user, group)
+    known = _Tokens(tokens, user, group)
     objects = {(str(each.get("kind")), name_of(each)): object_data(each) for each in order.objects}
     return {
-        str(volume.get("name")): _volume(volume, order, objects, tokens)
+        str(volume.get("name")): _volume(volume, order, objects, known)
         for volume in dig(order.pod, "spec", "volumes", default=[])
     }
 
@@ -107,9 +117,9 @@ def _size(text: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """The token of the service account, and whose it is."""
+    """Tokens of the service account, and whose they are."""
 
-    text: str
+    issued: Mapping[TokenWish, Secret]
     user: int | None
     group: int | None
 
@@ -129,7 +139,7 @@ def _volume(volume: Obj, order: Order, objects: _Objects, tokens: _Tokens) -> Vo
         modes: dict[str, int] = {}
         owners: dict[str, int] = {}
         for part in _parts(volume):
-            files |= _projected(part, order, objects, tokens.text)
+            files |= _projected(part, order, objects, tokens.issued)
             modes |= _modes(part)
             if "serviceAccountToken" in part and (tokens.user is not None or tokens.group is not None):
                 path = str(part["serviceAccountToken"].get("path") or "token")
@@ -170,9 +180,12 @@ def _chosen(source: Obj, data: Mapping[str, bytes]) -> dict[str, bytes]:
     return {str(item["path"]): data[item["key"]] for item in items if item.get("key") in data}
 
 
-def _projected(source: Obj, order: Order, objects: _Objects, token: str) -> dict[str, bytes]:
+def _projected(source: Obj, order: Order, objects: _Objects, tokens: Mapping[TokenWish, Secret]) -> dict[str, bytes]:
     if "serviceAccountToken" in source:
-        return {str(source["serviceAccountToken"].get("path") or "token"): token.encode()}
+        token = tokens.get(_wish(source["serviceAccountToken"]))
+        if token is None:
+            raise VolumeError(f"the pod asks for more than {MOST_TOKENS} different tokens; give it fewer")
+        return {str(source["serviceAccountToken"].get("path") or "token"): token.reveal().encode()}
     if "configMap" in source:
         return _chosen(source["configMap"], objects.get(("ConfigMap", source["configMap"]["name"]), {}))
     if "secret" in source:
