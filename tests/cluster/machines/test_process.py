@@ -516,3 +516,32 @@ def test_each_projected_token_is_for_its_own_audience(cluster: Cluster) -> None:
     whom, *claims = said.splitlines()
     read = [json.loads(base64.urlsafe_b64decode(each + "=" * (-len(each) % 4))) for each in claims]
     assert (whom, [each["aud"] for each in read]) == ("system:serviceaccount:default:default", [["vault"], ["sts"]])
+
+
+def _hooked(hooks: Obj, script: str, **container: Any) -> Obj:
+    lifecycle = {name: {"exec": {"command": ["sh", "-c", text]}} for name, text in hooks.items()}
+    return container | {"command": ["sh", "-c", script], "lifecycle": lifecycle}
+
+
+def test_lifecycle_hooks_run_in_the_container(cluster: Cluster) -> None:
+    """It lives until its postStart hook has written, and is begun again after its preStop hook."""
+    script = "[ -e /v/stopped ] && exec cat /v/stopped; trap 'exit 1' TERM; while :; do sleep 0.1; done"
+    hooks = {"postStart": "touch /v/started", "preStop": "echo before TERM >> /v/stopped"}
+    lives = ["sh", "-c", "[ ! -e /v/started ] || [ -e /v/stopped ]"]
+    alive = {"exec": {"command": lives}, "periodSeconds": 1, "failureThreshold": 1}
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    container = _hooked(hooks, script, livenessProbe=alive, volumeMounts=mounts)
+    spec: Obj = {"restartPolicy": "OnFailure", "volumes": [{"name": "v", "emptyDir": {}}]}
+    cluster.start("hooks", container=container, **spec)
+    cluster.oc("wait", "pod/hooks", "--for=jsonpath={.status.phase}=Succeeded", WAIT)
+    assert cluster.oc("logs", "hooks") == "before TERM\n"
+
+
+def test_a_container_whose_post_start_hook_fails_is_killed(cluster: Cluster) -> None:
+    fails = "while [ ! -e /tmp/ready ]; do sleep 0.1; done; exit 3"
+    container = _hooked({"postStart": fails}, "trap 'exit 7' TERM; touch /tmp/ready; while :; do sleep 0.1; done")
+    assert cluster.run("unhooked", container=container)[:2] == ("Failed", 7)
+    events = json.loads(cluster.oc("get", "events", "-o", "json"))["items"]
+    assert any(
+        each["reason"] == "FailedPostStartHook" for each in events if each["involvedObject"]["name"] == "unhooked"
+    )

@@ -1,4 +1,4 @@
-"""Probes of containers that run as processes: asked for real, counted as the kubelet counts.
+"""Probes and lifecycle hooks of containers that run as processes: asked for real, counted as the kubelet counts.
 
 The counting is pure; :class:`Prober` asks from threads of its own, one for each probe, because a slow probe holds up no
 other one. What they find becomes the container's :class:`Course`, which the kubelet reads as it does for simulated
@@ -8,7 +8,7 @@ containers. Source of the rules: Kubernetes ``pkg/kubelet/prober/worker.go`` and
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from syncline.cluster.machines.probes import (
@@ -20,10 +20,21 @@ from syncline.cluster.machines.probes import (
     Course,
     Failure,
     Probe,
+    port_number,
 )
-from syncline.kube.objects import Obj
+from syncline.kube.objects import Obj, dig
 
-__all__ = ["Answer", "Prober", "Tally", "course_at_start", "course_with"]
+__all__ = [
+    "Answer",
+    "Ask",
+    "Prober",
+    "Tally",
+    "asker",
+    "course_at_start",
+    "course_failed",
+    "course_with",
+    "run_hook",
+]
 
 MOST_FAILURES_TOLD = 64
 """Of one container; a probe that comes and goes for ever is told of no more."""
@@ -95,6 +106,55 @@ def course_with(course: Course, container: Obj, probe: Probe, tally: Tally, answ
 Ask = Callable[[Obj, float], Answer]
 """The probe as it is written, and the seconds that it may take."""
 Note = Callable[[Probe, Tally, Answer], None]
+HOOK_ANSWERS_S = 60.0
+"""A port that a hook asks."""
+
+
+def asker(
+    inside: Callable[[Sequence[str], float], tuple[int | None, bytes]],
+    port: Callable[[Mapping[str, object]], str],
+    container: Obj,
+) -> Ask:
+    """Asks a container in its sandbox: ``inside`` runs a command there, ``port`` asks a port. gRPC is not asked, and
+    counts as well."""
+
+    def ask(probe: Obj, timeout_s: float) -> Answer:
+        try:
+            if "exec" in probe:
+                command = [str(word) for word in probe["exec"].get("command") or ()]
+                code, said = inside(command, timeout_s)
+                if code is None:
+                    return Answer(False, f'command timed out: "{" ".join(command)}" timed out after {timeout_s:g}s')
+                return Answer(code == 0, said.decode("utf-8", "replace") or f"command exited with {code}")
+            handler: Obj = probe.get("httpGet") or probe.get("tcpSocket") or {}
+            if not handler:
+                return Answer(True)
+            wish: dict[str, object] = {"port": port_number(handler.get("port"), container), "timeout_s": timeout_s}
+            if "httpGet" in probe:
+                headers = [(each["name"], each.get("value", "")) for each in handler.get("httpHeaders") or ()]
+                path = "/" + str(handler.get("path") or "").lstrip("/")
+                wish |= {"path": path, "headers": headers, "tls": handler.get("scheme") == "HTTPS"}
+            problem = port(wish)
+            return Answer(not problem, problem)
+        except OSError as error:
+            return Answer(False, str(error))
+
+    return ask
+
+
+def run_hook(ask: Ask, hook: Obj, timeout_s: float, ended: threading.Event) -> Answer:
+    """One that asks another host than its own counts as well: nothing routes there."""
+    if "sleep" in hook:
+        ended.wait(min(float(hook["sleep"].get("seconds") or 0), timeout_s))
+        return Answer(True)
+    if dig(hook, "httpGet", "host") or dig(hook, "tcpSocket", "host"):
+        return Answer(True)
+    return ask(hook, timeout_s if "exec" in hook else min(timeout_s, HOOK_ANSWERS_S))
+
+
+def course_failed(course: Course, at_s: float) -> Course:
+    """After a postStart hook that failed."""
+    return replace(course, killed_s=at_s, killed_by="post-start")
 
 
 class Prober:

@@ -48,26 +48,35 @@ from syncline.cluster.machines.launching import (
     run_inside,
 )
 from syncline.cluster.machines.logs import LINE_COST, LogBook, Throttle
-from syncline.cluster.machines.prober import Answer, Prober, Tally, course_at_start, course_with
-from syncline.cluster.machines.probes import Probe, port_number
+from syncline.cluster.machines.prober import (
+    Answer,
+    Ask,
+    Prober,
+    Tally,
+    asker,
+    course_at_start,
+    course_failed,
+    course_with,
+    run_hook,
+)
+from syncline.cluster.machines.probes import Course, Probe
 from syncline.cluster.machines.programs import RUN, program_of, runs_as_process
 from syncline.cluster.machines.sandbox import CANNOT, CONNECTIONS
 from syncline.cluster.machines.sandbox.board import FIGURES, LINES, Board
 from syncline.cluster.machines.sandbox.ownership import identity
+from syncline.cluster.machines.servicetokens import issued_tokens
 from syncline.cluster.machines.sessions import CommandSession
 from syncline.cluster.machines.surroundings import SysctlError, hosts_file, master_address, resolver_file, sysctls_of
-from syncline.cluster.machines.volumes import TokenWish, Volume, VolumeError, shown_of, token_wishes, volumes_of
+from syncline.cluster.machines.volumes import TokenWish, Volume, VolumeError, shown_of, volumes_of
 from syncline.cluster.verbs.exchange import ExecWish
-from syncline.kube import client
 from syncline.kube.client import Session
 from syncline.kube.errors import BadRequest, TooManyRequests
-from syncline.kube.objects import ObjectRef, ResourceInfo, dig, name_of, namespace_of, ref_of, uid_of
+from syncline.kube.objects import ObjectRef, dig, name_of, namespace_of, ref_of, uid_of
 
 __all__ = ["ProcessRuntime", "ProcessSettings"]
 
 log = logging.getLogger("syncline.machines")
 
-ACCOUNTS = ResourceInfo("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
 TOOL_MODULE = "syncline.cluster.machines.tools"
 TOOLS = f"{OURS}/bin"
 READ_BYTES = 65536
@@ -79,6 +88,8 @@ FALLBACK_BYTES, FALLBACK_LINES = 2048, 80
 """How much of the log stands in for a message, where the container asks for that."""
 WRITE_S = 1.0
 """Between two looks whether a container that is to read still runs."""
+LEAST_GRACE_S = 2.0
+"""After a preStop hook that has used up its time."""
 END_S = 2.0
 """The kernel ends a sandbox in milliseconds; a machine that is stuck shall not hold us."""
 CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
@@ -228,9 +239,7 @@ class ProcessRuntime:
                 return known or Container(uid, name, order.attempt, order.boot_id, now, runtime=self.name)
             self._starting.add(key)
         try:
-            tokens: dict[TokenWish, Secret] = {}
-            for wish in token_wishes(order.pod):
-                tokens[wish] = yield from _token(order, wish)
+            tokens = yield from issued_tokens(order.pod)
             label = f"start {name} of {name_of(order.pod)}"
             run, namespace = partial(self._launch, order, tokens, key), namespace_of(order.pod)
             record = yield Work(label, run, Purpose.MACHINES, project=namespace)
@@ -251,10 +260,33 @@ class ProcessRuntime:
             known = self._table.find(container.pod_uid, container.name, container.attempt) or container
             if running is None or known.ends_at is not None:
                 return known if known.ends_at is not None else self._table.stopped(known, now, 137)
-            with contextlib.suppress(ProcessLookupError):
-                running.process.send_signal(signal.SIGTERM)
-            self._after(running, grace_s)
+            hook = dig(running.container, "lifecycle", "preStop")
+            if known.stopping:
+                self._after(running, grace_s)
+            elif hook and running.spec:
+                threading.Thread(target=self._stop_after, args=(running, hook, grace_s), daemon=True).start()
+            else:
+                self._terminate(running, grace_s)
             return self._table.put(replace(known, stopping=True))
+
+    def _terminate(self, running: _Running, grace_s: float) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            running.process.send_signal(signal.SIGTERM)
+        self._after(running, grace_s)
+
+    def _stop_after(self, running: _Running, hook: dict[str, Any], grace_s: float) -> None:
+        """In a thread of its own: the grace includes the preStop hook, but for the last seconds."""
+        began = time.monotonic()
+        answer = run_hook(_asker(running), hook, grace_s, running.ended)
+        if not answer.ok:
+            log.warning("preStop hook of %s of %s: %s", running.container["name"], running.ref.name, answer.message)
+        self._terminate(running, max(grace_s - (time.monotonic() - began), LEAST_GRACE_S))
+
+    def _post_start(self, key: _Key, running: _Running, hook: dict[str, Any]) -> None:
+        """In a thread of its own: a container whose postStart hook fails is killed for it."""
+        answer = run_hook(_asker(running), hook, self._settings.time_limit_s, running.ended)
+        if not answer.ok:
+            self._become(key, running, course_failed)
 
     def refresh(self, order: Order, container: Container, now: Any) -> Generator[Any, Any, Container]:
         """Show the present state of ConfigMaps, Secrets and the pod in the volumes of a container that runs."""
@@ -370,17 +402,22 @@ class ProcessRuntime:
                 running.end()
         threading.Thread(target=self._attend, args=(key, running), name=f"container {key[1]}", daemon=True).start()
         if running.spec:
-            Prober(order.container, partial(_ask, running), partial(self._noted, key, running), running.ended).start()
+            hook = dig(order.container, "lifecycle", "postStart")
+            if hook:
+                threading.Thread(target=self._post_start, args=(key, running, hook), daemon=True).start()
+            Prober(order.container, _asker(running), partial(self._noted, key, running), running.ended).start()
         return record
 
     def _noted(self, key: _Key, running: _Running, probe: Probe, tally: Tally, answer: Answer) -> None:
         """From a prober's thread: what the kubelet notices of an answer."""
+        self._become(key, running, lambda was, at_s: course_with(was, running.container, probe, tally, answer, at_s))
+
+    def _become(self, key: _Key, running: _Running, after: Callable[[Course, float], Course]) -> None:
         with self._lock:
             record = self._table.find(*key)
             if record is None or record.started_at is None or record.ends_at is not None or record.stopping:
                 return
-            at_s = (self._clock.now() - record.started_at).total_seconds()
-            course = course_with(record.course, running.container, probe, tally, answer, at_s)
+            course = after(record.course, (self._clock.now() - record.started_at).total_seconds())
             if course == record.course:
                 return
             self._table.put(replace(record, course=course))
@@ -640,27 +677,9 @@ class ProcessRuntime:
         self._wake("kubelet", running.ref)
 
 
-def _ask(running: _Running, probe: Mapping[str, Any], timeout_s: float) -> Answer:
-    """A probe of a container that runs in a sandbox; gRPC is not asked, and counts as well."""
-    try:
-        if "exec" in probe:
-            command = [str(word) for word in probe["exec"].get("command") or ()]
-            code, said = run_inside(running.process, running.spec, command, timeout_s)
-            if code is None:
-                return Answer(False, f'command timed out: "{" ".join(command)}" timed out after {timeout_s:g}s')
-            return Answer(code == 0, said.decode("utf-8", "replace") or f"command exited with {code}")
-        handler: Mapping[str, Any] = probe.get("httpGet") or probe.get("tcpSocket") or {}
-        if not handler:
-            return Answer(True)
-        wish = {"port": port_number(handler.get("port"), running.container), "timeout_s": timeout_s}
-        if "httpGet" in probe:
-            headers = [(each["name"], each.get("value", "")) for each in handler.get("httpHeaders") or ()]
-            path = "/" + str(handler.get("path") or "").lstrip("/")
-            wish |= {"path": path, "headers": headers, "tls": handler.get("scheme") == "HTTPS"}
-        said_of_port = ask_port(running.process, running.spec, wish)
-        return Answer(not said_of_port, said_of_port)
-    except OSError as error:
-        return Answer(False, str(error))
+def _asker(running: _Running) -> Ask:
+    inside = partial(run_inside, running.process, running.spec)
+    return asker(inside, partial(ask_port, running.process, running.spec), running.container)
 
 
 def _verdict(running: _Running) -> str:
@@ -679,15 +698,3 @@ def _containers(pod: dict[str, Any]) -> int:
 
 def _last_words(place: Path, container: dict[str, Any]) -> Path:
     return place / f"message-{container['name']}"
-
-
-def _token(order: Order, wish: TokenWish) -> Generator[Any, Any, Secret]:
-    """A token of the pod's service account, bound to the pod."""
-    pod = order.pod
-    bound = {"kind": "Pod", "apiVersion": "v1", "name": name_of(pod), "uid": uid_of(pod)}
-    spec: dict[str, Any] = {"expirationSeconds": wish.lifetime_s, "boundObjectRef": bound}
-    spec["audiences"] = [wish.audience] if wish.audience else []
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-    account = str(dig(pod, "spec", "serviceAccountName", default="default"))
-    answer = yield client.create(ACCOUNTS, body, namespace=namespace_of(pod), name=account, subresource="token")
-    return Secret(str(dig(answer.or_raise(), "status", "token", default="")))
