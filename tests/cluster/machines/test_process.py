@@ -232,9 +232,11 @@ def test_volumes_follow_what_they_show(cluster: Cluster) -> None:
         {"name": "p", "mountPath": "/p"},
     ]
     news = "grep -q 2 /p/a && grep -q 2 /p/s && grep -q x= /p/labels && [ -e /p/l ] && [ -e /c/n ]"
-    script = f"readlink /c/..data; until {news}; do sleep 0.05; done; readlink /c/..data; "
+    script = f"readlink /c/..data; touch /tmp/read; until {news}; do sleep 0.05; done; readlink /c/..data; "
     script += "cat /c/a /part; echo; ls /c; readlink /c/a; ls -A /c | wc -l"
-    cluster.start("news", "sh", "-c", script, container={"volumeMounts": mounts}, volumes=volumes)
+    has_read = {"exec": {"command": ["test", "-e", "/tmp/read"]}, "periodSeconds": 1}
+    container = {"volumeMounts": mounts, "readinessProbe": has_read}
+    cluster.start("news", "sh", "-c", script, container=container, volumes=volumes)
     cluster.oc("wait", "pod/news", "--for=condition=Ready", WAIT)
     cluster.oc("patch", "configmap", "news", "--type=merge", "-p", '{"data":{"a":"2","b":null,"n":"1"}}')
     cluster.oc("patch", "secret", "news", "--type=merge", "-p", '{"stringData":{"s":"2"}}')
