@@ -297,6 +297,21 @@ def test_modules_named_in_docstrings_exist() -> None:
     )
 
 
+def test_no_module_gives_a_name_two_values() -> None:
+    """The second value would silently take the place of the first."""
+    wrong = []
+    for path in FILES:
+        given: set[str] = set()
+        for node in _parse(path).body:
+            targets = node.targets if isinstance(node, ast.Assign) else ()
+            if isinstance(node, ast.AnnAssign) and node.value is not None:
+                targets = (node.target,)
+            names = {target.id for target in targets if isinstance(target, ast.Name)}
+            wrong += [f"{_name(path)}:{node.lineno} gives {name} another value" for name in sorted(names & given)]
+            given |= names
+    _refuse(wrong)
+
+
 def test_no_catch_all_modules() -> None:
     catch_all = {"utils", "util", "helpers", "common", "misc", "manager_impl"}
     _refuse(f"{_name(path)}: name the module after what it does" for path in FILES if path.stem in catch_all)

@@ -37,7 +37,13 @@ from syncline.cluster.machines.kubelet.node import (
     node_controller,
 )
 from syncline.cluster.machines.kubelet.observe import PODS_ON_NODE
-from syncline.cluster.machines.kubelet.power import POWER, ChangePower, PowerPerformer, RebootMachine, power_controller
+from syncline.cluster.machines.kubelet.power import (
+    POWER_KEEPER,
+    ChangePower,
+    PowerPerformer,
+    RebootMachine,
+    power_controller,
+)
 from syncline.cluster.machines.launching import installed
 from syncline.cluster.machines.logs import LogBook, MachineLogs
 from syncline.cluster.machines.process import ProcessRuntime, ProcessSettings
@@ -142,7 +148,7 @@ class MachinesRoom:
 
         def changed(name: str) -> None:
             tell(NODE_KEEPER, ObjectRef("", "Node", "", name))
-            tell(POWER, ObjectRef("", "Node", "", name))
+            tell(POWER_KEEPER, ObjectRef("", "Node", "", name))
             for pod in loop.cache.indexed(PODS_ON_NODE, name):
                 tell(KUBELET, ObjectRef("", "Pod", namespace_of(pod), name_of(pod)))
 

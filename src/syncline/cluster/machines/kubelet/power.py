@@ -23,6 +23,7 @@ from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of
 
 __all__ = [
     "POWER",
+    "POWER_KEEPER",
     "REBOOT",
     "REBOOT_DONE",
     "ChangePower",
@@ -35,7 +36,7 @@ __all__ = [
     "power_controller",
 ]
 
-POWER = "machine-power"
+POWER_KEEPER = "machine-power"
 """Name of the controller."""
 
 NODE = GroupKind("", "Node")
@@ -91,7 +92,7 @@ def power_controller(machines: Machines) -> Controller[SeenPower]:
         return None if node is None or machine is None else SeenPower(node, machine.state)
 
     return Controller(
-        name=POWER,
+        name=POWER_KEEPER,
         kind=NODE,
         observe=observe,
         plan=_plan,
