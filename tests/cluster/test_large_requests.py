@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,7 +14,8 @@ from tests.cluster.admission.hooks import APPLY, MAPS, MERGE, World
 from tests.cluster.test_work_counted import definition
 
 from syncline.cluster.store import Key, Stored, encode_around_version
-from syncline.cluster.users import ADMIN
+from syncline.cluster.users import ADMIN, UserInfo
+from syncline.cluster.webhooks import Caller
 from syncline.kube.client import Request, Response
 from syncline.kube.jsontext import in_pieces
 from syncline.kube.objects import Obj
@@ -317,3 +319,34 @@ def test_what_is_no_json_is_refused_in_pieces_too(raw: bytes, monkeypatch: pytes
     monkeypatch.setattr("syncline.kube.jsontext.PIECE_BYTES", 1)
     with pytest.raises(msgspec.DecodeError):
         in_pieces(raw)
+
+
+def test_requests_of_several_are_worked_out_in_threads_side_by_side() -> None:
+    host = Host(world())
+
+    async def several() -> list[Response]:
+        caller = Caller()
+        users = [UserInfo(f"user-{number % 3}", groups=("system:masters",)) for number in range(6)]
+        sent = [
+            Request("POST", MAPS, {}, {}, msgspec.json.encode(config(600, f"wide-{number}"))) for number in range(6)
+        ]
+        begun = [host.world.api.begin(request, user) for request, user in zip(sent, users, strict=True)]
+        assert all(answer.pending is not None for answer in begun)
+        return await asyncio.gather(*map(caller.settle, begun))
+
+    assert [answer.status for answer in asyncio.run(several())] == [201] * 6
+    assert host.world.store.count("/configmaps", "demo") == 6
+
+
+def test_a_request_that_nobody_waits_for_any_more_is_ended() -> None:
+    host = Host(world())
+
+    async def left() -> None:
+        task = asyncio.create_task(Caller().settle(host.begin("POST", MAPS, config(600))))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(left())
+    assert host.world.store.count("/configmaps", "demo") == 0
