@@ -66,12 +66,12 @@ LIES = {
 @pytest.mark.parametrize("lie", LIES)
 def test_an_archive_that_lies_is_refused_before_it_costs_anything(lie: str) -> None:
     content, problem = LIES[lie]
-    used, memory = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    used, memory = time.thread_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(SourceError) as caught:
         unpack(content, "chart c 1.0.0")
     assert caught.value.problem is problem, str(caught.value)
     assert str(caught.value).isprintable() and str(caught.value).startswith("chart c 1.0.0: ")
-    assert time.process_time() - used < 5
+    assert time.thread_time() - used < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 400_000, "kilobytes"
 
 
@@ -80,9 +80,9 @@ def test_links_in_a_row_cost_no_more_than_the_files(backwards: bool) -> None:
     """One hop for each round over ten thousand names once took minutes."""
     row = [entry(f"c/l{n:03}", b"", tarfile.SYMTYPE, linkname=f"l{n + 1:03}") for n in range(500)]
     files = [entry(f"c/f{n}", b"") for n in range(9000)]
-    used = time.process_time()
+    used = time.thread_time()
     found = unpack(tar_of(*files, *(row[::-1] if backwards else row), entry("c/l500")), "x")
-    assert time.process_time() - used < 10
+    assert time.thread_time() - used < 10
     assert found["c/l499"] == b"x", "the next to the file, however many there are"
 
 

@@ -149,12 +149,12 @@ EVIL = {
 @pytest.mark.parametrize("end", ["", "@", "x"])
 def test_hostile_texts_take_no_time(evil: str, end: str) -> None:
     text = EVIL[evil] + end
-    begun = time.process_time()
+    begun = time.thread_time()
     mask_credentials(text)
     Masker(lambda: (text[:60_000], "ab" * 30_000))(text)
     list(credential_values(text))
     list(disclosed([("a.yaml", f"kind: Secret\nsecretGenerator: {{{text}}}\n{text}")]))
-    assert time.process_time() - begun < 5
+    assert time.thread_time() - begun < 5
 
 
 def test_values_beside_names_of_credentials_are_found_in_any_format() -> None:

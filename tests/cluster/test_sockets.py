@@ -47,7 +47,7 @@ async def _left() -> bool:
         socket = await opened(session, world, WATCH)
         await socket.send_str("ignored")
         await socket.close()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             while not frames.closed:
                 await asyncio.sleep(0)
     return frames.closed

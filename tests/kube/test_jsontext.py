@@ -30,6 +30,9 @@ def test_numbers_are_looked_at_one_by_one_where_one_may_be_too_large(name: str) 
 
 def test_bodies_are_searched_in_time_in_proportion_to_their_length() -> None:
     body = b",".join([MANY] * 9_000)
-    begun = time.thread_time()
-    assert not has_long_numbers(body)
-    assert time.thread_time() - begun < 0.1, "computing alone; a search by pattern took 0.8 seconds of the loop"
+    spent = []
+    for _ in range(5):
+        begun = time.thread_time()
+        assert not has_long_numbers(body)
+        spent.append(time.thread_time() - begun)
+    assert min(spent) < 0.1, "the best of five, computing alone; a search by pattern took 0.8 seconds of the loop"

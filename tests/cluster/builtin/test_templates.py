@@ -21,7 +21,10 @@ def test_a_template_is_named_by_what_it_holds() -> None:
 
 def test_a_template_of_a_megabyte_is_named_by_all_of_it_in_a_moment() -> None:
     large = "x" * (1 << 20)
-    begun = time.thread_time()
-    names = {template_hash(template(large + end), collisions) for end in "ab" for collisions in (None, 1)}
-    assert len(names) == 4 and len(large) > MAX_HASHED
-    assert time.thread_time() - begun < 0.3, "computing alone; byte by byte each took 0.15 seconds and more"
+    spent = []
+    for _ in range(3):
+        begun = time.thread_time()
+        names = {template_hash(template(large + end), collisions) for end in "ab" for collisions in (None, 1)}
+        spent.append(time.thread_time() - begun)
+        assert len(names) == 4 and len(large) > MAX_HASHED
+    assert min(spent) < 0.3, "the best of three, computing alone; byte by byte each took 0.15 seconds and more"

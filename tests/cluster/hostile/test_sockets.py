@@ -280,7 +280,7 @@ async def serving(cluster: Cluster) -> AsyncIterator[World]:
     try:
         yield World(cluster.api, cluster.store, durability, server)  # type: ignore[arg-type]
     finally:
-        await asyncio.wait_for(server.stop(), 20)
+        await asyncio.wait_for(server.stop(), HANG_S)
 
 
 MAPS = "/api/v1/namespaces/default/configmaps"
