@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -116,7 +117,12 @@ def _parse(path: Path) -> ast.Module:
 
 @cache
 def _nodes(path: Path) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(_parse(path)))
+    """Once for all rules. The collector would look through all trees again while each is made."""
+    gc.disable()
+    try:
+        return tuple(ast.walk(_parse(path)))
+    finally:
+        gc.enable()
 
 
 @cache
