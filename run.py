@@ -10,7 +10,8 @@
     python3 run.py bench             the figures of docs/performance.md
 
 The virtual environment is .venv beside this file; it is made again when a lock file changed. It works from any folder:
-commands see your current folder, PATH and PYTHONPATH as they are; check, test and bench run in this file's folder.
+commands see your current folder, PATH and PYTHONPATH as they are; check, test and bench run in this file's folder, with
+its virtual environment.
 """
 
 from __future__ import annotations
@@ -100,10 +101,19 @@ def set_up_helm() -> None:
     subprocess.run([*command, "--require-hashes", "--only-binary", ":all:", "-r", str(wanted)], check=True)
 
 
-def execute(*command: str, folder: Path | None = None) -> int:
-    """In the caller's folder and environment, or in another folder."""
+def execute(*command: str) -> int:
+    """In the caller's folder and environment."""
+    return _call(command, None, None)
+
+
+def execute_here(*command: str) -> int:
+    """In this file's folder with the virtual environment first on PATH, for tests and benches."""
+    return _call(command, ROOT, dict(os.environ, PATH=f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"))
+
+
+def _call(command: tuple[str, ...], folder: Path | None, environment: dict[str, str] | None) -> int:
     try:
-        return subprocess.call(command, cwd=folder)
+        return subprocess.call(command, cwd=folder, env=environment)
     except KeyboardInterrupt:
         return 130
 
@@ -124,7 +134,7 @@ def test(rest: list[str]) -> int:
         ("mypy", [str(BIN / "mypy"), "--strict", "-p", "syncline"]),
         ("pytest", [str(BIN / "python"), "-m", "pytest", "-n", "2", "--dist", "worksteal", *rest]),
     ]
-    failed = [name for name, command in checks if execute(*command, folder=ROOT) != 0]
+    failed = [name for name, command in checks if execute_here(*command) != 0]
     say(f"failed: {', '.join(failed)}" if failed else "all checks passed")
     return 1 if failed else 0
 
@@ -136,7 +146,7 @@ def check(rest: list[str]) -> int:
 
     room = tool.parse(rest)
     set_up("requirements-dev.lock")
-    return int(tool.run(room, str(BIN / "python")))
+    return execute_here(str(BIN / "python"), str(ROOT / "tools" / "check.py"), *([room] if room else []))
 
 
 def demo(rest: list[str]) -> int:
@@ -147,7 +157,7 @@ def demo(rest: list[str]) -> int:
 
 def bench(rest: list[str]) -> int:
     set_up("requirements-dev.lock")
-    return execute(str(BIN / "python"), "-m", "bench", *rest, folder=ROOT)
+    return execute_here(str(BIN / "python"), "-m", "bench", *rest)
 
 
 def helm(rest: list[str]) -> int:
