@@ -156,6 +156,7 @@ class CustomStrategy:
     """What happens to a custom resource before it is stored (apiextensions ``customResourceStrategy``)."""
 
     has_generation = True
+    warns_of_status = False
     grace_s = 0
 
     def __init__(self, version: CustomVersion) -> None:

@@ -50,6 +50,9 @@ _EXPECTED = {
 _LEAF: FieldSet = {}
 
 
+_RAW_EXTENSION = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+"""Anything at all, owned as a whole."""
+
 _ANY_SCALAR = frozenset(
     f"io.k8s.apimachinery.pkg.{name}"
     for name in (
@@ -69,13 +72,26 @@ _ZERO_KEYS = {"string": "", "integer": 0}
 class Shape:
     """How values at one place merge: what :class:`Schema` says, with unknown fields inherited from above."""
 
-    __slots__ = ("_children", "_element", "is_open", "keys", "list_type", "map_atomic", "schema", "type")
+    __slots__ = (
+        "_children",
+        "_element",
+        "is_open",
+        "keys",
+        "list_type",
+        "map_atomic",
+        "raw_extension",
+        "schema",
+        "type",
+    )
 
     def __init__(self, schema: Schema | None, is_open: bool) -> None:
         self.schema = schema
         self.type = schema.type if schema else ""
         self.is_open = is_open or schema is None or _is_open(schema)
-        self.map_atomic = schema is not None and schema.raw.get("x-kubernetes-map-type") == "atomic"
+        self.raw_extension = schema is not None and schema.name == _RAW_EXTENSION
+        self.map_atomic = self.raw_extension or (
+            schema is not None and schema.raw.get("x-kubernetes-map-type") == "atomic"
+        )
         self.list_type = (schema.list_type if schema else "") or "atomic"
         self.keys = schema.list_map_keys if schema else ()
         self._children: dict[str, Shape | None] = {}
@@ -509,7 +525,7 @@ def type_errors(obj: Obj, schema: Schema | None) -> list[str]:
 
 
 def _errors(value: Any, shape: Shape, path: tuple[str, ...]) -> list[str]:
-    if value is None or shape is DEDUCED:
+    if value is None or shape is DEDUCED or shape.raw_extension:
         return []
     if shape.schema is not None and shape.schema.name in _ANY_SCALAR:
         if not isinstance(value, (dict, list)):

@@ -45,6 +45,9 @@ class Strategy(Protocol):
     def has_generation(self) -> bool: ...
 
     @property
+    def warns_of_status(self) -> bool: ...
+
+    @property
     def grace_s(self) -> int:
         """Default grace of a deletion in seconds; 0 means at once."""
         ...
@@ -79,6 +82,8 @@ class Kind:
     """Where the kind holds a pod spec, if it does."""
     status_keeps_metadata: ClassVar[bool] = False
     """Whether ``/status`` leaves labels, annotations, finalizers and owners as they are."""
+    warns_of_status: bool = False
+    """Whether a write of ``/status`` is warned of, too."""
     revalidates: ClassVar[bool] = True
     """Whether an update runs the checks of a create once more beside its own (most kinds do)."""
 

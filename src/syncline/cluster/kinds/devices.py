@@ -96,8 +96,6 @@ class ResourceClaimKind(Kind):
 
 
 class ResourceClaimTemplateKind(Kind):
-    revalidates = False
-
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         spec = spec_of(obj)
         given = spec.get("metadata") or {}

@@ -17,7 +17,7 @@ from syncline.cluster.kinds.fields import IMMUTABLE, each, immutable, label_sele
 from syncline.cluster.kinds.metadata import NameCheck, metadata_update_causes
 from syncline.cluster.kinds.probes import port_or_name_causes
 from syncline.kube.errors import FieldCause
-from syncline.kube.objects import Obj, dig
+from syncline.kube.objects import Obj, annotations_of, dig
 
 __all__ = ["IPAddressKind", "IngressClassKind", "IngressKind", "NetworkPolicyKind", "ServiceCIDRKind"]
 
@@ -42,7 +42,7 @@ class IngressKind(Kind):
         causes: list[FieldCause] = []
         backend = spec.get("defaultBackend")
         if not spec.get("rules") and backend is None:
-            causes.append(invalid("spec", spec or None, "either `defaultBackend` or `rules` must be specified"))
+            causes.append(invalid("spec", spec.get("rules"), "either `defaultBackend` or `rules` must be specified"))
         if isinstance(backend, dict):
             causes += _backend_causes(backend, "spec.defaultBackend")
         for where, rule in each(spec, "rules", "spec"):
@@ -63,6 +63,14 @@ class IngressKind(Kind):
         if name is not None:
             causes += [invalid("spec.ingressClassName", name, one) for one in names.dns_subdomain(str(name))]
         return causes
+
+    def validate_create(self, obj: Obj) -> list[FieldCause]:
+        """The class is named in one way: by the old annotation, or by its field."""
+        old, name = annotations_of(obj).get(OLD_CLASS), spec_of(obj).get("ingressClassName")
+        both = old is not None and name is not None and old != name
+        why = "must match `ingressClassName` when both are specified"
+        differing = [invalid(f"annotations.{OLD_CLASS}", old, why)] if both else []
+        return super().validate_create(obj) + differing
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         return metadata_update_causes(new, old) + self.content_causes(new)

@@ -123,7 +123,6 @@ def _address_causes(obj: Obj) -> list[FieldCause]:
 
 class RuntimeClassKind(Kind):
     namespaced = False
-    revalidates = False
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         handler = str(obj.get("handler") or "")

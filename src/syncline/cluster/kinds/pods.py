@@ -55,6 +55,7 @@ class PodKind(Kind):
     has_status = True
     has_generation = True
     grace_s = POD_GRACE_S
+    warns_of_status = True
     empty_status: ClassVar[Obj | None] = {"phase": "Pending"}
     pod_spec = ("spec",)
 

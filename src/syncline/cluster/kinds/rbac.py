@@ -15,6 +15,7 @@ from syncline.cluster.kinds.fields import each, label_selector_causes
 from syncline.cluster.kinds.metadata import NameCheck, metadata_update_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
+from syncline.kube.schema.internal import RBAC, internal
 
 __all__ = ["BindingKind", "ClusterBindingKind", "ClusterRoleKind", "RoleKind"]
 
@@ -100,7 +101,7 @@ class BindingKind(Kind):
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         causes = self.whole_causes(new) + metadata_update_causes(new, old)
         if _reference(new) != _reference(old):
-            causes.append(invalid("roleRef", new.get("roleRef"), "cannot change roleRef"))
+            causes.append(invalid("roleRef", internal(f"{RBAC}.RoleRef", new.get("roleRef")), "cannot change roleRef"))
         return causes
 
 

@@ -61,39 +61,44 @@ QUANTITY = "must be a valid resource quantity"
 # --- volumes -------------------------------------------------------------------------------------------------------
 
 
+INLINE = "in the context of inline volumes"
+
+
 def volume_spec_causes(spec: Obj, path: str, *, inline: bool = False) -> list[FieldCause]:
     """A PersistentVolume's spec; ``inline``: inside an attachment, where most of it has no place."""
-    causes = _volume_mode_causes(spec, path)
+    why = f"may not be specified {INLINE}"
+    causes: list[FieldCause] = []
+    if inline:
+        causes += [forbidden(f"{path}.{key}", why) for key in ("claimRef", "capacity") if spec.get(key)]
+        if not spec.get("csi"):
+            causes.append(required(f"{path}.csi", f"has to be specified {INLINE}"))
+    causes += _access_causes(spec, path) + ([] if inline else _capacity_causes(spec, path))
+    policy = spec.get("persistentVolumeReclaimPolicy")
+    if policy and inline and policy != "Retain":
+        causes.append(forbidden(f"{path}.persistentVolumeReclaimPolicy", f"may only be Retain {INLINE}"))
+    elif policy and policy not in RECLAIM_POLICIES:
+        causes.append(unsupported(f"{path}.persistentVolumeReclaimPolicy", policy, RECLAIM_POLICIES))
     affinity = spec.get("nodeAffinity")
     if isinstance(affinity, dict):
-        wanted = affinity.get("required")
-        if isinstance(wanted, dict):
-            causes += node_selector_causes(wanted, f"{path}.nodeAffinity.required")
+        wanted, where = affinity.get("required"), f"{path}.nodeAffinity"
+        if inline:
+            causes.append(forbidden(where, why))
+        elif isinstance(wanted, dict):
+            causes += node_selector_causes(wanted, f"{where}.required")
         else:
-            causes.append(required(f"{path}.nodeAffinity.required", "must specify required node constraints"))
+            causes.append(required(f"{where}.required", "must specify required node constraints"))
     causes += source_causes(spec, path)
     if isinstance(spec.get("local"), dict) and not isinstance(affinity, dict):
         causes.append(required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
-    if inline:
-        why = "may not be specified in the context of inline volumes"
-        causes += [
-            forbidden(f"{path}.{key}", why) for key in ("claimRef", "capacity", "storageClassName") if spec.get(key)
-        ]
-        if not spec.get("csi"):
-            causes.append(required(f"{path}.csi", "has to be specified in the context of inline volumes"))
-        return causes
-    return causes + _capacity_causes(spec, path) + _class_causes(spec, path)
+    return causes + _class_causes(spec, path, inline=inline)
 
 
-def _volume_mode_causes(spec: Obj, path: str) -> list[FieldCause]:
+def _access_causes(spec: Obj, path: str) -> list[FieldCause]:
     where, modes = f"{path}.accessModes", spec.get("accessModes") or []
     causes = [] if modes else [required(where)]
     causes += [unsupported(where, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
     if "ReadWriteOncePod" in modes and any(mode in ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes):
         causes.append(forbidden(where, "may not use ReadWriteOncePod with other access modes"))
-    mode = spec.get("volumeMode")
-    if mode is not None and mode not in VOLUME_MODES:
-        causes.append(unsupported(f"{path}.volumeMode", mode, VOLUME_MODES))
     return causes
 
 
@@ -103,8 +108,7 @@ def _capacity_causes(spec: Obj, path: str) -> list[FieldCause]:
     if not capacity:
         causes.append(required(where))
     if list(capacity) != ["storage"]:
-        shown = dict(sorted(capacity.items())) if capacity else None
-        causes.append(unsupported(where, shown, ("storage",)))
+        causes.append(unsupported(where, spec.get("capacity") and dict(sorted(capacity.items())), ("storage",)))
     for name, value in sorted(capacity.items()):
         size = amount(value)
         if size is not None and size.nano < 0:
@@ -114,19 +118,25 @@ def _capacity_causes(spec: Obj, path: str) -> list[FieldCause]:
     return causes
 
 
-def _class_causes(spec: Obj, path: str) -> list[FieldCause]:
+def _class_causes(spec: Obj, path: str, *, inline: bool) -> list[FieldCause]:
+    """What is judged after the place of the volume."""
     causes: list[FieldCause] = []
-    policy, name, attributes = (
-        spec.get(key) for key in ("persistentVolumeReclaimPolicy", "storageClassName", "volumeAttributesClassName")
+    policy, name, mode, attributes = (
+        spec.get(key)
+        for key in ("persistentVolumeReclaimPolicy", "storageClassName", "volumeMode", "volumeAttributesClassName")
     )
-    if policy and policy not in RECLAIM_POLICIES:
-        causes.append(unsupported(f"{path}.persistentVolumeReclaimPolicy", policy, RECLAIM_POLICIES))
-    root = posixpath.normpath(str(dig(spec, "hostPath", "path") or ".")) == "/"
-    if root and policy == "Recycle":
+    if posixpath.normpath(str(dig(spec, "hostPath", "path") or ".")) == "/" and policy == "Recycle":
         why = "may not be 'recycle' for a hostPath mount of '/'"
         causes.append(forbidden(f"{path}.persistentVolumeReclaimPolicy", why))
-    if name:
+    if name and inline:
+        causes.append(forbidden(f"{path}.storageClassName", f"may not be specified {INLINE}"))
+    elif name:
         causes += [invalid(f"{path}.storageClassName", name, problem) for problem in names.dns_subdomain(name)]
+    if mode is not None and inline and mode != "Filesystem":
+        why = f"may not specify volumeMode other than Filesystem {INLINE}"
+        causes.append(forbidden(f"{path}.volumeMode", why))
+    elif mode is not None and not inline and mode not in VOLUME_MODES:
+        causes.append(unsupported(f"{path}.volumeMode", mode, VOLUME_MODES))
     if attributes is not None:
         where = f"{path}.volumeAttributesClassName"
         if not attributes:
@@ -451,7 +461,7 @@ class AttachmentKind(Kind):
         ]
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + immutable(new, old, "", "spec")
+        return immutable(new, old, "", "spec")
 
     def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         return self._error_causes(new)

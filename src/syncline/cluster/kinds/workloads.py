@@ -445,8 +445,8 @@ class DaemonSetKind(Workload):
 
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
         super().prepare_update(new, old, ctx, subresource)
-        if not subresource:
-            moved = spec_of(new).get("template") != spec_of(old).get("template")
+        moved = not subresource and spec_of(new).get("template") != spec_of(old).get("template")
+        if not subresource or not _template_generation(new):
             _set_template_generation(new, _template_generation(old) + int(moved))
 
     def causes_after(self, spec: Obj) -> list[FieldCause]:

@@ -324,7 +324,13 @@ LIST = GVK("", "v1", "List")
 
 def _in_scheme(gvk: GVK) -> bool:
     """Whether Kubernetes reads the kind, in whatever version: older ones are known, though not served."""
-    return any(known.group_kind == gvk.group_kind for known in kinds())
+    return gvk in _OLD_KINDS or any(known.group_kind == gvk.group_kind for known in kinds())
+
+
+_OLD_KINDS = frozenset(
+    GVK("extensions", "v1beta1", kind) for kind in ("DaemonSet", "Deployment", "Ingress", "NetworkPolicy", "ReplicaSet")
+)
+"""Kinds of a group that is gone."""
 
 
 def unregistered(obj: Obj) -> str:

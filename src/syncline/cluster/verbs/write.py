@@ -6,6 +6,8 @@ The order is that of Kubernetes' generic registry; a write that changes nothing 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -122,13 +124,14 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     resource, strategy = x.resource, x.resource.strategy
     aside(merge_owners, x, obj["metadata"])
     ownership = _strip_server_fields(x, obj)
-    aside(_fill, resource, obj)
+    sent = aside(_filled, resource, obj)
     metadata = obj["metadata"]
     attempt = attempt_of(x, "create", metadata.get("name") or "", options, str(metadata.get("generateName") or ""))
     admission = x.backend.admission
     if not owned:
         # What admission adds belongs to nobody.
-        ownership = aside(_owners, x, None, obj, options, ownership)
+        with _as_sent(sent):
+            ownership = aside(_owners, x, None, obj, options, ownership)
     admission.admit_create(attempt, obj)
     asked = admitting.concerned(x)
     if asked:
@@ -146,8 +149,8 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     generated = _generate_name(x, metadata)
     aside(strategy.prepare_create, obj, x.context)
     name = metadata.get("name") or ""
-    causes = admission.causes_of_create(attempt, obj)
-    refuse_invalid(resource, name, causes + aside(strategy.validate_create, obj))
+    causes = aside(_judged, obj, sent, strategy.validate_create)
+    refuse_invalid(resource, name, admission.causes_of_create(attempt, obj) + causes)
     if not attempt.name:
         attempt = replace(attempt, called=name)
     admission.check_create(attempt, obj)
@@ -178,6 +181,56 @@ def _strip_server_fields(x: Exchange, obj: Obj) -> Any:
     return ownership
 
 
+Sent = list[tuple[Obj, str, Any]]
+"""Maps and lists that came empty: what holds each, its field, and itself."""
+
+
+def _empties(value: Any, found: Sent) -> Sent:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if isinstance(part, (dict, list)):
+                if part:
+                    _empties(part, found)
+                else:
+                    found.append((value, key, part))
+    elif isinstance(value, list):
+        for part in value:
+            if isinstance(part, (dict, list)):
+                _empties(part, found)
+    return found
+
+
+def _filled(resource: Resource, obj: Obj) -> Sent:
+    """Fill in what the kind's defaults say; what came empty is gone then, and is handed back."""
+    found = _empties(obj, []) if resource.custom is None else []
+    _fill(resource, obj)
+    return found
+
+
+@contextmanager
+def _as_sent(sent: Sent) -> Iterator[None]:
+    """Lists that are no options are empty while owners are found, and null once they are stored."""
+    nulls = [(holder, key, empty) for holder, key, empty in sent if key in holder and holder[key] is None]
+    for holder, key, empty in nulls:
+        holder[key] = empty
+    yield
+    for holder, key, _ in nulls:
+        holder[key] = None
+
+
+def _judged(obj: Obj, sent: Sent, judge: Callable[[Obj], list[FieldCause]]) -> list[FieldCause]:
+    """What is wrong with an object. A refusal shows a map or list that was sent empty as such, not as null: what is
+    refused is judged once more with these put back, for its words only."""
+    causes = judge(obj)
+    if not causes or not sent:
+        return causes
+    for holder, key, empty in sent:
+        if holder.get(key) is None:
+            holder[key] = empty
+    worded = judge(obj)
+    return worded if [cause.field for cause in worded] == [cause.field for cause in causes] else causes
+
+
 def _fill(resource: Resource, obj: Obj) -> None:
     if resource.custom is not None:
         resource.custom.fill_defaults(obj)
@@ -185,7 +238,7 @@ def _fill(resource: Resource, obj: Obj) -> None:
         fill_defaults(resource.gvk, obj)
 
 
-def _fill_changed(resource: Resource, new: Obj, old: Obj) -> None:
+def _fill_changed(resource: Resource, new: Obj, old: Obj) -> Sent:
     """As :func:`_fill`, leaving alone what is the stored object's own: it was filled in when it was sent.
 
     What Kubernetes fills into metadata and status does not depend on the spec, but for the kinds that say so.
@@ -196,14 +249,14 @@ def _fill_changed(resource: Resource, new: Obj, old: Obj) -> None:
         new.update({key: own_copy(value) for key, value in kept.items()})
         kept = {}
     if not kept:
-        _fill(resource, new)
-        return
+        return _filled(resource, new)
     fresh = {key: value for key, value in new.items() if key not in kept}
-    _fill(resource, fresh)
+    sent = _filled(resource, fresh)
     order = [*new, *(key for key in fresh if key not in new)]
     filled = {key: kept.get(key, fresh.get(key)) for key in order if key in kept or key in fresh}
     new.clear()
     new.update(filled)
+    return [(new if holder is fresh else holder, key, empty) for holder, key, empty in sent]
 
 
 def _check_still(x: Exchange, attempt: Attempt, current: Stored | None, allocated: int) -> None:
@@ -341,7 +394,7 @@ def change(
     _check_preconditions(x, current, new, unconditional)
     aside(merge_owners, x, new["metadata"], late=x.verb == "patch")
     given = new["metadata"].pop("managedFields", None)
-    aside(_fill_changed, resource, new, old)
+    sent = aside(_fill_changed, resource, new, old)
     _keep_server_fields(new["metadata"], old["metadata"])
     subresource = x.route.subresource
     attempt = attempt_of(x, "update", current.key.name, options)
@@ -361,11 +414,13 @@ def change(
     allocated = x.store.revision
     admission.allocate(attempt, new, old)
     aside(strategy.prepare_update, new, old, x.context, subresource)
-    refuse_invalid(resource, current.key.name, aside(strategy.validate_update, new, old, subresource))
+    causes = aside(_judged, new, sent, lambda made: strategy.validate_update(made, old, subresource))
+    refuse_invalid(resource, current.key.name, causes)
     admission.check_update(attempt, new, old)
     if asked:
         _judge(x, current, judged or (new, old), given if owned else meta(old).get("managedFields"), options)
-    warnings = aside(strategy.warnings, new, old)
+    told = subresource != "status" or strategy.warns_of_status
+    warnings = aside(strategy.warnings, new, old) if told else []
     if owned:
         made = with_managed_fields(new, given)
     else:
@@ -411,6 +466,7 @@ def storage_conflict(x: Exchange, uid: str, found: str) -> Conflict:
 def _check_preconditions(x: Exchange, current: Stored, new: Obj, unconditional: bool) -> None:
     info, metadata = x.resource.info, new["metadata"]
     uid = metadata.get("uid") or current.uid
+    needed = not x.resource.unconditional_update and x.resource.custom is None
     if uid != current.uid and not unconditional:
         # In a patch's result another uid is a change of an immutable field, which validation refuses.
         raise storage_conflict(x, uid, current.uid)
@@ -421,7 +477,7 @@ def _check_preconditions(x: Exchange, current: Stored, new: Obj, unconditional: 
             raise ApiError(f"resourceVersion: {wrong}", reason="")
         if given != str(current.revision):
             raise conflict(info.plural, current.key.name, MODIFIED, info.group)
-    elif not unconditional and not x.resource.unconditional_update:
+    elif needed or (not unconditional and not x.resource.unconditional_update):
         cause = FieldCause(
             "FieldValueInvalid", "Invalid value: 0: must be specified for an update", "metadata.resourceVersion"
         )

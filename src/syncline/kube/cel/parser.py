@@ -126,7 +126,8 @@ class _Parser:
         root = self._expression()
         kind, found, at = self._token
         if kind != "end":
-            raise self._error(at, f"Syntax error: mismatched input '{found}' expecting <EOF>")
+            word = "extraneous" if self._tokens[self._next + 1][0] == "end" else "mismatched"
+            raise self._error(at, f"Syntax error: {word} input '{found}' expecting <EOF>")
         return root
 
     def _expression(self) -> Node:

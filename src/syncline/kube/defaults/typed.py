@@ -45,7 +45,7 @@ def canonical(value: Any) -> Any:
     if value is None:
         return "0"
     try:
-        return str(parse_quantity(value))
+        return str(parse_quantity(value.strip() if isinstance(value, str) else value))
     except (QuantityError, TypeError):
         return value
 

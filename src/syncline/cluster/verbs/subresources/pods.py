@@ -73,10 +73,11 @@ def _read_binding(x: Exchange) -> Obj:
 def _check_target(binding: Obj) -> str:
     """The node that a binding names."""
     node, kind = dig(binding, "target", "name", default=""), dig(binding, "target", "kind", default="")
-    if kind not in ("", "Node"):
-        raise ApiError(f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"', reason="")
-    if not node:
-        raise ApiError("target.name: Required value", reason="")
+    wrong = f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"'
+    faults = [wrong] if kind not in ("", "Node") else []
+    faults += [] if node else ["target.name: Required value"]
+    if faults:
+        raise ApiError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]", reason="")
     return str(node)
 
 
