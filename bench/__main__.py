@@ -29,6 +29,7 @@ from bench import (
     verbs,
     virtual,
     watching,
+    waves,
 )
 from bench.limits import answer_with, bare_server, sqlite_rows_per_s
 from bench.load import CONNECTIONS, Rate, fanout_ms, measure
@@ -55,6 +56,7 @@ ALONE: dict[str, Any] = {
     "overlapping": overlapping,
     "pool": pool,
     "separate": separate,
+    "waves": waves,
 }
 """Those that need no server, or start their own: long ones in virtual time, translators, hostile pods."""
 BUSY = 0.5

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import random
 from typing import Any
 
 import pytest
 
+from syncline.kube import structural
 from syncline.kube.celschema import escape
 from syncline.kube.errors import FieldCause
 from syncline.kube.fieldcauses import go_float
@@ -16,7 +18,8 @@ from syncline.kube.rules import check_rules
 from syncline.kube.schema.model import Schema
 from syncline.kube.schemacheck import check_schema
 from syncline.kube.structural import fill_defaults, prune, unknown_fields, validate
-from syncline.kube.valuecheck import check_value
+from syncline.kube.valuecheck import UNRELATED, check_value
+from syncline.kube.valuefits import fits_of
 
 
 def kind(**spec: Any) -> Schema:
@@ -304,3 +307,74 @@ def test_field_names_are_escaped_as_rules_write_them() -> None:
         "x__underscores__y",
         "__namespace__",
     ]
+
+
+def _drawn_schema(chance: random.Random, depth: int) -> dict[str, Any]:
+    plain = [{"type": "string"}, {"type": "boolean"}, {"type": "integer"}, {"type": "integer", "format": "int32"}]
+    more = [
+        {"type": "string", "enum": ["a", "b"]},
+        {"type": "string", "pattern": "^a"},
+        {"type": "string", "nullable": True},
+        {"type": "integer", "minimum": 1},
+        {"type": "number"},
+        {"x-kubernetes-int-or-string": True},
+        {"x-kubernetes-preserve-unknown-fields": True},
+        {"type": "string", "format": "date-time"},
+        {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+    ]
+    if depth == 0 or chance.random() < 0.3:
+        return chance.choice([*plain, *plain, *more])
+    if chance.random() < 0.4:
+        return {"type": "array", "items": _drawn_schema(chance, depth - 1), **chance.choice([{}, {"maxItems": 2}])}
+    fields = {name: _drawn_schema(chance, depth - 1) for name in "abc"}
+    made: dict[str, Any] = {"type": "object", "properties": fields, **chance.choice([{}, {"required": ["a"]}])}
+    if chance.random() < 0.3:
+        made["additionalProperties"] = chance.choice([False, True, {"type": "string"}])
+    return made
+
+
+def _drawn_value(schema: dict[str, Any], chance: random.Random) -> Any:
+    if chance.random() < 0.05:
+        return chance.choice([None, "a", 1, 1.5, True, {}, [], {"a": None}, 1 << 40, -(1 << 70)])
+    match schema.get("type"):
+        case "object":
+            names = [name for name in "abcd" if chance.random() < 0.8]
+            return {name: _drawn_value(schema["properties"].get(name, {}), chance) for name in names}
+        case "array":
+            return [_drawn_value(schema["items"], chance) for _ in range(chance.randrange(4))]
+        case "integer" | "number":
+            return chance.choice([1, 0, 7])
+        case "boolean":
+            return True
+    return chance.choice(["a", "b", "2026-01-01T00:00:00Z"])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_is_quickly_found_to_fit_is_what_the_careful_walk_lets_through(seed: int) -> None:
+    chance, quick = random.Random(seed), 0
+    for _ in range(60):
+        schema = _drawn_schema(chance, 3)
+        fits = fits_of(schema)
+        for _ in range(5):
+            value, old = _drawn_value(schema, chance), chance.choice([UNRELATED, _drawn_value(schema, chance)])
+            for before in (old, value):
+                found = check_value(value, schema, "", before)
+                assert not (fits(value, before) and found), (schema, value, before, found)
+                quick += fits(value, before)
+    assert quick > 100
+
+
+def test_rows_of_a_status_are_checked_without_the_careful_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    walked: list[str] = []
+    really = structural.check_value
+
+    def counted(value: Any, raw: Any, path: str = "", old: Any = UNRELATED) -> list[FieldCause]:
+        walked.append(path)
+        return really(value, raw, path, old)
+
+    monkeypatch.setattr(structural, "check_value", counted)
+    row = {"type": "object", "properties": {"kind": {"type": "string"}, "wave": {"type": "integer"}}}
+    schema = kind(rows={"type": "array", "items": row})
+    before, after = (spec(rows=[{"kind": "A", "wave": n} for n in range(count)]) for count in (3, 4))
+    assert validate(after, schema, before) == [] and walked == []
+    assert validate(spec(rows=[{"kind": 1}]), schema, before) and walked == [""]

@@ -29,7 +29,7 @@ def is_secret(obj: Obj) -> bool:
 
 def secret_values(obj: Obj, hidden: Iterable[str] = ()) -> Iterator[str]:
     """Every text that an object holds as a secret, plain; ``hidden`` names annotations that are secret as well."""
-    secret = is_secret(obj)
+    secret = obj.get("kind") == "Secret" and is_secret(obj)
     if not secret and not hidden:
         return
     annotations = annotations_of(obj)

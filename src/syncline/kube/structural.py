@@ -21,6 +21,7 @@ from syncline.kube.names import dns_label_1035
 from syncline.kube.objects import Obj
 from syncline.kube.schema.model import Schema
 from syncline.kube.valuecheck import UNRELATED, check_value
+from syncline.kube.valuefits import Fits, fits_of
 
 __all__ = ["check_part", "fill_defaults", "prune", "prune_part", "unknown_fields", "validate"]
 
@@ -167,13 +168,19 @@ def validate(obj: Obj, schema: Schema, old: Obj | None = None) -> list[FieldCaus
     ``old`` is what it replaces: what was wrong in it and did not change is let through. Names and labels of the object
     itself, and validation rules, are checked elsewhere.
     """
-    found = check_value(obj, schema.raw, "", UNRELATED if old is None else old)
+    before = UNRELATED if old is None else old
+    found = [] if _fits(schema)(obj, before) else check_value(obj, schema.raw, "", before)
     parts = _parts(schema)
     if parts is None:
         return found
     found += _embedded(obj, parts, "")
     twice = _lists(obj, parts, "")
     return found if twice and old is not None and _lists(old, parts, "") else found + twice
+
+
+@lru_cache(maxsize=1024)
+def _fits(schema: Schema) -> Fits:
+    return fits_of(schema.raw)
 
 
 @lru_cache(maxsize=1024)

@@ -5,8 +5,10 @@ Called by the controller with each plan, and where the status is written. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
+from itertools import zip_longest
 from typing import Any
 
 from syncline.base.action import Action
@@ -24,8 +26,12 @@ def masked_status(view: AppView, status: Obj) -> Obj:
     """``status`` without the values of Secrets in its messages. Times stay where nothing but the mask is new."""
     if status == view.status:
         return status
-    known = set(_messages(view.status))
-    masked: Obj = _masked(status, view, known)
+
+    @cache
+    def known() -> frozenset[str]:
+        return frozenset(_messages(view.status))
+
+    masked: Obj = _masked(status, view.status, view, known)
     if masked == status:
         return status
     times = {_named(one): one.get("lastTransitionTime") for one in view.status.get("conditions") or ()}
@@ -56,19 +62,24 @@ def _messages(value: Any) -> Iterator[str]:
                 yield from _messages(part)
 
 
-def _masked(value: Any, view: AppView, known: set[str]) -> Any:
-    """Equal parts are the same objects: a status of a thousand rows is seldom copied."""
+def _masked(value: Any, before: Any, view: AppView, known: Callable[[], frozenset[str]]) -> Any:
+    """What stands in the status ``before`` at the same place stays. Equal parts are the same objects: a status of a
+    thousand rows is seldom copied."""
+    if value == before:
+        return value
     if isinstance(value, list):
-        parts = [_masked(part, view, known) for part in value]
-        return parts if any(new is not old for new, old in zip(parts, value)) else value
+        old = before if isinstance(before, list) else []
+        parts = [_masked(part, each, view, known) for part, each in zip_longest(value, old[: len(value)])]
+        return parts if any(new is not part for new, part in zip(parts, value)) else value
     if not isinstance(value, dict):
         return value
-    made = {}
+    made, there = {}, before if isinstance(before, dict) else {}
     for key, part in value.items():
         if key == "message" and isinstance(part, str):
-            made[key] = part if part in known else view.mask(part)
+            masked = view.mask(part)
+            made[key] = part if masked != part and part in known() else masked
         else:
-            made[key] = part if key in GIVEN else _masked(part, view, known)
+            made[key] = part if key in GIVEN else _masked(part, there.get(key), view, known)
     return made if any(made[key] is not part for key, part in value.items()) else value
 
 

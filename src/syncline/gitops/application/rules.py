@@ -13,7 +13,7 @@ from syncline.gitops.clusters import Cluster
 from syncline.gitops.health import Health
 from syncline.gitops.project import sync_permission
 from syncline.gitops.sync.model import Rules
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, ResourceInfo, gvk_of, name_of, namespace_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, ResourceInfo, namespace_of
 
 __all__ = ["ObservedRules"]
 
@@ -25,17 +25,6 @@ class ObservedRules(Rules):
     seen: AppObserved
 
     def permits(self, obj: Obj, info: ResourceInfo) -> str:
-        """Judged once for all objects of a kind and a namespace; names count only of those without one."""
-        key = gvk_of(obj), info.kind, namespace_of(obj), None if info.namespaced else name_of(obj)
-        if key not in self._permitted:
-            self._permitted[key] = self._permits(obj, info)
-        return self._permitted[key]
-
-    @cached_property
-    def _permitted(self) -> dict[tuple[object, ...], str]:
-        return {}
-
-    def _permits(self, obj: Obj, info: ResourceInfo) -> str:
         seen, cluster = self.seen, self._cluster
         destination = {"server": cluster.server, "name": cluster.name, "namespace": seen.view.destination_namespace}
         refused = sync_permission(seen.project or {}, obj, info, destination, seen.project_clusters)

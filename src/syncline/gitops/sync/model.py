@@ -289,7 +289,8 @@ class Rules:
     """What project, installation and cluster say of objects: pure functions of frozen data. These permit everything."""
 
     def permits(self, obj: Obj, info: ResourceInfo) -> str:
-        """Why the object may not be written; empty where it may."""
+        """Why the object may not be written; empty where it may. By its kind and namespace, and by its name where it
+        has no namespace: asked once for all that have these in common."""
         return ""
 
     def health(self, obj: Obj) -> Health | None:

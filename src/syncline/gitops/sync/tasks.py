@@ -29,6 +29,7 @@ from syncline.gitops.sync.model import (
 from syncline.gitops.sync.order import mirror_prune_waves, sort_tasks
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import (
+    GVK,
     Obj,
     ObjectRef,
     annotations_of,
@@ -217,11 +218,16 @@ def _find_live(tasks: Iterable[Task], grouped: dict[ObjectRef, Pair]) -> None:
 
 
 def _check_all(seen: SyncObserved, tasks: Iterable[Task]) -> list[Problem]:
+    """Permission is judged once for all objects of a kind and a namespace; names count only of those without one."""
     problems: list[Problem] = []
+    judged: dict[tuple[GVK, str, str], str] = {}
     for task in tasks:
         found = seen.kinds.find(task.gvk)
         if not isinstance(found, KindProblem):
-            refusal = seen.rules.permits(task.obj, found)
+            key = task.gvk, task.ref.namespace, "" if found.namespaced else task.ref.name
+            refusal = judged.get(key)
+            if refusal is None:
+                refusal = judged[key] = seen.rules.permits(task.obj, found)
             if refusal:
                 problems.append(Problem(task, refusal))
         elif found.not_found and _may_skip_dry_run(seen, task):
