@@ -59,12 +59,13 @@ MAX_REMEMBERED_CHARS = 320
 
 
 def remembered(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """The verdict on a text is asked for at every write of an object that carries it. Callers only read verdicts."""
+    """The verdict on a text is asked for at every write of an object that carries it. Callers may add to a verdict: it
+    is theirs."""
     known = lru_cache(maxsize=8192)(check)
 
     @wraps(check)
     def asked(text: str) -> list[str]:
-        return known(text) if len(text) <= MAX_REMEMBERED_CHARS else check(text)
+        return list(known(text)) if len(text) <= MAX_REMEMBERED_CHARS else check(text)
 
     return asked
 

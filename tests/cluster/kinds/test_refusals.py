@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -251,3 +252,20 @@ def test_a_name_fault_is_told_before_the_rest() -> None:
     assert names.dns_label("a" * 64) == ["must be no more than 63 characters"]
     assert names.path_segment("a/b%") == ["may not contain '/'", "may not contain '%'"]
     assert names.prefixed_dns_subdomain("job-") == []
+
+
+def test_a_refused_name_is_no_reason_to_refuse_another_one() -> None:
+    """Verdicts are remembered, and some checks add to them."""
+
+    def judged(controller: str) -> list[str]:
+        found = refusals(plain("IngressClass", "networking.k8s.io/v1", spec={"controller": controller}))
+        return [one for one in found if one.startswith("spec.")]
+
+    assert judged("remembered.example.com/not a path")
+    assert judged("remembered.example.com/path") == []
+
+
+@pytest.mark.parametrize("check", [names.dns_label, names.dns_subdomain, names.path_segment, names.qualified_name])
+def test_a_verdict_on_a_name_belongs_to_who_asked(check: Callable[[str], list[str]]) -> None:
+    check("mine").append("something else")
+    assert check("mine") == []

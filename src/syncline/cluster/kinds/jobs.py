@@ -277,7 +277,7 @@ def job_spec_warnings(spec: Obj, path: str) -> list[str]:
 def _managed_by_causes(name: Any, path: str) -> list[FieldCause]:
     if name is None:
         return []
-    causes = [invalid(path, name, problem) for problem in names.domain_prefixed_path(str(name))]
+    causes = [invalid(path, part, problem) for part, problem in names.domain_prefixed_path(str(name))]
     return causes + ([too_long(path, MAX_MANAGED_BY)] if len(name) > MAX_MANAGED_BY else [])
 
 

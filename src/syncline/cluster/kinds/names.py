@@ -155,18 +155,20 @@ def label_value(text: str) -> list[str]:
     return problems
 
 
-def domain_prefixed_path(text: str) -> list[str]:
-    """``acme.io/foo``: a domain and a path (IsDomainPrefixedPath)."""
-    domain, slash, rest = text.partition("/")
+def domain_prefixed_path(text: str) -> list[tuple[str, str]]:
+    """``acme.io/foo``: a domain and a path, each with its problems (IsDomainPrefixedPath)."""
+    domain, _, rest = text.partition("/")
     if not text:
         return []
-    if not slash or not domain or not rest:
-        return ['must be a domain-prefixed path (such as "acme.io/foo")']
-    problems = dns_subdomain(domain)
-    if not re.fullmatch(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", rest):
-        shown = "Invalid path"
-        problems.append(pattern_text(shown, r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"))
+    if not domain or not rest:
+        return [(text, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    problems = [(domain, problem) for problem in dns_subdomain(domain)]
+    if not re.fullmatch(_HTTP_PATH, rest):
+        problems.append((rest, f"Invalid path (regex used for validation is '{_HTTP_PATH}')"))
     return problems
+
+
+_HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
 
 def config_key(text: str) -> list[str]:

@@ -163,21 +163,21 @@ def _backend_causes(backend: Obj, path: str) -> list[FieldCause]:
 class IngressClassKind(Kind):
     has_generation = True
     namespaced = False
+    revalidates = False
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         spec = spec_of(obj)
         controller = str(spec.get("controller") or "")
-        if not controller:
-            causes = [required("spec.controller")]
-        else:
-            causes = [invalid("spec.controller", controller, one) for one in names.domain_prefixed_path(controller)]
-        if len(controller) > MOST_CONTROLLER_BYTES:
+        causes = [] if controller else [required("spec.controller")]
+        if len(controller.encode()) > MOST_CONTROLLER_BYTES:
             causes.append(too_long("spec.controller", MOST_CONTROLLER_BYTES))
+        causes += [invalid("spec.controller", part, one) for part, one in names.domain_prefixed_path(controller)]
         parameters = spec.get("parameters")
         return causes + (_parameter_causes(parameters) if isinstance(parameters, dict) else [])
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + immutable(spec_of(new), spec_of(old), "spec", "controller")
+        kept = immutable({"controller": "", **spec_of(new)}, spec_of(old), "spec", "controller")
+        return metadata_update_causes(new, old) + kept + self.whole_causes(new)
 
 
 def _parameter_causes(parameters: Obj) -> list[FieldCause]:
