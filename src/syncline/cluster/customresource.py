@@ -166,6 +166,9 @@ class CustomStrategy:
     def has_status(self) -> bool:
         return self._version.has_status
 
+    def convert(self, obj: Obj) -> None:
+        """Custom resources have what they are given."""
+
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
         if self.has_status:
             obj.pop("status", None)

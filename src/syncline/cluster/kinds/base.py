@@ -52,6 +52,8 @@ class Strategy(Protocol):
         """Default grace of a deletion in seconds; 0 means at once."""
         ...
 
+    def convert(self, obj: Obj) -> None: ...
+
     def prepare_create(self, obj: Obj, ctx: Context) -> None: ...
 
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None: ...
@@ -86,6 +88,9 @@ class Kind:
     """Whether a write of ``/status`` is warned of, too."""
     revalidates: ClassVar[bool] = True
     """Whether an update runs the checks of a create once more beside its own (most kinds do)."""
+
+    def convert(self, obj: Obj) -> None:
+        """What every object of the kind has once it was read, before it is known whose its fields are."""
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
         if self.pod_spec:

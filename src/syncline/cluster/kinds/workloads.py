@@ -439,6 +439,10 @@ class DaemonSetKind(Workload):
     def unreadable_selector(self, spec: Obj) -> list[FieldCause]:
         return self._template_causes(spec)
 
+    def convert(self, obj: Obj) -> None:
+        if not _template_generation(obj):
+            _set_template_generation(obj, 0)
+
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
         super().prepare_create(obj, ctx)
         _set_template_generation(obj, max(1, _template_generation(obj)))

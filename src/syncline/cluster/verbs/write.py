@@ -204,6 +204,7 @@ def _filled(resource: Resource, obj: Obj) -> Sent:
     """Fill in what the kind's defaults say; what came empty is gone then, and is handed back."""
     found = _empties(obj, []) if resource.custom is None else []
     _fill(resource, obj)
+    resource.strategy.convert(obj)
     return found
 
 
