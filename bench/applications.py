@@ -18,10 +18,10 @@ from pathlib import Path
 
 from bench.table import Table
 from syncline.assembly.core import build_core
-from syncline.assembly.reading import GitSourceReader
+from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
-from syncline.cluster.store import Store
+from syncline.cluster.storage.store import Store
 from syncline.gitops.application.observe import AppSettings
 from syncline.gitops.diff import DiffSettings
 from syncline.gitops.diff.compare import compare_objects

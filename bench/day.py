@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from syncline.assembly.machines import node_name
+from syncline.assembly.machines.virtual import node_name
 from syncline.base.entropy import Entropy
 from syncline.gitops.application.manifests import Manifests
 from syncline.kube.client import Request

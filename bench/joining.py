@@ -14,7 +14,7 @@ import aiohttp
 from bench.ignition import node
 from bench.pool import controller_config
 from bench.table import Table
-from syncline.assembly.configserver import config_server
+from syncline.assembly.endpoints.configserver import config_server
 from syncline.control.cache import Cache
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj

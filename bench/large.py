@@ -15,12 +15,12 @@ import msgspec
 from bench.table import Table
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
+from syncline.cluster.access.authz import Authorizer
+from syncline.cluster.access.users import ADMIN
 from syncline.cluster.api import Api
-from syncline.cluster.authz import Authorizer
-from syncline.cluster.registry import Registry
-from syncline.cluster.serve import tune_garbage_collection
-from syncline.cluster.store import Store
-from syncline.cluster.users import ADMIN
+from syncline.cluster.resources.registry import Registry
+from syncline.cluster.serving.serve import tune_garbage_collection
+from syncline.cluster.storage.store import Store
 from syncline.kube.client import Request
 from syncline.kube.outcall import Aside, Outcome
 

@@ -18,7 +18,7 @@ from aiohttp import web
 from bench.load import _loop
 from bench.processes import Running
 from syncline.base.clock import SystemClock
-from syncline.cluster.pki import create_keys, kubeconfig_for
+from syncline.cluster.access.pki import create_keys, kubeconfig_for
 
 
 def bare_server(folder: Path, port: int) -> list[str]:

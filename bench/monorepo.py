@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench.table import Table
-from syncline.assembly.reading import GitSourceReader
+from syncline.assembly.sources.reading import GitSourceReader
 from syncline.kube.objects import Obj
 from syncline.sources.environment import RenderContext
 

@@ -17,11 +17,11 @@ from typing import Any
 from bench.day import NoSources, budget, template, workload
 from bench.processes import resident_mib_of
 from bench.table import Table
-from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop
-from syncline.assembly.simulatedhosts import SimulatedHosts
+from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_loop
+from syncline.assembly.machines.simulatedhosts import SimulatedHosts
 from syncline.cluster.machines.kubelet.node import node_object
 from syncline.cluster.machines.machine import MachineSpec
-from syncline.cluster.serve import tune_garbage_collection
+from syncline.cluster.serving.serve import tune_garbage_collection
 from syncline.control.loop import Observer
 from syncline.control.plan import Evict, Result
 from syncline.control.virtual import LoopActor

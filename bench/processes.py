@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from syncline.kube.kubeconfig import load_kubeconfig
+from syncline.kube.transport.kubeconfig import load_kubeconfig
 
 START_LIMIT_S = 300.0
 FIRST_PORT, PORTS = 12_000, 18_000

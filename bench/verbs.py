@@ -15,7 +15,7 @@ from typing import Any
 from bench.load import measure
 from bench.processes import Blocking, Server, apiserver, cpu_s_of, free_port, resident_mib_of, running
 from bench.table import Table
-from syncline.kube.kubeconfig import load_kubeconfig
+from syncline.kube.transport.kubeconfig import load_kubeconfig
 
 __all__ = ["Peer", "figures", "peer_of"]
 

@@ -9,7 +9,7 @@ import time
 from bench.day import FULL, REDUCED, Day, Size
 from bench.processes import resident_mib_of
 from bench.table import Table
-from syncline.cluster.serve import tune_garbage_collection
+from syncline.cluster.serving.serve import tune_garbage_collection
 
 __all__ = ["figures"]
 

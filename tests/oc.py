@@ -9,8 +9,8 @@ from pathlib import Path
 from syncline.cluster.machines.tools.oc import run
 from syncline.cluster.machines.tools.steps import Output, Session, Sleep
 from syncline.kube.client import Request
-from syncline.kube.http import HttpClient
-from syncline.kube.kubeconfig import load_kubeconfig
+from syncline.kube.transport.http import HttpClient
+from syncline.kube.transport.kubeconfig import load_kubeconfig
 
 LONGEST_S = 600
 """A bound for what hangs."""

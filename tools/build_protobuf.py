@@ -198,8 +198,8 @@ def build(folders: list[Path]) -> bytes:
 
 def disagreeing(folders: list[Path]) -> Iterator[str]:
     """The samples of the modules (one full object of each kind, as protobuf and as JSON) that are read otherwise."""
+    from syncline.cluster.serving.protobuf import decode
     from syncline.kube.errors import BadRequest
-    from syncline.kube.protobuf import decode
 
     for path in sorted(path for folder in folders for path in folder.rglob("testdata/HEAD/*.pb")):
         try:

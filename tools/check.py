@@ -47,7 +47,7 @@ def say(text: str) -> None:
 
 
 def module_of(path: str) -> str:
-    """``src/syncline/kube/http.py`` is ``syncline.kube.http``; a package is named by its folder."""
+    """``src/syncline/kube/transport/http.py`` is ``syncline.kube.transport.http``; a package is named by its folder."""
     return path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 

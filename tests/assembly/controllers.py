@@ -17,15 +17,15 @@ from tests.live import Served
 
 from syncline.assembly.controller import ControllerSettings, Replica, serve_controller
 from syncline.assembly.gitops import GitOpsSettings
-from syncline.assembly.settings import TraceSettings
 from syncline.base.clock import SystemClock
 from syncline.control.leader import LeaderSettings
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube import client
 from syncline.kube.client import PatchType, Request
-from syncline.kube.http import BlockingClient
-from syncline.kube.kubeconfig import ClusterAccess, load_kubeconfig
 from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, dig, resource_version
+from syncline.kube.transport.http import BlockingClient
+from syncline.kube.transport.kubeconfig import ClusterAccess, load_kubeconfig
+from syncline.telemetry.otlp import TraceSettings
 
 APPS = ResourceInfo("argoproj.io", "v1alpha1", "Application", "applications", namespaced=True)
 MAPS = ResourceInfo("", "v1", "ConfigMap", "configmaps", namespaced=True)

@@ -26,9 +26,9 @@ from syncline.gitops.application.observe import AppSettings
 from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import Unanswered
-from syncline.kube.http import HttpClient
-from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.objects import dig
+from syncline.kube.transport.http import HttpClient
+from syncline.kube.transport.kubeconfig import ClusterAccess
 
 NAMESPACES = "/api/v1/namespaces"
 

@@ -19,10 +19,10 @@ from tests.cluster.datafiles import Contents, bytes_of, contents, make_format_1,
 from tests.cluster.test_encryption import CANARY, key_text
 from tests.conftest import Figure
 
-from syncline.assembly.archive import BUMP, ArchiveError, restore, take_backup
-from syncline.cluster.datafile import SCHEMA_VERSION
-from syncline.cluster.disk import Disk, DiskError
-from syncline.cluster.encryption import encryption_of
+from syncline.assembly.inspection.archive import BUMP, ArchiveError, restore, take_backup
+from syncline.cluster.storage.datafile import SCHEMA_VERSION
+from syncline.cluster.storage.disk import Disk, DiskError
+from syncline.cluster.storage.encryption import encryption_of
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NAME = "cluster.db"

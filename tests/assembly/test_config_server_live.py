@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 import pytest
 from tests.live import START_S, Served, reached, served_cluster
 
-from syncline.assembly import configserver
-from syncline.assembly.configserver import config_server
-from syncline.assembly.listening import ListenError
+from syncline.assembly.endpoints import configserver
+from syncline.assembly.endpoints.configserver import config_server
+from syncline.assembly.endpoints.listening import ListenError
 from syncline.control.cache import Cache
 from syncline.ignition.dataurl import decode_data_url
 from syncline.kube.client import Request

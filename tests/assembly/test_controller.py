@@ -21,9 +21,9 @@ from syncline.base.clock import SystemClock
 from syncline.base.secret import Secret
 from syncline.control.leader import LEASES, LeaderSettings
 from syncline.kube import client
-from syncline.kube.http import HttpClient
-from syncline.kube.kubeconfig import ClusterAccess, load_kubeconfig
 from syncline.kube.objects import dig
+from syncline.kube.transport.http import HttpClient
+from syncline.kube.transport.kubeconfig import ClusterAccess, load_kubeconfig
 
 
 @pytest.fixture(scope="module")

@@ -23,9 +23,9 @@ from syncline.control.executor import run_in_place
 from syncline.control.leader import LeaderSettings
 from syncline.kube import client
 from syncline.kube.client import Request
-from syncline.kube.kubeconfig import ClusterAccess, load_kubeconfig
 from syncline.kube.objects import Obj, dig
-from syncline.kube.yaml import load_all
+from syncline.kube.transport.kubeconfig import ClusterAccess, load_kubeconfig
+from syncline.kube.yaml.loading import load_all
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 ACCOUNT = "/api/v1/namespaces/argocd/serviceaccounts/syncline-application-controller"

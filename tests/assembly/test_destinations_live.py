@@ -16,9 +16,9 @@ from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request
-from syncline.kube.http import BlockingClient
-from syncline.kube.kubeconfig import load_kubeconfig
 from syncline.kube.objects import dig
+from syncline.kube.transport.http import BlockingClient
+from syncline.kube.transport.kubeconfig import load_kubeconfig
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: far}\ndata: {a: b}\n"

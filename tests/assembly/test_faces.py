@@ -19,14 +19,14 @@ from tests.sources.conftest import Upstream
 from tests.sources.githttp import Server
 
 from syncline.assembly.controller import ControllerSettings, serve_controller
+from syncline.assembly.endpoints.listening import ListenError
 from syncline.assembly.gitops import GitOpsSettings
-from syncline.assembly.listening import ListenError
 from syncline.assembly.settings import ClusterSettings
 from syncline.base.clock import SystemClock
 from syncline.kube import client
 from syncline.kube.client import Request
-from syncline.kube.kubeconfig import load_kubeconfig
 from syncline.kube.objects import Obj, ResourceInfo, dig
+from syncline.kube.transport.kubeconfig import load_kubeconfig
 
 SECRETS = ResourceInfo("", "v1", "Secret", "secrets", namespaced=True)
 KEY = "wh-c4n4ry"

@@ -8,8 +8,8 @@ import pytest
 from tests.gitops.behaviours.play import APPS, Play, config, job
 from tests.gitops.behaviours.test_holds import machine_config, staged
 
-from syncline.assembly.inspect import PlannedSync, SyncRequest, Verdict, planned_sync
-from syncline.assembly.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.observe import PlannedSync, SyncRequest, Verdict, planned_sync
+from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
 from syncline.cli.planview import describe_plan
 from syncline.control.executor import run_in_place
 from syncline.kube.objects import Obj

@@ -26,7 +26,7 @@ from syncline.control.pools import PoolSettings
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request, Transport
 from syncline.kube.objects import Obj, dig
-from syncline.sources.git_process import Bounds, RemoteLimits
+from syncline.sources.git.process import Bounds, RemoteLimits
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 PODS = "/api/v1/namespaces/default/pods"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from syncline.assembly.lua_worker import LuaWorker
+from syncline.assembly.scripts.lua import LuaWorker
 from syncline.base.rests import Rests
 from syncline.gitops.lua import LuaFailed, LuaRests
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from tests.live import Served, served_cluster
 
-from syncline.assembly.machines import node_specs
+from syncline.assembly.machines.virtual import node_specs
 from syncline.assembly.settings import ClusterSettings
 from syncline.base.clock import SystemClock
 from syncline.cli.main import main
 from syncline.cluster.machines.machine import Entry
 from syncline.cluster.machines.simulated import SimulatedMachine
 from syncline.kube.client import Request
-from syncline.kube.http import BlockingClient
-from syncline.kube.kubeconfig import load_kubeconfig
 from syncline.kube.objects import Obj, labels_of
+from syncline.kube.transport.http import BlockingClient
+from syncline.kube.transport.kubeconfig import load_kubeconfig
 
 NODES = "/api/v1/nodes"
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.live import START_S, Served, reached, served_cluster
 
-from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
 from syncline.base.clock import SystemClock
+from syncline.hosts.linuxhost import LinuxHost, LinuxHosts
 from syncline.kube.client import Request
 
 MCO = "/apis/machineconfiguration.openshift.io/v1"

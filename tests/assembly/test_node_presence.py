@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from syncline.assembly.linuxhost import LinuxHost
-from syncline.assembly.nodepresence import NO_KUBELET, MachineFacts, SeenPresence, plan_presence
-from syncline.assembly.nodeservice import Service, unit_text
 from syncline.base.clock import SystemClock, format_time
 from syncline.cli.main import main
 from syncline.control.plan import Apply, Create, Plan, SetStatus
+from syncline.hosts.linuxhost import LinuxHost
+from syncline.hosts.nodepresence import NO_KUBELET, MachineFacts, SeenPresence, plan_presence
+from syncline.hosts.nodeservice import Service, unit_text
 from syncline.kube.objects import Obj
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -14,15 +14,15 @@ import pytest
 from cryptography import x509
 from tests.live import START_S, Served, served_cluster
 
-from syncline.assembly.noderenewal import node_of_certificate, renew, renewal_due
-from syncline.assembly.noderights import node_rights
 from syncline.assembly.ports import HttpPort
 from syncline.cli.main import main
+from syncline.hosts.noderenewal import node_of_certificate, renew, renewal_due
+from syncline.hosts.noderights import node_rights
 from syncline.kube.client import PatchType, Request
-from syncline.kube.http import BlockingClient
-from syncline.kube.kubeconfig import load_kubeconfig
 from syncline.kube.objects import Obj
-from syncline.kube.yaml import load_all
+from syncline.kube.transport.http import BlockingClient
+from syncline.kube.transport.kubeconfig import load_kubeconfig
+from syncline.kube.yaml.loading import load_all
 
 GROUP = "machineconfiguration.openshift.io"
 MCO = f"/apis/{GROUP}/v1"

@@ -17,7 +17,7 @@ import pytest
 from tests.explain.asking import ask, look, plan, printed, reader, told
 from tests.scenes.scenes import Repo, Stage, application
 
-from syncline.assembly.differences import application_differences
+from syncline.assembly.inspection.differences import application_differences
 from syncline.kube.objects import Obj, dig
 
 WORD = "hunter2-canary-93481"

@@ -15,12 +15,12 @@ from syncline.assembly.settings import ClusterSettings
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.secret import Secret
-from syncline.cluster.audit import AuditRecord, AuditTrail
-from syncline.cluster.auditpolicy import METADATA_OF_ALL
-from syncline.cluster.serve import ServeError
+from syncline.cluster.access.audit import AuditRecord, AuditTrail
+from syncline.cluster.access.auditpolicy import METADATA_OF_ALL
+from syncline.cluster.serving.serve import ServeError
 from syncline.kube.client import Request, Response
-from syncline.kube.http import BlockingClient
-from syncline.kube.kubeconfig import load_kubeconfig
+from syncline.kube.transport.http import BlockingClient
+from syncline.kube.transport.kubeconfig import load_kubeconfig
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 MAPS = "/api/v1/namespaces/default/configmaps"

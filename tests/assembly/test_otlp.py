@@ -17,13 +17,13 @@ from tests.assembly.test_faces import call
 from tests.live import served_cluster
 from tests.sources.conftest import Upstream
 
-from syncline.assembly import otlp
-from syncline.assembly.otlp import SpanExporter, exporting, payload
-from syncline.assembly.settings import ClusterSettings, SettingError, TraceSettings, trace_settings
-from syncline.assembly.spans import Span
+from syncline.assembly.settings import ClusterSettings, SettingError, trace_settings
 from syncline.base.clock import EPOCH
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.serving import trace_target
+from syncline.telemetry import otlp
+from syncline.telemetry.otlp import SpanExporter, TraceSettings, exporting, payload
+from syncline.telemetry.spans import Span
 
 RESOURCE = {"service.name": "syncline"}
 

@@ -12,7 +12,7 @@ from aiohttp import web
 from syncline.assembly import ports
 from syncline.assembly.ports import TRIES, HttpPort
 from syncline.kube.client import Request, Response
-from syncline.kube.kubeconfig import ClusterAccess
+from syncline.kube.transport.kubeconfig import ClusterAccess
 
 Found = TypeVar("Found")
 BUSY = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 429, "reason": "TooManyRequests"}

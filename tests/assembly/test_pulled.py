@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from tests.gitops.behaviours.play import APPS, Play, config
 
-from syncline.assembly.differences import application_differences
-from syncline.assembly.inspect import PlannedSync, Verb, Verdict, planned_sync
-from syncline.assembly.pulled import MAX_REFUSED, SINGLE, PulledCache, pulled
-from syncline.assembly.resource_tree import resource_tree, walk
-from syncline.assembly.snapshot import application_indices
+from syncline.assembly.inspection.differences import application_differences
+from syncline.assembly.inspection.observe import PlannedSync, Verb, Verdict, planned_sync
+from syncline.assembly.inspection.pulled import MAX_REFUSED, SINGLE, PulledCache, pulled
+from syncline.assembly.inspection.resource_tree import resource_tree, walk
+from syncline.assembly.inspection.snapshot import application_indices
 from syncline.cli.looking import include
-from syncline.cluster.users import ADMIN, UserInfo
+from syncline.cluster.access.users import ADMIN, UserInfo
 from syncline.explain.application import explain_application
 from syncline.explain.graph import explain_object
 from syncline.explain.view import View

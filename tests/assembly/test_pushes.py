@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.sources.conftest import Upstream
 
-from syncline.assembly.pushes import FEW, Touched
-from syncline.assembly.reading import GitSourceReader
+from syncline.assembly.endpoints.pushes import FEW, Touched
+from syncline.assembly.sources.reading import GitSourceReader
 from syncline.gitops.application.manifests import Manifests
 from syncline.gitops.application.view import AppView
 from syncline.kube.objects import Obj, name_of

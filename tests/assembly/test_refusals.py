@@ -9,10 +9,10 @@ import pytest
 from tests.explain.asking import folder, plan, printed
 from tests.scenes.scenes import Repo, Stage, application
 
-from syncline.assembly.inspect import Verb, Verdict
+from syncline.assembly.inspection.observe import Verb, Verdict
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj
-from syncline.kube.yaml import load_all
+from syncline.kube.yaml.loading import load_all
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {a: b}\n"
 WEB = """apiVersion: apps/v1
@@ -181,7 +181,7 @@ def test_only_questions_leave_a_plan(tmp_path: Path) -> None:
 
 
 def test_no_more_objects_are_asked_for_than_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncline.assembly.refusals.MAX_ASKED", 2)
+    monkeypatch.setattr("syncline.assembly.inspection.refusals.MAX_ASKED", 2)
     stage, repo = Stage(tmp_path), folder(tmp_path, **{name: CONFIG % name for name in "abcd"})
     planned = plan(stage, tmp_path, application(repo, "app"))
     assert "not asked of the API: 2 more objects than 2" in planned.warnings

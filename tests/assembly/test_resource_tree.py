@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncline.assembly.resource_tree import MAX_DEPTH, orphaned_resources, resource_tree, walk
+from syncline.assembly.inspection.resource_tree import MAX_DEPTH, orphaned_resources, resource_tree, walk
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.mapper import Mapper

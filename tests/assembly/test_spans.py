@@ -10,11 +10,11 @@ from tests.gitops.behaviours.play import APPS, NOWHERE, Play, config, deployment
 from tests.gitops.behaviours.test_crash import Died, Dying
 from tests.gitops.behaviours.test_destinations import Far
 
-from syncline.assembly.spans import Span
-from syncline.assembly.tracing import Tracer
 from syncline.base.clock import EPOCH
 from syncline.kube.client import Transport
 from syncline.kube.objects import Obj
+from syncline.telemetry.spans import Span
+from syncline.telemetry.tracing import Tracer
 
 CANARY = "c4n4ry-v4lue"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from syncline.assembly.linuxroot import DRAFT, LinuxRoot
+from syncline.hosts.linuxroot import DRAFT, LinuxRoot
 from syncline.machineconfig.agent.host import HostError
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make links of other users")

@@ -12,14 +12,14 @@ import pytest
 from tests.attacks.crafted import CHART, MAP, packed
 from tests.sources.charthttp import ChartRepository
 
-from syncline.sources import helm
-from syncline.sources.artifacts import Artifacts
-from syncline.sources.charts import chart_versions
 from syncline.sources.environment import RenderContext
 from syncline.sources.errors import Problem, SourceError
+from syncline.sources.helm import rendering as helm
+from syncline.sources.helm.charts import chart_versions
+from syncline.sources.remote.artifacts import Artifacts
 from syncline.sources.revision import Version, parse_constraint
 from syncline.sources.tree import MemoryTree
-from syncline.sources.worker import RenderWorkers, WorkerLimits
+from syncline.sources.workers.pool import RenderWorkers, WorkerLimits
 
 needs_helm = pytest.mark.skipif(importlib.util.find_spec("helm_python") is None, reason="syncline[helm]")
 BASE = {"Chart.yaml": CHART.encode(), "templates/a.yaml": (MAP % "a").encode(), "values.yaml": b"a: 1\n"}
@@ -27,7 +27,7 @@ BASE = {"Chart.yaml": CHART.encode(), "templates/a.yaml": (MAP % "a").encode(), 
 
 def rendered(files: dict[str, bytes]) -> str:
     """What comes out, as text. Raises SourceError."""
-    from syncline.sources.helm import chart_files, parse_helm, render_chart
+    from syncline.sources.helm.rendering import chart_files, parse_helm, render_chart
     from syncline.sources.lookup import Lookup
 
     lookup = Lookup(MemoryTree(files))
@@ -157,7 +157,7 @@ def test_a_function_that_takes_what_is_not_its_own_costs_its_render_alone(
 
 def test_a_release_is_never_an_option_of_a_helm_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kustomize takes release names as they stand, and ``--post-renderer`` starts a program."""
-    from syncline.sources.helm_task import render_with_binary
+    from syncline.sources.helm.task import render_with_binary
 
     program = tmp_path / "helm"
     program.write_text('#!/bin/sh\nfor one; do echo "- $one"; done\n')

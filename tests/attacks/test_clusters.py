@@ -23,9 +23,9 @@ from syncline.gitops.clusters import (
 )
 from syncline.gitops.destinations import SECRETS, applications_in, destination_controller
 from syncline.kube import client
-from syncline.kube.http import HttpClient
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef, ResourceInfo
+from syncline.kube.transport.http import HttpClient
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MAPS = ResourceInfo("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -78,7 +78,7 @@ def test_a_cluster_that_sends_us_to_another_brings_it_no_token(status: int, list
         found = asyncio.run(_asked(access, other))
     finally:
         first.close()
-    assert found == [503, 200]  # a redirect is no answer of a Kubernetes API (kube/strangers.py)
+    assert found == [503, 200]  # a redirect is no answer of a Kubernetes API (kube/transport/strangers.py)
     assert first.shown == ["Bearer of-a"] and listening.shown == ["Bearer of-b"]
 
 

@@ -14,13 +14,13 @@ import pytest
 from tests.attacks.crafted import CHART, MAP, Crafted, Node
 from tests.sources.conftest import Upstream
 
-from syncline.assembly.reading import SANDBOX, GitSourceReader, renderers_with
+from syncline.assembly.sources.reading import SANDBOX, GitSourceReader, renderers_with
 from syncline.cluster.machines.launching import sandbox_problem
-from syncline.sources import git_tree as git_module
 from syncline.sources import plugin_run
 from syncline.sources.environment import RenderContext
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Git, GitSettings
+from syncline.sources.git import tree as git_module
+from syncline.sources.git.mirrors import Git, GitSettings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CONTEXT = RenderContext("shop", "default", "prod")

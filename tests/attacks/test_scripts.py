@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from syncline.assembly.lua_worker import LuaWorker
+from syncline.assembly.scripts.lua import LuaWorker
 from syncline.gitops.lua import LuaFailed
 from syncline.sources.errors import SourceError
-from syncline.sources.worker import RenderWorkers, WorkerLimits
+from syncline.sources.workers.pool import RenderWorkers, WorkerLimits
 
 needs_lua = pytest.mark.skipif(importlib.util.find_spec("lupa") is None, reason="syncline[lua]")
 needs_jsonnet = pytest.mark.skipif(importlib.util.find_spec("rjsonnet") is None, reason="syncline[jsonnet]")

@@ -13,7 +13,7 @@ import pytest
 
 from syncline.base import landlock
 from syncline.sources.errors import SourceError
-from syncline.sources.worker import RenderWorkers, WorkerLimits
+from syncline.sources.workers.pool import RenderWorkers, WorkerLimits
 
 needs_helm = pytest.mark.skipif(importlib.util.find_spec("helm_python") is None, reason="syncline[helm]")
 

@@ -15,7 +15,7 @@ from syncline.cli.admin.plan import Deed, ImportOptions, belongs, exported, plan
 from syncline.cli.admin.settings import checks
 from syncline.cli.main import main
 from syncline.kube.objects import Obj
-from syncline.kube.yaml import load
+from syncline.kube.yaml.loading import load
 
 ARGO = "argoproj.io/v1alpha1"
 

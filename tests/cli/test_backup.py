@@ -22,7 +22,7 @@ from tests.cluster.test_encryption import CANARY, configuration, key_text, provi
 from tests.cluster.test_killed_server import World
 from tests.conftest import Figure
 
-from syncline.assembly.archive import BUMP
+from syncline.assembly.inspection.archive import BUMP
 from syncline.cli.main import main
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"

@@ -12,8 +12,8 @@ HEAVY = (
     "syncline.gitops.health.table",
     "syncline.ignition.butane.transpile",
     "syncline.kube.cel.program",
-    "syncline.kube.jsonpath",
-    "syncline.sources.artifacts",
+    "syncline.kube.text.jsonpath",
+    "syncline.sources.remote.artifacts",
     "syncline.sources.kustomize.engine",
 )
 

@@ -21,7 +21,7 @@ from syncline.cli.main import main
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj
-from syncline.kube.yaml import dump
+from syncline.kube.yaml.loading import dump
 from syncline.machineconfig.names import CURRENT, DESIRED, STATE
 
 BUTANE = """variant: openshift

@@ -11,9 +11,9 @@ from syncline.assembly.settings import ClusterSettings
 from syncline.cli.main import main
 from syncline.cluster.machines.kubelet.power import POWER, REBOOT
 from syncline.kube.client import Request
-from syncline.kube.http import BlockingClient
-from syncline.kube.kubeconfig import load_kubeconfig
 from syncline.kube.objects import Obj, annotations_of
+from syncline.kube.transport.http import BlockingClient
+from syncline.kube.transport.kubeconfig import load_kubeconfig
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from syncline.cli.main import main
-from syncline.machineconfig.agent.disk import Difference
+from syncline.machineconfig.agent.files.disk import Difference
 from syncline.machineconfig.agent.steps import Checked
 
 BUTANE = """variant: openshift

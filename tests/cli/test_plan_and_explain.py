@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from syncline.assembly.inspect import PlannedChange, PlannedGroup, PlannedSync, Verb, Verdict
+from syncline.assembly.inspection.observe import PlannedChange, PlannedGroup, PlannedSync, Verb, Verdict
 from syncline.base.cause import Cause
 from syncline.base.clock import EPOCH
 from syncline.cli.explain import meant

@@ -10,7 +10,7 @@ import pytest
 from tests.scenes.scenes import Repo, application
 
 from syncline.cli.main import main
-from syncline.kube.yaml import dump_all
+from syncline.kube.yaml.loading import dump_all
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: menu}\ndata: {soup: %s}\n"
 CONFIG_OBJ = {

@@ -17,7 +17,7 @@ from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.objects import Obj
-from syncline.kube.yaml import load
+from syncline.kube.yaml.loading import load
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 GROUP = "rbac.authorization.k8s.io"

@@ -30,7 +30,7 @@ from syncline.cli.secretkind import cluster_secret_name, fields_of, plain_fields
 from syncline.gitops.application.operation import sync_options
 from syncline.gitops.application.view import AppView
 from syncline.kube.objects import Obj
-from syncline.sources.credentials import credential_book
+from syncline.sources.remote.credentials import credential_book
 
 BASE: Obj = {"project": "default", "destination": {"server": "https://a"}, "source": {"repoURL": "u", "path": "."}}
 TWO: Obj = {"project": "default", "destination": {}, "sources": [{"repoURL": "one"}, {"repoURL": "two"}]}

@@ -28,7 +28,7 @@ from syncline.cli.terminal import LogLines, clean_output, one_cell, plain, print
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj
-from syncline.kube.yaml import load
+from syncline.kube.yaml.loading import load
 
 EVIL = (
     "a\x1b[31m\x1b]8;;http://evil/\x07link\x1b]8;;\x1b\\\x9b2J\x9d0;title\x9c\r\x08\u202e\u2066\u200b\ufeff[red]x[/red]"

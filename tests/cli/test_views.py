@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from syncline.assembly.differences import ObjectDifference
-from syncline.assembly.resource_tree import ResourceNode
+from syncline.assembly.inspection.differences import ObjectDifference
+from syncline.assembly.inspection.resource_tree import ResourceNode
 from syncline.base.clock import parse_time
 from syncline.cli.appview import app_rows, describe_app, history_text, windows_lines
 from syncline.cli.cluster import declared_cluster, managed_cluster

@@ -9,12 +9,12 @@ import json
 import urllib.parse
 from typing import Any
 
-from syncline.cluster.authn import Authenticator
+from syncline.cluster.access.authn import Authenticator
+from syncline.cluster.access.pki import create_keys
+from syncline.cluster.access.tokens import ServiceAccountTokens
+from syncline.cluster.access.users import ADMIN, ANONYMOUS
 from syncline.cluster.bootstrap import bootstrap_objects, install
-from syncline.cluster.pki import create_keys
-from syncline.cluster.store import Key
-from syncline.cluster.tokens import ServiceAccountTokens
-from syncline.cluster.users import ADMIN, ANONYMOUS
+from syncline.cluster.storage.store import Key
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError
 

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from syncline.cluster.disk import Disk, DiskError, Listener
-from syncline.cluster.encryption import Encryption
-from syncline.cluster.store import Key, Store
+from syncline.cluster.storage.disk import Disk, DiskError, Listener
+from syncline.cluster.storage.encryption import Encryption
+from syncline.cluster.storage.store import Key, Store
 
 FORMAT_1 = """
 CREATE TABLE objects (

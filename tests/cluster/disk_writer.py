@@ -9,9 +9,9 @@ import os
 import sys
 from pathlib import Path
 
-import syncline.cluster.disk as disk_module
-from syncline.cluster.disk import Disk, DiskError, Listener
-from syncline.cluster.store import Key, Store
+import syncline.cluster.storage.disk as disk_module
+from syncline.cluster.storage.disk import Disk, DiskError, Listener
+from syncline.cluster.storage.store import Key, Store
 
 
 def main() -> None:

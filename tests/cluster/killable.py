@@ -24,7 +24,7 @@ def main() -> None:
     import tests.cluster.faulty_files as faulty_files
 
     import syncline.cli.apiserver
-    import syncline.cluster.disk as disk
+    import syncline.cluster.storage.disk as disk
     from syncline.cli.main import main as syncline
 
     for line in sys.stdin:

@@ -9,15 +9,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from syncline.base.clock import SystemClock
-from syncline.cluster.authn import Authenticator
-from syncline.cluster.authz import Authorizer
+from syncline.cluster.access.authn import Authenticator
+from syncline.cluster.access.authz import Authorizer
+from syncline.cluster.access.pki import create_keys
+from syncline.cluster.access.users import ADMIN, UserInfo
 from syncline.cluster.fairness.control import Fairness
-from syncline.cluster.pki import create_keys
-from syncline.cluster.serve import ApiServer, Durability
-from syncline.cluster.store import Store
-from syncline.cluster.users import ADMIN, UserInfo
+from syncline.cluster.serving.serve import ApiServer, Durability
+from syncline.cluster.storage.store import Store
 from syncline.kube.client import Request, Response
-from syncline.kube.kubeconfig import ClusterAccess
+from syncline.kube.transport.kubeconfig import ClusterAccess
 
 TOKEN = "let-me-in"
 JANE = "jane's-token"

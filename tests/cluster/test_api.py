@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
+from syncline.cluster.access.authz import Authorizer
+from syncline.cluster.access.users import ADMIN, UserInfo
 from syncline.cluster.api import Api
-from syncline.cluster.authz import Authorizer
-from syncline.cluster.registry import Registry
-from syncline.cluster.store import CURSOR_LIMIT_EVENTS, Key, Store
-from syncline.cluster.users import ADMIN, UserInfo
+from syncline.cluster.resources.registry import Registry
+from syncline.cluster.storage.store import CURSOR_LIMIT_EVENTS, Key, Store
 from syncline.cluster.verbs.watching import BOOKMARK_PERIOD
 from syncline.kube.client import Request, Response
 

@@ -9,14 +9,14 @@ import pytest
 
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
-from syncline.cluster.audit import MAX_OBJECT_BYTES, AuditRecord, AuditTrail, event_of
-from syncline.cluster.auditpolicy import METADATA_OF_ALL, AuditPolicyError, Level, Stage, parse_policy
-from syncline.cluster.routes import route_of, verb_of
-from syncline.cluster.users import UserInfo
-from syncline.kube import yaml
+from syncline.cluster.access.audit import MAX_OBJECT_BYTES, AuditRecord, AuditTrail, event_of
+from syncline.cluster.access.auditpolicy import METADATA_OF_ALL, AuditPolicyError, Level, Stage, parse_policy
+from syncline.cluster.access.users import UserInfo
+from syncline.cluster.resources.routes import route_of, verb_of
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import BadRequest, Forbidden
 from syncline.kube.objects import Obj
+from syncline.kube.yaml import loading as yaml
 
 JO = UserInfo("jo", ("devs", "system:authenticated"), "u-1", {"scopes": ("a",)})
 WEB = "/apis/apps/v1/namespaces/shop/deployments/web"

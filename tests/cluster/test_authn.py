@@ -8,12 +8,12 @@ from cryptography.hazmat.primitives import serialization
 
 from syncline.base.clock import EPOCH
 from syncline.base.entropy import Entropy
-from syncline.cluster.authn import Authenticator, is_public_path
-from syncline.cluster.authz import Authorizer
-from syncline.cluster.pki import LEAF_LIFETIME, create_keys
-from syncline.cluster.store import Store
-from syncline.cluster.tokens import ServiceAccountTokens
-from syncline.cluster.users import ADMIN, ANONYMOUS, UserInfo
+from syncline.cluster.access.authn import Authenticator, is_public_path
+from syncline.cluster.access.authz import Authorizer
+from syncline.cluster.access.pki import LEAF_LIFETIME, create_keys
+from syncline.cluster.access.tokens import ServiceAccountTokens
+from syncline.cluster.access.users import ADMIN, ANONYMOUS, UserInfo
+from syncline.cluster.storage.store import Store
 from syncline.kube.client import Request
 from syncline.kube.errors import ApiError, Forbidden, Unauthorized
 

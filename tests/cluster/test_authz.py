@@ -6,10 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncline.cluster.authz import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, Authorizer, forbidden
-from syncline.cluster.rbac import Attributes, Rule, aggregated_rules, missing_rules
-from syncline.cluster.store import Key, Store
-from syncline.cluster.users import ADMIN, ANONYMOUS, UserInfo, service_account_user
+from syncline.cluster.access.authz import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    ROLE_BINDINGS,
+    ROLES,
+    Authorizer,
+    forbidden,
+)
+from syncline.cluster.access.rbac import Attributes, Rule, aggregated_rules, missing_rules
+from syncline.cluster.access.users import ADMIN, ANONYMOUS, UserInfo, service_account_user
+from syncline.cluster.storage.store import Key, Store
 
 JANE = UserInfo("jane", ("devs", "system:authenticated"))
 GET_WEB = Attributes("get", "apps", "deployments", namespace="demo", name="web")

@@ -11,8 +11,8 @@ from tests.cluster.serving import Frames, World, served
 
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import Gone
-from syncline.kube.http import BlockingClient
-from syncline.kube.kubeconfig import ClusterAccess
+from syncline.kube.transport.http import BlockingClient
+from syncline.kube.transport.kubeconfig import ClusterAccess
 
 PODS = "/api/v1/pods"
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from syncline.cluster.authz import Attributes, Authorizer
+from syncline.cluster.access.authz import Attributes, Authorizer
+from syncline.cluster.access.users import ANONYMOUS, UserInfo
 from syncline.cluster.bootstrap import bootstrap_objects, install
-from syncline.cluster.store import Key, Store
-from syncline.cluster.users import ANONYMOUS, UserInfo
+from syncline.cluster.storage.store import Key, Store
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import Forbidden, already_exists
 from syncline.kube.objects import Obj, name_of, namespace_of

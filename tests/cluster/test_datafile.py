@@ -15,9 +15,9 @@ import pytest
 from tests.cluster.datafiles import bytes_of, contents, killed, make_format_1, read, writing
 from tests.conftest import Figure
 
-from syncline.cluster.datafile import SCHEMA_VERSION
-from syncline.cluster.disk import CHECKPOINT_AFTER_BYTES, Disk, DiskError
-from syncline.cluster.store import Key
+from syncline.cluster.storage.datafile import SCHEMA_VERSION
+from syncline.cluster.storage.disk import CHECKPOINT_AFTER_BYTES, Disk, DiskError
+from syncline.cluster.storage.store import Key
 
 NAME = "cluster.db"
 
@@ -139,7 +139,7 @@ def test_a_newer_file_with_a_log_that_was_not_yet_moved_keeps_its_log(data: Path
 
 SOMEBODY_ELSE = """
 import os, pathlib, sys
-from syncline.cluster.disk import Disk, DiskError
+from syncline.cluster.storage.disk import Disk, DiskError
 os.setresuid(65534, 65534, 65534)
 try:
     Disk(pathlib.Path(sys.argv[1]))

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import syncline
-import syncline.cluster.disk as disk_module
-from syncline.cluster.disk import SCHEMA_VERSION, Disk, DiskError, Listener
-from syncline.cluster.store import Key, Store, WriteRefused
+import syncline.cluster.storage.disk as disk_module
+from syncline.cluster.storage.disk import SCHEMA_VERSION, Disk, DiskError, Listener
+from syncline.cluster.storage.store import Key, Store, WriteRefused
 
 WRITER = Path(__file__).with_name("disk_writer.py")
 

@@ -10,8 +10,8 @@ import pytest
 from tests.cluster.admission.hooks import GROUP, MAPS, MERGE, World, hook, label
 from tests.cluster.admission.test_policies import CORE, policy
 
-from syncline.cluster.evaluators import Evaluators
-from syncline.cluster.users import ADMIN
+from syncline.cluster.access.users import ADMIN
+from syncline.cluster.serving.evaluators import Evaluators
 from syncline.cluster.verbs.body import read_apart
 from syncline.kube import elsewhere as seam
 from syncline.kube.client import Request, Response
@@ -105,7 +105,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[seam.Here]:
         made.append(here)
         return keeping_to(here)
 
-    monkeypatch.setattr("syncline.cluster.waiting.keeping_to", noted)
+    monkeypatch.setattr("syncline.cluster.serving.waiting.keeping_to", noted)
     monkeypatch.setattr("syncline.cluster.api.keeping_to", noted)
     return made
 

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from tests.cluster.datafiles import bytes_of, contents, killed, read, writing
 from tests.conftest import Figure
 
-from syncline.cluster.disk import Disk, DiskError
-from syncline.cluster.encryption import Encryption, EncryptionError, encryption_of
-from syncline.cluster.store import Key
+from syncline.cluster.storage.disk import Disk, DiskError
+from syncline.cluster.storage.encryption import Encryption, EncryptionError, encryption_of
+from syncline.cluster.storage.store import Key
 
 NAME = "cluster.db"
 CANARY = "canary-7f3a91"
@@ -211,7 +211,7 @@ def test_a_changed_sealed_value_is_refused_even_with_its_checksum_made_to_fit(tm
         writer.put("b", resource="/secrets")
         assert writer.settle()
         assert len(contents(writer.store)) == 2
-    from syncline.cluster.datafile import row_checksum
+    from syncline.cluster.storage.datafile import row_checksum
 
     connection = sqlite3.connect(path)
     (value,) = connection.execute("SELECT raw FROM objects WHERE name = 'b'").fetchone()

@@ -13,13 +13,13 @@ import pytest
 from tests.cluster.admission.hooks import APPLY, MAPS, MERGE, World
 from tests.cluster.test_work_counted import definition
 
-from syncline.cluster.store import Key, Stored, encode_around_version
-from syncline.cluster.users import ADMIN, UserInfo
-from syncline.cluster.webhooks import Caller
+from syncline.cluster.access.users import ADMIN, UserInfo
+from syncline.cluster.serving.webhooks import Caller
+from syncline.cluster.storage.store import Key, Stored, encode_around_version
 from syncline.kube.client import Request, Response
-from syncline.kube.jsontext import in_pieces
 from syncline.kube.objects import Obj
 from syncline.kube.outcall import Aside, Outcome
+from syncline.kube.text.jsontext import in_pieces
 
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -311,14 +311,14 @@ def test_what_is_encoded_beforehand_is_what_the_store_would_encode(obj: Obj) -> 
 
 @pytest.mark.parametrize("value", [{"a": 1, "b": [1.5, None, {"c": "é"}]}, [[1], {"a": True}], [], {}, "text", 1, None])
 def test_json_that_is_decoded_in_pieces_is_the_same(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncline.kube.jsontext.PIECE_BYTES", 1)
+    monkeypatch.setattr("syncline.kube.text.jsontext.PIECE_BYTES", 1)
     raw = b" \n" + msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
     assert in_pieces(raw) == value
 
 
 @pytest.mark.parametrize("raw", [b'{"a": [1, 2}', b"[1, 2", b'{"a": 1} x', b"[1,]", b"", b'{"a": tru}'])
 def test_what_is_no_json_is_refused_in_pieces_too(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncline.kube.jsontext.PIECE_BYTES", 1)
+    monkeypatch.setattr("syncline.kube.text.jsontext.PIECE_BYTES", 1)
     with pytest.raises(msgspec.DecodeError):
         in_pieces(raw)
 

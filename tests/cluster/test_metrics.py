@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from syncline.base.clock import EPOCH
-from syncline.cluster.answered import Answered
-from syncline.cluster.metrics import MAX_SERIES, Metrics
-from syncline.cluster.users import UserInfo
+from syncline.cluster.access.users import UserInfo
+from syncline.cluster.serving.answered import Answered
+from syncline.cluster.serving.metrics import MAX_SERIES, Metrics
 from syncline.kube.client import Request
 
 JO = UserInfo("jo", ("devs",), "u-1")

@@ -12,7 +12,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from syncline.base.clock import EPOCH
 from syncline.base.secret import Secret
-from syncline.cluster.pki import (
+from syncline.cluster.access.pki import (
     CA_LIFETIME,
     LEAF_LIFETIME,
     create_keys,

@@ -15,9 +15,9 @@ from tests.cluster.datafiles import Contents, Writer, bytes_of, contents, killed
 from tests.cluster.faulty_files import Faults, Platter, Step, available, installed
 from tests.conftest import Figure
 
-import syncline.cluster.disk as disk_module
-from syncline.cluster.disk import DiskError
-from syncline.cluster.store import Key, WriteRefused
+import syncline.cluster.storage.disk as disk_module
+from syncline.cluster.storage.disk import DiskError
+from syncline.cluster.storage.store import Key, WriteRefused
 
 NAME = "cluster.db"
 LONG = bool(os.environ.get("SYNCLINE_LONG_TESTS"))

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.conftest import Figure
 
-from syncline.cluster.retention import KEPT_FOR, LOOK_EVERY, Retention
-from syncline.cluster.store import HISTORY_LIMIT_BYTES, HISTORY_LIMIT_EVENTS, Compacted, Key, Store
+from syncline.cluster.storage.retention import KEPT_FOR, LOOK_EVERY, Retention
+from syncline.cluster.storage.store import HISTORY_LIMIT_BYTES, HISTORY_LIMIT_EVENTS, Compacted, Key, Store
 
 BEGIN = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

@@ -17,13 +17,13 @@ import pytest
 from tests.cluster.serving import KEYS, TOKEN, Frames, World, served
 
 from syncline.base.secret import Secret
-from syncline.cluster.pki import kubeconfig_for
-from syncline.cluster.serve import BODY_LIMIT_BYTES, ServeError
-from syncline.cluster.store import Key
+from syncline.cluster.access.pki import kubeconfig_for
+from syncline.cluster.serving.serve import BODY_LIMIT_BYTES, ServeError
+from syncline.cluster.storage.store import Key
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import Gone, TooLarge, Unauthorized, error_from_status
-from syncline.kube.http import HttpClient
-from syncline.kube.kubeconfig import ClusterAccess
+from syncline.kube.transport.http import HttpClient
+from syncline.kube.transport.kubeconfig import ClusterAccess
 
 PODS = "/api/v1/pods"
 
@@ -225,7 +225,7 @@ def test_stopping_ends_watches_in_order() -> None:
 
 
 def test_stopping_does_not_wait_for_connections_that_nobody_uses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncline.cluster.serve.SHUTDOWN_S", 3600.0)
+    monkeypatch.setattr("syncline.cluster.serving.serve.SHUTDOWN_S", 3600.0)
 
     async def scene() -> None:
         async with served() as world:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import syncline.cluster.store as store_module
-from syncline.cluster.store import Compacted, Event, EventType, Key, Store, StoreConflict, Stored
+import syncline.cluster.storage.store as store_module
+from syncline.cluster.storage.store import Compacted, Event, EventType, Key, Store, StoreConflict, Stored
 
 PODS = "/pods"
 

@@ -9,9 +9,9 @@ import pytest
 
 from syncline.base.clock import EPOCH, format_time
 from syncline.cluster.columns.column import human_duration
-from syncline.cluster.registry import Registry
-from syncline.cluster.store import Store
-from syncline.cluster.tables import table_of
+from syncline.cluster.resources.registry import Registry
+from syncline.cluster.resources.tables import table_of
+from syncline.cluster.storage.store import Store
 from syncline.kube.objects import GVK
 
 REGISTRY = Registry(Store())

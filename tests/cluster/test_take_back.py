@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from syncline.cluster.store import Compacted, Event, EventType, Key, Store
+from syncline.cluster.storage.store import Compacted, Event, EventType, Key, Store
 
 RESOURCE = "/configmaps"
 

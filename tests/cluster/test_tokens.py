@@ -7,8 +7,8 @@ import pytest
 
 from syncline.base.clock import EPOCH
 from syncline.base.entropy import Entropy
-from syncline.cluster.pki import create_keys
-from syncline.cluster.tokens import ISSUER, BoundObject, ServiceAccountTokens
+from syncline.cluster.access.pki import create_keys
+from syncline.cluster.access.tokens import ISSUER, BoundObject, ServiceAccountTokens
 
 KEYS = create_keys(EPOCH)
 UIDS = {

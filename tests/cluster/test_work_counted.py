@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.admission.hooks import World
 from tests.cluster.test_elsewhere import CRDS
 
-from syncline.cluster.users import ADMIN
+from syncline.cluster.access.users import ADMIN
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj
 from syncline.kube.selectors import parse_field_selector, parse_label_selector

@@ -12,13 +12,13 @@ from typing import Any
 from syncline.base.clock import VirtualClock, format_time
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
+from syncline.cluster.access.authz import Authorizer
+from syncline.cluster.access.pki import CertificateAuthority
 from syncline.cluster.api import Api
-from syncline.cluster.authz import Authorizer
 from syncline.cluster.builtin import BuiltinSettings, builtin_controllers, performers
-from syncline.cluster.direct import DirectTransport
-from syncline.cluster.pki import CertificateAuthority
-from syncline.cluster.registry import Registry
-from syncline.cluster.store import Store
+from syncline.cluster.resources.registry import Registry
+from syncline.cluster.serving.direct import DirectTransport
+from syncline.cluster.storage.store import Store
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop

@@ -11,11 +11,11 @@ from tests.controllers import controller_of
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
+from syncline.cluster.access.authz import Authorizer
 from syncline.cluster.api import Api
-from syncline.cluster.authz import Authorizer
-from syncline.cluster.direct import DirectTransport
-from syncline.cluster.registry import Registry
-from syncline.cluster.store import Store
+from syncline.cluster.resources.registry import Registry
+from syncline.cluster.serving.direct import DirectTransport
+from syncline.cluster.storage.store import Store
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.executor import kube_performers

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from tests.scenes.scenes import Repo, Stage
 
-from syncline.assembly.inspect import PlannedSync, SyncRequest, observed_application, planned_sync
-from syncline.assembly.reading import GitSourceReader
-from syncline.assembly.refusals import Questions
-from syncline.assembly.snapshot import ClusterLook, application_indices, look_at_cluster
+from syncline.assembly.inspection.observe import PlannedSync, SyncRequest, observed_application, planned_sync
+from syncline.assembly.inspection.refusals import Questions
+from syncline.assembly.inspection.snapshot import ClusterLook, application_indices, look_at_cluster
+from syncline.assembly.sources.reading import GitSourceReader
 from syncline.cli.explainview import describe_cause
 from syncline.cli.planview import describe_plan
 from syncline.control.executor import run_in_place

@@ -9,8 +9,8 @@ from tests.assembly.test_forecast import annotate, waiting
 from tests.gitops.behaviours.play import MAPS, NOWHERE, PROJECTS, Play, config, deployment, job
 from tests.gitops.behaviours.test_holds import hold, machine_config, staged
 
-from syncline.assembly.inspect import observed_application
-from syncline.assembly.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.observe import observed_application
+from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
 from syncline.cli.explainview import MAX_LINES, describe_cause
 from syncline.control.executor import run_in_place
 from syncline.explain.application import explain_application

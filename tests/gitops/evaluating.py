@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncline.assembly.expressions import AnswersNow
+from syncline.assembly.scripts.expressions import AnswersNow
 
 __all__ = ["ANSWERS"]
 

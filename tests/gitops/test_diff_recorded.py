@@ -11,7 +11,7 @@ from tests.gitops.widget import schema_of
 
 from syncline.gitops.diff import DiffError, DiffMode, DiffSettings, IgnoreRule, Override, compare_objects
 from syncline.gitops.tracking import Tracking, TrackingMethod
-from syncline.kube.typedvalues import same_json
+from syncline.kube.patching.typedvalues import same_json
 
 
 def _settings(given: dict[str, Any]) -> DiffSettings:

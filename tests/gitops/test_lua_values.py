@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from syncline.base.clock import EPOCH
-from syncline.gitops.actions.available import ActionScripts, offered_actions, run_action
-from syncline.gitops.actions.model import ActionFailed
 from syncline.gitops.lua import Guarded, LuaFailed
+from syncline.gitops.resource_actions.available import ActionScripts, offered_actions, run_action
+from syncline.gitops.resource_actions.model import ActionFailed
 
 pytest.importorskip("lupa", reason="the extra lua is not installed")
 RUNNER = Guarded()

@@ -13,7 +13,7 @@ from tests.gitops.widget import schema_of
 
 from syncline.gitops.diff import DiffSettings, IgnoreRule, hide_secret, respect_ignored
 from syncline.gitops.sync.three_way import LAST_APPLIED
-from syncline.kube.typedvalues import same_json
+from syncline.kube.patching.typedvalues import same_json
 
 
 def _readable(obj: dict[str, Any] | None) -> dict[str, Any] | None:

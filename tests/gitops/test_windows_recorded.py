@@ -18,7 +18,7 @@ from syncline.gitops.project.windows import (
     read_windows,
     validate_window,
 )
-from syncline.kube.cron import CronError, parse_schedule
+from syncline.kube.text.cron import CronError, parse_schedule
 
 
 def _starts(given: dict[str, Any], now: datetime) -> dict[str, Any]:

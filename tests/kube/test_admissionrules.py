@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncline.kube.admissionrules import (
+from syncline.cluster.validation.admissionrules import (
     APPLIED,
     AUDITED,
     CONDITION,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncline.kube.cron import CronError, parse_schedule
+from syncline.kube.text.cron import CronError, parse_schedule
 
 MONDAY = datetime(2026, 6, 15, 12, 0, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncline.kube.durations import (
+from syncline.kube.text.durations import (
     DurationError,
     duration_text,
     format_duration,

@@ -17,12 +17,12 @@ from tests.cluster.serving import JANE, KEYS, TOKEN, World, served
 
 from syncline.base.clock import VirtualClock
 from syncline.base.secret import Secret
-from syncline.kube import execplugin, http
 from syncline.kube.client import Request
 from syncline.kube.errors import Unauthorized
-from syncline.kube.execplugin import Credential, ExecPlugin, PluginError, Plugins
-from syncline.kube.http import BlockingClient, HttpClient
-from syncline.kube.kubeconfig import ClusterAccess
+from syncline.kube.transport import execplugin, http
+from syncline.kube.transport.execplugin import Credential, ExecPlugin, PluginError, Plugins
+from syncline.kube.transport.http import BlockingClient, HttpClient
+from syncline.kube.transport.kubeconfig import ClusterAccess
 
 V1, BETA = execplugin.API_VERSIONS
 PROGRAM = (

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncline.kube.fields import (
+from syncline.kube.objects import GVK
+from syncline.kube.patching.fields import (
     MAX_STRICT_ERRORS,
     decode,
     decode_errors,
@@ -18,7 +19,6 @@ from syncline.kube.fields import (
     loads,
     unknown_fields,
 )
-from syncline.kube.objects import GVK
 from syncline.kube.schema.model import Schema, schema_for
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncline.kube import fieldset
-from syncline.kube.fieldset import FieldSet
+from syncline.kube.patching import fieldset
+from syncline.kube.patching.fieldset import FieldSet
 
 ELEMENTS = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"', "v:10", "v:9", "i:0"])
 PATHS = st.lists(st.lists(ELEMENTS, min_size=1, max_size=4), max_size=8)

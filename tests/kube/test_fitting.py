@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncline.kube.fields import _Place, _Reader
-from syncline.kube.fitting import fits, still_fits
 from syncline.kube.objects import GVK
+from syncline.kube.patching.fields import _Place, _Reader
+from syncline.kube.schema.fitting import fits, still_fits
 from syncline.kube.schema.model import Schema, schema_for
 
 POD: dict[str, Any] = {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.recorded import CONFORMANCE, absent
 
-from syncline.kube.glob import (
+from syncline.kube.text.glob import (
     MAX_PATTERN,
     GlobError,
     ListStyle,

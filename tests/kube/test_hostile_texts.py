@@ -9,11 +9,11 @@ import pytest
 
 from syncline.cluster.verbs import body
 from syncline.kube.client import Request
-from syncline.kube.cron import parse_schedule
-from syncline.kube.durations import DurationError, parse_duration
 from syncline.kube.errors import ApiError
-from syncline.kube.glob import MAX_TEXT, GlobError, glob_match, path_match, rule_matches
-from syncline.sources.strvals import SetError, set_value
+from syncline.kube.text.cron import parse_schedule
+from syncline.kube.text.durations import DurationError, parse_duration
+from syncline.kube.text.glob import MAX_TEXT, GlobError, glob_match, path_match, rule_matches
+from syncline.sources.helm.strvals import SetError, set_value
 
 YAML = "application/yaml"
 

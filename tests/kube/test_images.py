@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncline.kube.images import image_problems, unreadable
+from syncline.kube.text.images import image_problems, unreadable
 
 LONG = "a" * 64
 CASE = "invalid reference format: repository name ({}) must be lowercase"

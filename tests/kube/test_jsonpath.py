@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncline.kube.jsonpath import JsonPathError, compile_path, compile_template
-from syncline.kube.jsonpath_syntax import MAX_LENGTH
+from syncline.kube.text.jsonpath import JsonPathError, compile_path, compile_template
+from syncline.kube.text.jsonpath_syntax import MAX_LENGTH
 
 CONTAINERS: list[dict[str, Any]] = [
     {"image": "a:1", "name": "a", "ports": [{"containerPort": 80}], "resources": {}},

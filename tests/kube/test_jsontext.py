@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from syncline.kube.jsontext import has_long_numbers
+from syncline.kube.text.jsontext import has_long_numbers
 
 MANY = b"1" * 308
 BODIES = {

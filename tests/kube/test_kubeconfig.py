@@ -9,8 +9,8 @@ import pytest
 
 from syncline.base.secret import Secret
 from syncline.kube.client import Request
-from syncline.kube.http import request_headers
-from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, in_cluster, load_kubeconfig
+from syncline.kube.transport.http import request_headers
+from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, in_cluster, load_kubeconfig
 
 V1 = "client.authentication.k8s.io/v1"
 NEVER: dict[str, Any] = {"command": "a", "apiVersion": V1, "interactiveMode": "Never"}

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncline.kube.errors import ApiError, BadRequest, Conflict
-from syncline.kube.managedfields import (
+from syncline.kube.objects import GVK, Obj
+from syncline.kube.patching.managedfields import (
     LAST_APPLIED,
     MAX_UPDATE_MANAGERS,
     apply,
@@ -21,7 +22,6 @@ from syncline.kube.managedfields import (
     upgrade_managed_fields,
     with_managed_fields,
 )
-from syncline.kube.objects import GVK, Obj
 from syncline.kube.schema.model import Schema, schema_for
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

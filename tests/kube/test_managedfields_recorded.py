@@ -10,8 +10,8 @@ import pytest
 from tests.kube.recorded_conversations import covers, project, steps
 
 from syncline.kube.errors import ApiError
-from syncline.kube.managedfields import apply, reset_fields, track_update, with_managed_fields
 from syncline.kube.objects import gvk_of
+from syncline.kube.patching.managedfields import apply, reset_fields, track_update, with_managed_fields
 from syncline.kube.schema.model import Schema, schema_for
 
 RECORDINGS = ("apply-basics", "apply-conflicts", "apply-lists", "apply-migration", "apply-status-and-custom")

@@ -6,7 +6,7 @@ import heapq
 
 import pytest
 
-from syncline.kube.pace import MAX_AT_ONCE, Pace
+from syncline.kube.transport.pace import MAX_AT_ONCE, Pace
 
 SECONDS = 0.004
 

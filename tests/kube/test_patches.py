@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncline.kube.errors import BadRequest, Invalid, TooLarge
-from syncline.kube.patches import MAX_DEPTH, create_merge_patch, json_merge_patch, json_patch, same_json
+from syncline.kube.patching.patches import MAX_DEPTH, create_merge_patch, json_merge_patch, json_patch, same_json
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.sampled_from(["", "a", "x/y", "~"]))
 KEYS = st.sampled_from(["a", "b", "x/y", "m~n", "0"])

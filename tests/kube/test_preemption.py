@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from syncline.kube.objects import Obj
-from syncline.kube.preemption import MAX_CANDIDATES, TERMINATING, preempt
-from syncline.kube.scheduling import Cluster, feasible
+from syncline.kube.scheduling.filters import Cluster, feasible
+from syncline.kube.scheduling.preemption import MAX_CANDIDATES, TERMINATING, preempt
 
 
 def node(name: str, cpu: str = "2") -> Obj:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncline.kube.quantity import (
+from syncline.kube.text.quantity import (
     FORMAT_WRONG,
     SUFFIX_WRONG,
     Format,

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from syncline.kube.re2 import compile_pattern
+from syncline.kube.text.re2 import compile_pattern
 
 
 @pytest.mark.parametrize(

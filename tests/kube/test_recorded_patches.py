@@ -11,9 +11,9 @@ from tests.recorded import CONFORMANCE, absent
 
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import gvk_of
-from syncline.kube.patches import json_merge_patch, json_patch
+from syncline.kube.patching.patches import json_merge_patch, json_patch
+from syncline.kube.patching.strategic import strategic_merge_patch
 from syncline.kube.schema.model import schema_for
-from syncline.kube.strategic import strategic_merge_patch
 
 RECORDED = CONFORMANCE / "recorded"
 KINDS = {"json", "merge", "strategic"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncline.kube.rights import Right, ask_for, missing_right, role_for
-from syncline.kube.yaml import load
+from syncline.kube.yaml.loading import load
 
 CANNOT = 'User "dev" cannot'
 

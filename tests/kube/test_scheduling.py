@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import syncline.kube.scheduling as scheduling
+import syncline.kube.scheduling.filters as scheduling
 from syncline.kube.objects import Obj
-from syncline.kube.podresources import requests_of
-from syncline.kube.scheduling import NO_NODES, Cluster, Counted, choose, explain
-from syncline.kube.scheduling_terms import tolerates
-from syncline.kube.volumes import Storage
+from syncline.kube.scheduling.filters import NO_NODES, Cluster, Counted, choose, explain
+from syncline.kube.scheduling.podresources import requests_of
+from syncline.kube.scheduling.terms import tolerates
+from syncline.kube.scheduling.volumes import Storage
 
 ROOM = {"cpu": "4", "memory": "8Gi", "pods": "3"}
 TAIL = ". no new claims to deallocate, preemption: 0/{n} nodes are available: {why}."

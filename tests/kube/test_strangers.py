@@ -8,7 +8,7 @@ from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError, Forbidden, NotFound, TooManyRequests, Unanswered, Unauthorized
 from syncline.kube.mapper import discover
 from syncline.kube.objects import Obj
-from syncline.kube.strangers import begins_watch, checked, refused_watch
+from syncline.kube.transport.strangers import begins_watch, checked, refused_watch
 
 SERVER = "https://10.0.0.1:6443"
 PODS = "/api/v1/namespaces/a/pods"

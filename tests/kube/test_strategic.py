@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import GVK
+from syncline.kube.patching.strategic import strategic_merge_patch
+from syncline.kube.patching.threeway import three_way_json_merge, three_way_strategic, two_way_strategic
 from syncline.kube.schema.model import Schema, schema_for
-from syncline.kube.strategic import strategic_merge_patch
-from syncline.kube.threeway import three_way_json_merge, three_way_strategic, two_way_strategic
 
 POD = schema_for(GVK("", "v1", "Pod"))
 DEPLOYMENT = schema_for(GVK("apps", "v1", "Deployment"))

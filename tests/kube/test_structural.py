@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from syncline.kube import structural
-from syncline.kube.celschema import escape
 from syncline.kube.errors import FieldCause
-from syncline.kube.fieldcauses import go_float
-from syncline.kube.formats import matches_format
-from syncline.kube.re2 import compile_pattern
-from syncline.kube.rules import check_rules
+from syncline.kube.schema import structural
+from syncline.kube.schema.celschema import escape
+from syncline.kube.schema.fieldcauses import go_float
 from syncline.kube.schema.model import Schema
-from syncline.kube.schemacheck import check_schema
-from syncline.kube.structural import fill_defaults, prune, unknown_fields, validate
-from syncline.kube.valuecheck import UNRELATED, check_value
+from syncline.kube.schema.rules import check_rules
+from syncline.kube.schema.schemacheck import check_schema
+from syncline.kube.schema.structural import fill_defaults, prune, unknown_fields, validate
+from syncline.kube.schema.valuecheck import UNRELATED, check_value
+from syncline.kube.text.formats import matches_format
+from syncline.kube.text.re2 import compile_pattern
 from syncline.kube.valuefits import fits_of
 
 

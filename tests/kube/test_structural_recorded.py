@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from tests.kube.recorded_conversations import covers, steps
 
-from syncline.kube.crd import default_crd, prepare_crd, validate_crd, validate_crd_update
-from syncline.kube.embedded import coerce_embedded
 from syncline.kube.errors import FieldCause
-from syncline.kube.rules import check_rules
+from syncline.kube.schema.crd import default_crd, prepare_crd, validate_crd, validate_crd_update
+from syncline.kube.schema.embedded import coerce_embedded
 from syncline.kube.schema.model import Schema
-from syncline.kube.structural import fill_defaults, prune, unknown_fields, validate
+from syncline.kube.schema.rules import check_rules
+from syncline.kube.schema.structural import fill_defaults, prune, unknown_fields, validate
 
 
 def told(causes: list[FieldCause]) -> list[dict[str, Any]]:

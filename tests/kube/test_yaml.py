@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncline.base.report import Position
-from syncline.kube import yaml
+from syncline.kube.yaml import loading as yaml
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 SCALARS = (

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from syncline.kube import yaml
+from syncline.kube.yaml import loading as yaml
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 

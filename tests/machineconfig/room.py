@@ -13,8 +13,8 @@ from typing import Any
 
 from tests.controllers import controller_of
 
-from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop, pool_controllers
-from syncline.assembly.simulatedhosts import SimulatedHosts
+from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_loop, pool_controllers
+from syncline.assembly.machines.simulatedhosts import SimulatedHosts
 from syncline.base.clock import format_time, parse_time
 from syncline.cluster.machines.kubelet.node import node_object
 from syncline.cluster.machines.kubelet.power import REBOOT, REBOOT_DONE

@@ -11,14 +11,14 @@ import pytest
 from syncline.base.action import Action
 from syncline.control.plan import Emit, Patch, Plan, Requeue, Result, SetStatus
 from syncline.kube.objects import Obj
-from syncline.machineconfig.agent.disk import Difference
+from syncline.machineconfig.agent.files.disk import Difference
+from syncline.machineconfig.agent.files.writing import UpdateError
 from syncline.machineconfig.agent.hosts import HostFacts
-from syncline.machineconfig.agent.notes import FINALIZE_FAILURE, POST_ACTION, REBOOT_FROM, REBOOTING, WRITING
-from syncline.machineconfig.agent.observe import AgentObserved
-from syncline.machineconfig.agent.plan import plan_agent
-from syncline.machineconfig.agent.settling import settle_agent
+from syncline.machineconfig.agent.planning.notes import FINALIZE_FAILURE, POST_ACTION, REBOOT_FROM, REBOOTING, WRITING
+from syncline.machineconfig.agent.planning.observe import AgentObserved
+from syncline.machineconfig.agent.planning.plan import plan_agent
+from syncline.machineconfig.agent.planning.settling import settle_agent
 from syncline.machineconfig.agent.steps import CheckDisk, Checked, DropStaged, StageSystem, WriteFiles
-from syncline.machineconfig.agent.writing import UpdateError
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, LAST_DRAIN, REASON, STATE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -13,17 +13,23 @@ from tests.machineconfig.recordings import cases, judge, same_text
 from tests.machineconfig.tree_host import TreeHost
 
 from syncline.machineconfig.agent.actions import drain_needed, first_boot_actions, first_boot_drain, update_actions
-from syncline.machineconfig.agent.changes import Changes, changed_files, changed_units, changes_between, config_of
-from syncline.machineconfig.agent.disk import boot_difference, drift_of, watched_paths
-from syncline.machineconfig.agent.kernel import (
+from syncline.machineconfig.agent.files.disk import boot_difference, drift_of, watched_paths
+from syncline.machineconfig.agent.files.users import set_passwords, update_keys
+from syncline.machineconfig.agent.files.writing import UpdateError, update_files
+from syncline.machineconfig.agent.planning.changes import (
+    Changes,
+    changed_files,
+    changed_units,
+    changes_between,
+    config_of,
+)
+from syncline.machineconfig.agent.staging.kernel import (
     change_arguments,
     missing_arguments,
     parsed_arguments,
     running_of,
     split_arguments,
 )
-from syncline.machineconfig.agent.users import set_passwords, update_keys
-from syncline.machineconfig.agent.writing import UpdateError, update_files
 from syncline.machineconfig.configs import ConfigError
 from syncline.machineconfig.drain.registries import RegistriesError
 from syncline.machineconfig.extensions import (

@@ -7,7 +7,7 @@ from tests.machineconfig.room import APIS, NODES, POOLS, PoolWorld
 from tests.machineconfig.test_drains import BUDGETS, INSIST, SPACE, okd
 from tests.machineconfig.test_pools import world
 
-from syncline.assembly.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
 from syncline.cli.explainview import describe_cause
 from syncline.control.executor import run_in_place
 from syncline.explain.graph import cause_to_obj, explain_object

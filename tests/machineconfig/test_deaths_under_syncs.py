@@ -19,7 +19,7 @@ from tests.machineconfig.room import HOLDS, POOLS, PoolWorld, dying_at_work
 from tests.machineconfig.test_syncs_and_pools import APP, ENDED, target
 
 from syncline.kube.objects import Obj, annotations_of, dig
-from syncline.kube.yaml import load_all
+from syncline.kube.yaml.loading import load_all
 from syncline.machineconfig.names import CURRENT, STATE
 from syncline.rehearsal.seams import Killed
 

@@ -19,14 +19,14 @@ from urllib.parse import quote
 import pytest
 from bench.machines.tree import NoTree, tree_for_tests
 
-from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
-from syncline.assembly.nodeagent import apply_config, perform_now
 from syncline.base.clock import SystemClock
+from syncline.hosts.linuxhost import LinuxHost, LinuxHosts
+from syncline.hosts.nodeagent import apply_config, perform_now
 from syncline.kube.objects import Obj
-from syncline.machineconfig.agent.disk import drift_of
+from syncline.machineconfig.agent.files.disk import drift_of
+from syncline.machineconfig.agent.files.writing import UpdateError
 from syncline.machineconfig.agent.perform import HostPerformer
 from syncline.machineconfig.agent.steps import SetUsers, WriteFiles
-from syncline.machineconfig.agent.writing import UpdateError
 from syncline.machineconfig.configs import ConfigError
 
 PARTS = ("etc", "usr/lib/systemd/system", "usr/lib/systemd/system-preset", "usr/lib/os-release", "var/lib/dpkg/status")

@@ -17,7 +17,7 @@ from syncline.cluster.machines.machine import Entry, EntryKind, Unit
 from syncline.ignition.dataurl import decode_data_url
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.hosts import FORCE_FILE
-from syncline.machineconfig.agent.notes import POST_ACTION
+from syncline.machineconfig.agent.planning.notes import POST_ACTION
 from syncline.machineconfig.names import CURRENT, DESIRED_DRAIN
 from syncline.machineconfig.server.answering import Request, served
 from syncline.machineconfig.server.joining import NODE_ANNOTATIONS

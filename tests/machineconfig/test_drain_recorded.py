@@ -14,7 +14,7 @@ from tests.recorded import known
 from syncline.control.plan import Delete, Emit, Evict, Patch, Plan, Requeue, Result, Retry, SetStatus
 from syncline.kube.errors import ApiError, InternalError, NotFound, TooManyRequests
 from syncline.kube.objects import Obj, annotations_of, dig, name_of, namespace_of, ref_of
-from syncline.kube.patches import json_merge_patch
+from syncline.kube.patching.patches import json_merge_patch
 from syncline.machineconfig.drain.feasible import Sight
 from syncline.machineconfig.drain.observe import Observed
 from syncline.machineconfig.drain.plan import UNWRITABLE, DrainSettings, plan, settle

@@ -13,11 +13,11 @@ from tests.machineconfig.faults.world import FaultWorld
 from tests.machineconfig.room import NODES
 
 import syncline.machineconfig.agent.controller as controller
+import syncline.machineconfig.agent.files.script as script
+import syncline.machineconfig.agent.files.writing as writing
 import syncline.machineconfig.agent.perform as performing
-import syncline.machineconfig.agent.plan as agent
-import syncline.machineconfig.agent.script as script
-import syncline.machineconfig.agent.work as work
-import syncline.machineconfig.agent.writing as writing
+import syncline.machineconfig.agent.planning.plan as agent
+import syncline.machineconfig.agent.planning.work as work
 import syncline.machineconfig.drain.plan as drain
 import syncline.machineconfig.pools.plan as pools
 import syncline.machineconfig.pools.rollout as rollout

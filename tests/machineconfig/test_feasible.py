@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncline.control.cache import Cache
-from syncline.kube.extensions import MACHINE, SIMULATED
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of
-from syncline.kube.scheduling import Counted
+from syncline.kube.scheduling.filters import Counted
+from syncline.kube.schema.extensions import MACHINE, SIMULATED
 from syncline.machineconfig.drain import observe as observing
 from syncline.machineconfig.drain.feasible import Outlook, Sight, Trial, _Play, judge
 from syncline.machineconfig.drain.observe import BUDGET, DAEMON_SET, NODE, POD, observe

@@ -9,7 +9,7 @@ import pytest
 from tests.machineconfig.test_feasible import APART, BLOCKED, CAN, HOST, LONG_AGO, NOW, PINNED, budget, node, pod, stuck
 
 from syncline.kube.objects import Obj, ObjectRef
-from syncline.kube.volumes import BOUND, Storage
+from syncline.kube.scheduling.volumes import BOUND, Storage
 from syncline.machineconfig.drain.feasible import Outlook, Sight, judge
 from syncline.machineconfig.drain.proposals import proposals
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN

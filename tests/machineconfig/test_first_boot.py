@@ -12,15 +12,15 @@ from tests.machineconfig.rendering import machine_config, pool
 from tests.machineconfig.room import POOLS, ROLE, PoolWorld, dying_at_work
 from tests.machineconfig.test_machines_updated import CONFIGS, host, reason, state, target, world
 
-from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
-from syncline.assembly.nodeservice import FIRST_BOOT, Service, install_service
 from syncline.base.clock import SystemClock
 from syncline.cluster.machines.machine import Entry, MachineSpec
 from syncline.cluster.machines.simulated import SimulatedMachine
+from syncline.hosts.linuxhost import LinuxHost, LinuxHosts
+from syncline.hosts.nodeservice import FIRST_BOOT, Service, install_service
 from syncline.kube.objects import Obj, annotations_of
-from syncline.machineconfig.agent.firstboot import FIPS_ENABLED, REBOOT_NOTE
 from syncline.machineconfig.agent.hosts import Joining
 from syncline.machineconfig.agent.perform import HostPerformer
+from syncline.machineconfig.agent.provisioning.firstboot import FIPS_ENABLED, REBOOT_NOTE
 from syncline.machineconfig.agent.steps import HostStep
 from syncline.machineconfig.names import CURRENT, DESIRED, ENCAPSULATED, FIRST_PIVOT, INSTALLED, NODE_ANNOTATIONS
 from syncline.rehearsal.seams import Killed

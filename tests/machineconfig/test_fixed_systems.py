@@ -11,8 +11,8 @@ import pytest
 from syncline.control.plan import Patch, Plan
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.hosts import FixedSystem, HostFacts
-from syncline.machineconfig.agent.observe import AgentObserved, Birth
-from syncline.machineconfig.agent.plan import plan_agent
+from syncline.machineconfig.agent.planning.observe import AgentObserved, Birth
+from syncline.machineconfig.agent.planning.plan import plan_agent
 from syncline.machineconfig.agent.steps import CheckDisk, Checked, Provision
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, REASON, STATE
 

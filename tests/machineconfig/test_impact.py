@@ -15,8 +15,8 @@ from tests.machineconfig.room import APIS, EVENTS, NODES, POOLS, PoolWorld
 from tests.machineconfig.test_drains import router
 from tests.machineconfig.test_machines_updated import CLUSTER, CONFIGS, target, world
 
-from syncline.assembly.impact import forecaster
-from syncline.assembly.snapshot import look_at_cluster
+from syncline.assembly.inspection.snapshot import look_at_cluster
+from syncline.assembly.machines.impact import forecaster
 from syncline.base.clock import parse_time
 from syncline.cli.impactview import describe_impact
 from syncline.control.executor import run_in_place

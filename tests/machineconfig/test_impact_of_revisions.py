@@ -9,10 +9,10 @@ from tests.machineconfig.rendering import files, machine_config
 from tests.machineconfig.room import PoolWorld
 from tests.machineconfig.test_syncs_and_pools import APP, sync, world
 
-from syncline.assembly.impact import forecaster
-from syncline.assembly.inspect import PlannedSync, SyncRequest, Verdict, planned_sync
-from syncline.assembly.revisions import RevisedChange, revised_change
-from syncline.assembly.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.observe import PlannedSync, SyncRequest, Verdict, planned_sync
+from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
+from syncline.assembly.machines.impact import forecaster
+from syncline.assembly.sources.revisions import RevisedChange, revised_change
 from syncline.cli.planview import describe_plan
 from syncline.control.cache import Cache
 from syncline.control.executor import run_in_place

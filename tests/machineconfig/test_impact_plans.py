@@ -13,13 +13,13 @@ from syncline.base.clock import EPOCH, format_time
 from syncline.control.cache import Cache
 from syncline.control.plan import Patch
 from syncline.kube.kinds import machineconfiguration as kinds
-from syncline.kube.managedfields import LAST_APPLIED
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, gvk_of, name_of
+from syncline.kube.patching.managedfields import LAST_APPLIED
 from syncline.machineconfig.agent.actions import Action, Consequence
-from syncline.machineconfig.agent.changes import Changes
-from syncline.machineconfig.agent.notes import POST_ACTION, REBOOTING
-from syncline.machineconfig.agent.work import Irreconcilable, Work, work_of
+from syncline.machineconfig.agent.planning.changes import Changes
+from syncline.machineconfig.agent.planning.notes import POST_ACTION, REBOOTING
+from syncline.machineconfig.agent.planning.work import Irreconcilable, Work, work_of
 from syncline.machineconfig.drain import observe as drain_observing
 from syncline.machineconfig.impact.causes import Sides, causes_of, severity
 from syncline.machineconfig.impact.forecast import kinds_read

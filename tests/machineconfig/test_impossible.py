@@ -12,7 +12,7 @@ from tests.machineconfig.test_machines_updated import apply, host, reason, state
 
 from syncline.kube.objects import Obj, annotations_of, dig
 from syncline.machineconfig.agent.host import MAX_FILE
-from syncline.machineconfig.agent.impossible import impossible
+from syncline.machineconfig.agent.planning.impossible import impossible
 from syncline.machineconfig.names import DESIRED_DRAIN
 
 SERVICE = "[Service]\nExecStart=/bin/true\n"

@@ -11,8 +11,8 @@ from tests.machineconfig.test_machines_updated import CLUSTER, CONFIGS, state, t
 
 from syncline.cli.poolview import describe_node
 from syncline.kube.objects import Obj, dig
-from syncline.machineconfig.agent.irreconcilable import MOST_CHANGES, status_changes
-from syncline.machineconfig.agent.jsondiff import differences
+from syncline.machineconfig.agent.files.jsondiff import differences
+from syncline.machineconfig.agent.planning.irreconcilable import MOST_CHANGES, status_changes
 
 FILESYSTEM = {"device": "/dev/disk/by-label/data", "format": "xfs", "path": "/var/lib/data"}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from syncline.assembly.linuxhost import MAX_OUTPUT, LinuxHost, LinuxHosts, run_program
 from syncline.base.clock import SystemClock
+from syncline.hosts.linuxhost import MAX_OUTPUT, LinuxHost, LinuxHosts, run_program
 from syncline.machineconfig.agent.host import Done, HostError
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from syncline.assembly.linuxroot import DRAFT, LinuxRoot
+from syncline.hosts.linuxroot import DRAFT, LinuxRoot
 from syncline.machineconfig.agent.host import HostError
 
 
@@ -124,7 +124,7 @@ def test_a_directory_that_becomes_a_link_during_a_write_leads_nowhere(
 DIES = """
 import os, sys
 from pathlib import Path
-from syncline.assembly.linuxroot import LinuxRoot
+from syncline.hosts.linuxroot import LinuxRoot
 os.rename = lambda *_, **__: os._exit(9)
 LinuxRoot(Path(sys.argv[1])).write("/etc/motd", b"new")
 """

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from syncline.assembly.linuxhost import LinuxHost
 from syncline.base.clock import SystemClock
+from syncline.hosts.linuxhost import LinuxHost
 
 SYSTEM = "etc/systemd/system"
 SHIPPED = "usr/lib/systemd/system"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from syncline.assembly.linuxhost import LinuxHost
 from syncline.base.clock import SystemClock
+from syncline.hosts.linuxhost import LinuxHost
 
 SYSTEM, SHIPPED, PRESETS = "etc/systemd/system", "usr/lib/systemd/system", "usr/lib/systemd/system-preset"
 NAMES = ("a.service", "b.service", "c.socket", "d.timer", "t@.service", "u@.service")

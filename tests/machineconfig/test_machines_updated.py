@@ -10,7 +10,7 @@ import pytest
 from tests.machineconfig.rendering import files, machine_config, pool
 from tests.machineconfig.room import APIS, NODES, POOLS, RECORDS, PoolWorld
 
-from syncline.assembly.simulatedhosts import SimulatedHost
+from syncline.assembly.machines.simulatedhosts import SimulatedHost
 from syncline.cluster.machines.machine import Entry, EntryKind
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import InternalError

@@ -9,10 +9,10 @@ from tests.machineconfig.recordings import cases, judge, same_text, without_nil
 from tests.machineconfig.test_agent_recorded import diff_of
 
 from syncline.kube.objects import Obj, name_of
-from syncline.machineconfig.agent.changes import changes_between
-from syncline.machineconfig.agent.due import DueError, OnDisk, drain_is_open, told_by, update_due
-from syncline.machineconfig.agent.firstboot import Booted, FirstBootError, first_boot
-from syncline.machineconfig.agent.irreconcilable import ReportError, irreconcilable_changes
+from syncline.machineconfig.agent.planning.changes import changes_between
+from syncline.machineconfig.agent.planning.due import DueError, OnDisk, drain_is_open, told_by, update_due
+from syncline.machineconfig.agent.planning.irreconcilable import ReportError, irreconcilable_changes
+from syncline.machineconfig.agent.provisioning.firstboot import Booted, FirstBootError, first_boot
 from syncline.machineconfig.configs import ConfigError
 from syncline.machineconfig.pinned.images import image_names, pinned_file
 

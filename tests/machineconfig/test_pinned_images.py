@@ -10,15 +10,15 @@ from tests.machineconfig.memory_host import MemoryHost
 from tests.machineconfig.room import APIS, NODES, POOLS, RECORDS, PoolWorld
 from tests.machineconfig.test_machines_updated import host, world
 
-from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
 from syncline.base.clock import SystemClock
 from syncline.cli.poolview import describe_node
 from syncline.cluster.machines.machine import Entry
 from syncline.control.plan import Retry
+from syncline.hosts.linuxhost import LinuxHost, LinuxHosts
 from syncline.kube.objects import dig
-from syncline.machineconfig.agent.images import pin_images, pull_images
+from syncline.machineconfig.agent.files.writing import UpdateError
+from syncline.machineconfig.agent.staging.images import pin_images, pull_images
 from syncline.machineconfig.agent.steps import PinImages, Pulled, PullImages
-from syncline.machineconfig.agent.writing import UpdateError
 from syncline.machineconfig.names import GROUP
 from syncline.machineconfig.pinned.images import PINNED_PATH, image_names
 from syncline.machineconfig.pinned.plan import PinnedObserved, plan_pinned

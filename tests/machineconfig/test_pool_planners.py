@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncline.kube.objects import Obj, annotations_of, name_of
-from syncline.kube.patches import json_merge_patch
+from syncline.kube.patching.patches import json_merge_patch
 from syncline.machineconfig.names import CURRENT, DESIRED, STATE
 from syncline.machineconfig.pools.candidates import ZONE, NodeWrite, max_unavailable, unavailable
 from syncline.machineconfig.pools.membership import members

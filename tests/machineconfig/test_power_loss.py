@@ -16,14 +16,14 @@ from tests.machineconfig.faults.stories import OWN, full
 from tests.machineconfig.rendering import machine_config
 from tests.machineconfig.test_machines_updated import apply, host, reason, state, world
 
-from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
-from syncline.assembly.nodeagent import perform_now
 from syncline.base.clock import SystemClock
 from syncline.cluster.machines.machine import Layers, Power
+from syncline.hosts.linuxhost import LinuxHost, LinuxHosts
+from syncline.hosts.nodeagent import perform_now
 from syncline.kube.objects import Obj, annotations_of
 from syncline.machineconfig.agent.hosts import FORCE_FILE
-from syncline.machineconfig.agent.notes import STAGED_AGAIN
 from syncline.machineconfig.agent.perform import HostPerformer
+from syncline.machineconfig.agent.planning.notes import STAGED_AGAIN
 from syncline.machineconfig.agent.steps import SetUsers, StoreConfig, WriteFiles
 from syncline.machineconfig.names import CURRENT
 

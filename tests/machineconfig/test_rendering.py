@@ -26,7 +26,7 @@ from syncline.kube.errors import Forbidden
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.objects import Obj, name_of
-from syncline.kube.yaml import load
+from syncline.kube.yaml.loading import load
 from syncline.machineconfig.render.naming import rendered_name
 from syncline.machineconfig.render.plan import MAX_BYTES
 

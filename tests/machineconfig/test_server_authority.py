@@ -19,9 +19,9 @@ from tests.machineconfig.test_machines_updated import host, reason, state, world
 
 from syncline.cluster.machines.machine import Entry
 from syncline.kube.objects import Obj, annotations_of
-from syncline.kube.yaml import dump, load
-from syncline.machineconfig.agent.authorities import write_server_authority
-from syncline.machineconfig.agent.serverauthority import (
+from syncline.kube.yaml.loading import dump, load
+from syncline.machineconfig.agent.files.authorities import write_server_authority
+from syncline.machineconfig.agent.files.serverauthority import (
     KUBECONFIG,
     KUBELETS_KUBECONFIG,
     ROTATE,
@@ -30,7 +30,7 @@ from syncline.machineconfig.agent.serverauthority import (
     bundle_of,
     rotation,
 )
-from syncline.machineconfig.agent.writing import UpdateError
+from syncline.machineconfig.agent.files.writing import UpdateError
 
 CONTROLLER = f"{APIS}/controllerconfigs/machine-config-controller"
 NAMESPACE = "openshift-machine-config-operator"

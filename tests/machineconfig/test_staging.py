@@ -10,14 +10,14 @@ import pytest
 from tests.machineconfig.memory_host import MemoryHost
 
 from syncline.kube.objects import Obj
-from syncline.machineconfig.agent.changes import changes_between
-from syncline.machineconfig.agent.deployments import Deployment, deployments_of, has_deployed
-from syncline.machineconfig.agent.disk import Difference, boot_difference
+from syncline.machineconfig.agent.files.disk import Difference, boot_difference
+from syncline.machineconfig.agent.files.writing import UpdateError
 from syncline.machineconfig.agent.host import Done
-from syncline.machineconfig.agent.imagemode import embedded
-from syncline.machineconfig.agent.staging import drop_staged, is_staged, stage_system, staging_commands
+from syncline.machineconfig.agent.planning.changes import changes_between
+from syncline.machineconfig.agent.staging.deployments import Deployment, deployments_of, has_deployed
+from syncline.machineconfig.agent.staging.imagemode import embedded
+from syncline.machineconfig.agent.staging.staging import drop_staged, is_staged, stage_system, staging_commands
 from syncline.machineconfig.agent.steps import StageSystem
-from syncline.machineconfig.agent.writing import UpdateError
 
 REAL_TIME = {
     "booted": True,

@@ -15,7 +15,7 @@ from tests.machineconfig.room import NODES, POOLS
 
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.objects import Obj, annotations_of, dig
-from syncline.machineconfig.agent.notes import WRITING
+from syncline.machineconfig.agent.planning.notes import WRITING
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, LAST_DRAIN, STATE
 from syncline.rehearsal.injecting import Death
 from syncline.rehearsal.seams import Step

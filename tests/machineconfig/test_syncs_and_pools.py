@@ -14,7 +14,7 @@ from tests.machineconfig.room import APIS, HOLDS, POOLS, PoolWorld
 from tests.scenes.pools import NAMESPACE, prerequisites
 from tests.scenes.scenes import Repo, application, scene
 
-from syncline.assembly.reading import GitSourceReader
+from syncline.assembly.sources.reading import GitSourceReader
 from syncline.kube.objects import Obj, annotations_of, dig
 from syncline.machineconfig.names import CURRENT
 

@@ -18,11 +18,11 @@ from syncline.control.plan import Emit, Outcome, Patch, Plan, Result, Retry, Set
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.host import Host, HostError
 from syncline.machineconfig.agent.hosts import FORCE_FILE, HostFacts, Pull
-from syncline.machineconfig.agent.observe import AgentObserved
 from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
-from syncline.machineconfig.agent.plan import plan_agent
+from syncline.machineconfig.agent.planning.observe import AgentObserved
+from syncline.machineconfig.agent.planning.plan import plan_agent
+from syncline.machineconfig.agent.planning.settling import settle_agent
 from syncline.machineconfig.agent.reboot import reboot_command
-from syncline.machineconfig.agent.settling import settle_agent
 from syncline.machineconfig.agent.steps import CheckDisk, Checked
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
 from syncline.machineconfig.policy import effective_policies

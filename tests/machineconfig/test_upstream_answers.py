@@ -20,9 +20,9 @@ from syncline.machineconfig.agent.actions import (
     first_boot_actions,
     update_actions,
 )
-from syncline.machineconfig.agent.changes import Units, changes_between
-from syncline.machineconfig.agent.kernel import parsed_arguments, running_of
-from syncline.machineconfig.agent.writing import UpdateError, update_files
+from syncline.machineconfig.agent.files.writing import UpdateError, update_files
+from syncline.machineconfig.agent.planning.changes import Units, changes_between
+from syncline.machineconfig.agent.staging.kernel import parsed_arguments, running_of
 from syncline.machineconfig.drain.registries import PATH as REGISTRIES
 from syncline.machineconfig.drain.registries import RegistriesError, change_is_safe
 from syncline.machineconfig.names import GENERATED_VERSION

@@ -6,8 +6,8 @@ from tests.machineconfig.room import APIS, HOLDS, NODES, POOLS, RECORDS, PoolWor
 from tests.machineconfig.test_drains import okd
 from tests.machineconfig.test_pools import world
 
-from syncline.assembly.machineconfig import machine_config_gauges
-from syncline.assembly.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
+from syncline.assembly.machines.role import machine_config_gauges
 from syncline.cli.poolview import (
     describe_history,
     describe_node,

@@ -9,7 +9,7 @@ from tests.machineconfig.memory_host import MemoryHost
 from tests.machineconfig.recordings import same_text
 from tests.machineconfig.test_update_recorded import OneHost, Play
 
-from syncline.assembly.nodeagent import perform_now
+from syncline.hosts.nodeagent import perform_now
 from syncline.kube.objects import Obj, annotations_of
 from syncline.machineconfig.agent.perform import HostPerformer
 from syncline.machineconfig.agent.steps import WriteFiles

@@ -10,8 +10,8 @@ from typing import Any
 
 from tests.machineconfig.memory_host import MemoryHost, Node
 
-from syncline.assembly.linuxhost import LinuxHost
 from syncline.base.clock import SystemClock
+from syncline.hosts.linuxhost import LinuxHost
 from syncline.machineconfig.agent.host import Done, Stat
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from syncline.kube.objects import Obj
-from syncline.kube.yaml import load_all
+from syncline.kube.yaml.loading import load_all
 
 GROUP = "machineconfiguration.openshift.io"
 POOL = f"/apis/{GROUP}/v1/machineconfigpools/worker"

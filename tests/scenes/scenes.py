@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.recorded import SCENES, absent
 
-from syncline.assembly.reading import GitSourceReader
+from syncline.assembly.sources.reading import GitSourceReader
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.objects import Obj, dig
 from syncline.rehearsal.world import World

@@ -25,9 +25,9 @@ from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cluster.machines.launching import sandbox_problem
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request
-from syncline.kube.http import BlockingClient
-from syncline.kube.kubeconfig import load_kubeconfig
 from syncline.kube.objects import Obj, dig, name_of, uid_of
+from syncline.kube.transport.http import BlockingClient
+from syncline.kube.transport.kubeconfig import load_kubeconfig
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 PATIENCE_S = 300

@@ -13,7 +13,7 @@ from syncline.assembly.install import ensure_objects
 from syncline.cli.storyview import explained, transcript
 from syncline.control.executor import run_in_place
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
-from syncline.kube.yaml import load_all
+from syncline.kube.yaml.loading import load_all
 from syncline.machineconfig.names import CURRENT, STATE
 from syncline.rehearsal.playing import Playing
 from syncline.rehearsal.scenario import PLACE, AddNode, NodeShape, Patching, Scenario, Step, Until

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from syncline.sources.git import Git, GitSettings
+from syncline.sources.git.mirrors import Git, GitSettings
 
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main")
 

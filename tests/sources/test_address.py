@@ -7,9 +7,9 @@ import pytest
 from syncline.gitops.project import permits_source
 from syncline.gitops.webhooks.match import same_place
 from syncline.kube.objects import Obj
-from syncline.sources.address import DEFAULT_NETWORKS, is_forbidden, parse_address, parse_networks
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.signatures import policy_for
+from syncline.sources.git.signatures import policy_for
+from syncline.sources.remote.address import DEFAULT_NETWORKS, is_forbidden, parse_address, parse_networks
 
 
 def project(*repos: str) -> Obj:

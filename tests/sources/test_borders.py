@@ -24,22 +24,22 @@ from tests.sources.charthttp import ChartRepository, OciRegistry
 from tests.sources.conftest import Upstream
 from tests.sources.githttp import Server
 
-from syncline.assembly.reading import GitSourceReader
-from syncline.assembly.source_rules import source_rules
+from syncline.assembly.sources.reading import GitSourceReader
+from syncline.assembly.sources.source_rules import source_rules
 from syncline.base.secret import Secret
 from syncline.kube import client
-from syncline.kube.http import BlockingClient, HttpClient
-from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.objects import Obj, ResourceInfo
-from syncline.sources.artifacts import Artifacts
-from syncline.sources.cloud_tokens import forget_cloud_tokens, with_cloud_token
-from syncline.sources.credentials import AzurePrincipal, CredentialBook, RepositoryAccess, credential_book
+from syncline.kube.transport.http import BlockingClient, HttpClient
+from syncline.kube.transport.kubeconfig import ClusterAccess
 from syncline.sources.environment import RenderContext
 from syncline.sources.errors import SourceError
-from syncline.sources.git import Git, GitSettings
-from syncline.sources.lfs import LargeFiles
-from syncline.sources.registry import Registry
-from syncline.sources.web import WebRequest, fetch
+from syncline.sources.git.lfs import LargeFiles
+from syncline.sources.git.mirrors import Git, GitSettings
+from syncline.sources.remote.artifacts import Artifacts
+from syncline.sources.remote.cloud_tokens import forget_cloud_tokens, with_cloud_token
+from syncline.sources.remote.credentials import AzurePrincipal, CredentialBook, RepositoryAccess, credential_book
+from syncline.sources.remote.registry import Registry
+from syncline.sources.remote.web import WebRequest, fetch
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"

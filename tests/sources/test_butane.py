@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.sources.conftest import Upstream
 
-from syncline.kube import yaml
+from syncline.kube.yaml import loading as yaml
 from syncline.sources.directory import DirectoryOptions
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Git
+from syncline.sources.git.mirrors import Git
 from syncline.sources.render_cache import RenderCache
 from syncline.sources.renderer import DirectoryRenderer, Rendered, parse_source, render_source, render_tree
 from syncline.sources.tree import MemoryTree

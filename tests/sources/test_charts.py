@@ -15,12 +15,12 @@ import pytest
 from tests.sources.charthttp import ChartRepository, OciRegistry
 from tests.sources.conftest import Upstream
 
-from syncline.assembly.reading import GitSourceReader
+from syncline.assembly.sources.reading import GitSourceReader
 from syncline.kube.objects import Obj
-from syncline.sources.charts import archive_url, chart_versions, choose_version, index_url
-from syncline.sources.credentials import credential_book
 from syncline.sources.environment import RenderContext
 from syncline.sources.errors import SourceError
+from syncline.sources.helm.charts import archive_url, chart_versions, choose_version, index_url
+from syncline.sources.remote.credentials import credential_book
 from syncline.sources.sourcing import SourceRules
 
 helm = pytest.importorskip("helm_python", reason="pip install 'syncline[helm]'")

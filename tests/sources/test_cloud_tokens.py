@@ -18,9 +18,9 @@ from tests.sources.githttp import Server
 from tests.sources.test_github_app import KEY, PEM
 from tests.sources.test_lfs import learn
 
-from syncline.sources.cloud_tokens import AZURE_SCOPE, GOOGLE_SCOPE, forget_cloud_tokens
 from syncline.sources.errors import SourceError
-from syncline.sources.git import Git
+from syncline.sources.git.mirrors import Git
+from syncline.sources.remote.cloud_tokens import AZURE_SCOPE, GOOGLE_SCOPE, forget_cloud_tokens
 
 TOKEN = "t0k3n"
 EMAIL = "robot@project.iam.example.com"

@@ -16,10 +16,10 @@ from tests.sources.githttp import Server
 
 from syncline.base.secret import Secret
 from syncline.kube.objects import Obj
-from syncline.sources.credentials import CredentialBook, RepositoryAccess, credential_book
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Git, GitSettings
-from syncline.sources.git_access import git_environment, out_of_arguments
+from syncline.sources.git.access import git_environment, out_of_arguments
+from syncline.sources.git.mirrors import Git, GitSettings
+from syncline.sources.remote.credentials import CredentialBook, RepositoryAccess, credential_book
 
 CANARY = "c4n4ry-p4ssw0rd"
 

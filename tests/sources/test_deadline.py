@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from syncline.sources.deadline import OutOfTime, sheltered, within
+from syncline.sources.workers.deadline import OutOfTime, sheltered, within
 
 
 def spin(cpu_s: float) -> None:
@@ -63,7 +63,7 @@ def test_locks_and_later_work_of_the_thread_are_unharmed() -> None:
 
 PROFILED = """
 import sys
-from syncline.sources.deadline import OutOfTime, sheltered, within
+from syncline.sources.workers.deadline import OutOfTime, sheltered, within
 
 def spin():
     while True:

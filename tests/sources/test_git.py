@@ -20,9 +20,9 @@ import pytest
 from tests.recorded import CONFORMANCE, absent
 
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Git, GitSettings, Look, check_url, normalize_url
-from syncline.sources.git_process import Bounds, RemoteLimits
-from syncline.sources.requests import MAX_ADDRESSES, OTHERS, RemoteRequests
+from syncline.sources.git.mirrors import Git, GitSettings, Look, check_url, normalize_url
+from syncline.sources.git.process import Bounds, RemoteLimits
+from syncline.sources.remote.requests import MAX_ADDRESSES, OTHERS, RemoteRequests
 
 
 def files_at(git: Git, url: str, revision: str, path: str = "") -> dict[str, bytes]:

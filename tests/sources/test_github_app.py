@@ -19,8 +19,8 @@ from tests.sources.githttp import Server
 from tests.sources.test_lfs import learn
 
 from syncline.sources.errors import SourceError
-from syncline.sources.git import Git
-from syncline.sources.github_app import forget_tokens
+from syncline.sources.git.github_app import forget_tokens
+from syncline.sources.git.mirrors import Git
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 PEM = KEY.private_bytes(

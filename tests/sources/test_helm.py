@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from syncline.kube import yaml
-from syncline.sources import helm
+from syncline.kube.yaml import loading as yaml
 from syncline.sources.environment import RenderContext
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Git
+from syncline.sources.git.mirrors import Git
+from syncline.sources.helm import rendering as helm
 from syncline.sources.render_cache import RenderCache
 from syncline.sources.renderer import Rendered, parse_source, render_source, render_tree
 from syncline.sources.tree import MemoryTree
@@ -298,7 +298,7 @@ def test_a_helm_program_is_used_where_the_library_is_not_installed(
 
 
 def fresh_workers() -> Any:
-    from syncline.sources.worker import RenderWorkers
+    from syncline.sources.workers.pool import RenderWorkers
 
     return RenderWorkers()
 

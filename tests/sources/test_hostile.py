@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 from tests.sources.conftest import IDENTITY, Upstream
 
-from syncline.assembly.reading import GitSourceReader
-from syncline.sources import helm, jsonnet
+from syncline.assembly.sources.reading import GitSourceReader
+from syncline.sources import jsonnet
 from syncline.sources.archive import ArchiveLimits, unpack
 from syncline.sources.environment import RenderContext
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.worker import RenderWorkers, WorkerLimits
+from syncline.sources.helm import rendering as helm
+from syncline.sources.workers.pool import RenderWorkers, WorkerLimits
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CONTEXT = RenderContext("shop", "default", "prod")

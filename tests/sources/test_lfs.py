@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from tests.sources.conftest import Upstream
 
-from syncline.sources.credentials import credential_book
 from syncline.sources.errors import SourceError
-from syncline.sources.git import Git, GitSettings
-from syncline.sources.lfs import LargeFiles, parse_pointer
+from syncline.sources.git.lfs import LargeFiles, parse_pointer
+from syncline.sources.git.mirrors import Git, GitSettings
+from syncline.sources.remote.credentials import credential_book
 
 CONTENT = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: large}\n"
 OID = hashlib.sha256(CONTENT).hexdigest()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.sources.conftest import Upstream
 
-from syncline.assembly.reading import SANDBOX, GitSourceReader, renderers_with
+from syncline.assembly.sources.reading import SANDBOX, GitSourceReader, renderers_with
 from syncline.cluster.machines.launching import sandbox_problem
 from syncline.kube.objects import Obj
 from syncline.sources.environment import RenderContext

@@ -14,8 +14,8 @@ from tests.sources.conftest import Upstream
 from tests.sources.githttp import Server
 
 from syncline.sources.environment import RenderContext
-from syncline.sources.git import Git, GitSettings, Look
-from syncline.sources.listing import Listing, SmallFiles
+from syncline.sources.git.mirrors import Git, GitSettings, Look
+from syncline.sources.remote.listing import Listing, SmallFiles
 from syncline.sources.render_cache import RenderCache
 from syncline.sources.renderer import render_opened
 from syncline.sources.sourcing import Sources

@@ -13,10 +13,10 @@ import pytest
 from tests.sources.conftest import Upstream
 from tests.sources.githttp import Server
 
-from syncline.assembly.reading import GitSourceReader
-from syncline.sources.credentials import credential_book
+from syncline.assembly.sources.reading import GitSourceReader
 from syncline.sources.environment import RenderContext
 from syncline.sources.kustomize.loader import remote_base
+from syncline.sources.remote.credentials import credential_book
 from syncline.sources.sourcing import SourceRules
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from syncline.assembly.source_rules import source_rules
+from syncline.assembly.sources.source_rules import source_rules
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Git, GitSettings
+from syncline.sources.git.mirrors import Git, GitSettings
 from syncline.sources.render_cache import CacheLimits, RenderCache
 from syncline.sources.renderer import (
     RenderContext,

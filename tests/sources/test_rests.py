@@ -9,15 +9,15 @@ from itertools import pairwise
 import pytest
 
 from syncline.base.entropy import Entropy
-from syncline.sources.errand import Errand, errand
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.kustomize.engine import KustomizeEngine
 from syncline.sources.kustomize.loader import Limits
+from syncline.sources.remote.rests import FIRST_REST_S, LONGEST_REST_S, SPREAD, TRIES, Rests
 from syncline.sources.render_cache import RenderCache
 from syncline.sources.renderer import DirectoryRenderer, KustomizeRenderer, RenderContext, SourceSpec, render_tree
-from syncline.sources.rests import FIRST_REST_S, LONGEST_REST_S, SPREAD, TRIES, Rests
 from syncline.sources.tree import MemoryTree
-from syncline.sources.worker import RenderWorkers, WorkerLimits
+from syncline.sources.workers.errand import Errand, errand
+from syncline.sources.workers.pool import RenderWorkers, WorkerLimits
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SHORTEST = FIRST_REST_S * (1 - SPREAD) - 1

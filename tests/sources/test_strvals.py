@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncline.sources.strvals import MAX_INDEX, SetError, set_text, set_value, set_with
+from syncline.sources.helm.strvals import MAX_INDEX, SetError, set_text, set_value, set_with
 
 
 def parsed(expression: str, values: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -10,11 +10,11 @@ import pytest
 from tests.sources.conftest import IDENTITY, Upstream
 from tests.sources.githttp import Server
 
-from syncline.sources.credentials import credential_book
 from syncline.sources.errors import SourceError
-from syncline.sources.git import Git, GitSettings
+from syncline.sources.git.mirrors import Git, GitSettings
+from syncline.sources.git.submodules import parse_modules, submodule_url
+from syncline.sources.remote.credentials import credential_book
 from syncline.sources.renderer import SourceSpec, render
-from syncline.sources.submodules import parse_modules, submodule_url
 from syncline.sources.tree import Tree
 
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 from tests.sources.tarpit import Behaviour, Tarpit, endless, silent, tarpit, trickling
 
-from syncline.assembly.reading import GitSourceReader
-from syncline.sources.artifacts import Artifacts
-from syncline.sources.errand import FIRST_PAUSE_S, LONGEST_PAUSE_S, SPREAD, Errand, errand
+from syncline.assembly.sources.reading import GitSourceReader
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Git, GitSettings
-from syncline.sources.git_process import Bounds, RemoteLimits, run_bounded
-from syncline.sources.turns import COMPUTING
-from syncline.sources.web import WebLimits, WebRequest, fetch
-from syncline.sources.worker import shared_workers
+from syncline.sources.git.mirrors import Git, GitSettings
+from syncline.sources.git.process import Bounds, RemoteLimits, run_bounded
+from syncline.sources.remote.artifacts import Artifacts
+from syncline.sources.remote.turns import COMPUTING
+from syncline.sources.remote.web import WebLimits, WebRequest, fetch
+from syncline.sources.workers.errand import FIRST_PAUSE_S, LONGEST_PAUSE_S, SPREAD, Errand, errand
+from syncline.sources.workers.pool import shared_workers
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n\r\n"
 HELLO = bytes.fromhex("1603033ff0")

@@ -14,7 +14,7 @@ import pytest
 
 from syncline.base.seccomp import ARCHITECTURES
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.worker import RenderWorkers, WorkerLimits, _environment
+from syncline.sources.workers.pool import RenderWorkers, WorkerLimits, _environment
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("rjsonnet") is None, reason="rjsonnet is not installed: pip install 'syncline[jsonnet]'"

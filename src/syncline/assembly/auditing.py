@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 
 from syncline.assembly.rotation import Rotation
-from syncline.cluster.audit import AuditRecord, event_of
-from syncline.cluster.auditpolicy import AuditPolicy, AuditPolicyError, parse_policy
+from syncline.cluster.access.audit import AuditRecord, event_of
+from syncline.cluster.access.auditpolicy import AuditPolicy, AuditPolicyError, parse_policy
 from syncline.cluster.fairness.measures import Family
-from syncline.kube import yaml
+from syncline.kube.yaml import loading as yaml
 
 __all__ = ["AuditFile", "read_policy"]
 

@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort, is_unmanaged
-from syncline.assembly.faces import gitops_faces
+from syncline.assembly.endpoints.gitops import gitops_faces
 from syncline.assembly.gitops import LOOKS_APART_S, GitOpsSettings, foreign_objects, gitops_loop
-from syncline.assembly.hydrating import HydratingReader
 from syncline.assembly.install import install_missing, not_established
 from syncline.assembly.jumps import tell_jumps
 from syncline.assembly.ports import HttpPort
-from syncline.assembly.reading import renderers_with
+from syncline.assembly.sources.hydrating import HydratingReader
+from syncline.assembly.sources.reading import renderers_with
 from syncline.base.clock import Clock, SystemClock, steady_now
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
@@ -35,8 +35,8 @@ from syncline.control.pools import Pools
 from syncline.control.vitals import Complaints, Health, LeaseSigns
 from syncline.kube.errors import ApiError, Forbidden, Unanswered, Unauthorized, Unavailable
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.objects import Obj, ObjectRef, ref_of
+from syncline.kube.transport.kubeconfig import ClusterAccess
 
 __all__ = ["ControllerSettings", "Gate", "HttpPort", "Replica", "StartError", "serve_controller"]
 

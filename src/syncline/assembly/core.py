@@ -11,16 +11,16 @@ from datetime import datetime
 
 from syncline.base.clock import Clock
 from syncline.base.entropy import Entropy
+from syncline.cluster.access.authn import Authenticator
+from syncline.cluster.access.authz import Authorizer
+from syncline.cluster.access.pki import ClusterKeys
+from syncline.cluster.access.tokens import ServiceAccountTokens, issuer_documents
+from syncline.cluster.access.users import ADMIN, UserInfo
 from syncline.cluster.api import Api
-from syncline.cluster.authn import Authenticator
-from syncline.cluster.authz import Authorizer
 from syncline.cluster.bootstrap import bootstrap_objects, install
-from syncline.cluster.direct import DirectTransport
-from syncline.cluster.pki import ClusterKeys
-from syncline.cluster.registry import Registry
-from syncline.cluster.store import Key, Store
-from syncline.cluster.tokens import ServiceAccountTokens, issuer_documents
-from syncline.cluster.users import ADMIN, UserInfo
+from syncline.cluster.resources.registry import Registry
+from syncline.cluster.serving.direct import DirectTransport
+from syncline.cluster.storage.store import Key, Store
 from syncline.cluster.verbs.exchange import LogSource
 from syncline.kube.client import Response
 from syncline.kube.objects import Obj

@@ -28,9 +28,9 @@ from syncline.gitops.resource_filter import ResourceFilter
 from syncline.gitops.sync.perform import SYNC_ACTIONS, SyncPerformer
 from syncline.kube.client import Batch, Request, Response, Transport
 from syncline.kube.errors import Unanswered, Unavailable
-from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
+from syncline.kube.transport.kubeconfig import ClusterAccess
 
 __all__ = ["LiveWay", "Remote", "RemoteClusters", "RoutedPort", "RoutedTransport", "Way", "is_unmanaged"]
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from syncline.assembly.credentials import Taught, Teacher
 from syncline.assembly.destinations import RemoteClusters
-from syncline.assembly.expressions import Expressions
-from syncline.assembly.settings import TraceSettings
+from syncline.assembly.scripts.expressions import Expressions
+from syncline.assembly.sources.credentials import Taught, Teacher
 from syncline.base.action import Performer
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
-from syncline.cluster.users import UserInfo, service_account_user
+from syncline.cluster.access.users import UserInfo, service_account_user
 from syncline.control.cache import Cache
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_performers
@@ -35,7 +34,8 @@ from syncline.kube.kinds.argoproj import crds
 from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
-from syncline.sources.git_process import RemoteLimits
+from syncline.sources.git.process import RemoteLimits
+from syncline.telemetry.otlp import TraceSettings
 
 __all__ = [
     "LOOKS_APART_S",

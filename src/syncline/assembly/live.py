@@ -16,24 +16,22 @@ from typing import TYPE_CHECKING
 
 from syncline.assembly.auditing import AuditFile, read_policy
 from syncline.assembly.core import ClusterCore, build_core
+from syncline.assembly.endpoints.private import write_private
 from syncline.assembly.install import ensure_objects
 from syncline.assembly.measuring import gauges_of, metrics_answer
-from syncline.assembly.private import write_private
 from syncline.assembly.settings import DATABASE, KEYS, ClusterSettings
 from syncline.base.clock import Clock, SystemClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
-from syncline.cluster.audit import AuditTrail
-from syncline.cluster.auditpolicy import METADATA_OF_ALL, AuditPolicyError
+from syncline.cluster.access.audit import AuditTrail
+from syncline.cluster.access.auditpolicy import METADATA_OF_ALL, AuditPolicyError
+from syncline.cluster.access.pki import ClusterKeys, KeyPair, create_keys, kubeconfig_for, load_or_create_keys
+from syncline.cluster.access.users import ADMIN, ANONYMOUS
 from syncline.cluster.bootstrap import FRONT_PROXY
-from syncline.cluster.connections import allow_many_connections
-from syncline.cluster.disk import SCHEMA_VERSION, Disk, DiskError, Listener
-from syncline.cluster.encryption import HOW_TO_MAKE, Encryption, EncryptionError, encryption_of
 from syncline.cluster.fairness.control import Fairness
-from syncline.cluster.metrics import Metrics
-from syncline.cluster.pki import ClusterKeys, KeyPair, create_keys, kubeconfig_for, load_or_create_keys
-from syncline.cluster.retention import LISTED_FOR, LOOK_EVERY, Retention
-from syncline.cluster.serve import (
+from syncline.cluster.serving.connections import allow_many_connections
+from syncline.cluster.serving.metrics import Metrics
+from syncline.cluster.serving.serve import (
     ApiServer,
     Durability,
     ServeError,
@@ -41,9 +39,11 @@ from syncline.cluster.serve import (
     tls_context,
     tune_garbage_collection,
 )
-from syncline.cluster.store import Store, WriteRefused
-from syncline.cluster.users import ADMIN, ANONYMOUS
-from syncline.cluster.webhooks import Caller
+from syncline.cluster.serving.webhooks import Caller
+from syncline.cluster.storage.disk import SCHEMA_VERSION, Disk, DiskError, Listener
+from syncline.cluster.storage.encryption import HOW_TO_MAKE, Encryption, EncryptionError, encryption_of
+from syncline.cluster.storage.retention import LISTED_FOR, LOOK_EVERY, Retention
+from syncline.cluster.storage.store import Store, WriteRefused
 from syncline.control.executor import run_in_place
 from syncline.control.manager import DirectPort, LiveManager
 from syncline.control.pools import Pools
@@ -52,7 +52,7 @@ from syncline.kube.objects import Obj, ObjectRef
 
 if TYPE_CHECKING:
     from syncline.assembly.gitops import GitOpsSettings
-    from syncline.assembly.machines import LiveMachines
+    from syncline.assembly.machines.virtual import LiveMachines
     from syncline.control.cache import Snapshot
 
 __all__ = ["LiveCluster", "running_cluster", "write_private"]
@@ -87,12 +87,12 @@ class LiveCluster:
     async def start_gitops(self, settings: GitOpsSettings) -> LiveManager:
         """Install what the GitOps controllers need, and run them; returns once they watch. Raises ListenError."""
         from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort
-        from syncline.assembly.faces import gitops_faces
+        from syncline.assembly.endpoints.gitops import gitops_faces
         from syncline.assembly.gitops import LOOKS_APART_S, gitops_loop, gitops_objects, gitops_user
-        from syncline.assembly.hydrating import HydratingReader
         from syncline.assembly.jumps import tell_jumps
         from syncline.assembly.ports import HttpPort
-        from syncline.assembly.reading import renderers_with
+        from syncline.assembly.sources.hydrating import HydratingReader
+        from syncline.assembly.sources.reading import renderers_with
 
         namespace = settings.application.control_namespace
         run_in_place(ensure_objects(gitops_objects(namespace)), self.core.transport(judged=False))
@@ -129,9 +129,9 @@ class LiveCluster:
     ) -> LiveManager:
         """Install what the machine-config controllers need, and run them; returns once they watch. ``config_server``:
         host and port at which machines that join are answered. Raises ListenError."""
-        from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop, machineconfig_user
-        from syncline.assembly.machineobjects import machineconfig_objects
-        from syncline.assembly.simulatedhosts import SimulatedHosts
+        from syncline.assembly.machines.objects import machineconfig_objects
+        from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_loop, machineconfig_user
+        from syncline.assembly.machines.simulatedhosts import SimulatedHosts
         from syncline.machineconfig.agent.controller import AGENT
 
         settings = MachineConfigSettings(control_namespace)
@@ -152,7 +152,7 @@ class LiveCluster:
         return manager
 
     async def _start_config_server(self, namespace: str, host: str, port: int, cache: Snapshot) -> None:
-        from syncline.assembly import configserver
+        from syncline.assembly.endpoints import configserver
 
         transport = self.core.transport(judged=False)
         run_in_place(ensure_objects(configserver.config_server_objects(namespace)), transport)

@@ -10,10 +10,10 @@ import resource
 from collections.abc import Mapping
 from pathlib import Path
 
-from syncline.cluster.disk import Disk
-from syncline.cluster.metrics import MEDIA_TYPE, Metrics
-from syncline.cluster.serve import ApiServer
-from syncline.cluster.store import Store
+from syncline.cluster.serving.metrics import MEDIA_TYPE, Metrics
+from syncline.cluster.serving.serve import ApiServer
+from syncline.cluster.storage.disk import Disk
+from syncline.cluster.storage.store import Store
 from syncline.kube.client import Response
 
 __all__ = ["gauges_of", "metrics_answer"]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from syncline.kube.client import Batch, Request, Response
 from syncline.kube.errors import TooManyRequests, Unanswered
-from syncline.kube.http import Fence, HttpClient
-from syncline.kube.kubeconfig import ClusterAccess
-from syncline.kube.pace import Pace
+from syncline.kube.transport.http import Fence, HttpClient
+from syncline.kube.transport.kubeconfig import ClusterAccess
+from syncline.kube.transport.pace import Pace
 
 __all__ = ["HttpPort"]
 
@@ -40,7 +40,7 @@ class _Place:
 class HttpPort:
     """A way to an API over HTTP in which watches, one per kind, never keep requests waiting for a connection.
 
-    ``fence``: see :class:`~syncline.kube.http.HttpClient`.
+    ``fence``: see :class:`~syncline.kube.transport.http.HttpClient`.
     """
 
     def __init__(self, access: ClusterAccess, fence: Fence | None = None) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 from syncline.base.action import Performer
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
+from syncline.cluster.access.users import UserInfo
 from syncline.cluster.builtin import BuiltinSettings, builtin_controllers
 from syncline.cluster.builtin import performers as builtin_performers
-from syncline.cluster.users import UserInfo
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop

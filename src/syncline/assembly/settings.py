@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from syncline.assembly.rotation import KEEP_ALL, Rotation
 from syncline.base.secret import Secret
+from syncline.telemetry.otlp import TraceSettings
 
 __all__ = [
     "DATABASE",
@@ -77,22 +78,6 @@ class ClusterSettings:
 
 class SettingError(ValueError):
     """A setting that cannot be used: what was found and what to write, in one sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class TraceSettings:
-    """Where spans are sent: OTLP over HTTP."""
-
-    url: str
-    """The whole address, with the path."""
-    headers: tuple[tuple[str, Secret], ...] = ()
-    service: str = "syncline"
-
-    @property
-    def collector(self) -> str:
-        """Without the path, which may hold a key."""
-        parts = urlsplit(self.url)
-        return f"{parts.scheme}://{parts.netloc}"
 
 
 TRACES_PATH = "/v1/traces"

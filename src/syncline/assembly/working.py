@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 from syncline.assembly.core import ClusterCore
 from syncline.assembly.install import ensure_objects
-from syncline.assembly.machines import LiveMachines, live_machines
+from syncline.assembly.machines.virtual import LiveMachines, live_machines
 from syncline.assembly.roles import CONTROLLER_MANAGER, cluster_loop
 from syncline.assembly.settings import ClusterSettings
 from syncline.base.journal import Journal
+from syncline.cluster.access.pki import ClusterKeys
 from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.builtin.storage.provisioner import standard_class
-from syncline.cluster.pki import ClusterKeys
-from syncline.cluster.webhooks import Caller
+from syncline.cluster.serving.webhooks import Caller
 from syncline.control.executor import run_in_place
 from syncline.control.manager import DirectPort, LiveManager
 

@@ -2,7 +2,7 @@
 
 A page can make the browser of whoever opened it send requests to this machine (cross-site forms, WebSockets), and can
 read the answers where its own name leads here (DNS rebinding). Programs name the address that they ask, send no foreign
-``Origin``, and say what their bodies are. Pure; ``cluster/guarding.py`` asks it for each request.
+``Origin``, and say what their bodies are. Pure; ``cluster/serving/guarding.py`` asks it for each request.
 """
 
 from __future__ import annotations

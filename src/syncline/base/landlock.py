@@ -1,8 +1,8 @@
 """Which files a confined program may touch: a Landlock ruleset (Linux 5.13 and later), handed over once and for good.
 
-The render workers (``sources/worker_main.py``) and the process that runs scripts (``assembly/script_child.py``) narrow
-themselves with it: libraries of others see the system's programs and one folder, not the files of the user that started
-them, whatever a repository talks them into. Without imports beyond the standard library.
+The render workers (``sources/workers/main.py``) and the process that runs scripts (``assembly/scripts/child.py``)
+narrow themselves with it: libraries of others see the system's programs and one folder, not the files of the user that
+started them, whatever a repository talks them into. Without imports beyond the standard library.
 """
 
 from __future__ import annotations

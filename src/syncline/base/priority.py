@@ -1,8 +1,8 @@
 """Steps back behind the API: what other people's programs do must not decide when somebody is answered.
 
-Called by the programs themselves before they begin (``cluster/machines/sandbox/launch.py``, ``sources/worker_main.py``,
-``assembly/script_child.py``), since it cannot be taken back without rights. Little is imported: it is loaded for each
-command.
+Called by the programs themselves before they begin (``cluster/machines/sandbox/launch.py``,
+``sources/workers/main.py``, ``assembly/scripts/child.py``), since it cannot be taken back without rights. Little is
+imported: it is loaded for each command.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a confined program may ask of the kernel: a seccomp filter, assembled here and handed over.
 
 The launcher of sandboxed commands (``cluster/machines/sandbox/launch.py``) and the render workers
-(``sources/worker_main.py``) narrow themselves with it. What is refused are the calls that container engines refuse a
+(``sources/workers/main.py``) narrow themselves with it. What is refused are the calls that container engines refuse a
 container without capabilities (Docker's default profile), tracing, and memory that belongs to no process. A call that
 is newer than this list does not exist for the program, so that it falls back to an older one. Without imports beyond
 ``struct``, ``ctypes`` and ``os``: it is loaded for every command that is started.

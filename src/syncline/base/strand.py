@@ -1,8 +1,9 @@
 """A function that goes on only when it is given its turn, but for parts that it leaves to others meanwhile.
 
-Used for requests that are too large for the event loop that serves them (``cluster/waiting.py``). The function runs in
-a thread of its own, and that thread and the one that gives turns never run at the same time: whatever both use needs
-no lock. What it does :meth:`Strand.aside` is a pure function of data that nobody changes; it runs outside of turns.
+Used for requests that are too large for the event loop that serves them (``cluster/serving/waiting.py``). The function
+runs in a thread of its own, and that thread and the one that gives turns never run at the same time: whatever both use
+needs no lock. What it does :meth:`Strand.aside` is a pure function of data that nobody changes; it runs outside of
+turns.
 """
 
 from __future__ import annotations

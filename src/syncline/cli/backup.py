@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from syncline.assembly.archive import BUMP, ArchiveError, Backup, restore, take_backup
+from syncline.assembly.inspection.archive import BUMP, ArchiveError, Backup, restore, take_backup
 from syncline.base.clock import SystemClock
 from syncline.base.scratch import scratch
 from syncline.cli.connection import state_directory

@@ -30,8 +30,8 @@ from syncline.gitops.system import CONFIG_MAP as SETTINGS_MAP
 from syncline.gitops.system import parse_system
 from syncline.kube import client
 from syncline.kube.client import PatchType
-from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 from syncline.kube.objects import GVK, GroupKind, Obj, dig, name_of, namespace_of
+from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 
 __all__ = ["cluster", "cluster_object", "declared_cluster", "managed_cluster", "secret_fields"]
 

@@ -99,7 +99,7 @@ def in_time(ask: Callable[[], Iterable[str]], limit_s: float) -> list[str]:
 def names_for(kind: str, given: dict[str, object]) -> list[str]:
     """The names of a kind; ``given``: the parameters of the command line so far."""
     from syncline.cli.connection import Connection, default_kubeconfig
-    from syncline.kube.kubeconfig import named_contexts
+    from syncline.kube.transport.kubeconfig import named_contexts
 
     kubeconfig, context = (str(given.get(key) or "") or None for key in ("kubeconfig", "context"))
     if kind == CONTEXTS:

@@ -21,11 +21,11 @@ from syncline.cli.failure import CommandFailed
 from syncline.control.executor import run_in_place
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError, Forbidden, error_from_status
-from syncline.kube.http import BlockingClient, HttpClient
-from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import GVK, Obj, ResourceInfo
 from syncline.kube.rights import missing_right, role_for
+from syncline.kube.transport.http import BlockingClient, HttpClient
+from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 
 __all__ = ["Connection", "connection_options", "default_kubeconfig", "refused", "state_directory"]
 

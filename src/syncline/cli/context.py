@@ -25,7 +25,7 @@ def context(name: str | None, output: str | None, kubeconfig: str | None) -> Non
     Example:  syncline context
               syncline app list --context prod
     """
-    from syncline.kube.kubeconfig import KubeconfigError, named_contexts
+    from syncline.kube.transport.kubeconfig import KubeconfigError, named_contexts
 
     try:
         found = named_contexts(kubeconfig or default_kubeconfig())

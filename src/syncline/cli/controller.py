@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from syncline.assembly.controller import ControllerSettings, Replica, StartError, serve_controller
+from syncline.assembly.endpoints.listening import ListenError
 from syncline.assembly.gitops import GitOpsSettings
-from syncline.assembly.listening import ListenError
 from syncline.base.clock import SystemClock
 from syncline.base.entropy import Entropy
 from syncline.base.scratch import scratch
@@ -30,7 +30,7 @@ from syncline.cli.serving import (
 from syncline.cli.terminal import start_logging
 from syncline.control.leader import MAX_SHARDS, LeaderSettings
 from syncline.gitops.application.observe import AppSettings
-from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
+from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 
 
 @click.command()

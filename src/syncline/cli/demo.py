@@ -12,12 +12,12 @@ from pathlib import Path
 import click
 
 from syncline.assembly.gitops import GitOpsSettings
-from syncline.assembly.inspect import PlannedSync, planned_sync
+from syncline.assembly.inspection.observe import PlannedSync, planned_sync
+from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
 from syncline.assembly.live import LiveCluster
-from syncline.assembly.machines import sandbox_problem
-from syncline.assembly.reading import GitSourceReader
+from syncline.assembly.machines.virtual import sandbox_problem
 from syncline.assembly.settings import ClusterSettings, RunCommands
-from syncline.assembly.snapshot import application_indices, look_at_cluster
+from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.clock import SystemClock
 from syncline.base.scratch import scratch
 from syncline.cli.connection import state_directory
@@ -30,14 +30,14 @@ from syncline.control.informer import decoded_event
 from syncline.control.manager import DirectPort
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube import client
-from syncline.kube.durations import format_duration
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.kube.text.durations import format_duration
 from syncline.rehearsal.playing import Played, Playing
 from syncline.rehearsal.reading import read_scenario
 from syncline.rehearsal.repository import Repository, application
 from syncline.rehearsal.scenario import Ends, Scenario, Step
 from syncline.rehearsal.stage import APPLICATIONS, Stage, over
-from syncline.sources.helm import helm_engine
+from syncline.sources.helm.rendering import helm_engine
 
 PATIENCE_S = 300.0
 """A demonstration without machines to update that takes longer has gone wrong."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 
-from syncline.assembly.differences import ObjectDifference
+from syncline.assembly.inspection.differences import ObjectDifference
 from syncline.kube.objects import Obj, ObjectRef
-from syncline.kube.yaml import dump
+from syncline.kube.yaml.loading import dump
 
 __all__ = ["describe_difference", "header", "object_text"]
 

@@ -12,7 +12,7 @@ __all__ = ["edited"]
 
 def edited(spec: Obj) -> Obj | None:
     """What $EDITOR made of ``spec``; None where nothing changed. Raises CommandFailed."""
-    from syncline.kube.yaml import YamlError, dump, load
+    from syncline.kube.yaml.loading import YamlError, dump, load
 
     text = click.edit(dump(spec), extension=".yaml")
     try:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from syncline.assembly.pulled import PulledCache, pulled
-from syncline.assembly.snapshot import application_indices, index_as
+from syncline.assembly.inspection.pulled import PulledCache, pulled
+from syncline.assembly.inspection.snapshot import application_indices, index_as
 from syncline.cli.connection import Connection
 from syncline.cli.failure import CommandFailed
 from syncline.control.cache import Cache

@@ -6,7 +6,7 @@ import difflib
 
 import click
 
-from syncline.assembly.inspect import observed_application
+from syncline.assembly.inspection.observe import observed_application
 from syncline.cli.app.target import control_namespace
 from syncline.cli.connection import Connection, connection_options, refused
 from syncline.cli.elsewhere import Elsewhere

@@ -234,7 +234,7 @@ def _entries(report: Report) -> list[dict[str, Any]]:
 
 def _show(config: dict[str, Any], form: str, pretty: bool) -> None:
     if form == "yaml":
-        from syncline.kube.yaml import dump as dump_yaml
+        from syncline.kube.yaml.loading import dump as dump_yaml
 
         _print(dump_yaml(config))
         return

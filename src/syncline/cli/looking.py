@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 import click
 
-from syncline.assembly.pulled import PulledCache, pulled
-from syncline.assembly.reading import FolderReader, GitSourceReader
-from syncline.assembly.snapshot import application_indices, look_at_cluster
-from syncline.assembly.source_rules import MAPS as RULE_MAPS
-from syncline.assembly.source_rules import source_rules
+from syncline.assembly.inspection.pulled import PulledCache, pulled
+from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
+from syncline.assembly.sources.reading import FolderReader, GitSourceReader
+from syncline.assembly.sources.source_rules import MAPS as RULE_MAPS
+from syncline.assembly.sources.source_rules import source_rules
 from syncline.base.scratch import scratch
 from syncline.cli.connection import Connection
 from syncline.cli.disktree import DiskTree, repository_root
@@ -25,8 +25,8 @@ from syncline.gitops.system import CONFIG_MAP, parse_system
 from syncline.kube.errors import ApiError
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of
-from syncline.kube.yaml import Budget, load_all
-from syncline.sources.credentials import CERTIFICATES_MAP, KNOWN_HOSTS_MAP, credential_book
+from syncline.kube.yaml.loading import Budget, load_all
+from syncline.sources.remote.credentials import CERTIFICATES_MAP, KNOWN_HOSTS_MAP, credential_book
 from syncline.sources.sourcing import SourceRules
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj, name_of
-from syncline.kube.yaml import Budget, YamlError, load_all
+from syncline.kube.yaml.loading import Budget, YamlError, load_all
 
 __all__ = ["STDIN", "read_manifests"]
 

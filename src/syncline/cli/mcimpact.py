@@ -82,7 +82,7 @@ def impact(
                 syncline mc impact -f motd.bu --delete 99-old --pool worker
                 syncline mc impact --revision feature/chrony
     """
-    from syncline.assembly.impact import forecaster
+    from syncline.assembly.machines.impact import forecaster
     from syncline.base.clock import SystemClock
     from syncline.cli.impactview import describe_impact
     from syncline.cli.machinefiles import read_manifests
@@ -110,8 +110,8 @@ def impact(
 def _look(link: Connection | None, against: str | None, namespace: str, given: Sequence[Obj], *, whole: bool) -> Cache:
     """Only the kinds that a forecast reads, unless Applications are rendered, too; and the definitions of the kinds
     that are given, which say what is taken and what is refused."""
-    from syncline.assembly.impact import impact_kinds
-    from syncline.assembly.snapshot import look_at_cluster
+    from syncline.assembly.inspection.snapshot import look_at_cluster
+    from syncline.assembly.machines.impact import impact_kinds
     from syncline.cli.looking import look_at, look_offline
     from syncline.kube import client
     from syncline.kube.objects import GVK, gvk_of
@@ -154,7 +154,7 @@ def _asked(
     cache: Cache, files: Sequence[str], given: Sequence[Obj], deletions: Sequence[str]
 ) -> tuple[Change, list[str]]:
     """What files and flags ask for. Objects that do not concern machines are counted and passed over."""
-    from syncline.assembly.impact import impact_kinds
+    from syncline.assembly.machines.impact import impact_kinds
     from syncline.kube.objects import gvk_of
     from syncline.machineconfig.impact.forecast import Change
 
@@ -208,7 +208,7 @@ def _at_revision(
     *,
     prune: bool,
 ) -> tuple[Change, list[str]]:
-    from syncline.assembly.revisions import revised_change
+    from syncline.assembly.sources.revisions import revised_change
     from syncline.base.clock import SystemClock
     from syncline.cli.elsewhere import Elsewhere
     from syncline.cli.looking import source_reader

@@ -25,8 +25,8 @@ from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE, MACHINE_CONFIG_POOL
 from syncline.kube.objects import GVK, Obj, annotations_of, dig, name_of
-from syncline.kube.quantity import QuantityError, parse_quantity
 from syncline.kube.selectors import label_key_problems, label_value_problems
+from syncline.kube.text.quantity import QuantityError, parse_quantity
 
 NODE = GVK("", "v1", "Node")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

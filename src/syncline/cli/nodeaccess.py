@@ -16,8 +16,8 @@ from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.output import print_documents
 from syncline.kube import client
 from syncline.kube.client import Request
-from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.objects import Obj, ResourceInfo, dig
+from syncline.kube.transport.kubeconfig import ClusterAccess
 
 if TYPE_CHECKING:
     from syncline.base.secret import Secret
@@ -59,9 +59,9 @@ def node_kubeconfig(
     Examples:  syncline node kubeconfig edge-1 -o edge-1.kubeconfig
                syncline node kubeconfig --rights > rights.yaml
     """
+    from syncline.assembly.endpoints.private import write_private
     from syncline.assembly.install import ensure_objects
-    from syncline.assembly.noderights import client_key, node_rights
-    from syncline.assembly.private import write_private
+    from syncline.hosts.noderights import client_key, node_rights
 
     if rights:
         print_documents({"apiVersion": "v1", "kind": "List", "items": node_rights()}, "yaml")
@@ -84,7 +84,7 @@ def node_kubeconfig(
 
 
 def _certificate(link: Connection, node: str, key: Secret, lifetime: timedelta) -> str:
-    from syncline.assembly.noderights import CSR, approved, certificate_request
+    from syncline.hosts.noderights import CSR, approved, certificate_request
 
     kind = link.resource(CSR)
     name = f"syncline-node-agent-{Entropy().uid()[:8]}"
@@ -101,7 +101,7 @@ def _certificate(link: Connection, node: str, key: Secret, lifetime: timedelta) 
 
 
 def _signed(link: Connection, kind: ResourceInfo, name: str) -> str:
-    from syncline.assembly.noderights import issued_certificate
+    from syncline.hosts.noderights import issued_certificate
 
     waited = 0.0
     while waited < WAIT_S:
@@ -122,7 +122,7 @@ def _signed(link: Connection, kind: ResourceInfo, name: str) -> str:
 def _kubeconfig(
     access: ClusterAccess, server: str, tls_server_name: str, node: str, certificate: str, key: Secret
 ) -> str:
-    from syncline.cluster.pki import KeyPair, kubeconfig_for
+    from syncline.cluster.access.pki import KeyPair, kubeconfig_for
 
     made = kubeconfig_for(
         server=server or access.server,

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import click
 
-from syncline.assembly.linuxhost import LinuxHost, LinuxHosts
-from syncline.assembly.nodeagent import ShownHost, Standing, apply_config, boot_first, serve_agent
 from syncline.base.clock import SystemClock
 from syncline.cli.connection import connection_options, default_kubeconfig
 from syncline.cli.failure import BLOCKED, FAILED, USAGE, CommandFailed
@@ -21,11 +19,13 @@ from syncline.cli.mcview import contents_text
 from syncline.cli.node import label_pairs
 from syncline.cli.nodeinstall import install
 from syncline.cli.terminal import start_logging
-from syncline.kube.kubeconfig import KubeconfigError, load_kubeconfig
+from syncline.hosts.linuxhost import LinuxHost, LinuxHosts
+from syncline.hosts.nodeagent import ShownHost, Standing, apply_config, boot_first, serve_agent
 from syncline.kube.objects import Obj, dig, name_of
-from syncline.machineconfig.agent.firstboot import FirstBootError
+from syncline.kube.transport.kubeconfig import KubeconfigError, load_kubeconfig
+from syncline.machineconfig.agent.files.writing import UpdateError
 from syncline.machineconfig.agent.host import HostError
-from syncline.machineconfig.agent.writing import UpdateError
+from syncline.machineconfig.agent.provisioning.firstboot import FirstBootError
 from syncline.machineconfig.configs import NEWEST_VERSION, ConfigError
 
 __all__ = ["node_agent"]

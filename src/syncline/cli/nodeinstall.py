@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from syncline.assembly.linuxhost import LinuxHost
-from syncline.assembly.nodeservice import KUBECONFIG, SERVICE, Service, install_service, unit_text
 from syncline.base.clock import SystemClock
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.node import label_pairs
-from syncline.kube.kubeconfig import KubeconfigError, load_kubeconfig
+from syncline.hosts.linuxhost import LinuxHost
+from syncline.hosts.nodeservice import KUBECONFIG, SERVICE, Service, install_service, unit_text
+from syncline.kube.transport.kubeconfig import KubeconfigError, load_kubeconfig
 from syncline.machineconfig.agent.host import HostError
 
 __all__ = ["install"]

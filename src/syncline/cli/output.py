@@ -91,7 +91,7 @@ def print_documents(value: Any, form: str) -> None:
     if form == "json":
         print(json.dumps(value, indent=2, ensure_ascii=False))
         return
-    from syncline.kube.yaml import dump
+    from syncline.kube.yaml.loading import dump
 
     text = dump(value)
     # What would be shown as an escape is written as one: JSON is YAML.

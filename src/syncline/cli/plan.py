@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncline.assembly.inspect import PlannedSync, SyncRequest, Verdict, planned_sync
-from syncline.assembly.refusals import Questions
+from syncline.assembly.inspection.observe import PlannedSync, SyncRequest, Verdict, planned_sync
+from syncline.assembly.inspection.refusals import Questions
 from syncline.base.clock import SystemClock
 from syncline.cli.app.target import control_namespace
 from syncline.cli.connection import Connection, connection_options

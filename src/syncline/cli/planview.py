@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syncline.assembly.inspect import PlannedChange, PlannedGroup, PlannedSync, Verb, Verdict
+from syncline.assembly.inspection.observe import PlannedChange, PlannedGroup, PlannedSync, Verb, Verdict
 from syncline.cli.appview import short_revision
 from syncline.cli.diffview import describe_difference
 from syncline.explain.advice import advice

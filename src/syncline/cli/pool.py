@@ -19,12 +19,12 @@ from syncline.cli.output import output_option, print_documents, print_names, pri
 from syncline.cli.poolview import describe_history, describe_pool, history_rows, node_rows, pool_row, pool_table
 from syncline.kube import client
 from syncline.kube.client import PatchType
-from syncline.kube.durations import DurationError, parse_duration
 from syncline.kube.holds import Hold, holds_of, make_hold, pause_writer
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_POOL as POOL
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import GVK, Obj, dig, name_of
+from syncline.kube.text.durations import DurationError, parse_duration
 
 __all__ = ["get_pool", "history", "list_pools", "pause", "pool", "resume", "timeline"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from syncline.assembly.inspect import PlannedSync, Verb
+from syncline.assembly.inspection.observe import PlannedSync, Verb
 from syncline.cli.terminal import one_cell, undecorated
 from syncline.kube.objects import Obj, ObjectRef, dig
 

@@ -60,6 +60,6 @@ def _text(objects: list[Obj], output: str) -> str:
         import json
 
         return json.dumps(objects, indent=2, ensure_ascii=False) + "\n"
-    from syncline.kube.yaml import dump
+    from syncline.kube.yaml.loading import dump
 
     return "".join(f"---\n{dump(obj)}" for obj in objects)

@@ -28,10 +28,10 @@ from syncline.cli.secretkind import (
     write,
 )
 from syncline.kube.objects import Obj
-from syncline.sources.address import parse_address
-from syncline.sources.credentials import credential_book
 from syncline.sources.errors import SourceError, mask_credentials
-from syncline.sources.git import GitSettings
+from syncline.sources.git.mirrors import GitSettings
+from syncline.sources.remote.address import parse_address
+from syncline.sources.remote.credentials import credential_book
 from syncline.sources.sourcing import Sources
 
 __all__ = ["connected", "declared_repositories", "repo", "repository_fields"]

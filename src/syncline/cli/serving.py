@@ -12,14 +12,15 @@ from typing import Any
 
 import click
 
-from syncline.assembly.listening import ListenError
+from syncline.assembly.endpoints.listening import ListenError
 from syncline.assembly.live import LiveCluster, kubeconfig_text, running_cluster, write_private
-from syncline.assembly.settings import ClusterSettings, RunCommands, SettingError, TraceSettings, trace_settings
+from syncline.assembly.settings import ClusterSettings, RunCommands, SettingError, trace_settings
 from syncline.base.browserguard import is_host_name
 from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cluster.disk import DiskError
-from syncline.cluster.serve import ServeError
+from syncline.cluster.serving.serve import ServeError
+from syncline.cluster.storage.disk import DiskError
 from syncline.gitops.parameters import patterns_of
+from syncline.telemetry.otlp import TraceSettings
 
 __all__ = [
     "NODES",
@@ -31,9 +32,9 @@ __all__ = [
     "face_options",
     "host_and_port",
     "hydrator_option",
+    "plugins_option",
     "run_cluster",
     "run_commands_of",
-    "plugins_option",
     "run_commands_option",
     "trace_target",
 ]
@@ -167,7 +168,7 @@ def run_commands_of(value: str | None) -> RunCommands:
     """The value of ``--run-commands``, which may stand alone. Refused at once where this machine makes no sandbox."""
     chosen = RunCommands.OFF if value is None else RunCommands(value)
     if chosen is RunCommands.SANDBOXED:
-        from syncline.assembly.machines import sandbox_problem
+        from syncline.assembly.machines.virtual import sandbox_problem
 
         problem = sandbox_problem()
         if problem:

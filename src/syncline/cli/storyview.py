@@ -14,8 +14,8 @@ from syncline.cli.explainview import describe_cause
 from syncline.cli.failure import BLOCKED, USAGE, CommandFailed
 from syncline.cli.output import table
 from syncline.explain.naming import NamingError
-from syncline.kube.durations import format_seconds
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.kube.text.durations import format_seconds
 from syncline.rehearsal.playing import NotReached, Played
 from syncline.rehearsal.scenario import Look, ScenarioError
 from syncline.rehearsal.stage import Stage, said_at

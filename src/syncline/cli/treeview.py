@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from syncline.assembly.resource_tree import ResourceNode, walk
+from syncline.assembly.inspection.resource_tree import ResourceNode, walk
 from syncline.base.clock import parse_time
 from syncline.cli.output import age, table
 from syncline.kube.objects import Obj, dig

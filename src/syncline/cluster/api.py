@@ -12,19 +12,20 @@ from collections.abc import Callable, Mapping
 
 from syncline.base.clock import Clock
 from syncline.base.entropy import Entropy
+from syncline.cluster.access.attributes import attributes
+from syncline.cluster.access.authz import Authorizer
+from syncline.cluster.access.tokens import ServiceAccountTokens
+from syncline.cluster.access.users import UserInfo
 from syncline.cluster.admission import Admission
-from syncline.cluster.aggregation import Aggregation
-from syncline.cluster.answers import refusal
-from syncline.cluster.attributes import attributes
-from syncline.cluster.authz import Authorizer
-from syncline.cluster.definitions import Definitions
-from syncline.cluster.discovery import Discovery, page_not_found
-from syncline.cluster.negotiate import JSON, accepted_of
-from syncline.cluster.registry import Registry, Resource
-from syncline.cluster.routes import Route, route_of, verb_of
-from syncline.cluster.store import Store, StoreConflict
-from syncline.cluster.tokens import ServiceAccountTokens
-from syncline.cluster.users import UserInfo
+from syncline.cluster.resources.aggregation import Aggregation
+from syncline.cluster.resources.definitions import Definitions
+from syncline.cluster.resources.discovery import Discovery, page_not_found
+from syncline.cluster.resources.registry import Registry, Resource
+from syncline.cluster.resources.routes import Route, route_of, verb_of
+from syncline.cluster.serving.answers import refusal
+from syncline.cluster.serving.negotiate import JSON, accepted_of
+from syncline.cluster.serving.waiting import Asked, Waiting
+from syncline.cluster.storage.store import Store, StoreConflict
 from syncline.cluster.verbs.create import create
 from syncline.cluster.verbs.delete import delete, delete_collection
 from syncline.cluster.verbs.exchange import Backend, Exchange, LogSource, NoLogs, TokenReviewer
@@ -35,7 +36,6 @@ from syncline.cluster.verbs.subresources import accounts, pods, scale
 from syncline.cluster.verbs.subresources.connections import CONNECTIONS, refuse_connection, run_command
 from syncline.cluster.verbs.update import update
 from syncline.cluster.verbs.watching import watch
-from syncline.cluster.waiting import Asked, Waiting
 from syncline.kube.client import Request, Response
 from syncline.kube.elsewhere import Here, Overtaken, Slow, TooLarge, aside, keeping_to, left_aside
 from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound, method_not_supported, not_found

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
+from syncline.cluster.access.pki import SERVICE_IP
 from syncline.cluster.admission.services import SERVICE_NETWORK
-from syncline.cluster.pki import SERVICE_IP
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import AlreadyExists, error_from_status
 from syncline.kube.objects import Obj, name_of, namespace_of

@@ -32,7 +32,7 @@ from syncline.kube.client import PatchType, Request, Response
 from syncline.kube.errors import ApiError, NotFound
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, Obj, ResourceInfo, gvk_of
-from syncline.kube.patches import create_merge_patch
+from syncline.kube.patching.patches import create_merge_patch
 
 __all__ = ["Execution", "KubePerformer", "Together", "execute", "kube_performers", "run_in_place"]
 

@@ -14,16 +14,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from syncline.base.secret import Secret
-from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.objects import Obj, dig, labels_of
+from syncline.kube.transport.kubeconfig import ClusterAccess
 
 __all__ = [
-    "SECRET_TYPE",
-    "ClusterError",
     "HERE",
     "IN_CLUSTER_NAME",
     "IN_CLUSTER_SERVER",
+    "SECRET_TYPE",
     "Cluster",
+    "ClusterError",
     "cluster_access",
     "clusters_of",
     "declared_twice",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from syncline.kube.yaml import YamlError, load
+from syncline.kube.yaml.loading import YamlError, load
 
 __all__ = ["SETTING", "customized", "setting_value", "yaml_map"]
 

@@ -3,7 +3,7 @@
 :mod:`syncline.gitops.health.overrides` calls it through a :class:`LuaRunner`. Needs the extra ``lua``. Every run has
 its own interpreter without files, processes, environment and network, with limits of memory and of time. A search
 pattern can still keep C code busy for long, so scripts of users run in a worker process that is killed
-(``assembly/lua_worker.py``); never call :func:`run_guarded` with them in a process that has other work.
+(``assembly/scripts/lua.py``); never call :func:`run_guarded` with them in a process that has other work.
 
 Differences from gopher-lua that remain: a fraction in ``..`` prints with 14 digits, not 17.
 """

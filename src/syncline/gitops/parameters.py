@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from syncline.kube.glob import ListStyle, list_matches
+from syncline.kube.text.glob import ListStyle, list_matches
 
 __all__ = ["PARAMETERS_MAP", "Parameters", "enables_namespace", "parse_parameters", "patterns_of"]
 

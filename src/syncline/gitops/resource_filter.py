@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from syncline.kube.glob import glob_matches
+from syncline.kube.text.glob import glob_matches
 
 __all__ = ["FilterEntry", "ResourceFilter"]
 

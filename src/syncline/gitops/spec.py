@@ -13,8 +13,8 @@ from syncline.gitops.conditions import Condition
 from syncline.gitops.hydration.spec import dry_source, hydrator_problems, sync_source
 from syncline.gitops.project import permits_app_namespace, permits_destination, permits_source
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
-from syncline.sources.address import parse_address
 from syncline.sources.errors import SourceError
+from syncline.sources.remote.address import parse_address
 
 __all__ = ["IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "normalize_source", "normalize_spec", "validate_spec"]
 

@@ -29,9 +29,9 @@ from syncline.gitops.parameters import Parameters
 from syncline.gitops.project import merge_global
 from syncline.gitops.resource_filter import ResourceFilter
 from syncline.gitops.tracking import INSTANCE_LABEL, Tracking, TrackingMethod
-from syncline.kube.durations import DurationError, parse_duration
 from syncline.kube.objects import Obj, labels_of, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
+from syncline.kube.text.durations import DurationError, parse_duration
 
 __all__ = ["CONFIG_MAP", "GlobalProject", "System", "SystemSettings", "parse_system", "with_globals"]
 

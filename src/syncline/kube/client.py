@@ -1,8 +1,8 @@
 """Requests and answers as data.
 
-A :class:`Request` is HTTP-shaped and has no socket: the embedded API answers it in process (``cluster/direct.py``),
-``kube/http.py`` sends it to any Kubernetes API, a fault seam may lose it. Rooms build requests with the functions
-below and never write a path by hand.
+A :class:`Request` is HTTP-shaped and has no socket: the embedded API answers it in process
+(``cluster/serving/direct.py``), ``kube/transport/http.py`` sends it to any Kubernetes API, a fault seam may lose it.
+Rooms build requests with the functions below and never write a path by hand.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from syncline.base.clock import format_time, parse_time
-from syncline.kube.extensions import json_note
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.kube.schema.extensions import json_note
 
 __all__ = ["HELD", "LIFE", "RENEW", "ROOM_LEASE", "Hold", "holds_of", "make_hold", "noted_holds", "pause_writer"]
 

@@ -1,7 +1,7 @@
 """jq by libjq: which parts of a value an expression addresses.
 
 Begin at :func:`addressed`. An expression may compute for ever or take any amount of memory, so only the process that
-runs scripts of users (``assembly/script_child.py``) calls it; everybody else asks that process. There the environment
+runs scripts of users (``assembly/scripts/child.py``) calls it; everybody else asks that process. There the environment
 is empty, no file can be opened, and there is no further input. ``import`` and ``include`` cannot be read where an
 expression stands.
 """

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from syncline.kube import fieldset
-from syncline.kube.fieldset import FieldSet
 from syncline.kube.objects import Obj
+from syncline.kube.patching import fieldset
+from syncline.kube.patching.fieldset import FieldSet
 
 __all__ = ["parent_entries", "scale_entries"]
 

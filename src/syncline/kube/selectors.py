@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, assert_never
 
-from syncline.kube.fieldcauses import quoted
+from syncline.kube.schema.fieldcauses import quoted
 
 __all__ = [
     "EVERYTHING",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from syncline.kube.valuecheck import UNRELATED, check_value
+from syncline.kube.schema.valuecheck import UNRELATED, check_value
 
 __all__ = ["Fits", "fits_of"]
 

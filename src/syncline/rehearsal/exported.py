@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from syncline.assembly.refusals import Questions
-from syncline.assembly.snapshot import ClusterLook, look_at_cluster
+from syncline.assembly.inspection.refusals import Questions
+from syncline.assembly.inspection.snapshot import ClusterLook, look_at_cluster
 from syncline.control.cache import IndexFn
 from syncline.control.executor import run_in_place
 from syncline.gitops.application.manifests import Manifests

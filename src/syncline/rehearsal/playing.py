@@ -11,12 +11,12 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from syncline.assembly.reading import GitSourceReader
+from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.cause import Cause
 from syncline.control.virtual import NotIdleError
 from syncline.gitops.application.observe import AppSettings
-from syncline.kube.durations import format_duration
 from syncline.kube.objects import Obj
+from syncline.kube.text.durations import format_duration
 from syncline.rehearsal.repository import Repository, application
 from syncline.rehearsal.scenario import Scenario, ScenarioError, Step
 from syncline.rehearsal.stage import Stage

@@ -7,9 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from syncline.kube.durations import DurationError, parse_duration
 from syncline.kube.objects import Obj
-from syncline.kube.yaml import YamlError, load
+from syncline.kube.text.durations import DurationError, parse_duration
+from syncline.kube.yaml.loading import YamlError, load
 from syncline.rehearsal.scenario import (
     CPU,
     MEMORY,

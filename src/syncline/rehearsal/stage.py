@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from syncline.assembly.inspect import observed_application
+from syncline.assembly.inspection.observe import observed_application
+from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
 from syncline.assembly.install import ensure_objects
-from syncline.assembly.snapshot import application_indices, look_at_cluster
 from syncline.base.cause import Cause
 from syncline.base.clock import Clock
 from syncline.cluster.machines.kubelet.node import node_object
@@ -27,7 +27,7 @@ from syncline.kube.client import Request, Response, Transport
 from syncline.kube.kinds.argoproj import APPLICATION, GROUP, VERSION
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, annotations_of, dig, name_of
-from syncline.kube.yaml import load_all
+from syncline.kube.yaml.loading import load_all
 from syncline.rehearsal.scenario import (
     Act,
     AddNode,

@@ -19,14 +19,14 @@ from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.builtin.storage.provisioner import standard_class
-from syncline.cluster.store import Store
+from syncline.cluster.storage.store import Store
 from syncline.control.executor import run_in_place
 from syncline.control.virtual import LoopActor, VirtualDriver
 from syncline.gitops.application.manifests import SourceReader
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request, Transport
-from syncline.kube.kubeconfig import ClusterAccess
 from syncline.kube.objects import ObjectRef
+from syncline.kube.transport.kubeconfig import ClusterAccess
 
 __all__ = ["World"]
 
@@ -82,7 +82,7 @@ class World:
         self._start(nodes)
 
     def _start(self, nodes: int) -> None:
-        from syncline.assembly.machines import virtual_machines
+        from syncline.assembly.machines.virtual import virtual_machines
 
         machines = self.machines = virtual_machines(self.core, self.clock, nodes)
         loop = cluster_loop(
@@ -113,9 +113,9 @@ class World:
     def start_machine_config(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
         """Install what the machine-config controllers need, and run them with an agent on each machine; called again,
         they start anew over the same cluster and machines, as after a restart."""
-        from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop, machineconfig_user
-        from syncline.assembly.machineobjects import machineconfig_objects
-        from syncline.assembly.simulatedhosts import SimulatedHosts
+        from syncline.assembly.machines.objects import machineconfig_objects
+        from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_loop, machineconfig_user
+        from syncline.assembly.machines.simulatedhosts import SimulatedHosts
         from syncline.machineconfig.agent.controller import AGENT
 
         settings = MachineConfigSettings(self.settings.control_namespace)

@@ -1,7 +1,7 @@
 """Archives of charts and artifacts are unpacked into memory, never onto the disk.
 
-``sources/artifacts.py`` hands over the bytes of a ``.tar`` or ``.tar.gz``. Nothing that an archive says is believed:
-what it unpacks to is counted while it is read, names and links must stay inside, devices are refused.
+``sources/remote/artifacts.py`` hands over the bytes of a ``.tar`` or ``.tar.gz``. Nothing that an archive says is
+believed: what it unpacks to is counted while it is read, names and links must stay inside, devices are refused.
 """
 
 from __future__ import annotations

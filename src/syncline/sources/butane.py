@@ -26,7 +26,7 @@ from syncline.sources.directory import SKIP_MARKER, SourcedObject
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.lookup import join
 from syncline.sources.tree import EXECUTABLE_MODE, Entry, Tree, with_modes
-from syncline.sources.worker import shared_workers
+from syncline.sources.workers.pool import shared_workers
 
 __all__ = ["Documents", "read_documents"]
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from syncline.base.report import Position
-from syncline.kube import yaml
-from syncline.kube.glob import GlobError, glob_match
 from syncline.kube.objects import Obj
+from syncline.kube.text.glob import GlobError, glob_match
+from syncline.kube.yaml import loading as yaml
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.tree import Entry, Tree
 

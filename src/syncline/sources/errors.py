@@ -27,7 +27,8 @@ class Problem(StrEnum):
     PATH_MISSING = "path missing"
     TOO_LARGE = "too large"
     EXHAUSTED = "exhausted"
-    """It used up the time or memory that a render may have: the same again costs as much (``sources/rests.py``)."""
+    """It used up the time or memory that a render may have: the same again costs as much
+    (``sources/remote/rests.py``)."""
     INVALID = "invalid"
     """The content is wrong; only another commit helps."""
     UNSUPPORTED = "unsupported"

@@ -20,7 +20,7 @@ from syncline.sources.errors import Problem, SourceError
 from syncline.sources.jsonnet_task import candidates
 from syncline.sources.lookup import Lookup, join
 from syncline.sources.tree import Entry
-from syncline.sources.worker import shared_workers
+from syncline.sources.workers.pool import shared_workers
 
 __all__ = ["JsonnetOptions", "Variable", "check_size", "evaluate", "imported", "parse_jsonnet"]
 

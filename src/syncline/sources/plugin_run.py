@@ -24,9 +24,9 @@ from syncline.base.removal import remove_tree
 from syncline.base.scratch import work_folder
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.lookup import join
-from syncline.sources.scratch import write_below
+from syncline.sources.remote.turns import Turns, away
 from syncline.sources.tree import EXECUTABLE_MODE, Tree
-from syncline.sources.turns import Turns, away
+from syncline.sources.workers.scratch import write_below
 
 __all__ = ["Checkout", "PluginLimits", "PluginRunner"]
 

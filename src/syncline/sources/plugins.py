@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from syncline.kube import yaml
-from syncline.kube.glob import GlobError, glob_match
+from syncline.kube.text.glob import GlobError, glob_match
+from syncline.kube.yaml import loading as yaml
 from syncline.sources.directory import Manifests, read_output
 from syncline.sources.environment import expand
 from syncline.sources.errors import Problem, SourceError

@@ -22,7 +22,7 @@ import msgspec
 from syncline.base.entropy import Entropy
 from syncline.base.report import Position
 from syncline.sources.directory import Manifests, SourcedObject
-from syncline.sources.rests import Rests
+from syncline.sources.remote.rests import Rests
 from syncline.sources.tree import Entry
 
 __all__ = ["CacheLimits", "RenderCache", "read_set_key"]

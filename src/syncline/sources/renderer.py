@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from syncline.kube import yaml
 from syncline.kube.objects import Obj
-from syncline.kube.patches import json_merge_patch
+from syncline.kube.patching.patches import json_merge_patch
+from syncline.kube.yaml import loading as yaml
 from syncline.sources.directory import (
     SKIP_MARKER,
     DirectoryLimits,
@@ -30,9 +30,9 @@ from syncline.sources.directory import (
 from syncline.sources.disclosure import undisclosing
 from syncline.sources.environment import NO_CONTEXT, RenderContext, build_environment
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Repository
-from syncline.sources.helm import ChartFiles, HelmOptions, chart_files, parse_helm, render_chart
-from syncline.sources.helm_dependencies import Remote
+from syncline.sources.git.mirrors import Repository
+from syncline.sources.helm.dependencies import Remote
+from syncline.sources.helm.rendering import ChartFiles, HelmOptions, chart_files, parse_helm, render_chart
 from syncline.sources.jsonnet import JsonnetOptions, check_size, evaluate, imported, parse_jsonnet
 from syncline.sources.kustomize.flags import NO_FLAGS, BuildFlags
 from syncline.sources.kustomize.options import KustomizeOptions, parse_options
@@ -518,7 +518,7 @@ def _stays_inside(tree: Tree, source_type: SourceType, entries: tuple[Entry, ...
 def _resting(
     cache: RenderCache | None, what: str, spec: SourceSpec, content: Callable[[], str]
 ) -> contextlib.AbstractContextManager[None]:
-    """See :class:`~syncline.sources.rests.Rests`: each source of an Application rests by itself."""
+    """See :class:`~syncline.sources.remote.rests.Rests`: each source of an Application rests by itself."""
     if cache is None:
         return contextlib.nullcontext()
     options = hashlib.sha256(repr(replace(spec, sha="", revision="")).encode()).hexdigest()

@@ -1,7 +1,7 @@
 """Which commit a ``targetRevision`` names, decided from the references a repository advertises. Pure.
 
-Called by ``sources/git.py``. Rules: Argo CD ``util/git`` and ``util/versions`` (reference argocd-app 5.6): a version
-constraint chooses among tags only, an exact version is a plain name, forty hex digits are taken as they are.
+Called by ``sources/git/mirrors.py``. Rules: Argo CD ``util/git`` and ``util/versions`` (reference argocd-app 5.6): a
+version constraint chooses among tags only, an exact version is a plain name, forty hex digits are taken as they are.
 """
 
 from __future__ import annotations

@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from syncline.base.entropy import Entropy
-from syncline.sources.address import DEFAULT_NETWORKS, Networks
-from syncline.sources.border import Border, Lent, refuse_unlisted
-from syncline.sources.credentials import CredentialBook
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Git, GitSettings, Look, Repository
+from syncline.sources.git.mirrors import Git, GitSettings, Look, Repository
+from syncline.sources.git.signatures import NO_KEYS, GitPolicy, Keyring, check_signatures
 from syncline.sources.kustomize.flags import BuildFlags, no_flags
+from syncline.sources.remote.address import DEFAULT_NETWORKS, Networks
+from syncline.sources.remote.border import Border, Lent, refuse_unlisted
+from syncline.sources.remote.credentials import CredentialBook
+from syncline.sources.remote.turns import away
 from syncline.sources.revision import ResolvedRevision, Version, parse_constraint
-from syncline.sources.signatures import NO_KEYS, GitPolicy, Keyring, check_signatures
 from syncline.sources.source_type import SourceType
 from syncline.sources.tree import MemoryTree, Tree, clean_path
-from syncline.sources.turns import away
 
 if TYPE_CHECKING:
-    from syncline.sources.artifacts import Artifacts
+    from syncline.sources.remote.artifacts import Artifacts
 
 __all__ = ["NO_RULES", "Opened", "SourceRules", "Sources"]
 
@@ -99,7 +99,7 @@ class Sources:
         """Made for the first source that is none of git's."""
         with self._making:
             if self._artifacts is None:
-                from syncline.sources.artifacts import Artifacts
+                from syncline.sources.remote.artifacts import Artifacts
 
                 place = self._settings.cache_directory / "artifacts"
                 self._artifacts = Artifacts(place, self.border, self._entropy)
@@ -225,7 +225,7 @@ def _folder(whole: MemoryTree, path: str, url: str) -> MemoryTree:
 
 @dataclass(frozen=True, slots=True)
 class ProjectRemote:
-    """Fetches for one project what its charts name (``sources/helm_dependencies.py``)."""
+    """Fetches for one project what its charts name (``sources/helm/dependencies.py``)."""
 
     sources: Sources
     git: Git

@@ -1,7 +1,7 @@
 """The files of one folder at one commit, as renderers see them, without a checkout.
 
-``sources/git.py`` makes trees from a repository, tests make them from a dict. Paths are relative to the folder, use
-``/`` and stay inside; nothing here touches the disk.
+``sources/git/mirrors.py`` makes trees from a repository, tests make them from a dict. Paths are relative to the folder,
+use ``/`` and stay inside; nothing here touches the disk.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ from typing import Any
 
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
+from syncline.cluster.access.authz import Authorizer
+from syncline.cluster.access.users import ADMIN, UserInfo
 from syncline.cluster.api import Api
-from syncline.cluster.authz import Authorizer
-from syncline.cluster.registry import Registry
-from syncline.cluster.store import Store
-from syncline.cluster.users import ADMIN, UserInfo
+from syncline.cluster.resources.registry import Registry
+from syncline.cluster.storage.store import Store
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj
 from syncline.kube.outcall import Outcall, Outcome

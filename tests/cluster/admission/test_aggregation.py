@@ -17,15 +17,15 @@ from tests.live import Served, served_cluster
 
 from syncline.assembly.settings import ClusterSettings
 from syncline.base.clock import EPOCH
+from syncline.cluster.access.pki import create_keys
+from syncline.cluster.access.users import ADMIN, UserInfo
 from syncline.cluster.builtin.api_services import Observed, plan
-from syncline.cluster.direct import DirectTransport
-from syncline.cluster.pki import create_keys
-from syncline.cluster.users import ADMIN, UserInfo
+from syncline.cluster.serving.direct import DirectTransport
 from syncline.kube.client import Request, Response
-from syncline.kube.http import BlockingClient
-from syncline.kube.kubeconfig import load_kubeconfig
 from syncline.kube.objects import Obj
 from syncline.kube.outcall import Outcall, Outcome
+from syncline.kube.transport.http import BlockingClient
+from syncline.kube.transport.kubeconfig import load_kubeconfig
 
 API = "/apis/apiregistration.k8s.io/v1/apiservices"
 GROUP = "/apis/zoo.example.com/v1"

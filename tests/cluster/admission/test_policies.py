@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.cluster.admission.hooks import GROUP, MAPS, MERGE, World, hook, label
 
-from syncline.cluster.users import UserInfo
+from syncline.cluster.access.users import UserInfo
 from syncline.kube.objects import Obj
 
 APPS = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"], "operations": ["CREATE", "UPDATE"]}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.cluster.admission.hooks import APPLY, GROUP, MAPS, MERGE, World, allow, deny, hook, label, patches
 
-from syncline.cluster.users import ADMIN, UserInfo
+from syncline.cluster.access.users import ADMIN, UserInfo
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj
 from syncline.kube.outcall import NOBODY, Outcome
@@ -162,7 +162,7 @@ def test_configurations_of_admission_are_never_judged() -> None:
 
 
 def test_what_a_cluster_gives_itself_is_not_judged() -> None:
-    from syncline.cluster.direct import DirectTransport
+    from syncline.cluster.serving.direct import DirectTransport
 
     world = World({"/no": deny()})
     world.configure(hook("/no"))

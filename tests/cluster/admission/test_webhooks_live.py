@@ -17,12 +17,12 @@ import pytest
 from tests.live import Served, served_cluster
 
 from syncline.assembly.settings import ClusterSettings
-from syncline.cluster.pki import create_keys
-from syncline.cluster.webhooks import ANSWER_LIMIT_BYTES
+from syncline.cluster.access.pki import create_keys
+from syncline.cluster.serving.webhooks import ANSWER_LIMIT_BYTES
 from syncline.kube.client import Request, Response
-from syncline.kube.http import BlockingClient
-from syncline.kube.kubeconfig import ClusterAccess, load_kubeconfig
 from syncline.kube.objects import Obj
+from syncline.kube.transport.http import BlockingClient
+from syncline.kube.transport.kubeconfig import ClusterAccess, load_kubeconfig
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from tests.cluster.world import World
 
 from syncline.base.clock import EPOCH
-from syncline.cluster.pki import create_keys, user_of_certificate
+from syncline.cluster.access.pki import create_keys, user_of_certificate
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 AUTHORITY = create_keys(EPOCH).authority

@@ -11,13 +11,13 @@ import pytest
 from tests.cluster.serving import JANE, KEYS, TOKEN, World, served
 from tests.cluster.world import World as Cluster
 
+from syncline.cluster.access.users import ADMIN, ANONYMOUS, UserInfo, service_account_user
 from syncline.cluster.bootstrap import bootstrap_objects, install
 from syncline.cluster.fairness.control import LEVELS, SCHEMAS, Fairness, is_long_running
 from syncline.cluster.fairness.queues import State
-from syncline.cluster.metrics import Metrics
-from syncline.cluster.routes import route_of, verb_of
-from syncline.cluster.store import Key
-from syncline.cluster.users import ADMIN, ANONYMOUS, UserInfo, service_account_user
+from syncline.cluster.resources.routes import route_of, verb_of
+from syncline.cluster.serving.metrics import Metrics
+from syncline.cluster.storage.store import Key
 from syncline.kube.client import Response
 from syncline.kube.objects import Obj
 
@@ -250,7 +250,7 @@ def test_over_http_a_queued_request_is_answered_when_its_turn_comes_and_one_that
 
 
 def test_over_http_who_waits_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncline.cluster.serve.QUEUE_WAIT_S", 0.0)
+    monkeypatch.setattr("syncline.cluster.serving.serve.QUEUE_WAIT_S", 0.0)
 
     async def scene() -> None:
         async with served(durable=True, seats=1) as world:

@@ -16,10 +16,10 @@ from cryptography.x509.oid import NameOID
 from syncline.assembly.core import ClusterCore, build_core
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
-from syncline.cluster.answers import refusal
-from syncline.cluster.pki import ClusterKeys, create_keys
-from syncline.cluster.store import Store
-from syncline.cluster.users import ADMIN, ANONYMOUS, UserInfo, service_account_user
+from syncline.cluster.access.pki import ClusterKeys, create_keys
+from syncline.cluster.access.users import ADMIN, ANONYMOUS, UserInfo, service_account_user
+from syncline.cluster.serving.answers import refusal
+from syncline.cluster.storage.store import Store
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj

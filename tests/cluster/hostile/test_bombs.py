@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from tests.cluster.hostile.test_fuzz import Target, TooSlow, deadline, no_traces
 
-from syncline.cluster.users import ADMIN, UserInfo
+from syncline.cluster.access.users import ADMIN, UserInfo
 from syncline.kube.client import Request
 from syncline.kube.errors import Invalid
-from syncline.kube.patches import MAX_COPIED_BYTES, json_patch
+from syncline.kube.patching.patches import MAX_COPIED_BYTES, json_patch
 
 DEADLINE_S = 20.0
 """Of the processor. The slowest takes five seconds on a slow machine; what is wrong grows with the square."""

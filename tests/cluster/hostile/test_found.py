@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.world import World
 
 from syncline.kube.client import Request
-from syncline.kube.jsontext import canonical_numbers, scrubbed, sound
+from syncline.kube.text.jsontext import canonical_numbers, scrubbed, sound
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 NUMS = "/apis/example.org/v1/namespaces/default/nums"
@@ -254,7 +254,7 @@ def test_pieces() -> None:
 
 def test_a_role_for_one_name_allows_to_list_and_watch_that_name(world: World) -> None:
     """``RequestInfoFactory``: a list that can show one object only is asked for by that name."""
-    from syncline.cluster.users import UserInfo
+    from syncline.cluster.access.users import UserInfo
 
     api, jo = world.api, UserInfo("jo", ("system:authenticated",))
     rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"

@@ -24,9 +24,9 @@ from tests.cluster.hostile.inputs import Inputs, valid_objects
 from syncline.assembly.core import build_core
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
-from syncline.cluster.pki import create_keys
-from syncline.cluster.store import Store
-from syncline.cluster.users import ADMIN, UserInfo
+from syncline.cluster.access.pki import create_keys
+from syncline.cluster.access.users import ADMIN, UserInfo
+from syncline.cluster.storage.store import Store
 from syncline.kube.client import Request, Response
 
 SEEDS = int(os.environ.get("SYNCLINE_FUZZ_SEEDS", "8"))

@@ -16,7 +16,7 @@ from tests.live import served_cluster
 
 from syncline.assembly.settings import ClusterSettings
 from syncline.kube.client import Request
-from syncline.kube.jsontext import read_json
+from syncline.kube.text.jsontext import read_json
 
 COUNT = 3_000
 ANSWER_S = 300.0

@@ -12,8 +12,8 @@ import jwt
 import pytest
 from tests.cluster.hostile.identities import IDENTITIES, RBAC, Place, rule, signing_request
 
-from syncline.cluster.tokens import ISSUER
-from syncline.cluster.users import ADMIN
+from syncline.cluster.access.tokens import ISSUER
+from syncline.cluster.access.users import ADMIN
 from syncline.kube.objects import Obj
 
 DEV, SYSTEM, OTHER = (f"/api/v1/namespaces/{name}" for name in ("dev", "kube-system", "other"))

@@ -25,12 +25,12 @@ from tests.cluster.serving import JANE, KEYS, TOKEN, Frames, World, served
 from tests.cluster.world import World as Cluster
 
 from syncline.base.clock import SystemClock
-from syncline.cluster.authn import Authenticator
-from syncline.cluster.connections import FIRST_REQUEST_S, allow_many_connections
-from syncline.cluster.pki import create_keys
-from syncline.cluster.serve import STALLED_S, ApiServer, Durability
-from syncline.cluster.store import CURSOR_LIMIT_EVENTS
-from syncline.cluster.users import ADMIN, UserInfo
+from syncline.cluster.access.authn import Authenticator
+from syncline.cluster.access.pki import create_keys
+from syncline.cluster.access.users import ADMIN, UserInfo
+from syncline.cluster.serving.connections import FIRST_REQUEST_S, allow_many_connections
+from syncline.cluster.serving.serve import STALLED_S, ApiServer, Durability
+from syncline.cluster.storage.store import CURSOR_LIMIT_EVENTS
 from syncline.kube.client import Response
 
 BEARER = f"Authorization: Bearer {TOKEN}\r\n"
@@ -44,7 +44,7 @@ HANG_S = 300
 @pytest.fixture(autouse=True)
 def no_second_passes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds are those that a test tells the server, however long it takes itself."""
-    monkeypatch.setattr("syncline.cluster.serve.TICK_S", 86_400.0)
+    monkeypatch.setattr("syncline.cluster.serving.serve.TICK_S", 86_400.0)
 
 
 def resident() -> int:
@@ -155,7 +155,7 @@ def test_connections_that_never_finish_their_first_request_are_cut_off_and_other
 
 
 def test_a_body_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncline.cluster.serve.BODY_S", 0.05)
+    monkeypatch.setattr("syncline.cluster.serving.serve.BODY_S", 0.05)
 
     async def scene() -> None:
         async with served(tls=False, seats=5) as world:
@@ -172,7 +172,7 @@ def test_a_body_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_handshake_that_stops_half_way_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncline.cluster.serve.HANDSHAKE_S", 0.05)
+    monkeypatch.setattr("syncline.cluster.serving.serve.HANDSHAKE_S", 0.05)
 
     async def scene() -> None:
         async with served() as world:
@@ -195,7 +195,7 @@ def test_a_handshake_that_stops_half_way_is_given_up(monkeypatch: pytest.MonkeyP
 
 
 def test_a_client_that_takes_no_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncline.cluster.serve.STALLED_S", 0.05)
+    monkeypatch.setattr("syncline.cluster.serving.serve.STALLED_S", 0.05)
 
     async def scene() -> None:
         async with served(tls=False, seats=5) as world:
@@ -232,7 +232,7 @@ def test_connections_that_their_client_closes_half_way_are_closed() -> None:
 
 
 def test_connections_are_bounded_and_places_come_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncline.cluster.connections.MAX_CONNECTIONS", 100)
+    monkeypatch.setattr("syncline.cluster.serving.connections.MAX_CONNECTIONS", 100)
 
     async def scene() -> None:
         async with served(tls=False) as world:
@@ -317,8 +317,8 @@ def test_two_thousand_watches_opened_at_once_see_the_next_change(figure: Callabl
 
 
 def test_watches_are_bounded_for_all_and_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncline.cluster.serve.MAX_WATCHES", 30)
-    monkeypatch.setattr("syncline.cluster.serve.MAX_WATCHES_OF_ONE", 10)
+    monkeypatch.setattr("syncline.cluster.serving.serve.MAX_WATCHES", 30)
+    monkeypatch.setattr("syncline.cluster.serving.serve.MAX_WATCHES_OF_ONE", 10)
     watch = GET.replace(b"/api/v1/pods", b"/api/v1/pods?watch=1")
     jane = watch.replace(TOKEN.encode(), JANE.encode())
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from syncline.base.clock import EPOCH
 from syncline.base.entropy import Entropy
-from syncline.cluster.kinds.strategy import Context, strategy_for
+from syncline.cluster.validation.strategy import Context, strategy_for
 from syncline.kube.defaults import fill_defaults
 from syncline.kube.objects import Obj, gvk_of
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from syncline.cluster.access.users import service_account_user
 from syncline.cluster.builtin import BuiltinSettings, builtin_controllers, performers
-from syncline.cluster.direct import DirectTransport
 from syncline.cluster.machines.machine import MachineSpec
 from syncline.cluster.machines.room import MachineSettings, MachinesRoom
-from syncline.cluster.users import service_account_user
+from syncline.cluster.serving.direct import DirectTransport
 from syncline.control.executor import kube_performers
 from syncline.control.loop import ControlLoop
 from syncline.control.virtual import LoopActor, VirtualDriver

@@ -18,8 +18,8 @@ from tests.live import served_cluster
 from tests.oc import Oc
 
 from syncline.assembly.settings import ClusterSettings, RunCommands
-from syncline.cluster.conversing import status_of_exit
 from syncline.cluster.machines.launching import sandbox_problem
+from syncline.cluster.serving.conversing import status_of_exit
 
 PROBLEM = sandbox_problem()
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)

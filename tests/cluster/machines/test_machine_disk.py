@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncline.cluster.disk import DiskError
 from syncline.cluster.machines.disk import DiskTree, MachineDisk, state_from_json, state_to_json
 from syncline.cluster.machines.machine import (
     DirectoryTree,
@@ -26,6 +25,7 @@ from syncline.cluster.machines.machine import (
     Unit,
 )
 from syncline.cluster.machines.simulated import Machines, MemoryTree
+from syncline.cluster.storage.disk import DiskError
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 PATHS = ["/a", "/a/b", "/a/b/c", "/b", "/b/a", "/etc/motd"]

@@ -10,7 +10,7 @@ from test_oc import POOL_CRD, POOLS
 from tests.recorded import SCENES, absent
 
 from syncline.cluster.bootstrap import bootstrap_objects, install
-from syncline.kube.yaml import load, load_all
+from syncline.kube.yaml.loading import load, load_all
 
 PAUSE = """echo -n "Waiting for the MCP $MCP to converge."
 echo $(oc patch --type=merge --patch='{"spec":{"paused":true}}' machineconfigpool/$MCP)

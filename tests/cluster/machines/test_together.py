@@ -16,7 +16,7 @@ from syncline.base.priority import LAST, WORKER
 from syncline.cluster.machines.launching import end, launcher, sandbox_problem
 from syncline.cluster.machines.sandbox.board import FIGURES, Board
 from syncline.sources.errors import SourceError
-from syncline.sources.worker import RenderWorkers
+from syncline.sources.workers.pool import RenderWorkers
 
 PROBLEM = sandbox_problem()
 sandboxed = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)

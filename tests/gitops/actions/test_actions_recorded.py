@@ -9,10 +9,10 @@ import pytest
 from tests.gitops.recordings import cases, judge, without_nulls
 
 from syncline.base.clock import parse_time
-from syncline.gitops.actions.available import offered_actions, run_action
-from syncline.gitops.actions.model import ActionFailed
 from syncline.gitops.lua import Guarded
-from syncline.kube.typedvalues import same_json
+from syncline.gitops.resource_actions.available import offered_actions, run_action
+from syncline.gitops.resource_actions.model import ActionFailed
+from syncline.kube.patching.typedvalues import same_json
 
 
 def _loose(value: Any) -> Any:

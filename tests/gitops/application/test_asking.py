@@ -13,7 +13,7 @@ import pytest
 from tests.gitops.behaviours.play import DEPLOYMENTS, Play, config, deployment
 from tests.gitops.behaviours.test_extensions import ours
 
-from syncline.assembly.expressions import Expressions
+from syncline.assembly.scripts.expressions import Expressions
 from syncline.base.action import Purpose, Unfinished, Work
 from syncline.base.clock import VirtualClock
 from syncline.control.plan import Plan, Result

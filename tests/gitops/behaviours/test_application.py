@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.gitops.behaviours.play import APPS, DEPLOYMENTS, MAPS, PREFIX, PROJECTS, Play, config, deployment
 
-from syncline.assembly.snapshot import look_at_cluster
+from syncline.assembly.inspection.snapshot import look_at_cluster
 from syncline.control.executor import run_in_place
 from syncline.gitops.application.manifests import ManifestStore
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings, observe_application

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.gitops.behaviours.play import MAPS, PROJECTS, Play, config
 
-from syncline.assembly.inspect import observed_application
+from syncline.assembly.inspection.observe import observed_application
 from syncline.gitops.application.observe import AppSettings
 from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.parameters import enables_namespace, parse_parameters

@@ -17,8 +17,8 @@ from tests.gitops.behaviours.play import (
     job,
 )
 
-from syncline.kube import yaml
 from syncline.kube.objects import Obj, annotations_of, dig
+from syncline.kube.yaml import loading as yaml
 
 OTHER = "https://example.com/other.git"
 

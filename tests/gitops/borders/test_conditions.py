@@ -9,8 +9,8 @@ import pytest
 from tests.gitops.behaviours.play import APPS, MAPS, PROJECTS, Play, config
 from tests.gitops.behaviours.test_extensions import annotate, ours
 
-from syncline.assembly.inspect import planned_sync
-from syncline.assembly.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.observe import planned_sync
+from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
 from syncline.control.executor import run_in_place
 from syncline.explain.graph import cause_to_obj
 from syncline.kube.objects import Obj

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from syncline.kube.extensions import EXTENSIONS, MAX_NOTE, json_note
+from syncline.kube.schema.extensions import EXTENSIONS, MAX_NOTE, json_note
 
 ROOT = Path(__file__).resolve().parents[3]
 NAME = re.compile(r"syncline\.dev/([a-z][a-z0-9-]*)")
@@ -33,7 +33,7 @@ def used() -> dict[str, str]:
 def test_every_name_in_the_source_is_in_the_table() -> None:
     known = {one.name for one in EXTENSIONS}
     missing = {name: file for name, file in used().items() if name not in known}
-    assert not missing, f"add them to syncline/kube/extensions.py and docs/extensions.md: {missing}"
+    assert not missing, f"add them to syncline/kube/schema/extensions.py and docs/extensions.md: {missing}"
 
 
 def test_the_walk_sees_a_name_that_is_not_in_the_table() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.gitops.evaluating import ANSWERS
 
-from syncline.assembly.expressions import TOO_MUCH, AnswersNow, Expressions
+from syncline.assembly.scripts.expressions import TOO_MUCH, AnswersNow, Expressions
 from syncline.gitops.application.asking import Found, Stopped
 from syncline.gitops.diff import Answers, DiffError, DiffSettings, IgnoreRule, Unknown, compare_objects
 from syncline.gitops.diff.jq import Addressed, JqQuestion, Unreadable, without

@@ -12,7 +12,7 @@ import pytest
 from syncline.gitops.health import health_of
 from syncline.gitops.health.known import all_tables, known_steps
 from syncline.kube.objects import GroupKind, gvk_of
-from syncline.kube.yaml import load
+from syncline.kube.yaml.loading import load
 
 FOLDER = Path(__file__).resolve().parents[2] / "golden" / "health"
 CASES = sorted(FOLDER.glob("*/*/*.yaml"))

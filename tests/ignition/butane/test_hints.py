@@ -10,7 +10,7 @@ import pytest
 from tests.ignition.butane.test_behaviours import OPENSHIFT, MemoryFiles
 
 from syncline.ignition.butane.transpile import Options, Transpiled, transpile
-from syncline.kube import yaml
+from syncline.kube.yaml import loading as yaml
 
 FCOS = "variant: fcos\nversion: 1.5.0\n"
 MACHINE_CONFIG = f"variant: openshift\nversion: 4.16.0\n{OPENSHIFT}"

@@ -19,7 +19,7 @@ from syncline.ignition.butane.variants import find_spec, supported_versions
 from syncline.ignition.butane.yaml_output import dump, key_order
 from syncline.ignition.parsing import parse
 from syncline.ignition.schema import schema
-from syncline.kube import yaml
+from syncline.kube.yaml import loading as yaml
 
 VERSIONS = [
     (variant, version)

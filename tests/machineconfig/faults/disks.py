@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 from syncline.cluster.machines.machine import Entry, EntryKind, Power
 from syncline.cluster.machines.simulated import SimulatedMachine
 from syncline.kube.objects import Obj
-from syncline.machineconfig.agent.authorities import FILES
+from syncline.machineconfig.agent.files.authorities import FILES
 
 SYSTEMD = "/etc/systemd/system"
 CURRENT_CONFIG = "/etc/machine-config-daemon/currentconfig"

@@ -16,7 +16,7 @@ from tests.machineconfig.faults.foretold import Foretold
 from syncline.cluster.machines.machine import Entry
 from syncline.cluster.machines.simulated import Machines
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
-from syncline.machineconfig.agent.notes import REBOOT_FROM, STAGED_AGAIN, WRITING
+from syncline.machineconfig.agent.planning.notes import REBOOT_FROM, STAGED_AGAIN, WRITING
 from syncline.machineconfig.drain.progress import BLOCKED, KEEP_CORDON, PROGRESS
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, FAILED_STATES, LAST_DRAIN, REASON, STATE
 from syncline.rehearsal.laws import CONVERGENCE, Law, Ledger

@@ -1,6 +1,6 @@
 """A layer below the files of a Linux root that sees every change, and what a power cut may leave of them.
 
-:func:`recorded` stands between ``assembly/linuxroot.py`` and the operating system. What it has seen is played back as
+:func:`recorded` stands between ``hosts/linuxroot.py`` and the operating system. What it has seen is played back as
 POSIX allows and no more: the bytes of a file are there once the file was synced, what a directory holds once the
 directory was; of what came later in one directory some first part may be there. Directories know nothing of each other.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import syncline.assembly.linuxroot as linuxroot
+import syncline.hosts.linuxroot as linuxroot
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from syncline.assembly.simulatedhosts import SimulatedHost, SimulatedHosts
+from syncline.assembly.machines.simulatedhosts import SimulatedHost, SimulatedHosts
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.host import Done
 from syncline.machineconfig.agent.hosts import HostFacts

@@ -12,15 +12,15 @@ from tests.machineconfig.faults.seams import FaultyHosts
 from tests.machineconfig.rendering import files, machine_config
 from tests.machineconfig.room import APIS, EVENTS, HOLDS, NODES, POOLS, PoolWorld
 
-from syncline.assembly.impact import forecaster
-from syncline.assembly.machineconfig import MachineConfigSettings, machineconfig_loop
-from syncline.assembly.nodeagent import MANAGER
-from syncline.assembly.simulatedhosts import SimulatedHosts
-from syncline.assembly.snapshot import look_at_cluster
+from syncline.assembly.inspection.snapshot import look_at_cluster
+from syncline.assembly.machines.impact import forecaster
+from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_loop
+from syncline.assembly.machines.simulatedhosts import SimulatedHosts
 from syncline.base.action import Performer
 from syncline.cluster.machines.machine import Entry, Power, Unit
 from syncline.control.executor import kube_performers, run_in_place
 from syncline.control.loop import ControlLoop
+from syncline.hosts.nodeagent import MANAGER
 from syncline.kube.client import Response
 from syncline.kube.holds import holds_of, noted_holds
 from syncline.kube.mapper import Mapper

@@ -15,11 +15,11 @@ from tests.sources.conftest import Upstream
 from tests.sources.githttp import PushServer
 
 from syncline.base.secret import Secret
-from syncline.sources.border import Border
-from syncline.sources.credentials import CredentialBook, RepositoryAccess
 from syncline.sources.errors import SourceError
-from syncline.sources.git import Git, GitSettings
+from syncline.sources.git.mirrors import Git, GitSettings
 from syncline.sources.hydrating.pushing import HydratedFolder, HydratedRepository, HydratedWrite
+from syncline.sources.remote.border import Border
+from syncline.sources.remote.credentials import CredentialBook, RepositoryAccess
 
 DRY = "1" * 40
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from syncline.kube import yaml
+from syncline.kube.yaml import loading as yaml
 from syncline.sources.environment import RenderContext
 from syncline.sources.errors import SourceError
 from syncline.sources.hydrating.commands import commands_of

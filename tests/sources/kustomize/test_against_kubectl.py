@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from syncline.kube import yaml
+from syncline.kube.yaml import loading as yaml
 from syncline.sources.kustomize.failure import BuildError
 
 _spec = importlib.util.spec_from_file_location("kust", Path(__file__).with_name("kust.py"))

@@ -14,8 +14,8 @@ from tests.sources.charthttp import ChartRepository
 from tests.sources.conftest import Upstream
 from tests.sources.test_charts import published
 
-from syncline.assembly.reading import GitSourceReader, renderers_with
-from syncline.assembly.source_rules import source_rules
+from syncline.assembly.sources.reading import GitSourceReader, renderers_with
+from syncline.assembly.sources.source_rules import source_rules
 from syncline.cli.main import main
 from syncline.cluster.machines.launching import sandbox_problem
 from syncline.kube.objects import Obj

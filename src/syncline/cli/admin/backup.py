@@ -17,7 +17,7 @@ from syncline.gitops.parameters import PARAMETERS_MAP, enables_namespace, parse_
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import GVK, Obj, dig, finalizers, gvk_of, meta, name_of, namespace_of
-from syncline.kube.yaml import Budget, load_all
+from syncline.kube.yaml.loading import Budget, load_all
 
 __all__ = ["export", "import_"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from syncline.cli.failure import CommandFailed
 from syncline.kube.objects import Obj
-from syncline.kube.yaml import dump
+from syncline.kube.yaml.loading import dump
 
 __all__ = ["text_of", "written"]
 

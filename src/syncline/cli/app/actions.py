@@ -12,23 +12,23 @@ from typing import Any
 
 import click
 
-from syncline.assembly.lua_worker import LuaWorker
+from syncline.assembly.scripts.lua import LuaWorker
 from syncline.cli.app.target import MANAGER, control_namespace, get_app, namespace_option, split
 from syncline.cli.connection import Connection, connection_options, refused
 from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.lazy import CONTEXT, LazyGroup
 from syncline.cli.output import output_option, print_documents, table
-from syncline.gitops.actions.available import ActionScripts, offered_actions, parse_action_scripts, run_action
-from syncline.gitops.actions.model import ActionFailed, Effect, Verb
 from syncline.gitops.project import sync_permission
+from syncline.gitops.resource_actions.available import ActionScripts, offered_actions, parse_action_scripts, run_action
+from syncline.gitops.resource_actions.model import ActionFailed, Effect, Verb
 from syncline.gitops.system import CONFIG_MAP
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.errors import Forbidden, NotFound
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GVK, Obj, ResourceInfo, dig, gvk_of, name_of, namespace_of
-from syncline.kube.patches import create_merge_patch
+from syncline.kube.patching.patches import create_merge_patch
 
 __all__ = [
     "ACTION_VERBS",

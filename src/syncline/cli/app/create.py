@@ -87,7 +87,7 @@ def with_overrides(app: Obj, name: str | None, named: str, given: dict[str, Any]
 
 def applications_in(path: Path, namespace: str) -> list[Obj]:
     """The Applications of a manifest file, in ``namespace`` unless they say another. Also read by ``plan -f``."""
-    from syncline.kube.yaml import load_all
+    from syncline.kube.yaml.loading import load_all
 
     text = sys.stdin.buffer.read(MAX_FILE) if str(path) == "-" else path.read_bytes()
     loaded = load_all(text, file="the standard input" if str(path) == "-" else str(path))

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from syncline.assembly.differences import AppDifferences, DryRun, ObjectDifference, application_differences
+from syncline.assembly.inspection.differences import AppDifferences, DryRun, ObjectDifference, application_differences
 from syncline.base.scratch import credentials_folder
 from syncline.cli.app.revised import folder_reader, local_options, revised, revision_options
 from syncline.cli.app.target import control_namespace, get_app, namespace_option, refresh, split

@@ -64,7 +64,7 @@ def patch(name: str, text: str, kind: str, app_namespace: str, kubeconfig: str |
 
 
 def parsed_patch(text: str, wanted: type) -> Any:
-    from syncline.kube.yaml import YamlError, load
+    from syncline.kube.yaml.loading import YamlError, load
 
     try:
         body = json.loads(text) if text.lstrip().startswith(("[", "{")) else load(text, file="--patch")

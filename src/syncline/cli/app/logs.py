@@ -10,7 +10,7 @@ from datetime import datetime
 
 import click
 
-from syncline.assembly.resource_tree import ResourceNode, resource_tree, walk
+from syncline.assembly.inspection.resource_tree import ResourceNode, resource_tree, walk
 from syncline.base.clock import time_or_none
 from syncline.cli.app.looked import looked_for
 from syncline.cli.app.target import namespace_option, split

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from syncline.assembly.resource_tree import orphaned_resources, resource_tree
+from syncline.assembly.inspection.resource_tree import orphaned_resources, resource_tree
 from syncline.cli.app.looked import looked_for
 from syncline.cli.app.target import namespace_option, split
 from syncline.cli.connection import Connection, connection_options

@@ -15,7 +15,7 @@ from syncline.gitops.application.view import AppView
 from syncline.kube.objects import Obj
 
 if TYPE_CHECKING:
-    from syncline.assembly.reading import FolderReader
+    from syncline.assembly.sources.reading import FolderReader
     from syncline.control.cache import Cache
 
 __all__ = ["folder_reader", "local_options", "revised", "revision_options"]

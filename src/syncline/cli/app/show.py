@@ -133,7 +133,7 @@ def get(
             if given["show_params"]:
                 print(f"\n{parameter_rows(_source(found, given))}")
             return
-        from syncline.assembly.resource_tree import resource_tree
+        from syncline.assembly.inspection.resource_tree import resource_tree
         from syncline.cli.app.looked import looked_for
         from syncline.cli.treeview import app_tree
 

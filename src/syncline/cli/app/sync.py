@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from syncline.assembly.inspect import SyncRequest
+from syncline.assembly.inspection.observe import SyncRequest
 from syncline.cli.app.diff import compared
 from syncline.cli.app.revised import folder_reader, local_options, revised, revision_options
 from syncline.cli.app.selected import expanded, labelled, selected

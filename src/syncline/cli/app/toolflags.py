@@ -191,7 +191,7 @@ def by_name(known: list[Obj] | None, given: list[Obj]) -> list[Obj]:
 
 def _values(name: str) -> Obj:
     """The values of a file, as Argo CD keeps them."""
-    from syncline.kube.yaml import YamlError, load
+    from syncline.kube.yaml.loading import YamlError, load
 
     if name.startswith(("http://", "https://")):
         raise CommandFailed(

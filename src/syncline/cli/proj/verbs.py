@@ -106,7 +106,7 @@ def create(name: str | None, file: str | None, upsert: bool, **given: Any) -> No
 
 def from_file(path: Path) -> Obj:
     """The project of a manifest file. Raises CommandFailed."""
-    from syncline.kube.yaml import YamlError, load
+    from syncline.kube.yaml.loading import YamlError, load
 
     try:
         found = load(path.read_bytes(), file=str(path))

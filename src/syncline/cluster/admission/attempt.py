@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.base.entropy import Entropy
-from syncline.cluster.registry import Resource
-from syncline.cluster.users import UserInfo
+from syncline.cluster.access.users import UserInfo
+from syncline.cluster.resources.registry import Resource
 from syncline.kube.errors import FieldCause, Forbidden
 from syncline.kube.objects import Obj
 

@@ -11,9 +11,9 @@ import binascii
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
+from syncline.cluster.access.authz import Authorizer
+from syncline.cluster.access.rbac import Attributes
 from syncline.cluster.admission.attempt import Attempt, forbid
-from syncline.cluster.authz import Authorizer
-from syncline.cluster.rbac import Attributes
 from syncline.kube.objects import Obj, dig
 
 __all__ = ["check_create", "check_update"]

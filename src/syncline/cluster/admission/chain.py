@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from syncline.cluster.access.authz import Authorizer
 from syncline.cluster.admission import (
     certificates,
     devices,
@@ -24,9 +25,8 @@ from syncline.cluster.admission import (
 from syncline.cluster.admission.attempt import Attempt, forbid
 from syncline.cluster.admission.dynamic.configured import Configured
 from syncline.cluster.admission.services import ServiceAddresses
-from syncline.cluster.authz import Authorizer
-from syncline.cluster.registry import Resource
-from syncline.cluster.store import Store
+from syncline.cluster.resources.registry import Resource
+from syncline.cluster.storage.store import Store
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import GVK, Obj
 

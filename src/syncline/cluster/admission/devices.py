@@ -7,7 +7,7 @@ while it validates.
 from __future__ import annotations
 
 from syncline.cluster.admission.attempt import Attempt
-from syncline.cluster.store import Key, Store
+from syncline.cluster.storage.store import Key, Store
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig, labels_of
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from syncline.cluster.access.authz import Authorizer
+from syncline.cluster.access.rbac import Attributes, Rule, rules_of
 from syncline.cluster.admission.attempt import Attempt, forbid
-from syncline.cluster.authz import Authorizer
-from syncline.cluster.rbac import Attributes, Rule, rules_of
 from syncline.kube.errors import not_found
 from syncline.kube.objects import Obj, meta
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from syncline.cluster.admission.attempt import Attempt, forbid
 from syncline.cluster.admission.usage import Amounts, amounts, pod_amounts
-from syncline.cluster.store import Store
+from syncline.cluster.storage.store import Store
 from syncline.kube.objects import Obj, dig
 
 __all__ = ["admit", "check"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncline.cluster.admission.attempt import Attempt, forbid
-from syncline.cluster.store import Key, Store
+from syncline.cluster.storage.store import Key, Store
 from syncline.kube.errors import FieldCause, not_found
 from syncline.kube.objects import dig
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from syncline.cluster.access.authz import Authorizer
+from syncline.cluster.access.rbac import Attributes
 from syncline.cluster.admission.attempt import Attempt
-from syncline.cluster.authz import Authorizer
-from syncline.cluster.rbac import Attributes
-from syncline.cluster.registry import Resource
-from syncline.cluster.store import Key, Store
+from syncline.cluster.resources.registry import Resource
+from syncline.cluster.storage.store import Key, Store
 from syncline.kube.errors import FieldCause, invalid
 from syncline.kube.objects import GVK, Obj, dig, gvk_of
 

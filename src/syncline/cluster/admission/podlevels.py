@@ -21,7 +21,7 @@ from syncline.cluster.admission.podsecurity import (
     told,
     told_briefly,
 )
-from syncline.cluster.store import Key, Store
+from syncline.cluster.storage.store import Key, Store
 from syncline.kube.errors import FieldCause, invalid
 from syncline.kube.objects import Obj, labels_of, name_of
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from syncline.cluster.admission import runtimeclasses
 from syncline.cluster.admission.attempt import Attempt, forbid
-from syncline.cluster.store import Key, Store
+from syncline.cluster.storage.store import Key, Store
 from syncline.kube.objects import Obj, dig
 
 __all__ = ["admit", "taint_new_node", "tolerate_short_failures"]

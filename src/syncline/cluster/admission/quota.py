@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from syncline.cluster.admission.attempt import Attempt, forbid
 from syncline.cluster.admission.usage import Amounts, amounts, in_scope, missing_amounts, usage_of
-from syncline.cluster.store import Store, Stored
+from syncline.cluster.storage.store import Store, Stored
 from syncline.kube.objects import Obj, dig, name_of
 
 __all__ = ["check"]

@@ -6,9 +6,9 @@ Called by ``pods`` with the spec of a Pod that the request owns; changed in plac
 from __future__ import annotations
 
 from syncline.cluster.admission.attempt import Attempt, forbid
-from syncline.cluster.store import Key, Store
+from syncline.cluster.storage.store import Key, Store
 from syncline.kube.objects import Obj, dig
-from syncline.kube.quantity import QuantityError, parse_quantity
+from syncline.kube.text.quantity import QuantityError, parse_quantity
 
 __all__ = ["admit"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ipaddress
 
 from syncline.cluster.admission.attempt import Attempt
-from syncline.cluster.kinds.causes import invalid as kinds_invalid
-from syncline.cluster.kinds.serviceips import cluster_ip_causes, keep_addresses
-from syncline.cluster.store import Event, EventType, Key, Store, Stored
+from syncline.cluster.storage.store import Event, EventType, Key, Store, Stored
+from syncline.cluster.validation.causes import invalid as kinds_invalid
+from syncline.cluster.validation.serviceips import cluster_ip_causes, keep_addresses
 from syncline.kube.errors import ApiError, FieldCause, invalid
 from syncline.kube.objects import Obj
 

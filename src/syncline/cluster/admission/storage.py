@@ -4,9 +4,9 @@ DefaultStorageClass, DefaultIngressClass)."""
 from __future__ import annotations
 
 from syncline.cluster.admission.attempt import Attempt, forbid
-from syncline.cluster.store import Key, Store
+from syncline.cluster.storage.store import Key, Store
 from syncline.kube.objects import Obj, annotations_of, name_of
-from syncline.kube.quantity import Quantity, parse_quantity
+from syncline.kube.text.quantity import Quantity, parse_quantity
 
 __all__ = ["admit", "check_growth"]
 

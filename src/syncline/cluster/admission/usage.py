@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from syncline.kube.objects import Obj, dig
-from syncline.kube.quantity import Quantity, QuantityError, from_int, parse_quantity
+from syncline.kube.text.quantity import Quantity, QuantityError, from_int, parse_quantity
 
 __all__ = ["amounts", "in_scope", "missing_amounts", "pod_amounts", "total", "usage_of"]
 

@@ -10,6 +10,8 @@ from datetime import datetime
 from typing import Any
 
 from syncline.base.action import Performer
+from syncline.cluster.access.pki import CertificateAuthority
+from syncline.cluster.access.tokens import ServiceAccountTokens
 from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmPerformer, FindScale, ReadScale
 from syncline.cluster.builtin.api_services import API_SERVICE_CONTROLLER, AskServer, AskServerPerformer
 from syncline.cluster.builtin.autoscaler import autoscaler_controller
@@ -44,10 +46,8 @@ from syncline.cluster.builtin.storage.ephemeral import EPHEMERAL_CLAIM_CONTROLLE
 from syncline.cluster.builtin.storage.provisioner import PROVISION_CONTROLLER, RECLAIM_CONTROLLER
 from syncline.cluster.builtin.storage.volumes import VOLUME_CONTROLLER
 from syncline.cluster.builtin.token_secrets import FillPerformer, FillTokenSecret, token_secret_controller
-from syncline.cluster.pki import CertificateAuthority
 from syncline.cluster.scheduler.actions import Bind, BindPerformer
 from syncline.cluster.scheduler.controller import scheduler_controller
-from syncline.cluster.tokens import ServiceAccountTokens
 from syncline.control.controller import Controller
 from syncline.kube.mapper import Mapper
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from syncline.cluster.rbac import aggregated_rules
+from syncline.cluster.access.rbac import aggregated_rules
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Apply, Plan

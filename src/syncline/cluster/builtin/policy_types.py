@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from syncline.cluster.validation.admissionrules import ANYTHING, Expressions
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
 from syncline.control.plan import Plan, set_status
-from syncline.kube.admissionrules import ANYTHING, Expressions
 from syncline.kube.cel.types import Type
 from syncline.kube.objects import (
     GVK,
@@ -29,7 +29,7 @@ from syncline.kube.objects import (
     name_of,
 )
 from syncline.kube.schema.model import schema_for
-from syncline.kube.schematypes import type_of
+from syncline.kube.schema.schematypes import type_of
 
 __all__ = ["POLICY_TYPES_CONTROLLER", "Observed", "plan"]
 

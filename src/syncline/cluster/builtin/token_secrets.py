@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from syncline.cluster.tokens import BoundObject, ServiceAccountTokens
+from syncline.cluster.access.tokens import BoundObject, ServiceAccountTokens
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Delete, Plan

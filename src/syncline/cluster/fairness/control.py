@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from syncline.base.remember import MAX_REMEMBERED_CHARS
+from syncline.cluster.access.users import UserInfo
 from syncline.cluster.fairness.dropped import DroppedRequests
 from syncline.cluster.fairness.limits import BORROWING_PERIOD_S, Bounds, Seats, borrowed, bounds_of, smoothed
 from syncline.cluster.fairness.measures import Family, Measures
 from syncline.cluster.fairness.queues import Level, Response, State, Ticket
 from syncline.cluster.fairness.schemas import Asked, Schema, schema_of
-from syncline.cluster.routes import Route
-from syncline.cluster.store import Event, Store
-from syncline.cluster.users import UserInfo
+from syncline.cluster.resources.routes import Route
+from syncline.cluster.storage.store import Event, Store
 from syncline.kube.objects import Obj, dig, uid_of
 
 __all__ = ["Admitted", "Fairness", "is_long_running"]

@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from syncline.cluster.routes import Route
-from syncline.cluster.users import UserInfo
+from syncline.cluster.access.users import UserInfo
+from syncline.cluster.resources.routes import Route
 from syncline.kube.objects import Obj, dig, name_of, uid_of
 
 __all__ = ["Asked", "Schema", "schema_of"]

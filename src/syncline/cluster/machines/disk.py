@@ -20,7 +20,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from syncline.cluster.disk import DiskError
 from syncline.cluster.machines.machine import (
     DirectoryTree,
     Entry,
@@ -32,6 +31,7 @@ from syncline.cluster.machines.machine import (
     Unit,
     checked_path,
 )
+from syncline.cluster.storage.disk import DiskError
 
 __all__ = ["STATE_VERSION", "DiskTree", "MachineDisk", "state_from_json", "state_to_json"]
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from syncline.cluster.machines.containers import Order
 from syncline.cluster.machines.surroundings import host_name, master_address, service_variables
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of, namespace_of, uid_of
-from syncline.kube.quantity import ZERO, QuantityError, parse_quantity
+from syncline.kube.text.quantity import ZERO, QuantityError, parse_quantity
 
 __all__ = ["command_line", "declared", "environment_of", "expanded", "field_value", "object_data", "resource_value"]
 

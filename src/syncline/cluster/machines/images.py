@@ -15,10 +15,10 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
-from syncline.kube.glob import glob_matches
-from syncline.kube.imagenames import ImageName, ImageNameError, image_name
 from syncline.kube.objects import Obj, name_of, namespace_of
-from syncline.kube.yaml import load
+from syncline.kube.text.glob import glob_matches
+from syncline.kube.text.imagenames import ImageName, ImageNameError, image_name
+from syncline.kube.yaml.loading import load
 
 __all__ = ["CONFIG_MAP", "Default", "ImageBook", "known_images"]
 

@@ -25,7 +25,6 @@ from syncline.cluster.verbs.exchange import ExecWish
 __all__ = [
     "OURS",
     "ask_port",
-    "run_inside",
     "end",
     "installed",
     "join",
@@ -34,6 +33,7 @@ __all__ = [
     "package_root",
     "python_inside",
     "refusal",
+    "run_inside",
     "sandbox_problem",
 ]
 

@@ -14,7 +14,7 @@ from syncline.base.secret import Secret
 from syncline.cluster.machines.containers import Order
 from syncline.cluster.machines.environment import field_value, object_data, resource_value
 from syncline.kube.objects import Obj, annotations_of, dig, generation, labels_of, name_of, resource_version, uid_of
-from syncline.kube.quantity import QuantityError, parse_quantity
+from syncline.kube.text.quantity import QuantityError, parse_quantity
 
 __all__ = ["TokenWish", "Volume", "VolumeError", "shown_of", "token_wishes", "volumes_of"]
 

@@ -11,7 +11,7 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import ObjectRef
-from syncline.kube.scheduling import Counted
+from syncline.kube.scheduling.filters import Counted
 
 __all__ = ["scheduler_controller"]
 

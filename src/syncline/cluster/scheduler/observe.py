@@ -17,8 +17,8 @@ from syncline.kube.objects import (
     namespace_of,
     ref_of,
 )
-from syncline.kube.scheduling import Counted
-from syncline.kube.volumes import Storage, attach_limits, claim_names
+from syncline.kube.scheduling.filters import Counted
+from syncline.kube.scheduling.volumes import Storage, attach_limits, claim_names
 
 __all__ = [
     "BUDGET",

@@ -13,9 +13,9 @@ from syncline.cluster.scheduler.actions import Bind
 from syncline.cluster.scheduler.observe import SCHEDULER, Observed
 from syncline.control.plan import Delete, Emit, Patch, Plan, Requeue, Result, Retry, SetStatus, set_status
 from syncline.kube.objects import Obj, annotations_of, dig, generation, is_terminating, name_of, namespace_of, uid_of
-from syncline.kube.preemption import Preemption, preempt, priority_of
-from syncline.kube.scheduling import Cluster, Judgement, NodeState, choose, explain
-from syncline.kube.volumes import SELECTED_NODE, PodVolumes
+from syncline.kube.scheduling.filters import Cluster, Judgement, NodeState, choose, explain
+from syncline.kube.scheduling.preemption import Preemption, preempt, priority_of
+from syncline.kube.scheduling.volumes import SELECTED_NODE, PodVolumes
 
 __all__ = ["MAX_PLACED", "plan", "settle"]
 

@@ -16,15 +16,15 @@ from syncline.cluster.admission.dynamic.enforcing import enforce
 from syncline.cluster.admission.dynamic.judging import Judging, Round, internal
 from syncline.cluster.admission.dynamic.matching import World, exempt
 from syncline.cluster.admission.dynamic.subject import Subject
-from syncline.cluster.registry import Resource
+from syncline.cluster.resources.registry import Resource
 from syncline.cluster.verbs.body import own_copy
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.kube.defaults import fill_defaults
 from syncline.kube.elsewhere import aside
-from syncline.kube.embedded import MetadataError
 from syncline.kube.errors import ApiError
-from syncline.kube.fields import decode as decode_strictly
 from syncline.kube.objects import GVK, Obj
+from syncline.kube.patching.fields import decode as decode_strictly
+from syncline.kube.schema.embedded import MetadataError
 from syncline.kube.schema.model import schema_for
 from syncline.kube.schema.resources import subresource_of
 

@@ -13,20 +13,21 @@ from typing import Any
 
 import msgspec
 
-from syncline.cluster.registry import Resource, package_of
+from syncline.cluster.resources.registry import Resource, package_of
+from syncline.cluster.serving import protobuf
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import Validation
-from syncline.kube import protobuf, yaml
 from syncline.kube.client import Request
 from syncline.kube.elsewhere import aside, weigh
-from syncline.kube.embedded import MetadataError
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, UnsupportedMedia, invalid
-from syncline.kube.fields import decode as decode_strictly
-from syncline.kube.fields import go_kind, loads, strict_problems
-from syncline.kube.jsontext import canonical_numbers, has_long_numbers, in_pieces, read_json, scrubbed
 from syncline.kube.objects import GVK, Obj, gvk_of, name_of
+from syncline.kube.patching.fields import decode as decode_strictly
+from syncline.kube.patching.fields import go_kind, loads, strict_problems
+from syncline.kube.schema.embedded import MetadataError
 from syncline.kube.schema.model import schema_for
 from syncline.kube.schema.store import kinds
+from syncline.kube.text.jsontext import canonical_numbers, has_long_numbers, in_pieces, read_json, scrubbed
+from syncline.kube.yaml import loading as yaml
 
 __all__ = [
     "content_type",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncline.cluster.answers import fresh_answer, object_answer
+from syncline.cluster.serving.answers import fresh_answer, object_answer
 from syncline.cluster.verbs.body import read_object
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import write_options

@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from syncline.base.clock import format_time, parse_time
-from syncline.cluster.answers import fresh_answer, list_answer, object_answer, success
-from syncline.cluster.registry import CRDS, Resource
-from syncline.cluster.store import Key, Stored
+from syncline.cluster.resources.registry import CRDS, Resource
+from syncline.cluster.serving.answers import fresh_answer, list_answer, object_answer, success
+from syncline.cluster.storage.store import Key, Stored
 from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.body import decode, fitted, own_copy
 from syncline.cluster.verbs.exchange import Exchange
@@ -19,11 +19,11 @@ from syncline.cluster.verbs.options import DeleteOptions, delete_options, list_o
 from syncline.cluster.verbs.read import Matcher
 from syncline.cluster.verbs.write import attempt_of
 from syncline.kube.client import Response
-from syncline.kube.crd import PENDING, terminating
 from syncline.kube.elsewhere import aside, weigh
 from syncline.kube.errors import BadRequest, conflict
 from syncline.kube.objects import GVK, Obj, dig, finalizers, is_terminating, meta
 from syncline.kube.outcall import Awaiting, Errand, Outcall
+from syncline.kube.schema.crd import PENDING, terminating
 
 __all__ = ["CLEANUP_FINALIZER", "Removal", "delete", "delete_collection", "remove"]
 

@@ -13,21 +13,21 @@ from typing import Protocol
 
 from syncline.base.clock import Clock
 from syncline.base.entropy import Entropy
+from syncline.cluster.access.authz import Authorizer
+from syncline.cluster.access.tokens import ServiceAccountTokens
+from syncline.cluster.access.users import UserInfo
 from syncline.cluster.admission import Admission
 from syncline.cluster.admission.dynamic.calls import Asking
-from syncline.cluster.authz import Authorizer
-from syncline.cluster.kinds.base import Context
-from syncline.cluster.negotiate import JSON, Accepted
-from syncline.cluster.registry import Registry, Resource
-from syncline.cluster.routes import Route
-from syncline.cluster.store import Key, Store, Stored
-from syncline.cluster.tokens import ServiceAccountTokens
-from syncline.cluster.users import UserInfo
+from syncline.cluster.resources.registry import Registry, Resource
+from syncline.cluster.resources.routes import Route
+from syncline.cluster.serving.negotiate import JSON, Accepted
+from syncline.cluster.storage.store import Key, Store, Stored
+from syncline.cluster.validation.base import Context
 from syncline.kube.client import Request, Session, Stream
 from syncline.kube.errors import ApiError, NotFound, not_found
 from syncline.kube.objects import Obj
 
-__all__ = ["Backend", "CommandSource", "ExecWish", "Exchange", "LogSource", "NoLogs"]
+__all__ = ["Backend", "CommandSource", "Exchange", "ExecWish", "LogSource", "NoLogs"]
 
 
 class LogSource(Protocol):

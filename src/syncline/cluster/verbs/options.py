@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import msgspec
 
 from syncline.base.remember import remember
-from syncline.cluster.routes import flag
+from syncline.cluster.resources.routes import flag
+from syncline.cluster.validation.integers import MOST_INT64, MOST_UINT64, natural
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, invalid
-from syncline.kube.integers import MOST_INT64, MOST_UINT64, natural
 from syncline.kube.objects import Obj, dig
 from syncline.kube.selectors import (
     EVERY_FIELD,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncline.cluster.rbac import Attributes
-from syncline.cluster.registry import Resource
-from syncline.cluster.store import Stored
+from syncline.cluster.access.rbac import Attributes
+from syncline.cluster.resources.registry import Resource
+from syncline.cluster.storage.store import Stored
 from syncline.cluster.verbs.body import (
     StrictError,
     TypeMismatch,
@@ -26,16 +26,16 @@ from syncline.cluster.verbs.create import answer_written
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import Validation, WriteOptions, write_options
 from syncline.cluster.verbs.write import MODIFIED, change, check_address, insert, wrong_name
-from syncline.kube import managedfields
 from syncline.kube.client import PatchType, Response
 from syncline.kube.elsewhere import aside, weigh
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, Invalid, UnsupportedMedia, conflict, invalid
-from syncline.kube.fields import strict_problems
-from syncline.kube.fitting import still_fits
 from syncline.kube.objects import Obj, gvk_of, meta
-from syncline.kube.patches import json_merge_patch, json_patch
+from syncline.kube.patching import managedfields
+from syncline.kube.patching.fields import strict_problems
+from syncline.kube.patching.patches import json_merge_patch, json_patch
+from syncline.kube.patching.strategic import strategic_merge_patch
+from syncline.kube.schema.fitting import still_fits
 from syncline.kube.schema.model import Schema
-from syncline.kube.strategic import strategic_merge_patch
 
 __all__ = ["apply_to", "patch", "patch_type", "patched_value", "unpatchable"]
 

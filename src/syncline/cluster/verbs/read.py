@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from syncline.cluster.answers import list_answer, object_answer
-from syncline.cluster.negotiate import Form
-from syncline.cluster.registry import Resource
-from syncline.cluster.store import Compacted, Store, Stored
+from syncline.cluster.resources.registry import Resource
+from syncline.cluster.serving.answers import list_answer, object_answer
+from syncline.cluster.serving.negotiate import Form
+from syncline.cluster.storage.store import Compacted, Store, Stored
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import ContinueToken, ListOptions, list_options, unreadable_revision
 from syncline.kube.client import Response

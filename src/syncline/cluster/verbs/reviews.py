@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from syncline.base.clock import format_time
-from syncline.cluster.authz import Decision
-from syncline.cluster.kinds import names
-from syncline.cluster.rbac import Attributes, compact
-from syncline.cluster.users import UserInfo
+from syncline.cluster.access.authz import Decision
+from syncline.cluster.access.rbac import Attributes, compact
+from syncline.cluster.access.users import UserInfo
+from syncline.cluster.validation import names
 from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.body import read_typed
 from syncline.cluster.verbs.exchange import Exchange
-from syncline.kube import fieldcauses as causes
 from syncline.kube.client import Response
 from syncline.kube.errors import BadRequest, FieldCause, invalid
 from syncline.kube.objects import Obj, dig
+from syncline.kube.schema import fieldcauses as causes
 
 __all__ = ["REVIEWS"]
 

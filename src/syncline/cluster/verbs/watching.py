@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import msgspec
 
-from syncline.cluster.answers import encode, shaped
-from syncline.cluster.negotiate import Shape
-from syncline.cluster.store import Compacted, Cursor, Event, EventType, Stored
+from syncline.cluster.serving.answers import encode, shaped
+from syncline.cluster.serving.negotiate import Shape
+from syncline.cluster.storage.store import Compacted, Cursor, Event, EventType, Stored
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import ListOptions, list_options
 from syncline.cluster.verbs.read import Matcher

@@ -15,8 +15,8 @@ import msgspec
 
 from syncline.base.clock import format_time
 from syncline.cluster.admission import Attempt
-from syncline.cluster.registry import Resource
-from syncline.cluster.store import Encoded, Key, StoreConflict, Stored, encode_around_version
+from syncline.cluster.resources.registry import Resource
+from syncline.cluster.storage.store import Encoded, Key, StoreConflict, Stored, encode_around_version
 from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.body import own_copy
 from syncline.cluster.verbs.exchange import Exchange
@@ -33,8 +33,8 @@ from syncline.kube.errors import (
     conflict,
     invalid,
 )
-from syncline.kube.managedfields import keep_times, track_update, with_managed_fields
 from syncline.kube.objects import Obj, finalizers, is_terminating, meta, resource_version
+from syncline.kube.patching.managedfields import keep_times, track_update, with_managed_fields
 
 __all__ = [
     "MODIFIED",

@@ -23,7 +23,7 @@ from syncline.gitops.health import Health
 from syncline.gitops.health.overrides import HealthQuestion
 from syncline.kube.objects import ObjectRef, namespace_of
 
-__all__ = ["Answered", "AnswerBook", "Ask", "AskPerformer", "Asking", "Evaluator", "Question", "Stopped"]
+__all__ = ["AnswerBook", "Answered", "Ask", "AskPerformer", "Asking", "Evaluator", "Question", "Stopped"]
 
 MAX_RESTING_NAMESPACES = 3
 """A script that rests for so many namespaces rests for all."""

@@ -14,8 +14,8 @@ import msgspec
 
 from syncline.gitops.sync.annotations import OPERATION
 from syncline.gitops.sync.model import Pair
-from syncline.kube.extensions import json_note
 from syncline.kube.objects import Obj, annotations_of, gvk_of, meta, name_of, ref_of
+from syncline.kube.schema.extensions import json_note
 
 __all__ = ["INPUTS", "NOTED", "RUN", "hooks_to_run", "noted_hooks"]
 

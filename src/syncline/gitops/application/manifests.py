@@ -17,19 +17,19 @@ from typing import Any, Protocol, runtime_checkable
 from syncline.base.action import Late, Purpose, Work
 from syncline.base.clock import Clock, format_time
 from syncline.kube.objects import Obj
-from syncline.kube.yaml import YamlError, load
-from syncline.sources.address import host_of
+from syncline.kube.yaml.loading import YamlError, load
 from syncline.sources.environment import NO_CONTEXT, RenderContext
 from syncline.sources.errors import mask_credentials
+from syncline.sources.remote.address import host_of
 
 __all__ = [
     "MAX_KEPT",
     "PATIENCE_S",
+    "READ_LIMIT_S",
     "Join",
     "ManifestStore",
     "Manifests",
     "PollingReader",
-    "READ_LIMIT_S",
     "Reading",
     "Render",
     "RenderPerformer",

@@ -46,7 +46,7 @@ from syncline.kube.secretvalues import secret_masker
 from syncline.kube.version import GIT_VERSION
 from syncline.sources.environment import RenderContext, plain_version
 from syncline.sources.errors import SourceError
-from syncline.sources.signatures import policy_for
+from syncline.sources.git.signatures import policy_for
 
 __all__ = [
     "INSTANCE_INDEX",

@@ -11,7 +11,6 @@ from syncline.gitops.application.view import IN_CLUSTER_NAME, IN_CLUSTER_SERVER,
 from syncline.gitops.project import permits_resource
 from syncline.gitops.resource_filter import ResourceFilter
 from syncline.gitops.tracking import Tracking
-from syncline.kube.glob import glob_matches
 from syncline.kube.objects import (
     GroupKind,
     Obj,
@@ -23,6 +22,7 @@ from syncline.kube.objects import (
     owner_references,
     ref_of,
 )
+from syncline.kube.text.glob import glob_matches
 
 __all__ = ["count_orphans", "orphans"]
 

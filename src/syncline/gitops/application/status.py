@@ -21,7 +21,7 @@ from syncline.gitops.conditions import Condition, merge_conditions
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, annotations_of, dig, resource_version
 from syncline.kube.objects import finalizers as finalizers_of
-from syncline.kube.patches import create_merge_patch
+from syncline.kube.patching.patches import create_merge_patch
 
 __all__ = [
     "EVALUATION_WAIT",

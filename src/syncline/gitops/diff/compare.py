@@ -20,9 +20,9 @@ from syncline.gitops.diff.typed import remarshal
 from syncline.gitops.sync.annotations import has_option
 from syncline.gitops.sync.three_way import LAST_APPLIED
 from syncline.kube.errors import ApiError
-from syncline.kube.extensions import MAX_ANNOTATIONS, json_note
 from syncline.kube.objects import Obj
-from syncline.kube.typedvalues import same_json
+from syncline.kube.patching.typedvalues import same_json
+from syncline.kube.schema.extensions import MAX_ANNOTATIONS, json_note
 
 __all__ = ["compare_objects"]
 

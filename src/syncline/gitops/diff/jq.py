@@ -21,7 +21,7 @@ from syncline.gitops.health.verdict import Health
 from syncline.kube.errors import ApiError
 from syncline.kube.jq import JqFailed, Tree, addressed, check
 from syncline.kube.objects import Obj
-from syncline.kube.patches import json_patch
+from syncline.kube.patching.patches import json_patch
 
 __all__ = [
     "Addressed",

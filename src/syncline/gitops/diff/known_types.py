@@ -11,10 +11,10 @@ from typing import Any
 
 from syncline.gitops.diff.model import KnownTypeField
 from syncline.gitops.diff.typed import retyped
-from syncline.kube.durations import DurationError, format_duration, parse_duration
 from syncline.kube.objects import GroupKind, Obj
-from syncline.kube.quantity import QuantityError, parse_quantity
 from syncline.kube.schema.model import definition
+from syncline.kube.text.durations import DurationError, format_duration, parse_duration
+from syncline.kube.text.quantity import QuantityError, parse_quantity
 
 __all__ = ["BUILT_IN", "spelled"]
 

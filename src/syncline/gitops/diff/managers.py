@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from syncline.gitops.diff.model import DiffSettings
 from syncline.gitops.diff.normalize import trusted_managers
-from syncline.kube import fieldset
 from syncline.kube.objects import Obj, gvk_of, meta
-from syncline.kube.typedvalues import compare, remove_items, type_errors
+from syncline.kube.patching import fieldset
+from syncline.kube.patching.typedvalues import compare, remove_items, type_errors
 
 __all__ = ["owned_fields", "without_trusted_changes"]
 

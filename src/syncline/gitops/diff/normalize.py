@@ -15,8 +15,8 @@ from typing import Any
 from syncline.gitops.diff.jq import JqQuestion, Overran, Unreadable, without
 from syncline.gitops.diff.known_types import BUILT_IN, spelled
 from syncline.gitops.diff.model import DiffError, DiffSettings, IgnoreRule, Override
-from syncline.kube.glob import glob_matches
 from syncline.kube.objects import Obj, gvk_of, meta, name_of, namespace_of
+from syncline.kube.text.glob import glob_matches
 
 __all__ = ["check_rules", "fold_string_data", "normalize", "tidied", "trusted_managers", "without_ignored"]
 

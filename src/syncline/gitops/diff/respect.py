@@ -17,10 +17,10 @@ from syncline.gitops.diff.normalize import without_ignored
 from syncline.gitops.diff.typed import builtin_schema
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj
+from syncline.kube.patching.strategic import strategic_merge_patch
+from syncline.kube.patching.threeway import three_way_strategic
+from syncline.kube.patching.typedvalues import same_json
 from syncline.kube.schema.model import Schema
-from syncline.kube.strategic import strategic_merge_patch
-from syncline.kube.threeway import three_way_strategic
-from syncline.kube.typedvalues import same_json
 
 __all__ = ["respect_ignored"]
 

@@ -16,10 +16,10 @@ from syncline.gitops.diff.model import MANAGER, DiffError, DiffSettings
 from syncline.gitops.diff.normalize import normalize
 from syncline.gitops.diff.structured import resolved_schema, without_last_applied
 from syncline.gitops.diff.typed import remarshal
-from syncline.kube import fieldset
-from syncline.kube.fieldset import FieldSet
 from syncline.kube.objects import Obj, gvk_of, meta, name_of
-from syncline.kube.typedvalues import compare, merge, remove_items, type_errors
+from syncline.kube.patching import fieldset
+from syncline.kube.patching.fieldset import FieldSet
+from syncline.kube.patching.typedvalues import compare, merge, remove_items, type_errors
 
 __all__ = ["predict_dry_run"]
 

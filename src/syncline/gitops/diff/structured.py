@@ -12,10 +12,10 @@ from syncline.gitops.diff.model import MANAGER, DiffError, DiffSettings
 from syncline.gitops.diff.typed import with_defaults
 from syncline.gitops.sync.three_way import LAST_APPLIED
 from syncline.kube.errors import ApiError
-from syncline.kube.managedfields import apply, with_managed_fields
 from syncline.kube.objects import Obj, gvk_of, meta
+from syncline.kube.patching.managedfields import apply, with_managed_fields
+from syncline.kube.patching.typedvalues import same_json, type_errors
 from syncline.kube.schema.model import Schema
-from syncline.kube.typedvalues import same_json, type_errors
 
 __all__ = ["predict_apply", "resolved_schema", "without_last_applied"]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from syncline.gitops.diff.typed import builtin_schema, keep_fields, keep_list_fields, with_defaults
 from syncline.kube.objects import GroupKind, Obj, dig, gvk_of, meta
-from syncline.kube.patches import json_merge_patch
-from syncline.kube.strategic import strategic_merge_patch
-from syncline.kube.threeway import three_way_json_merge, three_way_strategic
+from syncline.kube.patching.patches import json_merge_patch
+from syncline.kube.patching.strategic import strategic_merge_patch
+from syncline.kube.patching.threeway import three_way_json_merge, three_way_strategic
 
 __all__ = ["predict"]
 

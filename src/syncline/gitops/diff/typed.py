@@ -13,8 +13,8 @@ from syncline.kube.defaults import fill_defaults
 from syncline.kube.defaults.shape import ZERO_DROPPED
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj, copied, gvk_of
-from syncline.kube.quantity import QuantityError, parse_quantity
 from syncline.kube.schema.model import Schema, schema_for
+from syncline.kube.text.quantity import QuantityError, parse_quantity
 
 __all__ = ["builtin_schema", "keep_fields", "keep_list_fields", "remarshal", "retyped", "with_defaults"]
 

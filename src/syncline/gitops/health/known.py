@@ -11,9 +11,9 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from syncline.kube.glob import glob_matches
 from syncline.kube.objects import GroupKind
-from syncline.kube.yaml import load
+from syncline.kube.text.glob import glob_matches
+from syncline.kube.yaml.loading import load
 
 if TYPE_CHECKING:
     from syncline.gitops.health.table import Step

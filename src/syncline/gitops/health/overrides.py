@@ -19,9 +19,9 @@ import msgspec
 from syncline.gitops.health.check import health_of, pending_deletion
 from syncline.gitops.health.verdict import Health, HealthStatus
 from syncline.gitops.lua import LuaFailed, LuaResult, LuaRunner
-from syncline.kube.glob import glob_matches
 from syncline.kube.objects import GroupKind, Obj, gvk_of, name_of, namespace_of, resource_version, uid_of
-from syncline.kube.yaml import load
+from syncline.kube.text.glob import glob_matches
+from syncline.kube.yaml.loading import load
 
 __all__ = [
     "HealthQuestion",

@@ -33,7 +33,7 @@ from syncline.gitops.hydration.work import Forget, Hydrate, Hydrated, HydrationS
 from syncline.gitops.project import permits_app_namespace, permits_source
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, resource_version, uid_of
-from syncline.kube.patches import create_merge_patch
+from syncline.kube.patching.patches import create_merge_patch
 from syncline.sources.environment import RenderContext
 
 __all__ = ["Group", "Member", "collisions", "plan_hydration"]

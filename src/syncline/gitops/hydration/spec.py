@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 
 from syncline.kube.objects import Obj
-from syncline.sources.address import parse_address
 from syncline.sources.errors import SourceError
+from syncline.sources.remote.address import parse_address
 
 __all__ = [
     "GroupKey",

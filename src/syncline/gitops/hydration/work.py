@@ -18,9 +18,9 @@ from syncline.base.clock import Clock
 from syncline.gitops.application.manifests import PATIENCE_S
 from syncline.gitops.hydration.spec import GroupKey
 from syncline.kube.objects import Obj, ObjectRef
-from syncline.sources.address import host_of
 from syncline.sources.environment import RenderContext
 from syncline.sources.errors import mask_credentials
+from syncline.sources.remote.address import host_of
 
 __all__ = [
     "AUTHOR",

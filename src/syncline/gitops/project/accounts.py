@@ -6,8 +6,8 @@ Pure. Rule: Argo CD ``util/settings/impersonation.go`` (reference argocd-app §2
 
 from __future__ import annotations
 
-from syncline.kube.glob import glob_matches
 from syncline.kube.objects import Obj, dig, namespace_of
+from syncline.kube.text.glob import glob_matches
 
 __all__ = ["AccountError", "account_for"]
 

@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from syncline.kube.glob import GlobError, ListStyle, glob_matches, list_matches, path_match, rule_matches
 from syncline.kube.objects import Obj, ResourceInfo, dig, gvk_of, name_of, namespace_of
-from syncline.sources.address import address_pattern, parse_address
+from syncline.kube.text.glob import GlobError, ListStyle, glob_matches, list_matches, path_match, rule_matches
 from syncline.sources.errors import SourceError
+from syncline.sources.remote.address import address_pattern, parse_address
 
 __all__ = [
     "kind_refusal",

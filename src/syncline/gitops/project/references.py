@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from syncline.gitops.clusters import HERE, Cluster
 from syncline.gitops.project.permissions import kind_refusal, permits_app_namespace, permits_destination
-from syncline.kube.glob import glob_matches
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, name_of
+from syncline.kube.text.glob import glob_matches
 
 __all__ = ["MAX_POOL_PATTERNS", "POOLS", "Reach"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from syncline.gitops.project.windows import validate_window
-from syncline.kube.glob import GlobError, glob_match
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.kube.text.glob import GlobError, glob_match
 
 __all__ = ["ProjectError", "merge_global", "validate_project"]
 

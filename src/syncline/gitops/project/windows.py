@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from syncline.kube.cron import CronError, Schedule, parse_schedule
-from syncline.kube.durations import DurationError, parse_duration
-from syncline.kube.glob import glob_matches
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.kube.text.cron import CronError, Schedule, parse_schedule
+from syncline.kube.text.durations import DurationError, parse_duration
+from syncline.kube.text.glob import glob_matches
 
 __all__ = [
     "SyncWindow",

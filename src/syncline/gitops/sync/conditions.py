@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from syncline.base.clock import time_or_none
 from syncline.gitops.health import Health, HealthStatus
 from syncline.gitops.sync.model import KindTable
-from syncline.kube.durations import DurationError, parse_duration
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig
-from syncline.kube.yaml import YamlError, load
+from syncline.kube.text.durations import DurationError, parse_duration
+from syncline.kube.yaml.loading import YamlError, load
 
 if TYPE_CHECKING:
     from syncline.kube.cel.program import Program
@@ -109,7 +109,7 @@ class Condition:
         return "" if good or judged is None else f"{self.ref} is {judged.status}"
 
     def _by_path(self, obj: Obj, steps: Steps) -> str:
-        from syncline.kube.jsonpath import JsonPathError, TooManySteps, compile_path
+        from syncline.kube.text.jsonpath import JsonPathError, TooManySteps, compile_path
 
         limit = steps.limit
         try:
@@ -258,7 +258,7 @@ def _condition(entry: Any, kinds: KindTable, namespace: str) -> Condition:
 def _checked_path(path: str) -> None:
     if len(path) > MAX_EXPRESSION:
         raise ConditionError(f"{WAIT_FOR}: jsonpath: {_too_long(path)}")
-    from syncline.kube.jsonpath import JsonPathError, compile_path
+    from syncline.kube.text.jsonpath import JsonPathError, compile_path
 
     try:
         compile_path(path)

@@ -42,7 +42,6 @@ from syncline.kube.errors import (
     Unanswered,
     Unavailable,
 )
-from syncline.kube.managedfields import upgrade_managed_fields
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import (
     GVK,
@@ -59,6 +58,7 @@ from syncline.kube.objects import (
     resource_version,
     uid_of,
 )
+from syncline.kube.patching.managedfields import upgrade_managed_fields
 from syncline.kube.schema.model import schema_for
 
 __all__ = ["FIELD_MANAGER", "SYNC_ACTIONS", "SyncPerformer"]
@@ -283,7 +283,7 @@ class _Apply:
         if isinstance(error, Conflict) or (isinstance(error, Invalid) and nameless is None):
             return text
         strict, shown = self.validation == "Strict", self.info.kind != "Secret"
-        from syncline.kube.fields import field_problems
+        from syncline.kube.patching.fields import field_problems
 
         found = field_problems(self.target, schema, values=shown, unknown=strict) if schema is not None else []
         if nameless is None:

@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Any
 
 from syncline.gitops.sync.annotations import go_int
-from syncline.kube.durations import DurationError, parse_nanoseconds
 from syncline.kube.objects import dig
+from syncline.kube.text.durations import DurationError, parse_nanoseconds
 
 __all__ = ["RetryError", "retry_after", "retry_limit"]
 

@@ -10,10 +10,10 @@ import json
 
 from syncline.gitops.sync.annotations import OPERATION
 from syncline.kube.client import PatchType
-from syncline.kube.extensions import MAX_ANNOTATIONS, json_note
 from syncline.kube.objects import GVK, Obj, annotations_of, meta
+from syncline.kube.patching.threeway import three_way_json_merge, three_way_strategic
+from syncline.kube.schema.extensions import MAX_ANNOTATIONS, json_note
 from syncline.kube.schema.model import schema_for
-from syncline.kube.threeway import three_way_json_merge, three_way_strategic
 
 __all__ = ["LAST_APPLIED", "apply_patch", "last_applied", "with_last_applied"]
 

@@ -9,8 +9,8 @@ from syncline.gitops.application.view import AppView
 from syncline.gitops.hydration.spec import dry_source
 from syncline.gitops.webhooks.payload import Push
 from syncline.kube.objects import Obj, ObjectRef
-from syncline.sources.address import parse_address
 from syncline.sources.errors import SourceError
+from syncline.sources.remote.address import parse_address
 from syncline.sources.revision import Version, parse_constraint
 
 __all__ = ["affected", "same_place", "touches_dry_source"]

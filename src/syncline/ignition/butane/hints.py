@@ -17,7 +17,7 @@ from syncline.ignition.jsontext import SIZE_MAX
 from syncline.ignition.parsing import parse
 from syncline.ignition.report import Path, Severity
 from syncline.ignition.schema import Object, Schema
-from syncline.kube.yaml import load_all
+from syncline.kube.yaml.loading import load_all
 
 __all__ = ["config_hints", "document_hints", "text_hints"]
 

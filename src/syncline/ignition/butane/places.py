@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from syncline.ignition.butane.schema import Struct, snake
 from syncline.ignition.report import Entry, Path, Severity, path_text
-from syncline.kube.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode
+from syncline.kube.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 __all__ = ["Finding", "Key", "Locator", "Places", "error", "in_document", "unused_keys", "warning"]
 

@@ -18,7 +18,7 @@ import yaml
 
 from syncline.ignition.butane.scalars import OLD_BOOLS, Plain, ScalarError, resolve
 from syncline.ignition.butane.schema import Field, Struct
-from syncline.kube.yaml_nodes import (
+from syncline.kube.yaml.nodes import (
     AliasNode,
     Budget,
     MappingNode,

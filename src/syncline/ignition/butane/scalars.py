@@ -12,7 +12,7 @@ import math
 import re
 from typing import Final, TypeAlias
 
-from syncline.kube.yaml_resolve import INT64_MAX, INT64_MIN, is_timestamp
+from syncline.kube.yaml.resolve import INT64_MAX, INT64_MIN, is_timestamp
 
 __all__ = ["OLD_BOOLS", "Plain", "ScalarError", "Word", "resolve"]
 

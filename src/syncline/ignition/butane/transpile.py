@@ -225,7 +225,7 @@ def _printed(value: Config, spec: Spec, options: Options) -> tuple[bytes, Config
 
 def _yaml(value: Config, *, safe: bool) -> str:
     if safe:
-        from syncline.kube.yaml import dump
+        from syncline.kube.yaml.loading import dump
 
         return dump(value)
     from syncline.ignition.butane.yaml_output import dump as dump_as_upstream

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from syncline.base.natural import by_number
 from syncline.ignition.butane.scalars import OLD_BOOLS, resolve
-from syncline.kube.yaml_resolve import go_shortest
+from syncline.kube.yaml.resolve import go_shortest
 
 __all__ = ["dump", "key_order"]
 

@@ -46,7 +46,7 @@ from syncline.kube.cel.values import (
     no_overload,
     type_name,
 )
-from syncline.kube.re2 import compile_pattern
+from syncline.kube.text.re2 import compile_pattern
 
 __all__ = ["FUNCTIONS"]
 

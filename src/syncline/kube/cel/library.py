@@ -26,10 +26,10 @@ from syncline.kube.cel.values import (
     Semver,
     no_overload,
 )
-from syncline.kube.formats import matches_format
-from syncline.kube.names import LABEL_LENGTH, dns_label, dns_label_1035, dns_subdomain
-from syncline.kube.quantity import parse_quantity
-from syncline.kube.re2 import Pattern, compile_pattern
+from syncline.kube.text.formats import matches_format
+from syncline.kube.text.names import LABEL_LENGTH, dns_label, dns_label_1035, dns_subdomain
+from syncline.kube.text.quantity import parse_quantity
+from syncline.kube.text.re2 import Pattern, compile_pattern
 
 __all__ = ["FUNCTIONS"]
 

@@ -12,7 +12,7 @@ from syncline.kube.cel.functions import FUNCTIONS
 from syncline.kube.cel.nodes import CelError, Node, located, walk
 from syncline.kube.cel.types import shown
 from syncline.kube.cel.values import EvaluationError
-from syncline.kube.re2 import compile_pattern
+from syncline.kube.text.re2 import compile_pattern
 
 __all__ = ["literal_faults"]
 

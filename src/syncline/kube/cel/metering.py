@@ -14,7 +14,7 @@ from typing import Any
 
 from syncline.kube.cel.parser import UInt
 from syncline.kube.cel.values import GrowingList, SetList
-from syncline.kube.re2 import compile_pattern
+from syncline.kube.text.re2 import compile_pattern
 
 __all__ = ["MAX_STEPS", "Exceeded", "Meter", "charge_made", "charge_of", "charge_search", "weigh"]
 

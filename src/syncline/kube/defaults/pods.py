@@ -23,7 +23,7 @@ from syncline.kube.defaults.shape import (
     structure,
 )
 from syncline.kube.objects import GVK, Obj
-from syncline.kube.podresources import asked_together
+from syncline.kube.scheduling.podresources import asked_together
 
 __all__ = ["fill_claim_spec", "fill_pod", "fill_pod_spec", "fill_pod_template", "fill_volume_source", "image_tag"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from syncline.kube.errors import BadRequest
 from syncline.kube.objects import GVK, Obj
-from syncline.kube.quantity import QuantityError, from_milli, parse_quantity
+from syncline.kube.text.quantity import QuantityError, from_milli, parse_quantity
 
 __all__ = [
     "always",

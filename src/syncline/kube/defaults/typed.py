@@ -4,7 +4,7 @@ Called by :mod:`syncline.kube.defaults.fill` before a kind's defaults. Kubernete
 empty list disappears, a plain structure is always written, and a list that is no option is written as null. Which field
 is which, stands in ``protobuf.json.xz`` (the marks of Go's types, found by ``tools/build_protobuf.py``). Each type is
 compiled once into a :class:`_Plan`. This module never looks at what a field means and never refuses: values that do not
-fit were refused by :mod:`syncline.kube.fields` before.
+fit were refused by :mod:`syncline.kube.patching.fields` before.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any
 
 from syncline.kube.objects import Obj
-from syncline.kube.quantity import QuantityError, parse_quantity
 from syncline.kube.schema import store
+from syncline.kube.text.quantity import QuantityError, parse_quantity
 
 __all__ = ["MAX_DEPTH", "as_typed", "canonical"]
 

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from syncline.kube import yaml
 from syncline.kube.objects import Obj
+from syncline.kube.yaml import loading as yaml
 
 __all__ = ["MEDIA_TYPES", "document_bytes"]
 

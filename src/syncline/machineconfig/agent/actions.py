@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from syncline.kube.objects import Obj
-from syncline.machineconfig.agent.changes import Changes, Units
+from syncline.machineconfig.agent.planning.changes import Changes, Units
 from syncline.machineconfig.drain.registries import PATH as REGISTRIES
 from syncline.machineconfig.drain.registries import configs_change_safely
 from syncline.machineconfig.policy import closest_policy

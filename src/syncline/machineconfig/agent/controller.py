@@ -22,10 +22,10 @@ from syncline.kube.objects import (
     resource_version,
 )
 from syncline.machineconfig.agent.hosts import Hosts
-from syncline.machineconfig.agent.notes import POST_ACTION, WRITING, WRITING_IMAGE
-from syncline.machineconfig.agent.observe import AgentObserved, observe_agent
-from syncline.machineconfig.agent.plan import AgentSettings, plan_agent
-from syncline.machineconfig.agent.settling import settle_agent
+from syncline.machineconfig.agent.planning.notes import POST_ACTION, WRITING, WRITING_IMAGE
+from syncline.machineconfig.agent.planning.observe import AgentObserved, observe_agent
+from syncline.machineconfig.agent.planning.plan import AgentSettings, plan_agent
+from syncline.machineconfig.agent.planning.settling import settle_agent
 from syncline.machineconfig.drain.progress import PROGRESS
 from syncline.machineconfig.names import (
     CONTROLLER_CONFIG,

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
-from syncline.machineconfig.agent.notes import UNSUPPORTED
+from syncline.machineconfig.agent.planning.notes import UNSUPPORTED
 from syncline.machineconfig.names import CURRENT, CURRENT_IMAGE, DONE, FAILED_STATES, REASON, STATE
 from syncline.machineconfig.pools.metrics import Family, Labels
 

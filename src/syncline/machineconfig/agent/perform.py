@@ -10,18 +10,20 @@ from syncline.base.action import Purpose, Work
 from syncline.kube.client import Request, Response, get
 from syncline.kube.errors import Forbidden, NotFound
 from syncline.kube.objects import Obj, ResourceInfo, name_of
-from syncline.machineconfig.agent.authorities import write_authorities, write_server_authority
-from syncline.machineconfig.agent.birth import begin_machine, write_installed
-from syncline.machineconfig.agent.changes import EMPTY, changed_units, config_of
-from syncline.machineconfig.agent.deployments import has_deployed
-from syncline.machineconfig.agent.disk import Difference, boot_difference, drift_of
-from syncline.machineconfig.agent.firstboot import Booted
+from syncline.machineconfig.agent.files.authorities import write_authorities, write_server_authority
+from syncline.machineconfig.agent.files.disk import Difference, boot_difference, drift_of
+from syncline.machineconfig.agent.files.serverauthority import CONFIG_MAP, KUBECONFIG, bundle_of
+from syncline.machineconfig.agent.files.users import set_passwords, update_keys
+from syncline.machineconfig.agent.files.writing import CORE_OS, UpdateError, run_checked, update_files
 from syncline.machineconfig.agent.host import Host, HostError
 from syncline.machineconfig.agent.hosts import FORCE_FILE, Hosts
-from syncline.machineconfig.agent.images import pin_images, pull_images
-from syncline.machineconfig.agent.irreconcilable import irreconcilable_changes, status_changes
-from syncline.machineconfig.agent.serverauthority import CONFIG_MAP, KUBECONFIG, bundle_of
-from syncline.machineconfig.agent.staging import drop_staged, is_staged, stage_system
+from syncline.machineconfig.agent.planning.changes import EMPTY, changed_units, config_of
+from syncline.machineconfig.agent.planning.irreconcilable import irreconcilable_changes, status_changes
+from syncline.machineconfig.agent.provisioning.first import begin_machine, write_installed
+from syncline.machineconfig.agent.provisioning.firstboot import Booted
+from syncline.machineconfig.agent.staging.deployments import has_deployed
+from syncline.machineconfig.agent.staging.images import pin_images, pull_images
+from syncline.machineconfig.agent.staging.staging import drop_staged, is_staged, stage_system
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
     Checked,
@@ -45,8 +47,6 @@ from syncline.machineconfig.agent.steps import (
     WriteAuthorities,
     WriteFiles,
 )
-from syncline.machineconfig.agent.users import set_passwords, update_keys
-from syncline.machineconfig.agent.writing import CORE_OS, UpdateError, run_checked, update_files
 from syncline.machineconfig.names import INSTALLED
 
 __all__ = ["HOST_STEPS", "HostPerformer"]

@@ -1,6 +1,7 @@
 """What the agent does to its machine, as data. Each step can be done again after a crash.
 
-Planned by ``machineconfig/agent/plan.py``, performed by ``machineconfig/agent/perform.py`` on the host of a node.
+Planned by ``machineconfig/agent/planning/plan.py``, performed by ``machineconfig/agent/perform.py`` on the host of a
+node.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from datetime import datetime
 from typing import TypeAlias
 
 from syncline.kube.objects import Obj, name_of
-from syncline.machineconfig.agent.authorities import Authorities
-from syncline.machineconfig.agent.changes import Changes
-from syncline.machineconfig.agent.disk import Difference
+from syncline.machineconfig.agent.files.authorities import Authorities
+from syncline.machineconfig.agent.files.disk import Difference
+from syncline.machineconfig.agent.planning.changes import Changes
 
 __all__ = [
     "CheckDisk",
@@ -68,7 +69,8 @@ class Ignite:
 
 @dataclass(frozen=True, slots=True)
 class LookAtBoot:
-    """What the running system is; its value is a :class:`~syncline.machineconfig.agent.firstboot.Booted`."""
+    """What the running system is; its value is a
+    :class:`~syncline.machineconfig.agent.provisioning.firstboot.Booted`."""
 
     node: str
     reason: str

@@ -9,7 +9,7 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, labels_of
-from syncline.kube.scheduling import Counted
+from syncline.kube.scheduling.filters import Counted
 from syncline.machineconfig.drain import observe as observing
 from syncline.machineconfig.drain import plan as planning
 from syncline.machineconfig.drain.observe import BUDGET, HOLDS, NODE, POD, READS, Observed

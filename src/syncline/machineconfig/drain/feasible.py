@@ -26,10 +26,10 @@ from syncline.kube.objects import (
     owner_references,
     ref_of,
 )
-from syncline.kube.preemption import Victims, preempt, priority_of
-from syncline.kube.scheduling import Cluster, Judgement, NodeState, choose
-from syncline.kube.scheduling import explain as sentence
-from syncline.kube.volumes import Storage
+from syncline.kube.scheduling.filters import Cluster, Judgement, NodeState, choose
+from syncline.kube.scheduling.filters import explain as sentence
+from syncline.kube.scheduling.preemption import Victims, preempt, priority_of
+from syncline.kube.scheduling.volumes import Storage
 from syncline.machineconfig.drain.budgets import (
     allowed,
     counts_controllers,

@@ -21,8 +21,8 @@ from syncline.kube.objects import (
     namespace_of,
     ref_of,
 )
-from syncline.kube.scheduling import Cluster, Counted
-from syncline.kube.volumes import Storage, attach_limits, claim_names
+from syncline.kube.scheduling.filters import Cluster, Counted
+from syncline.kube.scheduling.volumes import Storage, attach_limits, claim_names
 from syncline.machineconfig.drain.budgets import selector_of
 from syncline.machineconfig.drain.feasible import Sight, waits
 from syncline.machineconfig.drain.pods import departures

@@ -13,8 +13,8 @@ from typing import Any
 
 from syncline.base.cause import OR
 from syncline.base.clock import format_time, parse_time
-from syncline.kube.extensions import json_note
 from syncline.kube.objects import Obj, annotations_of
+from syncline.kube.schema.extensions import json_note
 
 __all__ = [
     "BLOCKED",

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from syncline.kube.extensions import MACHINE, SIMULATED
 from syncline.kube.objects import (
     Obj,
     ObjectRef,
@@ -22,6 +21,7 @@ from syncline.kube.objects import (
     namespace_of,
     owner_references,
 )
+from syncline.kube.schema.extensions import MACHINE, SIMULATED
 from syncline.machineconfig.drain.budgets import covers, expected_pods, is_finished, is_ready, needed, uncounted
 from syncline.machineconfig.drain.feasible import (
     Outlook,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from syncline.base.clock import parse_time
-from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, meta, name_of
+from syncline.kube.schema.fieldcauses import quoted
 from syncline.kube.selectors import SelectorError, label_selector_from
 
 __all__ = ["KUBELET", "RUNTIME", "SUFFIX", "GeneratedError", "Generator", "deprecated_name", "generated_name"]

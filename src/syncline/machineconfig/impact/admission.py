@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from syncline.control.cache import Snapshot
-from syncline.kube import structural
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
-from syncline.kube.names import dns_subdomain
 from syncline.kube.objects import GVK, GroupKind, Obj, dig, gvk_of, name_of
-from syncline.kube.rules import check_rules
+from syncline.kube.schema import structural
 from syncline.kube.schema.model import Schema
+from syncline.kube.schema.rules import check_rules
+from syncline.kube.text.names import dns_subdomain
 
 __all__ = ["DEFINITIONS", "Admission", "Admitted"]
 

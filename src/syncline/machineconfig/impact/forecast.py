@@ -29,8 +29,8 @@ from syncline.kube.objects import (
     ref_of,
 )
 from syncline.kube.selectors import SelectorError
-from syncline.machineconfig.agent.observe import CLUSTER
-from syncline.machineconfig.agent.work import Work
+from syncline.machineconfig.agent.planning.observe import CLUSTER
+from syncline.machineconfig.agent.planning.work import Work
 from syncline.machineconfig.configs import ConfigError
 from syncline.machineconfig.drain import observe as drain_observing
 from syncline.machineconfig.impact.causes import Cause, Sides, action_text, causes_of

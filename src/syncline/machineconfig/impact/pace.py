@@ -14,7 +14,7 @@ from statistics import median
 
 from syncline.base.clock import parse_time
 from syncline.kube.objects import Obj, dig, name_of
-from syncline.machineconfig.agent.work import Work
+from syncline.machineconfig.agent.planning.work import Work
 
 __all__ = ["ASSUMED", "Length", "Pace", "Samples", "sampled"]
 

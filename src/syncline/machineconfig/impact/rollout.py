@@ -1,8 +1,8 @@
 """A roll-out played on a copy of the cluster: who is updated when, and who cannot be; pure.
 
 Pools are asked by their controller's own plan, drains by the drain controller's, what a node does by
-``machineconfig/agent/work.py``. Time goes from one event to the next: a node has been drained, a node is back, a Hold
-expires. What is played here and not asked is only how long the steps take.
+``machineconfig/agent/planning/work.py``. Time goes from one event to the next: a node has been drained, a node is back,
+a Hold expires. What is played here and not asked is only how long the steps take.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from syncline.base.clock import time_or_none
 from syncline.control.cache import Snapshot
 from syncline.control.plan import Patch, Plan, Requeue
 from syncline.kube.objects import GVK, Obj, ObjectRef, annotations_of, dig, name_of, ref_of
-from syncline.machineconfig.agent.due import Due
-from syncline.machineconfig.agent.notes import POST_ACTION, REBOOTING
-from syncline.machineconfig.agent.observe import CLUSTER, policies_in_force, waived_sections
-from syncline.machineconfig.agent.work import Irreconcilable, Work, work_of
+from syncline.machineconfig.agent.planning.due import Due
+from syncline.machineconfig.agent.planning.notes import POST_ACTION, REBOOTING
+from syncline.machineconfig.agent.planning.observe import CLUSTER, policies_in_force, waived_sections
+from syncline.machineconfig.agent.planning.work import Irreconcilable, Work, work_of
 from syncline.machineconfig.configs import ConfigError
 from syncline.machineconfig.drain import observe as drain_observing
 from syncline.machineconfig.drain import plan as drain_planning

@@ -16,7 +16,6 @@ from syncline.base.clock import format_time
 from syncline.control.cache import Cache, IndexFn, Snapshot
 from syncline.control.controller import Controller
 from syncline.control.plan import Create, Delete, Emit, Patch, Plan, Replace, SetStatus
-from syncline.kube.managedfields import LAST_APPLIED
 from syncline.kube.objects import (
     GroupKind,
     Obj,
@@ -31,8 +30,9 @@ from syncline.kube.objects import (
     ref_of,
     uid_of,
 )
-from syncline.kube.patches import json_merge_patch
-from syncline.kube.threeway import three_way_json_merge
+from syncline.kube.patching.managedfields import LAST_APPLIED
+from syncline.kube.patching.patches import json_merge_patch
+from syncline.kube.patching.threeway import three_way_json_merge
 from syncline.machineconfig.impact.admission import Admission
 
 __all__ = ["Scratch", "UnsettledError", "kinds_of"]

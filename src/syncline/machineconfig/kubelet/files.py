@@ -9,8 +9,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from syncline.kube import yaml
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.kube.yaml import loading as yaml
 from syncline.machineconfig.kubelet import schema
 from syncline.machineconfig.kubelet.schema import KubeletDecodeError
 from syncline.machineconfig.kubelet.tls import tls_settings

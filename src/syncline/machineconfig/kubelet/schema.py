@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from syncline.kube.durations import DurationError, duration_text, parse_nanoseconds
 from syncline.kube.objects import Obj
-from syncline.kube.quantity import QuantityError, text_as_read
+from syncline.kube.text.durations import DurationError, duration_text, parse_nanoseconds
+from syncline.kube.text.quantity import QuantityError, text_as_read
 
 __all__ = ["KubeletDecodeError", "decode", "encode", "merge"]
 

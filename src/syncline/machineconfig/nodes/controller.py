@@ -12,10 +12,10 @@ from datetime import datetime
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, spec_differs
 from syncline.control.plan import Plan, Stalled
-from syncline.kube import yaml
 from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG, MACHINE_CONFIG, MACHINE_CONFIG_POOL
 from syncline.kube.kinds.openshiftconfig import API_SERVER_CONFIG, NODE_CONFIG
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of
+from syncline.kube.yaml import loading as yaml
 from syncline.machineconfig.generating.making import file_of, made_config, writes
 from syncline.machineconfig.kubelet import schema
 from syncline.machineconfig.kubelet.cgroups import CgroupError, with_cgroup_arguments

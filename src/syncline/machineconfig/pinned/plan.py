@@ -12,7 +12,7 @@ from datetime import datetime
 
 from syncline.control.plan import Outcome, Plan, Requeue, Result, Retry, SetStatus, set_status
 from syncline.kube.objects import Obj, dig, generation, name_of
-from syncline.kube.quantity import parse_quantity
+from syncline.kube.text.quantity import parse_quantity
 from syncline.machineconfig.agent.steps import PinImages, Pulled, PullImages
 from syncline.machineconfig.phases import Phase, advance
 from syncline.machineconfig.pinned.images import image_names

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of, owner_references
+from syncline.kube.schema.fieldcauses import quoted
 from syncline.machineconfig.names import (
     ARBITER,
     DESIRED,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from syncline.base.clock import format_time
-from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, dig, generation, name_of
+from syncline.kube.schema.fieldcauses import quoted
 from syncline.machineconfig.names import FAILED_STATES, REASON
 from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.nodestate import facts_of, facts_of_all, finished_for, target_of

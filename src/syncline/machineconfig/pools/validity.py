@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.kube.schema.fieldcauses import quoted
 from syncline.machineconfig.names import GENERATED_BY, OVERRIDDEN, RELEASE
 from syncline.machineconfig.pools.status import condition_is
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from syncline.kube import yaml
 from syncline.kube.objects import Obj
+from syncline.kube.yaml import loading as yaml
 
 __all__ = ["PREFIX", "rendered_name", "spec_yaml", "typed_spec"]
 

@@ -6,8 +6,8 @@ Source: reference machine-config 2.4, ``DetectRuncInMachineConfig``.
 from __future__ import annotations
 
 from syncline.ignition.payload import PayloadError, decode_file_contents
-from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, dig, name_of
+from syncline.kube.schema.fieldcauses import quoted
 from syncline.machineconfig import toml
 from syncline.machineconfig.configs import ConfigError, lifted_config
 

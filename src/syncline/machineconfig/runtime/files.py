@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, dig
-from syncline.kube.quantity import Quantity, parse_quantity, text_as_read
+from syncline.kube.schema.fieldcauses import quoted
+from syncline.kube.text.quantity import Quantity, parse_quantity, text_as_read
 from syncline.machineconfig import toml
 
 __all__ = [

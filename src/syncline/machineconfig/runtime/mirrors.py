@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj, dig
+from syncline.kube.schema.fieldcauses import quoted
 from syncline.machineconfig import toml
 
 __all__ = ["MirrorRules", "RegistryError", "edited", "is_nested", "registries_conf", "valid_scope"]

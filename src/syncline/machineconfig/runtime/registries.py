@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from syncline.kube.fieldcauses import quoted
 from syncline.kube.objects import Obj
+from syncline.kube.schema.fieldcauses import quoted
 from syncline.machineconfig.runtime.files import RuntimeFile
 from syncline.machineconfig.runtime.mirrors import (
     MirrorRules,

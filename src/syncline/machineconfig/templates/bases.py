@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 
-from syncline.kube import yaml
 from syncline.kube.objects import Obj, dig
+from syncline.kube.yaml import loading as yaml
 from syncline.machineconfig.generating.making import file_of, made_config
 from syncline.machineconfig.kubelet.files import KUBELET_CONF
 from syncline.machineconfig.kubelet.tls import tls_settings

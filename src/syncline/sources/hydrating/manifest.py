@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from syncline.kube.yaml_emit import natural_order, scalar_style
-from syncline.kube.yaml_resolve import go_number, go_shortest
+from syncline.kube.yaml.emit import natural_order, scalar_style
+from syncline.kube.yaml.resolve import go_number, go_shortest
 from syncline.sources.errors import Problem, SourceError
 
 __all__ = ["manifest_text"]

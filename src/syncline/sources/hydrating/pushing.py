@@ -18,8 +18,8 @@ from pathlib import Path
 
 from syncline.base.scratch import work_folder
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git import Repository
-from syncline.sources.git_process import Bounds, GitAnswer, run_git
+from syncline.sources.git.mirrors import Repository
+from syncline.sources.git.process import Bounds, GitAnswer, run_git
 from syncline.sources.hydrating.signing import signing
 from syncline.sources.revision import Refs
 

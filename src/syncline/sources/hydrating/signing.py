@@ -17,7 +17,7 @@ from pathlib import Path
 from syncline.base.scratch import credentials_folder
 from syncline.base.secret import Secret
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git_process import Bounds, child_environment, run_bounded, run_git
+from syncline.sources.git.process import Bounds, child_environment, run_bounded, run_git
 
 __all__ = ["signing"]
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.helm import helm_engine
-from syncline.sources.scratch import write_below
-from syncline.sources.worker import shared_workers
+from syncline.sources.helm.rendering import helm_engine
+from syncline.sources.workers.pool import shared_workers
+from syncline.sources.workers.scratch import write_below
 
 __all__ = ["render_template"]
 

@@ -1,8 +1,8 @@
 """``helmCharts`` of a kustomization: charts become resources, where ``--enable-helm`` asks for it.
 
 Called by ``build``. A chart comes from the folder of charts (``helmGlobals.chartHome``), else from its repository, as
-``helm pull`` would fetch it; nothing is written into the tree. It is rendered by ``sources/helm.py``'s workers.
-Source: kustomize ``HelmChartInflationGenerator`` and ``types.HelmChart``.
+``helm pull`` would fetch it; nothing is written into the tree. It is rendered by ``sources/helm/rendering.py``'s
+workers. Source: kustomize ``HelmChartInflationGenerator`` and ``types.HelmChart``.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncline.sources.archive import unpack
-from syncline.sources.deadline import sheltered
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.helm import MAX_BYTES, MAX_FILES, helm_engine, is_test
-from syncline.sources.helm_values import merged, read_values
+from syncline.sources.helm.rendering import MAX_BYTES, MAX_FILES, helm_engine, is_test
+from syncline.sources.helm.values import merged, read_values
 from syncline.sources.kustomize.failure import BuildError, about
 from syncline.sources.kustomize.flags import BuildFlags
 from syncline.sources.kustomize.loader import Folder, Source
 from syncline.sources.kustomize.reader import read_resources
 from syncline.sources.kustomize.resource import Resource
-from syncline.sources.scratch import write_below
-from syncline.sources.worker import shared_workers
+from syncline.sources.workers.deadline import sheltered
+from syncline.sources.workers.pool import shared_workers
+from syncline.sources.workers.scratch import write_below
 
 __all__ = ["Charts"]
 

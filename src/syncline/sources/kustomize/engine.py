@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncline.base.report import Position
-from syncline.sources.deadline import OutOfTime, within
 from syncline.sources.directory import Manifests, SourcedObject
 from syncline.sources.errors import Problem
 from syncline.sources.kustomize.argocd import edit_of
@@ -34,6 +33,7 @@ from syncline.sources.kustomize.loader import (
 )
 from syncline.sources.kustomize.options import KustomizeOptions
 from syncline.sources.tree import Entry, Tree
+from syncline.sources.workers.deadline import OutOfTime, within
 
 __all__ = ["KustomizeEngine"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from syncline.kube import yaml
+from syncline.kube.yaml import loading as yaml
 from syncline.sources.kustomize.failure import BuildError, about
 from syncline.sources.kustomize.loader import Folder
 from syncline.sources.kustomize.reader import AFTER_FIRST

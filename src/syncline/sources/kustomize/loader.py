@@ -13,10 +13,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from syncline.sources.deadline import sheltered
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.tree import SUBMODULE_MODE, Entry, Tree
+from syncline.sources.workers.deadline import sheltered
 
 if TYPE_CHECKING:
     from syncline.sources.kustomize.charts import Charts

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from syncline.kube.errors import ApiError
-from syncline.kube.patches import json_patch
+from syncline.kube.patching.patches import json_patch
 from syncline.sources.kustomize.failure import BuildError, quoted
 from syncline.sources.kustomize.kustomization import read_yaml
 from syncline.sources.kustomize.loader import Folder

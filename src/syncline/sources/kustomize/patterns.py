@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from syncline.kube.re2 import Pattern, compile_pattern
+from syncline.kube.text.re2 import Pattern, compile_pattern
 from syncline.sources.kustomize.failure import BuildError
 
 __all__ = ["MAX_PATTERN", "MAX_TEXT", "Anchored", "searches"]

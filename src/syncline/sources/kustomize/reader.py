@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from syncline.kube import yaml_nodes
-from syncline.kube.yaml_nodes import AliasNode, MappingNode, ScalarNode, SequenceNode, YamlError
+from syncline.kube.yaml import nodes as yaml_nodes
+from syncline.kube.yaml.nodes import AliasNode, MappingNode, ScalarNode, SequenceNode, YamlError
 from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.kustomize.node import MAP, MERGE, NULL, SEQ, STR, Kind, Node, Style, clear, field, is_empty
 from syncline.sources.kustomize.scalars import resolve

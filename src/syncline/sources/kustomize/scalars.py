@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import yaml
 
-from syncline.kube.yaml_resolve import resolve_plain
+from syncline.kube.yaml.resolve import resolve_plain
 
 __all__ = ["Plain", "is_old_non_string", "resolve"]
 

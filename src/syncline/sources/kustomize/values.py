@@ -13,7 +13,7 @@ import math
 import re
 from typing import Any
 
-from syncline.kube.yaml_resolve import go_shortest
+from syncline.kube.yaml.resolve import go_shortest
 from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.kustomize.node import BOOL, FLOAT, INT, MAP, NULL, SEQ, STR, Kind, Node, Style
 from syncline.sources.kustomize.scalars import Plain, resolve

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from syncline.kube.yaml_resolve import go_shortest
+from syncline.kube.yaml.resolve import go_shortest
 from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.kustomize.fieldspec import FieldSpec, apply_spec
 from syncline.sources.kustomize.node import BOOL, FLOAT, INT, STR, Kind, Node, Style, is_missing

@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 
-from syncline.kube.yaml_emit import LINE_WIDTH, natural_order, scalar_style
-from syncline.kube.yaml_resolve import go_shortest
+from syncline.kube.yaml.emit import LINE_WIDTH, natural_order, scalar_style
+from syncline.kube.yaml.resolve import go_shortest
 
 __all__ = ["json_text", "write_all", "write_one"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from syncline.cluster.access.authz import Authorizer
+from syncline.cluster.access.rbac import Attributes
+from syncline.cluster.access.users import UserInfo, service_account_user
 from syncline.cluster.admission.dynamic.subject import Subject
-from syncline.cluster.authz import Authorizer
-from syncline.cluster.rbac import Attributes
-from syncline.cluster.registry import Resource
-from syncline.cluster.users import UserInfo, service_account_user
+from syncline.cluster.resources.registry import Resource
 from syncline.kube.cel.authorizing import Asked, AuthorizerValue, ResourceCheck, Ruling
 from syncline.kube.objects import GVK, Obj
 

@@ -25,13 +25,13 @@ from syncline.cluster.admission.dynamic.policies import (
 )
 from syncline.cluster.admission.dynamic.steps import StepFailed, patched
 from syncline.cluster.admission.dynamic.subject import Subject, forbidden
-from syncline.cluster.conversion import convert
+from syncline.cluster.resources.conversion import convert
 from syncline.kube.cel.program import Made
 from syncline.kube.cel.values import EvaluationError
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj, meta
+from syncline.kube.patching.typedvalues import Shape, merge, shape_of, type_errors
 from syncline.kube.schema.model import Schema, schema_for
-from syncline.kube.typedvalues import Shape, merge, shape_of, type_errors
 
 __all__ = ["POLICIES", "change"]
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from syncline.cluster.admission.dynamic.hooks import Hook, hooks_of
 from syncline.cluster.admission.dynamic.policies import Policy, policy_of
-from syncline.cluster.store import Event, Store
+from syncline.cluster.storage.store import Event, Store
 from syncline.kube.objects import Obj, dig, name_of
 
 __all__ = ["GROUP", "Configured"]

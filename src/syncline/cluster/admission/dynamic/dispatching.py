@@ -24,7 +24,7 @@ from syncline.cluster.admission.dynamic.reviews import BadAnswer, Verdict, denie
 from syncline.cluster.admission.dynamic.services import reach
 from syncline.cluster.admission.dynamic.steps import StepFailed, patched
 from syncline.cluster.admission.dynamic.subject import Subject, forbidden
-from syncline.cluster.conversion import convert
+from syncline.cluster.resources.conversion import convert
 from syncline.kube.errors import ApiError, BadRequest
 from syncline.kube.objects import Obj
 from syncline.kube.outcall import Awaiting, Outcall, Outcome

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from syncline.cluster.access.authz import Authorizer
 from syncline.cluster.admission.dynamic.bindings import authorizers, kind_in, request_obj, shown_namespace
 from syncline.cluster.admission.dynamic.calls import Asking
 from syncline.cluster.admission.dynamic.matching import World
 from syncline.cluster.admission.dynamic.subject import Subject
-from syncline.cluster.authz import Authorizer
-from syncline.cluster.conversion import convert
-from syncline.cluster.registry import Resource
+from syncline.cluster.resources.conversion import convert
+from syncline.cluster.resources.registry import Resource
 from syncline.kube.errors import InternalError
 from syncline.kube.objects import GVK, Obj
 

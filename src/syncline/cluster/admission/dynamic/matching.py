@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncline.cluster.admission.dynamic.subject import Subject
-from syncline.cluster.registry import Resource
-from syncline.cluster.store import Key, Store
+from syncline.cluster.resources.registry import Resource
+from syncline.cluster.storage.store import Key, Store
 from syncline.kube.errors import ApiError, InternalError, not_found
 from syncline.kube.objects import GVK, Obj, labels_of
 from syncline.kube.selectors import EVERYTHING, Selector, SelectorError, label_selector_from

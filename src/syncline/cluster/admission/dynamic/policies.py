@@ -14,8 +14,8 @@ from syncline.cluster.admission.dynamic.conditions import Budget, Compiled, Cond
 from syncline.cluster.admission.dynamic.judging import Judging
 from syncline.cluster.admission.dynamic.matching import Match, Scope, parse_rules, parse_selector
 from syncline.cluster.admission.dynamic.subject import Subject
-from syncline.cluster.store import Key
-from syncline.kube.admissionrules import APPLIED, AUDITED, CONDITION, JSON_PATCHES, MESSAGE, Expressions
+from syncline.cluster.storage.store import Key
+from syncline.cluster.validation.admissionrules import APPLIED, AUDITED, CONDITION, JSON_PATCHES, MESSAGE, Expressions
 from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.values import EvaluationError
 from syncline.kube.errors import ApiError

@@ -15,7 +15,7 @@ import msgspec
 
 from syncline.cluster.admission.dynamic.bindings import request_obj
 from syncline.cluster.admission.dynamic.subject import Subject
-from syncline.cluster.registry import Resource
+from syncline.cluster.resources.registry import Resource
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj
 from syncline.kube.outcall import Outcome

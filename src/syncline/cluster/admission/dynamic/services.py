@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from syncline.cluster.store import Key, Store
+from syncline.cluster.storage.store import Key, Store
 from syncline.kube.objects import Obj, dig
 
 __all__ = ["Reached", "reach"]

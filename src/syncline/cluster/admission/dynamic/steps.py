@@ -7,7 +7,7 @@ from typing import Any
 
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj
-from syncline.kube.patches import json_patch
+from syncline.kube.patching.patches import json_patch
 
 __all__ = ["StepFailed", "patched"]
 

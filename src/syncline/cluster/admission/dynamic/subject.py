@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from syncline.cluster.registry import Resource
-from syncline.cluster.users import UserInfo
+from syncline.cluster.access.users import UserInfo
+from syncline.cluster.resources.registry import Resource
 from syncline.kube.errors import Forbidden
 from syncline.kube.objects import GVK, Obj
 

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from syncline.base.clock import format_time
+from syncline.cluster.access.pki import CertificateAuthority
 from syncline.cluster.builtin.certificates.requests import CSR, asked_of, is_approved, is_issued, problem_for_signer
 from syncline.cluster.builtin.pods import condition
-from syncline.cluster.pki import CertificateAuthority
 from syncline.control.plan import Plan, Stalled, set_status
 from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response

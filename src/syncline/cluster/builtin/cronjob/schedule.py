@@ -1,4 +1,4 @@
-"""When a CronJob is due: ``kube/cron.py`` in the job's time zone, with the descriptors that CronJobs know.
+"""When a CronJob is due: ``kube/text/cron.py`` in the job's time zone, with the descriptors that CronJobs know.
 
 Schedules are validated before they are stored; one that cannot be read is never due.
 """
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
-from syncline.kube import cron
-from syncline.kube.durations import parse_duration
+from syncline.kube.text import cron
+from syncline.kube.text.durations import parse_duration
 
 __all__ = ["Every", "Schedule", "parse_schedule"]
 

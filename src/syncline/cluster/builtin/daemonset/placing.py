@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from syncline.cluster.builtin.templates import pod_from_template
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
-from syncline.kube.scheduling_terms import matches_node_terms, pinned_names, tolerates_all
+from syncline.kube.scheduling.terms import matches_node_terms, pinned_names, tolerates_all
 
 __all__ = ["daemon_pod", "node_of", "placement"]
 

@@ -13,7 +13,7 @@ from enum import Enum
 from syncline.base.clock import format_time, time_or_none
 from syncline.cluster.builtin.pods import condition
 from syncline.kube.objects import Obj, dig, labels_of
-from syncline.kube.scheduling_terms import tolerates
+from syncline.kube.scheduling.terms import tolerates
 
 __all__ = [
     "NOT_READY",

@@ -36,7 +36,7 @@ from syncline.kube.objects import (
     ref_of,
     uid_of,
 )
-from syncline.kube.volumes import (
+from syncline.kube.scheduling.volumes import (
     BOUND,
     NO_PROVISIONER,
     SELECTED_NODE,

@@ -25,7 +25,7 @@ from syncline.kube.objects import (
     name_of,
     uid_of,
 )
-from syncline.kube.volumes import SELECTED_NODE
+from syncline.kube.scheduling.volumes import SELECTED_NODE
 
 __all__ = ["PROVISION_CONTROLLER", "RECLAIM_CONTROLLER", "SIMULATED", "SeenClaim", "plan", "standard_class"]
 

@@ -23,7 +23,7 @@ from syncline.kube.objects import (
     namespace_of,
     ref_of,
 )
-from syncline.kube.volumes import is_for
+from syncline.kube.scheduling.volumes import is_for
 
 __all__ = ["VOLUME_CONTROLLER", "Observed", "plan"]
 

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 
 from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, dig, generation, labels_of, meta, uid_of
-from syncline.kube.podresources import ROOM, allocatable, requests_of
-from syncline.kube.scheduling import controller_uid, host_ports, port_taken
-from syncline.kube.scheduling_terms import matches_node_terms, tolerates_all
+from syncline.kube.scheduling.filters import controller_uid, host_ports, port_taken
+from syncline.kube.scheduling.podresources import ROOM, allocatable, requests_of
+from syncline.kube.scheduling.terms import matches_node_terms, tolerates_all
 
 __all__ = ["Asked", "AskedBook", "Refusal", "answered_at", "refusal_of", "refused_status", "was_refused"]
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from syncline.cluster.machines.containers import Order
 from syncline.cluster.machines.environment import declared, expanded
-from syncline.kube.imagenames import image_problem
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, uid_of
+from syncline.kube.text.imagenames import image_problem
 
 __all__ = ["CONFIG_ERROR", "Fault", "fault_of"]
 

@@ -21,8 +21,8 @@ from syncline.cluster.machines.simulated import Machines
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
 from syncline.control.plan import Create, Emit, Patch, Plan, Requeue, SetStatus, set_status
-from syncline.kube.extensions import MACHINE, SIMULATED
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of, uid_of
+from syncline.kube.schema.extensions import MACHINE, SIMULATED
 from syncline.kube.version import GIT_VERSION
 
 __all__ = [

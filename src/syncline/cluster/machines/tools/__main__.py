@@ -11,8 +11,8 @@ from syncline.cluster.machines.tools.arguments import parse
 from syncline.cluster.machines.tools.oc import run
 from syncline.cluster.machines.tools.steps import CommandError, Output, Session, Sleep
 from syncline.kube.client import Request
-from syncline.kube.http import HttpClient
-from syncline.kube.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
+from syncline.kube.transport.http import HttpClient
+from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 
 
 def _read(name: str) -> bytes:

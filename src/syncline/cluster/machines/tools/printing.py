@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from syncline.cluster.machines.tools.steps import CommandError
-from syncline.kube.jsonpath import JsonPath, JsonPathError, compile_template
 from syncline.kube.objects import Obj, gvk_of, labels_of, meta, name_of
-from syncline.kube.yaml import dump
+from syncline.kube.text.jsonpath import JsonPath, JsonPathError, compile_template
+from syncline.kube.yaml.loading import dump
 
 __all__ = ["TABLE", "check_format", "shown", "table_text"]
 

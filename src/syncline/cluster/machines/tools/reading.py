@@ -12,9 +12,9 @@ from syncline.cluster.machines.tools.steps import CommandError, Output, Session,
 from syncline.cluster.machines.tools.targets import Target, display, named, namespace_of_command, targets_of
 from syncline.kube import client
 from syncline.kube.client import Request
-from syncline.kube.durations import DurationError, parse_duration
-from syncline.kube.jsonpath import JsonPathError, compile_template
 from syncline.kube.objects import Obj, ResourceInfo, dig, generation
+from syncline.kube.text.durations import DurationError, parse_duration
+from syncline.kube.text.jsonpath import JsonPathError, compile_template
 
 __all__ = ["MAX_WAIT_S", "POLL_S", "extract", "get", "logs", "seconds_of", "version", "wait", "whoami"]
 

@@ -10,7 +10,7 @@ from syncline.cluster.machines.tools.arguments import Arguments
 from syncline.cluster.machines.tools.steps import CommandError, Session, Steps
 from syncline.kube import client
 from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of
-from syncline.kube.yaml import YamlError, load_all
+from syncline.kube.yaml.loading import YamlError, load_all
 
 __all__ = ["Target", "display", "manifests", "named", "namespace_of_command", "selected", "targets_of"]
 

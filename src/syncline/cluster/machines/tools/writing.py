@@ -23,9 +23,9 @@ from syncline.kube.client import PatchType, Response
 from syncline.kube.errors import ApiError, NotFound
 from syncline.kube.objects import Obj, ResourceInfo, annotations_of, labels_of, meta, name_of, namespace_of
 from syncline.kube.objects import resource_version as version_of
+from syncline.kube.patching.threeway import three_way_json_merge, three_way_strategic
 from syncline.kube.schema.model import schema_for
-from syncline.kube.threeway import three_way_json_merge, three_way_strategic
-from syncline.kube.yaml import YamlError, load
+from syncline.kube.yaml.loading import YamlError, load
 
 __all__ = ["annotate", "apply", "create", "delete", "label", "patch", "scale"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from syncline.base.clock import format_time
-from syncline.cluster.store import Key
-from syncline.cluster.tokens import ISSUER, BoundObject
+from syncline.cluster.access.tokens import ISSUER, BoundObject
+from syncline.cluster.storage.store import Key
 from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.body import decode, fitted
 from syncline.cluster.verbs.exchange import Exchange

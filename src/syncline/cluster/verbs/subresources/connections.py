@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import parse_qs
 
-from syncline.cluster.authz import Attributes
+from syncline.cluster.access.authz import Attributes
 from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.exchange import Exchange, ExecWish
 from syncline.cluster.verbs.subresources.pods import chosen_container

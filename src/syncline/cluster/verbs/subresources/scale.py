@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncline.cluster.answers import fresh_answer
-from syncline.cluster.store import Stored
+from syncline.cluster.serving.answers import fresh_answer
+from syncline.cluster.storage.store import Stored
 from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.body import decode, fitted, own_copy
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import WriteOptions, write_options
 from syncline.cluster.verbs.patching import patch_type, patched_value, unpatchable
 from syncline.cluster.verbs.write import change, check_address, editable
-from syncline.kube import managedfields
 from syncline.kube.client import PatchType, Response
 from syncline.kube.errors import BadRequest, FieldCause, InternalError, invalid
-from syncline.kube.fields import decode_errors
 from syncline.kube.objects import GVK, Obj, dig, meta
+from syncline.kube.patching import managedfields
+from syncline.kube.patching.fields import decode_errors
 from syncline.kube.scaleowners import parent_entries, scale_entries
 from syncline.kube.schema.model import schema_for
 from syncline.kube.selectors import SelectorError, label_selector_from, selector_from_labels
 
-__all__ = ["read", "update", "patch"]
+__all__ = ["patch", "read", "update"]
 
 _BUILTIN = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 

@@ -1,0 +1,1 @@
+"""What listens beside the API: webhooks, probes, metrics, the config server."""

@@ -1,0 +1,123 @@
+"""What the GitOps controllers have beside their loop, where their settings ask for it: webhooks in, metrics and traces
+out.
+
+The live cluster and ``syncline controller`` open it around their loop; without an address nothing listens or is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
+
+from syncline.assembly.endpoints.listening import Answer, Face, listening
+from syncline.assembly.endpoints.pushes import Touched
+from syncline.assembly.endpoints.webhooks import PATH, Webhooks
+from syncline.assembly.gitops import GitOps, GitOpsSettings
+from syncline.assembly.machines.role import machine_config_gauges
+from syncline.assembly.sources.reading import GitSourceReader
+from syncline.control.loop import ControlLoop
+from syncline.control.manager import Port
+from syncline.control.vitals import Health
+from syncline.kube.objects import ObjectRef
+from syncline.telemetry.metrics import GitOpsMetrics, Labels, exposition, gauges
+from syncline.telemetry.otlp import exporting
+from syncline.telemetry.tracing import Tracer
+
+__all__ = ["gitops_faces"]
+
+METRICS_TYPE = "text/plain"
+Address = tuple[str, int]
+
+
+@contextlib.asynccontextmanager
+async def gitops_faces(
+    settings: GitOpsSettings,
+    role: GitOps,
+    port: Port,
+    reader: GitSourceReader,
+    mine: Callable[[ObjectRef], bool] = lambda _ref: True,
+    *,
+    work: Callable[[], Mapping[str, Mapping[str, int]]] = dict,
+    health: Callable[[], Health] = Health,
+) -> AsyncIterator[dict[Address, int]]:
+    """Listen until the context ends; yields the port for each address asked for (a port 0 takes a free one). Each also
+    answers probes. Raises ListenError.
+    """
+    loop, serves = role.loop, partial(role.applications.works_on, role.loop.cache)
+
+    def ours(ref: ObjectRef) -> bool:
+        return mine(ref) and serves(ref)
+
+    webhooks = Webhooks(
+        loop.cache, port, settings.application.control_namespace, serves, _touched(role, reader, settings)
+    )
+    metrics: GitOpsMetrics | None = None
+    faces: dict[Address, dict[tuple[str, str], Face]] = {}
+    if settings.metrics_listen is not None:
+        metrics = GitOpsMetrics(loop.cache, ours, labels=settings.metrics_labels, git_requests=reader.requests)
+        loop.observers.append(metrics)
+        faces.setdefault(settings.metrics_listen, {}).update(_metrics_faces(loop, metrics, webhooks, work))
+    if settings.webhook_listen is not None:
+        faces.setdefault(settings.webhook_listen, {})["POST", PATH] = webhooks.handle
+    for served in faces.values():
+        served.update(_probes(health))
+    async with contextlib.AsyncExitStack() as stack:
+        if settings.traces is not None:
+            resource = {"service.name": settings.traces.service}
+            exporter = await stack.enter_async_context(exporting(settings.traces, resource))
+            loop.observers.append(Tracer(exporter.offer, loop.now, ours))
+            if metrics is not None:
+                metrics.spans = lambda: (exporter.exported, exporter.dropped)
+        ports: dict[Address, int] = {}
+        for address, served in sorted(faces.items()):
+            ports[address] = await stack.enter_async_context(listening(*address, served, settings.allowed_hosts))
+        working = asyncio.create_task(webhooks.work(), name="gitops webhooks")
+        try:
+            yield ports
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+
+
+def _touched(role: GitOps, reader: GitSourceReader, settings: GitOpsSettings) -> Touched | None:
+    """Where webhooks are taken at all: the address of a repository is believed no further than its Application's."""
+    return None if settings.webhook_listen is None else Touched(reader, role.applications.last_read, role.loop.now)
+
+
+def _metrics_faces(
+    loop: ControlLoop,
+    metrics: GitOpsMetrics,
+    webhooks: Webhooks,
+    work: Callable[[], Mapping[str, Mapping[str, int]]],
+) -> dict[tuple[str, str], Face]:
+    async def tell(_headers: Mapping[str, str], _body: bytes) -> Answer:
+        more = {"syncline_webhooks_received": ("Webhooks that were genuine.", float(webhooks.received))}
+        text = exposition(metrics, loop.cache, len(loop.queue), more)
+        return Answer(200, text + _work_gauge(work()) + machine_config_gauges(loop.cache, loop.now()), METRICS_TYPE)
+
+    return {("GET", "/metrics"): tell}
+
+
+def _probes(health: Callable[[], Health]) -> dict[tuple[str, str], Face]:
+    """``/livez`` and ``/healthz`` fail where a restart may help, ``/readyz`` also where it would not."""
+
+    def probe(*, ready: bool) -> Face:
+        async def tell(_headers: Mapping[str, str], _body: bytes) -> Answer:
+            return Answer(*health().answer(ready=ready))
+
+        return tell
+
+    return {("GET", path): probe(ready=path == "/readyz") for path in ("/livez", "/healthz", "/readyz")}
+
+
+def _work_gauge(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """What runs in threads, and what waits for a place there."""
+    told = "Work by purpose: that works, that is slow (a host does not answer), that waits for a place."
+    values: list[tuple[Labels, float]] = [
+        ((("purpose", purpose), ("state", state)), float(count))
+        for purpose, states in sorted(counts.items())
+        for state, count in sorted(states.items())
+    ]
+    return gauges([("syncline_work", told, values)])

@@ -1,0 +1,102 @@
+"""Small HTTP faces beside the controllers: webhooks and metrics, each a few fixed paths at an address of its own.
+
+They ask nobody who they are, so the browser guard stands before all of them (``cluster/serving/guarding.py``). A face
+is a function from method, headers and body to an answer; nothing of aiohttp reaches it. Bodies, their number at one
+time and the time to receive them are bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from syncline.base.browserguard import BrowserGuard
+from syncline.cluster.serving.guarding import guarded, plainly
+
+__all__ = ["Answer", "Face", "ListenError", "begun", "listening"]
+
+MAX_BODY = 25 * 1024 * 1024
+"""GitHub's own limit for what it sends."""
+MAX_AT_ONCE = 4
+"""Bodies that are held at the same moment."""
+RECEIVE_S = 30.0
+"""Time for a body to arrive; who sends more slowly is cut off."""
+
+
+class ListenError(Exception):
+    """The address cannot be listened on; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: str = ""
+    content_type: str = "text/plain"
+
+
+Face = Callable[[Mapping[str, str], bytes], Awaitable[Answer]]
+"""Headers with lower-case names, and the body."""
+
+
+@contextlib.asynccontextmanager
+async def listening(
+    host: str, port: int, faces: Mapping[tuple[str, str], Face], names: Sequence[str] = ()
+) -> AsyncIterator[int]:
+    """Serve ``faces``, by method and path, until the context ends; yields the port. ``names``: what callers may call
+    this address beside its own. Raises :class:`ListenError`."""
+    slots = asyncio.Semaphore(MAX_AT_ONCE)
+    guard = BrowserGuard(host, tuple(names))
+
+    @web.middleware
+    async def watched(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        return await guarded(handler, guard, plainly)(request)
+
+    app = web.Application(client_max_size=MAX_BODY, middlewares=[watched])
+    for (method, path), face in faces.items():
+        app.router.add_route(method, path, _handler(face, slots))
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+    async with begun(runner, host, port) as taken:
+        yield taken
+
+
+@contextlib.asynccontextmanager
+async def begun(
+    runner: web.AppRunner | web.ServerRunner,
+    host: str,
+    port: int,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[int]:
+    """Let ``runner`` listen until the context ends; yields the port. Raises :class:`ListenError`."""
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port, ssl_context=tls)
+        try:
+            await site.start()
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise ListenError(f"cannot listen on {host}:{port}: {why}") from error
+        yield int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
+
+
+def _handler(face: Face, slots: asyncio.Semaphore) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def handle(request: web.Request) -> web.Response:
+        async with slots:
+            try:
+                async with asyncio.timeout(RECEIVE_S):
+                    body = await request.read()
+            except TimeoutError:
+                return web.Response(status=408, text="the body did not arrive in time\n")
+            answer = await face({name.lower(): value for name, value in request.headers.items()}, body)
+        return web.Response(status=answer.status, text=answer.body, content_type=answer.content_type)
+
+    return handle

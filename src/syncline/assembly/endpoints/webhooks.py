@@ -1,0 +1,116 @@
+"""Takes calls of Git hosts and asks for refreshes of the Applications that they concern.
+
+Beside a running loop: reads its cache, writes only the annotation that asks for a refresh, so that whichever replica
+works on an Application does the work. What a call means is decided in ``gitops/webhooks``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import logging
+from collections.abc import Callable, Mapping
+
+from syncline.assembly.endpoints.listening import Answer
+from syncline.assembly.endpoints.pushes import Touched
+from syncline.assembly.sources.hydrating import hydration_asked
+from syncline.base.secret import Secret
+from syncline.control.cache import Snapshot
+from syncline.control.manager import Port
+from syncline.gitops.application.view import REFRESH
+from syncline.gitops.webhooks import Push, WebhookRefused, affected, receive
+from syncline.kube import client
+from syncline.kube.client import PatchType
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import GroupKind, ObjectRef, dig
+
+__all__ = ["MAX_WAITING", "PATH", "Webhooks"]
+
+log = logging.getLogger("syncline.assembly")
+
+PATH = "/api/webhook"
+"""Upstream's path, so that what is registered at Git hosts stays."""
+MAX_WAITING = 1000
+"""Calls that wait for their refreshes; a further one is answered 503, and the Git host tries again."""
+AT_ONCE = 4
+"""Pushes that are worked on."""
+SETTINGS_SECRET = "argocd-secret"
+SECRETS = GroupKind("", "Secret")
+
+
+class Webhooks:
+    """``handle`` is a face; ``work`` runs beside it until cancelled."""
+
+    def __init__(
+        self,
+        cache: Snapshot,
+        port: Port,
+        namespace: str,
+        serves: Callable[[ObjectRef], bool] = lambda _ref: True,
+        touched: Touched | None = None,
+    ) -> None:
+        """``serves``: whether the controllers work on an Application; others are left alone. ``touched``: knows which
+        of many are not to be refreshed, as a push changes nothing of theirs; None: no one does."""
+        self._serves = serves
+        self._touched = touched
+        self._cache = cache
+        self._port = port
+        self._namespace = namespace
+        self._waiting: asyncio.Queue[tuple[Push, ...]] = asyncio.Queue(MAX_WAITING)
+        self.received = 0
+        """Calls that were genuine, for metrics."""
+
+    async def handle(self, headers: Mapping[str, str], body: bytes) -> Answer:
+        try:
+            pushes = receive(headers, body, self._secrets())
+        except WebhookRefused as refused:
+            log.info("webhook refused: %s", refused)
+            return Answer(refused.status, f"{refused}\n")
+        self.received += 1
+        if pushes:
+            try:
+                self._waiting.put_nowait(pushes)
+            except asyncio.QueueFull:
+                return Answer(503, "too many webhooks are waiting; try again later\n")
+        return Answer(200, "ok\n")
+
+    async def work(self) -> None:
+        """A host that does not answer keeps the pushes of others waiting for no longer than there are places."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(AT_ONCE):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            pushes = await self._waiting.get()
+            found = affected(self._cache.objects(APPLICATION.group_kind), pushes)
+            served = {ref: app for ref in found if self._serves(ref) and (app := self._cache.get(ref)) is not None}
+            alone = await self._touched.left_alone(served.values()) if self._touched is not None else frozenset()
+            if alone:
+                log.info("push to %s: %d Applications have nothing of it", pushes[0].ref, len(alone))
+            for ref in served:
+                if ref not in alone:
+                    await self._refresh(ref, pushes)
+
+    async def _refresh(self, ref: ObjectRef, pushes: tuple[Push, ...]) -> None:
+        info = self._cache.mapper.preferred(APPLICATION.group_kind)
+        if info is None:
+            return
+        body = {"metadata": {"annotations": {REFRESH: "normal", **hydration_asked(self._cache.get(ref), pushes)}}}
+        answer = await self._port.send(client.patch(info, ref.namespace, ref.name, PatchType.MERGE, body))
+        if answer.ok:
+            log.info("refresh of %s asked for: push to %s", ref, pushes[0].ref)
+        elif answer.status != 404:
+            log.warning("refresh of %s could not be asked for: %s", ref, dig(answer.obj, "message", default=""))
+
+    def _secrets(self) -> dict[str, Secret]:
+        found = self._cache.get(ObjectRef("", "Secret", self._namespace, SETTINGS_SECRET))
+        values: dict[str, Secret] = {}
+        for key, value in (dig(found, "data", default={}) or {}).items():
+            if str(key).startswith("webhook."):
+                try:
+                    values[str(key)] = Secret(base64.b64decode(str(value), validate=True).decode())
+                except (binascii.Error, UnicodeDecodeError):
+                    values[str(key)] = Secret("\0")  # unreadable: nothing matches it, and nothing passes unchecked
+        return {key: value for key, value in values.items() if value.reveal()}

@@ -1,0 +1,1 @@
+"""What commands read of a cluster, and what they compute from it."""

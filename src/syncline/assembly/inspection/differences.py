@@ -1,0 +1,136 @@
+"""What differs between an Application's manifests and what is live, object by object, on one look at the cluster.
+
+Called by ``syncline app diff`` and ``app manifests``. In come a look, the Application and a reader of sources; frozen
+values leave, and no value of a Secret is in them: both sides are masked before anybody sees them. Nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from syncline.assembly.inspection.snapshot import system_of
+from syncline.base.masking import Masker
+from syncline.control.cache import Cache
+from syncline.gitops.application.manifests import ManifestStore, SourceReader
+from syncline.gitops.application.observe import AppSettings, Destinations, observe_application
+from syncline.gitops.application.plan import comparison_input
+from syncline.gitops.application.problems import spec_problems
+from syncline.gitops.application.view import AppView
+from syncline.gitops.compare import compare, diff_settings
+from syncline.gitops.diff import DiffError, DiffSettings, Prediction, compare_objects, hide_secret
+from syncline.gitops.sync.annotations import is_hook, is_ignored
+from syncline.gitops.sync.model import Pair
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import Obj, ObjectRef, gvk_of, ref_of
+
+__all__ = ["AppDifferences", "DryRun", "ObjectDifference", "application_differences", "object_difference"]
+
+
+DryRun = Callable[[Obj], Prediction]
+"""A target → what the API server makes of it in a server-side apply that changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectDifference:
+    """One object: ``live`` None: not in the cluster; ``wanted`` None: no longer in the source. Secrets are masked.
+
+    ``wanted`` is what a sync would make of the live object, so that fields the server filled in are no difference.
+    """
+
+    ref: ObjectRef
+    live: Obj | None
+    wanted: Obj | None
+    modified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AppDifferences:
+    """``problems``: why nothing could be compared; then everything else is empty."""
+
+    revisions: tuple[str, ...] = ()
+    objects: tuple[ObjectDifference, ...] = ()
+    manifests: tuple[Obj, ...] = ()
+    """As they come from the source, tracked and in their namespaces, without hooks; Secrets are masked."""
+    hooks: tuple[Obj, ...] = ()
+    live: tuple[Obj, ...] = ()
+    """The managed objects as they are in the cluster; Secrets are masked."""
+    problems: tuple[str, ...] = ()
+    unread: tuple[ObjectRef, ...] = ()
+    """Objects that may not be read, and so are not compared."""
+
+    @property
+    def modified(self) -> tuple[ObjectDifference, ...]:
+        return tuple(one for one in self.objects if one.modified)
+
+
+def application_differences(
+    cache: Cache,
+    app: Obj,
+    reader: SourceReader,
+    settings: AppSettings,
+    now: datetime,
+    destinations: Destinations | None = None,
+    dry_run: DryRun | None = None,
+) -> AppDifferences:
+    """Compare as the controller would at the revisions that ``app`` names; with ``dry_run`` as the API server would
+    merge each object."""
+    view = AppView(app)
+    cache.put(APPLICATION.group_kind, app)
+    system = system_of(cache, settings)
+    store = ManifestStore()
+    seen = observe_application(cache, view.ref, store, settings, system=system, destinations=destinations)
+    assert seen is not None, "an Application that was put into the cache is there"
+    problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(replace(seen, unread={}))]
+    if problems:
+        return _stopped(seen.view.mask, *problems)
+    manifests = reader.read(view.sources, view.revisions_wanted, now, seen.context)
+    if manifests.error:
+        return _stopped(seen.view.mask, f"ComparisonError: Failed to load target state: {manifests.error}")
+    store.put(view.sources, view.revisions_wanted, manifests, seen.context)
+    seen = observe_application(cache, view.ref, store, settings, system=system, destinations=destinations)
+    assert seen is not None, "an Application that was put into the cache is there"
+    wanted = comparison_input(seen, manifests)
+    comparison = compare(wanted)
+    hidden = seen.system.settings.hidden_annotations
+    try:
+        every = [pair for pair in comparison.pairs if not (is_hook(pair.obj) or is_ignored(pair.obj))]
+        pairs = [pair for pair in every if ref_of(pair.obj) not in seen.unread]
+        found = tuple(object_difference(pair, _asked(pair, diff_settings(wanted), dry_run), hidden) for pair in pairs)
+    except DiffError as error:
+        return _stopped(seen.view.mask, f"ComparisonError: Failed to compare desired state to live state: {error}")
+    masked = [_masked(pair.target, pair.live, hidden) for pair in every]
+    return AppDifferences(
+        revisions=manifests.revisions,
+        objects=found,
+        manifests=tuple(target for target, _ in masked if target is not None),
+        hooks=tuple(hook for hook, _ in (_masked(one, None, hidden) for one in comparison.hooks) if hook is not None),
+        live=tuple(live for _, live in masked if live is not None),
+        unread=tuple(sorted(ref_of(pair.obj) for pair in every if ref_of(pair.obj) in seen.unread)),
+    )
+
+
+def _asked(pair: Pair, settings: DiffSettings, dry_run: DryRun | None) -> DiffSettings:
+    """With the API server's answer for this pair, where it is to be asked."""
+    if dry_run is None or pair.target is None or pair.live is None:
+        return settings
+    return dry_run(pair.target).of(settings)
+
+
+def _stopped(mask: Masker, *problems: str) -> AppDifferences:
+    return AppDifferences(problems=tuple(mask(problem) for problem in problems))
+
+
+def object_difference(pair: Pair, settings: DiffSettings, hidden: Collection[str]) -> ObjectDifference:
+    """Both sides of one pair, masked with the annotations named in ``hidden``. Raises :class:`DiffError`."""
+    result = compare_objects(pair.target, pair.live, settings)
+    wanted, live = _masked(result.predicted, result.live, hidden)
+    modified = result.modified or pair.live is None or pair.target is None
+    return ObjectDifference(ref_of(pair.obj), live, wanted, modified)
+
+
+def _masked(wanted: Obj | None, live: Obj | None, hidden: Collection[str]) -> tuple[Obj | None, Obj | None]:
+    """Both sides, without the values if it is a Secret."""
+    gvk = gvk_of(wanted or live or {})
+    return hide_secret(wanted, live, hidden) if (gvk.group, gvk.kind) == ("", "Secret") else (wanted, live)

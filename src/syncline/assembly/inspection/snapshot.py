@@ -1,0 +1,75 @@
+"""One look at a whole cluster, for commands that ask and go: everything that can be listed, in a cache.
+
+Called by ``plan`` and ``explain`` with a connection, by tests with a virtual world. A generator of requests; what a
+person may not list is named, not an error. It never writes and never watches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Mapping
+from dataclasses import dataclass, replace
+
+from syncline.assembly.inspection.pulled import listed
+from syncline.assembly.scripts.expressions import AnswersNow
+from syncline.control.cache import Cache, IndexFn
+from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings
+from syncline.gitops.application.system import SystemBook
+from syncline.gitops.system import System
+from syncline.kube.client import Request, Response
+from syncline.kube.errors import ApiError
+from syncline.kube.mapper import Mapper, discover, server_version
+from syncline.kube.objects import GroupKind
+
+__all__ = ["ClusterLook", "application_indices", "index_as", "look_at_cluster", "system_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterLook:
+    """What was there. ``unreadable``: kinds that could not be listed, with the server's reason."""
+
+    cache: Cache
+    unreadable: tuple[str, ...] = ()
+
+
+def application_indices(settings: AppSettings) -> Mapping[str, IndexFn]:
+    """The indices that observing an Application needs, as its controller declares them."""
+    return {INSTANCE_INDEX: SystemBook(settings).instances}
+
+
+def index_as(home: Cache, other: Cache, settings: AppSettings) -> None:
+    """The cache of another cluster finds objects by what ``argocd-cm`` at home says."""
+    book = SystemBook(settings)
+    book.of(home)
+    other.use_index(INSTANCE_INDEX, book.instances)
+
+
+def system_of(cache: Cache, settings: AppSettings) -> System:
+    """What ``argocd-cm`` says, for one look; the index of a cache of ours follows it."""
+    book = SystemBook(settings)
+    found = replace(book.of(cache), answers=AnswersNow())
+    cache.use_index(INSTANCE_INDEX, book.instances)
+    return found
+
+
+def look_at_cluster(
+    indices: Mapping[str, IndexFn], only: Collection[GroupKind] | None = None
+) -> Generator[Request, Response, ClusterLook]:
+    """Discover, then list every kind (``only``: these) once in its preferred version. Raises the ApiError of a failed
+    discovery."""
+    mapper = Mapper((yield from discover()))
+    mapper.version = yield from server_version()
+    cache = Cache(mapper, indices)
+    unreadable: list[str] = []
+    for info in mapper.all():
+        if "list" not in info.verbs or (only is not None and info.group_kind not in only):
+            continue
+        try:
+            found = yield from listed(info)
+        except ApiError as error:
+            unreadable.append(f"{info.group_resource}: {error}")
+            cache.mark_unread(info.group_kind, str(error))
+            continue
+        for item in found:
+            cache.put(info.group_kind, item)
+        cache.mark_synced(info.group_kind)
+    return ClusterLook(cache, tuple(unreadable))

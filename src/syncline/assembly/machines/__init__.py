@@ -1,0 +1,1 @@
+"""Machines, their configs and their agents on the embedded cluster."""

@@ -1,0 +1,51 @@
+"""Asks the machine-config room what a change would do to nodes, with the controllers and settings that keep the pools.
+
+Called by ``syncline mc impact`` and ``syncline plan``. A look at the cluster comes in; nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from syncline.assembly.machines.role import MachineConfigSettings, rendering_controllers
+from syncline.control.cache import Snapshot
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, gvk_of, name_of, ref_of
+from syncline.machineconfig.impact.forecast import EVENTS, Change, Forecaster, kinds_read
+from syncline.machineconfig.impact.report import PoolImpact
+from syncline.machineconfig.names import CONTROLLER_CONFIG, CONTROLLER_CONFIG_NAME, MACHINE_CONFIG, POOL
+from syncline.machineconfig.render.controller import RENDER
+from syncline.machineconfig.render.naming import PREFIX
+from syncline.machineconfig.render.observe import RenderSettings
+from syncline.machineconfig.render.rendering import release_of
+
+__all__ = ["forecaster", "impact_kinds", "planned_impact"]
+
+
+def forecaster(look: Snapshot, settings: MachineConfigSettings | None = None) -> Forecaster:
+    """As whoever renders for this cluster would: its release is taken over."""
+    configs = [one for one in look.objects(MACHINE_CONFIG) if not name_of(one).startswith(PREFIX)]
+    release = release_of(look.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME)), configs)
+    mine = replace(settings or MachineConfigSettings(), release=release, kept=None)
+    controllers = sorted(rendering_controllers(mine), key=lambda one: one.name == RENDER)
+    return Forecaster(look, tuple(controllers), RenderSettings(release, None), mine.pools)
+
+
+def impact_kinds() -> Collection[GroupKind]:
+    """What a look has to list for a forecast."""
+    return kinds_read(rendering_controllers(MachineConfigSettings())) | {EVENTS}
+
+
+def planned_impact(
+    look: Snapshot, applied: Sequence[Obj], put: Sequence[Obj], gone: Sequence[ObjectRef], origin: str, now: datetime
+) -> tuple[PoolImpact, ...]:
+    """Of the changes of one sync, all waves together: its own Hold keeps nodes from beginning before its end. Objects
+    that do not concern machines are passed over."""
+    if not look.objects(POOL):
+        return ()
+    kinds = impact_kinds()
+    mine, kept = ([one for one in some if gvk_of(one).group_kind in kinds] for some in (applied, put))
+    deleted = [ref for ref in gone if ref.group_kind in kinds]
+    origins = dict.fromkeys((*map(ref_of, (*mine, *kept)), *deleted), origin)
+    return forecaster(look).forecast(Change(mine, kept, deleted, origins), now).pools

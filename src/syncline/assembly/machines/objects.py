@@ -1,0 +1,92 @@
+"""What the machine-config room needs on a cluster: definitions, rights, pools, and objects of which there is one."""
+
+from __future__ import annotations
+
+import base64
+
+from syncline import __version__
+from syncline.assembly.machines.role import MACHINE_CONFIG_MANAGER, MachineConfigSettings
+from syncline.kube.kinds.machineconfiguration import (
+    CONTROLLER_CONFIG,
+    MACHINE_CONFIG_POOL,
+    MACHINE_CONFIGURATION,
+    machine_config_crds,
+)
+from syncline.kube.kinds.openshiftconfig import IMAGE_CONFIG, openshift_config_crds
+from syncline.kube.kinds.syncline import hold_crd
+from syncline.kube.objects import GVK, Obj
+from syncline.machineconfig.images.plan import BUILT_IN
+from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME, GENERATED_VERSION, RELEASE, ROLE
+from syncline.machineconfig.render.rendering import Release
+
+__all__ = ["machineconfig_objects"]
+
+
+def machineconfig_objects(settings: MachineConfigSettings, authority: str) -> list[Obj]:
+    """What the room needs on a cluster that lacks it: definitions, rights, the ControllerConfig, the pools master and
+    worker, and the objects of which there is one.
+
+    ``authority``: the cluster's certificate authority, PEM in base64; empty if it has none.
+    """
+    control_namespace = settings.control_namespace
+    account = {"kind": "ServiceAccount", "name": MACHINE_CONFIG_MANAGER, "namespace": control_namespace}
+    rights = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": MACHINE_CONFIG_MANAGER},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [account],
+    }
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}},
+        *machine_config_crds(),
+        *openshift_config_crds(),
+        hold_crd(),
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": MACHINE_CONFIG_MANAGER, "namespace": control_namespace},
+        },
+        rights,
+        _controller_config(settings.release, authority),
+        _object(MACHINE_CONFIGURATION, "cluster", {}),
+        _object(IMAGE_CONFIG, "cluster", {}),
+        _pool("master"),
+        _pool("worker"),
+    ]
+
+
+def _object(gvk: GVK, name: str, spec: Obj, **metadata: Obj) -> Obj:
+    return {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": {"name": name} | metadata, "spec": spec}
+
+
+def _controller_config(release: Release, authority: str) -> Obj:
+    """No OS image: the machines of this cluster keep the system that they have."""
+    texts = ("baseOSContainerImage", "baseOSExtensionsContainerImage", "cloudProviderConfig", "osImageURL")
+    nothing = ("additionalTrustBundle", "cloudProviderCAData", "dns", "infra", "network", "proxy")
+    data = authority or base64.b64encode(b"\n").decode()
+    spec = (
+        dict.fromkeys(texts, "")
+        | dict.fromkeys(nothing)
+        | {
+            "clusterDNSIP": "10.96.0.10",
+            "images": {},
+            "ipFamilies": "IPv4",
+            "kubeAPIServerServingCAData": data,
+            "releaseImage": f"localhost/syncline/release:{__version__}",
+            "rootCAData": data,
+        }
+    )
+    notes = {GENERATED_VERSION: release.raw, RELEASE: release.raw}
+    return _object(CONTROLLER_CONFIG, CONTROLLER_CONFIG_NAME, spec, annotations=notes)
+
+
+def _pool(name: str) -> Obj:
+    labels = {BUILT_IN: "", f"pools.operator.machineconfiguration.openshift.io/{name}": ""}
+    if name == "master":
+        labels["operator.machineconfiguration.openshift.io/required-for-upgrade"] = ""
+    spec = {
+        "machineConfigSelector": {"matchLabels": {ROLE: name}},
+        "nodeSelector": {"matchLabels": {f"node-role.kubernetes.io/{name}": ""}},
+    }
+    return _object(MACHINE_CONFIG_POOL, name, spec, labels=labels)

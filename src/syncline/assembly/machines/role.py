@@ -1,0 +1,142 @@
+"""The role of the machine-config controllers: rendering, pools, drains, and the records of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from syncline import __version__
+from syncline.base.action import Performer
+from syncline.base.clock import Clock
+from syncline.base.journal import Journal
+from syncline.cluster.access.users import UserInfo, service_account_user
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Controller
+from syncline.control.executor import kube_performers
+from syncline.control.loop import ControlLoop
+from syncline.kube.holds import ROOM_LEASE
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import ObjectRef, name_of
+from syncline.machineconfig.agent.controller import agent_controller
+from syncline.machineconfig.agent.hosts import Hosts
+from syncline.machineconfig.agent.metrics import agent_metrics
+from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
+from syncline.machineconfig.agent.planning.observe import CLUSTER
+from syncline.machineconfig.drain.controller import drain_controller
+from syncline.machineconfig.drain.plan import DrainSettings
+from syncline.machineconfig.images.controller import image_controller
+from syncline.machineconfig.kubelet.controller import kubelet_config_controller
+from syncline.machineconfig.names import (
+    CONTROLLER_CONFIG,
+    CONTROLLER_CONFIG_NAME,
+    MACHINE_CONFIG,
+    MACHINE_CONFIG_NODE,
+    POOL,
+)
+from syncline.machineconfig.nodes.controller import node_config_controller
+from syncline.machineconfig.pinned.controller import pinned_images_controller
+from syncline.machineconfig.pinned.selecting import PINNED_SELECTION_CONTROLLER
+from syncline.machineconfig.policies.controller import POLICY_CONTROLLER
+from syncline.machineconfig.pools.controller import pool_controller
+from syncline.machineconfig.pools.lease import room_lease_controller
+from syncline.machineconfig.pools.metrics import cluster_metrics, pool_metrics
+from syncline.machineconfig.pools.observe import LEASES, NODE, OS_BUILD, OS_CONFIG
+from syncline.machineconfig.pools.plan import PoolSettings
+from syncline.machineconfig.pools.records import NODE_RECORD_CONTROLLER
+from syncline.machineconfig.render.controller import render_controller
+from syncline.machineconfig.render.observe import RenderSettings
+from syncline.machineconfig.render.rendering import Release
+from syncline.machineconfig.runtime.controller import runtime_config_controller
+from syncline.machineconfig.templates.controller import template_controller
+from syncline.telemetry.metrics import gauges
+
+__all__ = [
+    "MACHINE_CONFIG_MANAGER",
+    "MachineConfigSettings",
+    "machine_config_gauges",
+    "machineconfig_loop",
+    "machineconfig_user",
+    "pool_controllers",
+    "rendering_controllers",
+]
+
+MACHINE_CONFIG_MANAGER = "machine-config-controller"
+"""Field manager and service account, as upstream's controller."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineConfigSettings:
+    """``control_namespace``: where the room's Lease is held. ``kept``: rendered configs that a pool keeps beyond those
+    in use; None: all, as upstream."""
+
+    control_namespace: str = "argocd"
+    release: Release = field(default_factory=lambda: Release(f"syncline/{__version__}", __version__))
+    kept: int | None = 20
+    pools: PoolSettings = field(default_factory=PoolSettings)
+    drains: DrainSettings = field(default_factory=DrainSettings)
+
+
+def machineconfig_user(control_namespace: str) -> UserInfo:
+    """Who the machine-config controllers are on the embedded cluster."""
+    return service_account_user(control_namespace, MACHINE_CONFIG_MANAGER)
+
+
+def rendering_controllers(settings: MachineConfigSettings) -> tuple[Controller[Any], ...]:
+    """From what people write to what machines are to have."""
+    release = settings.release
+    return (
+        template_controller(release),
+        render_controller(RenderSettings(release, settings.kept)),
+        kubelet_config_controller(release),
+        runtime_config_controller(release),
+        image_controller(release),
+        node_config_controller(release),
+        POLICY_CONTROLLER,
+        PINNED_SELECTION_CONTROLLER,
+    )
+
+
+def pool_controllers(settings: MachineConfigSettings) -> tuple[Controller[Any], ...]:
+    """Which machine gets it, when, and what has to leave it before."""
+    return (
+        pool_controller(settings.pools),
+        drain_controller(settings.drains),
+        NODE_RECORD_CONTROLLER,
+        room_lease_controller(settings.control_namespace),
+    )
+
+
+def machineconfig_loop(
+    clock: Clock,
+    journal: Journal,
+    settings: MachineConfigSettings,
+    *,
+    only: tuple[Controller[Any], ...] | None = None,
+    hosts: Hosts | None = None,
+    strict: bool = False,
+) -> ControlLoop:
+    """The loop of the machine-config controllers; ``only``: a part of them, for tests. ``hosts``: machines whose agent
+    runs here, too."""
+    mapper = Mapper()
+    performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MACHINE_CONFIG_MANAGER))
+    controllers = only or (*rendering_controllers(settings), *pool_controllers(settings))
+    if hosts is not None:
+        controllers += (agent_controller(hosts), pinned_images_controller(hosts))
+        performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
+    return ControlLoop(controllers, mapper=mapper, performers=performers, clock=clock, journal=journal, strict=strict)
+
+
+def machine_config_gauges(cache: Snapshot, now: datetime) -> str:
+    """Upstream's gauges of pools, drains and agents as Prometheus' text; nothing where our room does not keep the
+    pools."""
+    mine = any(name_of(lease) == ROOM_LEASE for lease in cache.objects(LEASES))
+    pools = cache.objects(POOL) if mine else []
+    if not pools:
+        return ""
+    nodes, records = cache.objects(NODE), {name_of(each): each for each in cache.objects(MACHINE_CONFIG_NODE)}
+    families = pool_metrics(pools, nodes, cache.objects(MACHINE_CONFIG), now)
+    controller_config = cache.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME))
+    images = cache.objects(OS_CONFIG), cache.objects(OS_BUILD)
+    families += cluster_metrics(cache.get(CLUSTER), controller_config, pools, *images)
+    return gauges([*families, *agent_metrics(nodes, records, now)])

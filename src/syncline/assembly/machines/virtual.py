@@ -1,0 +1,153 @@
+"""Machines for a cluster: simulated nodes and their kubelet, and the process runtime behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from syncline.assembly.core import ClusterCore
+from syncline.assembly.settings import MACHINES, SCRATCH, ClusterSettings, RunCommands
+from syncline.base.action import Performer
+from syncline.base.clock import Clock, VirtualClock
+from syncline.base.scratch import sweep
+from syncline.cluster.access.users import service_account_user
+from syncline.cluster.builtin.node_lifecycle.controller import NODE_LIFECYCLE
+from syncline.cluster.machines.disk import MachineDisk
+from syncline.cluster.machines.launching import sandbox_problem
+from syncline.cluster.machines.machine import MachineKeeper, MachineSpec
+from syncline.cluster.machines.process import ProcessSettings
+from syncline.cluster.machines.room import MachineSettings, MachinesRoom
+from syncline.cluster.machines.simulated import Machines
+from syncline.cluster.verbs.exchange import LogSource
+from syncline.control.controller import Controller
+from syncline.control.loop import ControlLoop
+from syncline.control.manager import LiveManager
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import ObjectRef
+
+__all__ = [
+    "LiveMachines",
+    "VirtualMachines",
+    "live_machines",
+    "node_name",
+    "node_specs",
+    "sandbox_problem",
+    "virtual_machines",
+]
+
+
+def node_name(index: int) -> str:
+    """Names of the nodes that ``--nodes N`` makes."""
+    return f"node-{index + 1}"
+
+
+def node_specs(
+    count: int, zones: Sequence[str] = (), labels: Mapping[str, str] | None = None
+) -> tuple[MachineSpec, ...]:
+    """``count`` machines; the zones are given out in turn."""
+    return tuple(
+        MachineSpec(node_name(index), zone=zones[index % len(zones)] if zones else "", labels=dict(labels or {}))
+        for index in range(count)
+    )
+
+
+def _room(
+    clock: Clock, specs: Sequence[MachineSpec], *, heartbeats: bool, keeper: MachineKeeper | None = None
+) -> MachinesRoom:
+    room = MachinesRoom(clock, MachineSettings(heartbeats=heartbeats), Machines(keeper=keeper))
+    for spec in specs:
+        room.machines.add(spec)
+    return room
+
+
+@dataclass(slots=True)
+class LiveMachines:
+    """What the live cluster needs of its machines."""
+
+    room: MachinesRoom
+    logs: LogSource | None = None
+    run_commands: RunCommands = RunCommands.OFF
+    folder: Path | None = None
+    """Of the cluster's data, for files that commands read."""
+    _stops: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def controllers(self) -> tuple[Controller[Any], ...]:
+        return tuple(self.room.controllers())
+
+    def performers(self, _mapper: Mapper) -> dict[type, Performer]:
+        return self.room.performers()
+
+    def beats(self, node: str) -> datetime | None:
+        return self.room.beat(node)
+
+    def attach(self, manager: LiveManager, core: ClusterCore, url: str, ca_pem: str) -> None:
+        """Called once the server listens."""
+        if self.run_commands is not RunCommands.OFF:
+            self._run_processes(manager, url, ca_pem)
+            core.api.backend.commands = self.room.commands
+        self.room.connect(manager.loop, manager.wake)
+
+    def _run_processes(self, manager: LiveManager, url: str, ca_pem: str) -> None:
+        """Clients inside a pod always speak TLS: without it commands are not run."""
+        address = urlsplit(url)
+        if address.scheme != "https":
+            raise ValueError(f"commands of pods reach the API by TLS only, and it serves {url}; turn TLS on")
+        host = address.hostname or "127.0.0.1"
+        sandboxed = self.run_commands is RunCommands.SANDBOXED
+        settings = ProcessSettings(host, address.port or 443, ca_pem, sandboxed, folder=self.folder)
+        self._stops.append(self.room.add_processes(settings, manager.wake))
+
+    def stop(self) -> None:
+        """End every process."""
+        for stop in self._stops:
+            stop()
+
+
+@dataclass(slots=True)
+class VirtualMachines:
+    """What a virtual world needs of its machines."""
+
+    room: MachinesRoom
+
+    @property
+    def controllers(self) -> tuple[Controller[Any], ...]:
+        return tuple(self.room.controllers())
+
+    def performers(self, _mapper: Mapper) -> dict[type, Performer]:
+        return self.room.performers()
+
+    def beats(self, node: str) -> datetime | None:
+        return self.room.beat(node)
+
+    def attach(self, loop: ControlLoop) -> None:
+        """Called once the loop exists."""
+        self.room.connect(loop)
+
+        def changed(name: str) -> None:
+            # A machine without power says nothing, and nobody looks at one that was well before.
+            loop.wake(NODE_LIFECYCLE, ObjectRef("", "Node", "", name))
+
+        self.room.machines.listeners.append(changed)
+
+
+def live_machines(settings: ClusterSettings, clock: Clock) -> LiveMachines:
+    """Nodes that ``settings`` ask for, and the runtime of their containers. With a data directory machines are kept
+    there: the lock of the cluster's data must be held. Raises DiskError for what is damaged."""
+    specs = node_specs(settings.nodes, settings.zones, settings.node_labels)
+    keeper = None if settings.data is None else MachineDisk(settings.data / MACHINES)
+    room = _room(clock, specs, heartbeats=True, keeper=keeper)
+    folder = None if settings.data is None else settings.data / SCRATCH
+    sweep(folder)
+    return LiveMachines(room, room.logs, settings.run_commands, folder)
+
+
+def virtual_machines(core: ClusterCore, clock: VirtualClock, nodes: int) -> VirtualMachines:
+    """Nodes of a virtual world: no heartbeats are written: the node lifecycle asks the machine."""
+    room = _room(clock, node_specs(nodes), heartbeats=False)
+    room.add_scripts(lambda namespace, name: core.transport(service_account_user(namespace, name)))
+    return VirtualMachines(room)

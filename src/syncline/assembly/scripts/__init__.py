@@ -1,0 +1,1 @@
+"""Scripts and expressions of users in a process of their own."""

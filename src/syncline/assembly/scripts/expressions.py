@@ -1,0 +1,117 @@
+"""Evaluates scripts and jq expressions of users, in processes for that, for the controllers and for commands.
+
+:class:`Expressions` is the evaluator of ``gitops/application/asking.py``; :class:`AnswersNow` answers a comparison of a
+command at once, which has nobody else to wait for.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from syncline.assembly.scripts.process import ScriptEnded, ScriptOverran, ScriptProcess
+from syncline.gitops.application.asking import Found, Question, Stopped
+from syncline.gitops.diff.jq import Addressed, Answers, JqQuestion, Known, Overran, Unreadable
+from syncline.gitops.diff.jq import Question as Asked
+from syncline.gitops.health.overrides import HealthQuestion, failed_health, meaning
+from syncline.gitops.lua import OVERRAN, LuaResult
+from syncline.kube.objects import namespace_of
+
+__all__ = ["AnswersNow", "Expressions"]
+
+EXPRESSION_S = 1.0
+"""Of the processor, for one expression on one object, as upstream."""
+KILL_S = 0.5
+"""A script of Lua ends itself after its second; what is stuck in C code is killed so much later."""
+SLOW_S, MAX_SLOW_S = 0.05, 10.0
+"""Evaluations that take longer than this may take so long together, of one comparison."""
+MAX_S = 300.0
+"""All evaluations of one comparison."""
+TOGETHER = f"was not evaluated: all expressions of the comparison took longer than {MAX_SLOW_S:g} s"
+TOO_MUCH = "ended the process that evaluates it: it takes more memory than it may"
+
+
+class Expressions:
+    """An :class:`~syncline.gitops.application.asking.Evaluator`; safe to use from several threads."""
+
+    def __init__(self, expression_s: float = EXPRESSION_S) -> None:
+        self._expression_s = expression_s
+        self._idle: list[ScriptProcess] = []
+        self._lock = threading.Lock()
+
+    def answers(self, questions: Sequence[Question]) -> list[Found]:
+        """One for each; an expression that ran out of its budget is not evaluated for the other objects."""
+        with self._lock:
+            process = self._idle.pop() if self._idle else ScriptProcess()
+        stopped: dict[tuple[str, str], Stopped] = {}
+        found: list[Found] = []
+        slow_s, end = 0.0, time.monotonic() + MAX_S
+        for question in questions:
+            names, share = _names(question)
+            known = next((stopped[one, share] for one in names if (one, share) in stopped), None)
+            if known is None and (slow_s > MAX_SLOW_S or time.monotonic() > end):
+                known = Stopped(names[0], TOGETHER)
+            begun = time.monotonic()
+            one = known or self._answered(process, question)
+            taken = time.monotonic() - begun
+            slow_s += taken if taken > SLOW_S else 0.0
+            if isinstance(one, Stopped):
+                stopped[one.expression, share] = one
+            found.append(one)
+        with self._lock:
+            self._idle.append(process)
+        return found
+
+    def _answered(self, process: ScriptProcess, question: Question) -> Found:
+        names, limit_s = _names(question)[0], self._expression_s
+        if isinstance(question, HealthQuestion):
+            limit_s += KILL_S
+            given = {"obj": question.obj, "actionParams": {}}
+            request: dict[str, Any] = {"script": names[0], "names": given, "openLibs": question.entry.open_libs}
+        else:
+            request = {"rules": question.rules, "obj": question.obj}
+        try:
+            answer = process.ask(msgspec.json.encode(request), limit_s)
+        except ScriptOverran as error:
+            return Stopped(names[error.number], f"ran longer than {self._expression_s:g} s")
+        except ScriptEnded as error:
+            return Stopped(names[error.number], TOO_MUCH)
+        if not isinstance(question, HealthQuestion):
+            return Unreadable(answer["error"]) if "error" in answer else Addressed(tuple(answer["trees"]))
+        why = str(answer.get("error", ""))
+        if why.startswith(OVERRAN):
+            return Stopped(names[0], why.removeprefix("the script "))
+        return failed_health(why, question.obj) if why else meaning(LuaResult(**answer), question.obj)
+
+    def close(self) -> None:
+        """End the processes; what comes later starts others."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for process in idle:
+            process.close()
+
+
+def _names(question: Question) -> tuple[tuple[str, ...], str]:
+    """What is evaluated, and for whom it is stopped."""
+    if isinstance(question, HealthQuestion):
+        return (question.entry.script,), namespace_of(question.obj)
+    return question.expressions, ""
+
+
+@dataclass(frozen=True)
+class AnswersNow(Answers):
+    """Answers that are found when they are asked for, and remembered."""
+
+    evaluator: Expressions = field(default_factory=Expressions, repr=False)
+    found: dict[str, Known | Overran] = field(default_factory=dict, repr=False)
+
+    def find(self, question: Asked) -> Known | Overran | None:
+        if question.key not in self.found and isinstance(question, JqQuestion | HealthQuestion):
+            (one,) = self.evaluator.answers((question,))
+            self.found[question.key] = Overran(one.expression, one.why) if isinstance(one, Stopped) else one
+        return self.found.get(question.key)

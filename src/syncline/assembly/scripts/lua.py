@@ -1,0 +1,76 @@
+"""Runs Lua scripts of users in a process of their own that is killed when one takes too long.
+
+``syncline health`` and the controllers hand it to :mod:`syncline.gitops.health.overrides`. Safe to use from several
+threads, one script at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from syncline.assembly.scripts.process import ScriptEnded, ScriptOverran, ScriptProcess
+from syncline.base.rests import Rests
+from syncline.gitops.lua import OVERRAN, LuaFailed, LuaRests, LuaResult, run_guarded
+
+__all__ = ["LuaWorker"]
+
+ANSWER_S = 1.5
+"""One second of computing is the script's limit; what is stuck in C code is killed after half a second more, or as soon
+after that as it has used it: on a busy machine a process waits for its turn. Whoever asks waits meanwhile."""
+MAX_RESTING_NAMESPACES = 3
+"""A script that rests for so many namespaces rests for all."""
+
+
+class LuaWorker:
+    """A :class:`~syncline.gitops.lua.LuaRunner`. Close it, or use it as a context."""
+
+    def __init__(self) -> None:
+        self._process = ScriptProcess()
+        self._lock = threading.Lock()
+        self._rests = Rests(MAX_RESTING_NAMESPACES)
+
+    def __enter__(self) -> LuaWorker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, script: str, names: Mapping[str, Any], *, open_libs: bool) -> LuaResult:
+        """Raises :class:`LuaFailed`, and :class:`LuaRests` where the process had to be killed or the script rests."""
+        request = json.dumps({"script": script, "names": names, "openLibs": open_libs}).encode()
+        obj = names.get("obj")
+        space = str((obj.get("metadata") or {}).get("namespace") or "") if isinstance(obj, dict) else ""
+        with self._lock:
+            left = self._rests.left(script, space, time.monotonic())
+            if left:
+                raise LuaRests(
+                    f"the script ran longer than {ANSWER_S:.0f} s and was killed; it rests for {left:.0f} s more"
+                )
+            try:
+                answer = self._ask(request)
+                if answer.get("error", "").startswith(OVERRAN):
+                    raise LuaRests(answer["error"])
+            except LuaRests:
+                self._rests.tired(script, space, time.monotonic())
+                raise
+            self._rests.well(script, space)
+        if "error" in answer:
+            raise LuaFailed(answer["error"])
+        return LuaResult(answer["type"], answer["value"])
+
+    def close(self) -> None:
+        """End the process; the next script starts another."""
+        self._process.close()
+
+    def _ask(self, request: bytes) -> dict[str, Any]:
+        run_guarded("", {}, open_libs=False)  # says at once where the extra is missing
+        try:
+            return self._process.ask(request, ANSWER_S)
+        except ScriptOverran as error:
+            raise LuaRests(f"{OVERRAN}{ANSWER_S:g} s and was killed") from error
+        except ScriptEnded as error:
+            raise LuaFailed(f"the process that runs Lua scripts ended: {error}") from error

@@ -1,0 +1,79 @@
+"""Keeps the reader of repositories informed about credentials, settings and projects of the control namespace.
+
+Wraps performers of renders and hydrations: before each of them it is seen, in the loop's own thread, whether anything
+of the kinds that are read arrived since the last one; then what is read of them, and only if that changed it is parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Protocol, runtime_checkable
+
+from syncline.assembly.sources.source_rules import MAPS, source_rules
+from syncline.base.action import Performer
+from syncline.control.cache import Snapshot
+from syncline.kube.kinds.argoproj import APP_PROJECT
+from syncline.kube.objects import GroupKind, ObjectRef, labels_of, name_of, resource_version
+from syncline.sources.remote.credentials import (
+    CERTIFICATES_MAP,
+    KNOWN_HOSTS_MAP,
+    SECRET_TYPE,
+    CredentialBook,
+    credential_book,
+)
+from syncline.sources.sourcing import SourceRules
+
+__all__ = ["Taught", "Teacher"]
+
+SECRETS = GroupKind("", "Secret")
+NAMED = sorted((KNOWN_HOSTS_MAP, CERTIFICATES_MAP, *MAPS))
+"""ConfigMaps that are read."""
+
+
+@runtime_checkable
+class _Learns(Protocol):
+    def learn(self, book: CredentialBook) -> None: ...
+
+    def learn_rules(self, rules: SourceRules) -> None: ...
+
+
+class Teacher:
+    """Has a reader know the credentials, settings and projects of this moment, if it can take any."""
+
+    def __init__(self, reader: object, cache: Snapshot, namespace: str) -> None:
+        self._learner = reader if isinstance(reader, _Learns) else None
+        self._cache = cache
+        self._namespace = namespace
+        self._seen: tuple[object, ...] = ()
+        """What the cache counted when it was looked at last."""
+        self._known: tuple[tuple[str, str], ...] = ()
+
+    def teach(self) -> None:
+        if self._learner is None:
+            return
+        named = (self._cache.get(ObjectRef("", "ConfigMap", self._namespace, name)) for name in NAMED)
+        maps = [found for found in named if found is not None]
+        changes = (self._cache.changes(kind) for kind in (SECRETS, APP_PROJECT.group_kind))
+        seen = (*changes, *(f"{name_of(found)} {resource_version(found)}" for found in maps))
+        if seen == self._seen:
+            return
+        self._seen = seen
+        secrets = [s for s in self._cache.objects(SECRETS, self._namespace) if SECRET_TYPE in labels_of(s)]
+        projects = self._cache.objects(APP_PROJECT.group_kind, self._namespace)
+        state = tuple((name_of(obj), resource_version(obj)) for obj in (*secrets, *maps, *projects))
+        if state != self._known:
+            self._learner.learn(credential_book(secrets, maps))
+            self._learner.learn_rules(source_rules(projects, maps))
+            self._known = state
+
+
+class Taught:
+    """A performer of what a reader does, with the credentials of the moment at which it begins."""
+
+    def __init__(self, performer: Performer, teacher: Teacher) -> None:
+        self._performer = performer
+        self._teacher = teacher
+
+    def perform(self, action: Any) -> Generator[Any, Any, Any]:
+        self._teacher.teach()
+        return (yield from self._performer.perform(action))

@@ -1,0 +1,248 @@
+"""The sources room as the Application controller wants it: sources at revisions in, manifests or one sentence out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from syncline.base.entropy import Entropy
+from syncline.gitops.application.manifests import READ_LIMIT_S, Manifests
+from syncline.kube.objects import Obj
+from syncline.sources.environment import NO_CONTEXT, RenderContext
+from syncline.sources.errors import SourceError
+from syncline.sources.git.mirrors import GitSettings, Look, moment
+from syncline.sources.git.process import RemoteLimits
+from syncline.sources.plugin_run import PluginRunner
+from syncline.sources.plugins import PluginRenderer, load_plugins
+from syncline.sources.remote.credentials import CredentialBook
+from syncline.sources.remote.turns import computing
+from syncline.sources.render_cache import RenderCache
+from syncline.sources.renderer import DEFAULT_RENDERERS as DEFAULTS
+from syncline.sources.renderer import KustomizeRenderer, Rendered, Renderer, SourceType, render_opened
+from syncline.sources.sourcing import NO_RULES, Opened, SourceRules, Sources
+from syncline.sources.tree import Tree
+from syncline.sources.workers.errand import Errand, errand
+
+if TYPE_CHECKING:
+    from syncline.sources.kustomize.program import KustomizeProgram
+
+__all__ = ["FolderReader", "GitSourceReader", "renderers_with"]
+
+CHECK = "GIT/GPG: "
+CHANGED_LIMIT_S = 30.0
+SANDBOX = Path(__file__).parents[2] / "cluster" / "machines" / "sandbox" / "__main__.py"
+"""A program of its own, named by its path: nothing of the cluster is loaded here."""
+
+
+def renderers_with(plugins: Path | None) -> Sequence[Renderer]:
+    """The tools of this process; ``plugins`` is a folder of declarations. Raises :class:`PluginError`."""
+    tools = [KustomizeRenderer(program=_program()) if isinstance(one, KustomizeRenderer) else one for one in DEFAULTS]
+    if plugins is None:
+        return tools
+    runner = PluginRunner(SANDBOX, (plugins.resolve(),))
+    return (PluginRenderer(load_plugins(plugins), runner), *tools)
+
+
+def _program() -> KustomizeProgram | None:
+    """The ``kustomize`` of this machine, with the operator's plugins for it."""
+    found = shutil.which("kustomize")
+    if found is None:
+        return None
+    from syncline.sources.kustomize.program import KustomizeProgram
+
+    path, home = Path(found).resolve(), os.environ.get("KUSTOMIZE_PLUGIN_HOME")
+    visible = (path.parent, *((Path(home).resolve(),) if home else ()))
+    return KustomizeProgram(path, PluginRunner(SANDBOX, visible), Path(home).resolve() if home else None)
+
+
+class GitSourceReader:
+    """Reads every source of an application in order. Blocking; called in a driver's worker."""
+
+    def __init__(
+        self,
+        cache_directory: Path,
+        *,
+        allow_local: bool,
+        renderers: Sequence[Renderer] = DEFAULTS,
+        entropy: Entropy | None = None,
+        limits: RemoteLimits | None = None,
+        looks_apart_s: float = 0.0,
+    ) -> None:
+        """``entropy``: of pauses of remotes that failed; None: the same in each run. ``looks_apart_s``: see
+        :class:`GitSettings`."""
+        settings = GitSettings(
+            cache_directory, allow_local=allow_local, limits=limits or RemoteLimits(), looks_apart_s=looks_apart_s
+        )
+        self._sources = Sources(settings, entropy)
+        self._cache = RenderCache(entropy=entropy.fork("rests") if entropy is not None else None)
+        self._renderers = renderers
+
+    def learn(self, book: CredentialBook) -> None:
+        """From now on remotes are reached with these credentials."""
+        self._sources.learn(book)
+
+    def learn_rules(self, rules: SourceRules) -> None:
+        """From now on settings and projects say this about reading sources."""
+        self._sources.learn_rules(rules)
+
+    def unreachable(self, source: Obj, project: str) -> str:
+        """Why the remote of a source does not answer; empty where it does."""
+        url = str(source.get("repoURL") or "")
+        try:
+            if source.get("chart") or url.startswith("oci://"):
+                self._sources.artifacts.connect(url, project)
+            else:
+                self._sources.git.repository(url, project).refs()
+        except SourceError as error:
+            return str(error)
+        return ""
+
+    def requests(self) -> list[tuple[str, str, bool, int]]:
+        """Calls of remotes until now: address, command, success, how many."""
+        return self._sources.requests()
+
+    def moment(self) -> int:
+        return moment()
+
+    def changed_since(
+        self, url: str, revision: str, tag_prefix: str, project: str, commits: tuple[str, ...], now: datetime
+    ) -> dict[str, tuple[str, ...] | None]:
+        """The files by which what ``revision`` is now differs from each of these commits; None where that cannot be
+        said. Blocking; never raises for what a repository or its host may do."""
+        source = {"repoURL": url, "tagPrefix": tag_prefix}
+        with errand(Errand(now, project, url, limit_s=CHANGED_LIMIT_S)):
+            try:
+                return self._sources.changed_since(source, revision, project, commits, Look(now, wanted=moment()))
+            except SourceError:
+                return {}
+
+    def read(
+        self,
+        sources: tuple[Obj, ...],
+        revisions: tuple[str, ...],
+        now: datetime,
+        context: RenderContext = NO_CONTEXT,
+        *,
+        wanted: int = 0,
+    ) -> Manifests:
+        """Never raises for what a repository may contain."""
+        return self._read(sources, revisions, context, Look(now, wanted=wanted))
+
+    def poll(
+        self,
+        sources: tuple[Obj, ...],
+        revisions: tuple[str, ...],
+        now: datetime,
+        context: RenderContext = NO_CONTEXT,
+        *,
+        since: datetime | None,
+        wanted: int = 0,
+    ) -> Manifests:
+        """As :meth:`read`, content with what a host answered to somebody else at ``since`` or later."""
+        return self._read(sources, revisions, context, Look(now, since, asked=False, wanted=wanted))
+
+    def _read(
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext, look: Look
+    ) -> Manifests:
+        first = str(sources[0].get("repoURL") or "") if sources else ""
+        here = Errand(look.now, context.project, first, asked=look.asked, limit_s=READ_LIMIT_S)
+        with errand(here):
+            return self._read_all(sources, revisions, context, look)
+
+    def _read_all(
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext, look: Look
+    ) -> Manifests:
+        rendered: list[Rendered] = []
+        try:
+            pairs = list(zip(sources, revisions, strict=True))
+            lent = {
+                str(one["ref"]): self._sources.lend(one, revision, context.project, look)
+                for one, revision in pairs
+                if one.get("ref")
+            }
+            for number, (source, revision) in enumerate(pairs, 1):
+                try:
+                    rendered.append(self._read_one(source, revision, context, lent, look))
+                except SourceError as error:
+                    raise _of_source(error, source, number, len(pairs)) from None
+        except SourceError as error:
+            return Manifests((), (), (), look.now, error=str(error))
+        return Manifests(
+            revisions=tuple(one.sha for one in rendered),
+            objects=tuple(obj for one in rendered for obj in one.manifests),
+            source_types=tuple(str(one.source_type) for one in rendered),
+            resolved_at=look.now,
+            content=tuple(one.key for one in rendered),
+            own_folder=all(one.own_folder for one in rendered),
+            warnings=tuple(warning for one in rendered for warning in one.warnings),
+        )
+
+    def _read_one(
+        self, source: Obj, revision: str, context: RenderContext, lent: Mapping[str, Opened], look: Look
+    ) -> Rendered:
+        if source.get("ref") and not source.get("path") and not source.get("chart"):
+            # It only lends its files.
+            return Rendered((), lent[str(source["ref"])].revision.sha, SourceType.DIRECTORY, "")
+        opened = self._sources.open(source, revision, context.project, look)
+        with computing():
+            return self._rendered(source, opened, context, lent)
+
+    def _rendered(self, source: Obj, opened: Opened, context: RenderContext, lent: Mapping[str, Opened]) -> Rendered:
+        return render_opened(
+            source,
+            opened.tree,
+            opened.revision.sha,
+            context=context,
+            refs={name: one.tree for name, one in lent.items()},
+            remote=self._sources.remote(context.project),
+            variant=opened.variant + "".join(one.variant for one in lent.values()),
+            disabled=self._sources.rules.disabled,
+            jsonnet=self._sources.rules.jsonnet,
+            butane=self._sources.rules.butane,
+            kustomize=self._sources.rules.kustomize(),
+            cache=self._cache,
+            renderers=self._renderers,
+        )
+
+
+class FolderReader:
+    """Reads a folder as it lies there instead of the one source of an Application; nothing is fetched."""
+
+    def __init__(self, tree: Tree, path: str, rules: SourceRules = NO_RULES) -> None:
+        self._tree, self._path, self._rules = tree, path, rules
+
+    def read(
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
+    ) -> Manifests:
+        """Never raises for what the folder may contain."""
+        if len(sources) != 1:
+            return Manifests((), (), (), now, error=f"a folder stands for one source; there are {len(sources)}")
+        try:
+            found = render_opened(
+                dict(sources[0]) | {"path": self._path},
+                self._tree,
+                "local",
+                context=context,
+                disabled=self._rules.disabled,
+                jsonnet=self._rules.jsonnet,
+                butane=self._rules.butane,
+                kustomize=self._rules.kustomize(),
+                renderers=renderers_with(None),
+            )
+        except SourceError as error:
+            return Manifests((), (), (), now, error=str(error))
+        types = (str(found.source_type),)
+        return Manifests((found.sha,), tuple(found.manifests), types, now, warnings=tuple(found.warnings))
+
+
+def _of_source(error: SourceError, source: Obj, number: int, count: int) -> SourceError:
+    """Problems of signatures name their source where there are several, as upstream."""
+    if count == 1 or not error.message.startswith(CHECK):
+        return error
+    which = f"source {source['name']}" if source.get("name") else f"source {number} of {count}"
+    message = error.message.replace(CHECK, f"{CHECK}{which}: ")
+    return SourceError(error.problem, message, subject=error.subject, field=error.field, fix=error.fix)

@@ -1,0 +1,109 @@
+"""What Applications would bring to machines at another revision, for a forecast of what that does to nodes.
+
+Called by ``syncline mc impact --revision``. A look at the cluster and a reader of sources come in, and the comparison
+that the controller makes is made; nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from syncline.assembly.inspection.differences import application_differences
+from syncline.assembly.machines.impact import impact_kinds
+from syncline.control.cache import Cache
+from syncline.gitops.application.manifests import SourceReader
+from syncline.gitops.application.observe import AppSettings, Destinations
+from syncline.gitops.application.view import AppView
+from syncline.gitops.clusters import clusters_of, resolve_destination
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of
+from syncline.machineconfig.impact.forecast import Change
+
+__all__ = ["RevisedChange", "revised_change"]
+
+SECRET = GroupKind("", "Secret")
+
+
+@dataclass(frozen=True)
+class RevisedChange:
+    """What Applications would bring at a revision. ``notes``: which of them could not be asked; ``problem``: why none
+    could."""
+
+    put: tuple[Obj, ...] = ()
+    deleted: tuple[ObjectRef, ...] = ()
+    origins: dict[ObjectRef, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+
+    def joined(self, other: Change) -> Change:
+        """Together with what files ask for, which is applied before."""
+        deleted = (*other.deleted, *self.deleted)
+        return Change(other.applied, (*other.put, *self.put), deleted, {**other.origins, **self.origins})
+
+
+def revised_change(
+    cache: Cache,
+    revision: str,
+    names: Sequence[str],
+    reader: SourceReader,
+    settings: AppSettings,
+    now: datetime,
+    destinations: Destinations | None = None,
+    *,
+    prune: bool = False,
+) -> RevisedChange:
+    """What the Applications of this cluster (``names``: these) differ in at ``revision`` from what is live, as far as
+    it concerns machines. An Application whose repository has no such revision is passed over and named."""
+    put: list[Obj] = []
+    deleted: list[ObjectRef] = []
+    origins: dict[ObjectRef, str] = {}
+    notes: list[str] = []
+    apps = _applications(cache, names, settings)
+    if isinstance(apps, str):
+        return RevisedChange(problem=apps)
+    asked, kinds = 0, impact_kinds()
+    for app in apps:
+        view, called = AppView(app), f"Application {name_of(app)}"
+        if view.multi_source:
+            notes.append(f"{called} has several sources, and --revision is for one: it was not asked")
+            continue
+        kept = {key: value for key, value in app["spec"].items() if key != "sourceHydrator"}
+        spec = kept | {"source": view.sources[0] | {"targetRevision": revision}}
+        found = application_differences(cache, app | {"spec": spec}, reader, settings, now, destinations)
+        cache.put(APPLICATION.group_kind, app)
+        if found.problems:
+            notes.append(f"{called} could not be asked: {'; '.join(found.problems)}")
+            continue
+        asked += 1
+        prunes = prune or bool(dig(app, "spec", "syncPolicy", "automated", "prune", default=False))
+        for one in found.modified:
+            if one.ref.group_kind not in kinds:
+                continue
+            origins[one.ref] = called
+            if one.wanted is not None:
+                put.append(one.wanted)
+            elif prunes:
+                deleted.append(one.ref)
+            else:
+                notes.append(f"{one.ref.kind} {one.ref.name} of {called} stays: without --prune it is not deleted")
+    problem = "" if asked else f"--revision {revision}: {'; '.join(notes) or 'there is no Application in the cluster'}"
+    return RevisedChange(tuple(put), tuple(deleted), origins, tuple(notes), problem)
+
+
+def _applications(cache: Cache, names: Sequence[str], settings: AppSettings) -> list[Obj] | str:
+    """Those that bring objects to this very cluster; a text: which name there is none of."""
+    clusters = clusters_of(cache.objects(SECRET, settings.control_namespace))
+    found = []
+    for app in cache.objects(APPLICATION.group_kind):
+        called = {name_of(app), f"{namespace_of(app)}/{name_of(app)}"}
+        if names and not called & set(names):
+            continue
+        cluster = resolve_destination(dig(app, "spec", "destination", default={}) or {}, clusters)
+        if not isinstance(cluster, str) and cluster.is_here:
+            found.append(app)
+    missing = [
+        name for name in names if not any(name in (name_of(a), f"{namespace_of(a)}/{name_of(a)}") for a in found)
+    ]
+    return f"--app {missing[0]}: no Application of that name brings objects to this cluster" if missing else found

@@ -1,0 +1,102 @@
+"""What projects and settings of the control namespace say about reading sources, as the sources room wants it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from syncline.gitops.parameters import PARAMETERS_MAP
+from syncline.gitops.project import permits_source
+from syncline.gitops.system import parse_system, with_globals
+from syncline.kube.objects import Obj, dig, name_of
+from syncline.kube.yaml import loading as yaml
+from syncline.sources.git.signatures import GitPolicy, Keyring, policy_for
+from syncline.sources.kustomize.flags import FIELD as BUILD_OPTIONS
+from syncline.sources.kustomize.flags import parse_flags
+from syncline.sources.remote.address import DEFAULT_NETWORKS, Networks, parse_networks
+from syncline.sources.source_type import SourceType
+from syncline.sources.sourcing import NO_RULES, SourceRules
+
+__all__ = ["MAPS", "source_rules"]
+
+log = logging.getLogger("syncline.assembly")
+
+SETTINGS_MAP = "argocd-cm"
+NETWORKS = "source.forbidden.networks"
+PGP_KEYS_MAP = "argocd-gpg-keys-cm"
+SIGNERS_MAP = "syncline-ssh-signers-cm"
+MAPS = (SETTINGS_MAP, PARAMETERS_MAP, PGP_KEYS_MAP, SIGNERS_MAP)
+"""ConfigMaps that are read."""
+
+
+def source_rules(projects: Iterable[Obj], config_maps: Iterable[Obj], *, unseen: bool = False) -> SourceRules:
+    """From the AppProjects and ConfigMaps of the control namespace. ``unseen``: what a project that is not among them
+    permits: nothing where all are seen."""
+    maps = {name_of(one): dig(one, "data", default={}) or {} for one in config_maps}
+    by_name = _with_globals(projects, maps.get(SETTINGS_MAP, {}))
+
+    def permits(project: str, url: str) -> bool:
+        found = by_name.get(project or "default")
+        return permits_source(found, url) if found is not None else unseen
+
+    def stamp(project: str) -> str:
+        found = by_name.get(project or "default")
+        return repr(dig(found, "spec", "sourceRepos", default=[])) if found is not None else ""
+
+    def policy(project: str, url: str) -> GitPolicy | None:
+        found = by_name.get(project or "default")
+        return policy_for(found, url) if found is not None else None
+
+    def is_off(tool: str) -> bool:
+        return str(maps.get(SETTINGS_MAP, {}).get(f"{tool}.enable") or "true") == "false"
+
+    tools = {"helm": SourceType.HELM, "kustomize": SourceType.KUSTOMIZE}
+    pgp = maps.get(PGP_KEYS_MAP, {})
+    return SourceRules(
+        schemes=_schemes(maps.get(SETTINGS_MAP, {})),
+        permits=permits,
+        stamp=stamp,
+        networks=_networks(maps.get(SETTINGS_MAP, {})),
+        policy=policy,
+        keyring=Keyring(
+            tuple(str(pgp[name]) for name in sorted(pgp)), str(maps.get(SIGNERS_MAP, {}).get("allowed_signers") or "")
+        ),
+        disabled=frozenset(kind for name, kind in tools.items() if is_off(name)),
+        jsonnet=not is_off("jsonnet"),
+        butane=not is_off("butane"),
+        kustomize=lambda: parse_flags(str(maps.get(SETTINGS_MAP, {}).get(BUILD_OPTIONS) or "")),
+        submodules=str(maps.get(PARAMETERS_MAP, {}).get("reposerver.enable.git.submodule") or "true") != "false",
+    )
+
+
+def _with_globals(projects: Iterable[Obj], settings: Mapping[str, object]) -> dict[str, Obj]:
+    """The projects by name, each with the lists of the global projects that its labels select."""
+    named = {name_of(one): one for one in projects}
+    found = parse_system({key: str(value) for key, value in settings.items() if key == "globalProjects"})
+    return {name: with_globals(one, found.global_projects, named) for name, one in named.items()}
+
+
+def _networks(settings: Mapping[str, object]) -> Networks:
+    """``source.forbidden.networks``: addresses with commas, in place of the default; what is unreadable forbids more,
+    not less."""
+    given = settings.get(NETWORKS)
+    if given is None:
+        return DEFAULT_NETWORKS
+    try:
+        return parse_networks(str(given).replace("\n", ",").split(","))
+    except ValueError as error:
+        log.warning("%s: %s: %s; the default is used", SETTINGS_MAP, NETWORKS, error)
+        return DEFAULT_NETWORKS
+
+
+def _schemes(settings: Mapping[str, object]) -> tuple[str, ...]:
+    """``helm.valuesFileSchemes``: a list in YAML or with commas; absent means the default."""
+    given = str(settings.get("helm.valuesFileSchemes") or "").strip()
+    if not given:
+        return NO_RULES.schemes
+    try:
+        value = yaml.load(given, file="helm.valuesFileSchemes")
+    except yaml.YamlError:
+        value = None
+    listed = value if isinstance(value, list) else given.split(",")
+    return tuple(str(one).strip().lower() for one in listed if str(one).strip())

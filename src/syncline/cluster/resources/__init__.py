@@ -1,0 +1,1 @@
+"""Which resources are served: discovery, tables, custom resources, aggregation."""

@@ -1,0 +1,249 @@
+"""Custom resources: one served version of a CustomResourceDefinition, and the strategy its objects follow.
+
+Made by the registry from a stored definition; used by the verbs as built-in kinds use their schema and strategy.
+Schemas are judged by ``kube/schema/structural.py``; nothing here reads or writes the store.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from syncline.cluster.resources.versions import version_order
+from syncline.cluster.validation import names
+from syncline.cluster.validation.base import Context
+from syncline.cluster.validation.metadata import common_update_causes, finalizer_warnings, metadata_causes
+from syncline.kube.errors import FieldCause, InternalError
+from syncline.kube.objects import Obj, ResourceInfo, dig
+from syncline.kube.schema import structural
+from syncline.kube.schema.embedded import coerce_embedded, coerce_root, embedded_objects, holds_objects
+from syncline.kube.schema.model import Schema
+from syncline.kube.schema.rules import check_rules
+
+__all__ = ["CustomStrategy", "CustomVersion", "custom_versions"]
+
+VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""In the order in which Kubernetes lists them for custom resources."""
+
+
+class CustomVersion:
+    """One served version: ``spec.versions[]`` of a definition with what follows from it."""
+
+    def __init__(self, crd: Obj, version: Obj) -> None:
+        spec, names = crd["spec"], dig(crd, "status", "acceptedNames", default={})
+        self.definition: str = crd["metadata"]["name"]
+        self.raw = version
+        self.root: Obj = dig(version, "schema", "openAPIV3Schema", default={})
+        self.has_status = dig(version, "subresources", "status") is not None
+        self.scale: Obj | None = dig(version, "subresources", "scale")
+        self.columns: list[Obj] = version.get("additionalPrinterColumns") or []
+        self.selectable_fields = tuple(f["jsonPath"] for f in version.get("selectableFields") or ())
+        self.list_kind: str = names.get("listKind") or f"{names['kind']}List"
+        self.storage_version = next(v["name"] for v in spec["versions"] if v.get("storage"))
+        self.preserve = bool(spec.get("preserveUnknownFields"))
+        self.roots: dict[str, Obj] = {
+            v["name"]: dig(v, "schema", "openAPIV3Schema", default={}) for v in spec["versions"]
+        }
+        self.called = dig(spec, "conversion", "strategy") == "Webhook"
+        """Versions differ in more than their name, and only a webhook knows in what."""
+        self.since: float = 0
+        """Objects written from this revision on were read and filled in by these schemas."""
+        self.info = _info(spec, names, version, self)
+        self.deprecation = _deprecation(crd, version)
+        self.terminating = bool(dig(crd, "metadata", "deletionTimestamp"))
+        self.strategy = CustomStrategy(self)
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema.from_openapi(self.root, resource=True)
+
+    @cached_property
+    def holds_objects(self) -> bool:
+        """Whole objects may stand inside those of this version."""
+        return holds_objects(self.root)
+
+    def pruned(self, obj: Obj) -> tuple[Obj, list[str]]:
+        """Without unknown fields, and which they were (``unknown field "spec.x"``).
+
+        Raises :class:`MetadataError` where metadata, the object's own or that of one inside, cannot be read.
+        """
+        obj, unknown = coerce_root(obj)
+        if not self.preserve:
+            kept = structural.prune(obj, self.schema)
+            unknown += [] if kept is obj else structural.unknown_fields(obj, self.schema)
+            obj = kept
+        if self.holds_objects and embedded_objects(obj, self.root):
+            obj = msgspec.json.decode(msgspec.json.encode(obj))
+            unknown += coerce_embedded(obj, self.root)
+        return obj, unknown
+
+    @cached_property
+    def _schemas(self) -> dict[str, Schema]:
+        return {name: Schema.from_openapi(root, resource=True) for name, root in self.roots.items()}
+
+    def reread(self, stored: Obj) -> Obj:
+        """A stored object as the schema of its version has it now: pruned and filled in (apiextensions
+        ``schemaCoercingDecoder`` and ``unstructuredDefaulter``). The same object where nothing changes."""
+        revision = (stored.get("metadata") or {}).get("resourceVersion")
+        schema = self._schemas.get(str(stored.get("apiVersion")).rpartition("/")[2])
+        if not revision or int(revision) >= self.since or schema is None:
+            return stored
+        return structural.fill_defaults(stored if self.preserve else structural.prune(stored, schema), schema)
+
+    def converted(self, obj: Obj) -> Obj:
+        """In this version. Raises InternalError where a webhook would have to be asked, so that no data is taken for
+        what it is not."""
+        version = self.info.api_version
+        given = obj.get("apiVersion")
+        if given == version:
+            return obj
+        if self.called:
+            why = f"{self.definition} converts by a webhook, which is not called here; use {given}"
+            raise InternalError(f"conversion webhook for {given}, Kind={self.info.kind} failed: {why}")
+        changed = {**obj, "apiVersion": version}
+        return changed if self.preserve else structural.prune(changed, self.schema)
+
+    def fill_defaults(self, obj: Obj) -> None:
+        """In place: the request owns the object."""
+        filled = structural.fill_defaults(obj, self.schema)
+        if filled is not obj:
+            kept = msgspec.json.decode(msgspec.json.encode(filled))
+            obj.clear()
+            obj.update(kept)
+
+
+def _info(spec: Obj, names: Obj, version: Obj, custom: CustomVersion) -> ResourceInfo:
+    subresources = (("status",) if custom.has_status else ()) + (("scale",) if custom.scale is not None else ())
+    return ResourceInfo(
+        spec["group"],
+        version["name"],
+        names["kind"],
+        names["plural"],
+        spec["scope"] == "Namespaced",
+        VERBS,
+        subresources,
+        names.get("singular", ""),
+        tuple(names.get("shortNames") or ()),
+        tuple(names.get("categories") or ()),
+    )
+
+
+def _deprecation(crd: Obj, version: Obj) -> str:
+    """The warning for each request to a deprecated version; empty if it is not."""
+    if not version.get("deprecated"):
+        return ""
+    given = version.get("deprecationWarning")
+    if given:
+        return str(given)
+    spec = crd["spec"]
+    kind, group = spec["names"]["kind"], spec["group"]
+    text = f"{group}/{version['name']} {kind} is deprecated"
+    newer = [v["name"] for v in spec["versions"] if v.get("served") and not v.get("deprecated")]
+    return f"{text}; use {group}/{min(newer, key=version_order)} {kind}" if newer else text
+
+
+def custom_versions(crd: Obj) -> list[CustomVersion]:
+    """The versions that are served now: those of an established definition."""
+    conditions = {c.get("type"): c.get("status") for c in dig(crd, "status", "conditions", default=[])}
+    if conditions.get("Established") != "True" or not dig(crd, "status", "acceptedNames", "kind"):
+        return []
+    return [CustomVersion(crd, version) for version in crd["spec"]["versions"] if version.get("served")]
+
+
+class CustomStrategy:
+    """What happens to a custom resource before it is stored (apiextensions ``customResourceStrategy``)."""
+
+    has_generation = True
+    warns_of_status = False
+    grace_s = 0
+
+    def __init__(self, version: CustomVersion) -> None:
+        self._version = version
+
+    @property
+    def has_status(self) -> bool:
+        return self._version.has_status
+
+    def convert(self, obj: Obj) -> None:
+        """Custom resources have what they are given."""
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        if self.has_status:
+            obj.pop("status", None)
+        obj["metadata"]["generation"] = 1
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        if subresource == "status":
+            self._keep_all_but_status(new, old)
+            return
+        if self.has_status:
+            _keep(new, old, "status")
+        if _content(new, self.has_status) != _content(old, self.has_status):
+            new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
+
+    def _keep_all_but_status(self, new: Obj, old: Obj) -> None:
+        managed = new["metadata"].get("managedFields")
+        status = new.get("status")
+        for key in [key for key in new if key != "status"]:
+            del new[key]
+        new.update({key: value for key, value in old.items() if key != "status"})
+        new["metadata"] = {**old["metadata"]}
+        if managed is not None:
+            new["metadata"]["managedFields"] = managed
+        if status is None:
+            new.pop("status", None)
+
+    def validate_create(self, obj: Obj) -> list[FieldCause]:
+        causes = metadata_causes(obj, names.dns_subdomain, namespaced=self._version.info.namespaced, custom=True)
+        return causes + self._validate(obj, None)
+
+    def validate_update(self, new: Obj, old: Obj, subresource: str) -> list[FieldCause]:
+        causes = common_update_causes(new, old, namespaced=self._version.info.namespaced, custom=True)
+        return causes + self._validate(new, old)
+
+    def _validate(self, obj: Obj, old: Obj | None) -> list[FieldCause]:
+        schema = self._version.schema
+        found = structural.validate(obj, schema, old) + _scale_causes(obj, self._version.scale)
+        if self._version.holds_objects:
+            found += _embedded_metadata(obj, self._version.root)
+        return found + check_rules(obj, old, schema, found)
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        return finalizer_warnings(new, old)
+
+
+def _embedded_metadata(obj: Obj, raw: Obj) -> list[FieldCause]:
+    """Names, labels and the like of whole objects inside; a missing name is none of their faults."""
+    found: list[FieldCause] = []
+    for inside, path in embedded_objects(obj, raw):
+        metadata = inside.get("metadata")
+        if isinstance(metadata, dict):
+            named = {"metadata": {**metadata, "name": metadata.get("name") or "fakename"}}
+            spaced = bool(metadata.get("namespace"))
+            found += metadata_causes(named, names.path_segment, namespaced=spaced, path=f"{path}.metadata", custom=True)
+    return found
+
+
+def _keep(new: Obj, old: Obj, key: str) -> None:
+    if key in old:
+        new[key] = old[key]
+    else:
+        new.pop(key, None)
+
+
+def _content(obj: Obj, without_status: bool) -> Obj:
+    """What counts for ``generation``: everything but metadata, and status where it is a subresource."""
+    return {key: value for key, value in obj.items() if key != "metadata" and not (without_status and key == "status")}
+
+
+def _scale_causes(obj: Obj, scale: Obj | None) -> list[FieldCause]:
+    """Replica counts of the scale subresource are never negative."""
+    causes = []
+    for path in (scale.get("specReplicasPath"), scale.get("statusReplicasPath")) if scale else ():
+        value: Any = dig(obj, *str(path).strip(".").split("."))
+        if isinstance(value, int) and value < 0:
+            message = f"Invalid value: {value}: should be a non-negative integer"
+            causes.append(FieldCause("FieldValueInvalid", message, str(path)))
+    return causes

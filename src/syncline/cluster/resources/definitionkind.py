@@ -1,0 +1,49 @@
+"""How CustomResourceDefinitions are written: the strategy around ``kube/schema/crd.py``.
+
+Used by the registry like the strategy of any built-in kind.
+"""
+
+from __future__ import annotations
+
+from syncline.cluster.validation.base import Context, Kind
+from syncline.kube.errors import FieldCause
+from syncline.kube.objects import Obj
+from syncline.kube.schema.crd import default_crd, prepare_crd, stored_versions, validate_crd, validate_crd_update
+
+__all__ = ["DefinitionKind"]
+
+
+class DefinitionKind(Kind):
+    """Defaults are filled in here, because the status of a definition follows from them."""
+
+    has_status = True
+    has_generation = True
+    namespaced = False
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        _become(obj, prepare_crd(default_crd(obj), None))
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        if subresource == "status":
+            super().prepare_update(new, old, ctx, subresource)
+            status = dict(new.get("status") or {})
+            if not status.get("storedVersions"):
+                status["storedVersions"] = stored_versions(new)
+            new["status"] = status
+            return
+        _become(new, prepare_crd(default_crd(new), old))
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        return validate_crd(obj)
+
+    def validate_update(self, new: Obj, old: Obj, subresource: str) -> list[FieldCause]:
+        if subresource == "status":
+            return super().validate_update(new, old, subresource)
+        return [*super().update_causes(new, old), *validate_crd_update(new, old)]
+
+
+def _become(obj: Obj, other: Obj) -> None:
+    """Take over the content of ``other`` in place: the request owns ``obj``."""
+    content = dict(other)
+    obj.clear()
+    obj.update(content)

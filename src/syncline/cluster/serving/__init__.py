@@ -1,0 +1,1 @@
+"""The API over HTTP: connections, encodings, answers, calls to webhooks."""

@@ -1,0 +1,38 @@
+"""A request with what became of it: what metrics and the audit log are told.
+
+Made by ``serve`` for each request once its status is known; read by ``metrics`` and ``audit``. Holds no bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from syncline.cluster.access.users import UserInfo
+from syncline.cluster.resources.routes import Route, route_of, verb_of
+from syncline.kube.client import Request
+
+__all__ = ["Answered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """``user`` is who asked, anonymous where credentials were refused; ``address`` is the caller's. ``annotations``
+    are what admission has to say."""
+
+    request: Request
+    user: UserInfo
+    status: int
+    began: datetime
+    ended: datetime
+    address: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def route(self) -> Route:
+        return route_of(self.request.path)
+
+    @property
+    def verb(self) -> str:
+        return verb_of(self.request.method, self.route, self.request.query or {})

@@ -1,0 +1,212 @@
+"""Objects and lists as answers: JSON or YAML, whole, as a table, or metadata only.
+
+Called by the verbs with stored objects. Where nothing has to be changed, stored bytes are passed on or joined; objects
+are decoded only when a form needs it. Never mutates stored objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from syncline.cluster.resources.registry import Resource, package_of
+from syncline.cluster.resources.tables import table_of
+from syncline.cluster.serving.negotiate import Accepted, Form, Shape
+from syncline.cluster.storage.store import Stored
+from syncline.cluster.verbs.exchange import Exchange
+from syncline.kube.client import Response
+from syncline.kube.elsewhere import aside
+from syncline.kube.errors import ApiError, BadRequest, NotAcceptable
+from syncline.kube.objects import Obj, meta
+from syncline.kube.text.jsontext import scrubbed
+from syncline.kube.yaml import loading as yaml
+
+__all__ = ["ListResponse", "encode", "list_answer", "object_answer", "shaped", "success"]
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ListResponse(Response):
+    """A list whose bytes are joined, or whose objects are gathered, only when somebody looks."""
+
+    __slots__ = ("_meta", "_resource", "_stored")
+
+    def __init__(self, resource: Resource, stored: Sequence[Stored], metadata: Obj, revision: int) -> None:
+        super().__init__(200, revision=revision)
+        self._resource = resource
+        self._stored = stored
+        self._meta = metadata
+
+    @property
+    def raw(self) -> bytes:
+        if self._raw is None:
+            resource = self._resource
+            head = _encode(
+                {"kind": resource.list_kind, "apiVersion": resource.info.api_version, "metadata": self._meta}
+            )
+            items = b",".join(_items_bytes(resource, self._stored))
+            self._raw = b'%b,"items":[%b]}' % (head[:-1], items)
+        return self._raw
+
+    @property
+    def obj(self) -> Any:
+        if self._obj is None:
+            self._obj = list_object(self._resource, self._stored, self._meta)
+        return self._obj
+
+
+def _items_bytes(resource: Resource, stored: Sequence[Stored]) -> list[bytes]:
+    """Items of built-in lists have no apiVersion and kind; custom resources keep theirs. Stored bytes that are the
+    served bytes are only cut: this loop is most of a LIST."""
+    head = resource.head
+    start, opening = (0, b"") if resource.custom else (len(head), b"{")
+    since = resource.custom.since if resource.custom else 0
+    return [
+        opening + one.raw[start:]
+        if one.revision >= since and one.raw.startswith(head)
+        else _encode(_item(resource, one.obj))
+        for one in stored
+    ]
+
+
+def _item(resource: Resource, obj: Obj) -> Obj:
+    shown = resource.shown(obj)
+    if resource.custom:
+        return shown
+    return {key: value for key, value in shown.items() if key not in ("apiVersion", "kind")}
+
+
+def list_object(resource: Resource, stored: Iterable[Stored], metadata: Obj) -> Obj:
+    return {
+        "kind": resource.list_kind,
+        "apiVersion": resource.info.api_version,
+        "metadata": metadata,
+        "items": [_item(resource, one.obj) for one in stored],
+    }
+
+
+def partial(obj: Obj, version: str) -> Obj:
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": dict(meta(obj))}
+
+
+def list_answer(x: Exchange, stored: Sequence[Stored], metadata: Obj, revision: int) -> Response:
+    """``metadata`` is the list's: resourceVersion, continue, remainingItemCount."""
+    accepted = x.accepted
+    if x.resource.custom is not None and x.resource.custom.called:
+        for one in stored:
+            x.resource.shown(one.obj)  # What cannot be converted refuses the list, not its reader.
+    if accepted.plain:
+        return ListResponse(x.resource, stored, metadata, revision)
+    return aside(_shaped_list, x, stored, metadata, revision)
+
+
+def _shaped_list(x: Exchange, stored: Sequence[Stored], metadata: Obj, revision: int) -> Response:
+    accepted = x.accepted
+    match accepted.shape:
+        case Shape.TABLE:
+            shown = [x.resource.shown(one.obj) for one in stored]
+            body = table_of(x.resource, shown, metadata, x.now, _include(x), accepted.version)
+        case Shape.METADATA_LIST:
+            body = {
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": f"meta.k8s.io/{accepted.version}",
+                "metadata": metadata,
+                "items": [partial(one.obj, accepted.version) for one in stored],
+            }
+        case Shape.METADATA:
+            kind = _go_type(x.resource, x.resource.list_kind)
+            raise NotAcceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({kind})")
+        case Shape.OBJECT:
+            body = list_object(x.resource, stored, metadata)
+    return encoded(200, body, accepted, revision)
+
+
+def _go_type(resource: Resource, kind: str) -> str:
+    """What Kubernetes calls the type that it would have sent."""
+    if resource.custom is not None:
+        return "*unstructured.UnstructuredList" if kind == resource.list_kind else "*unstructured.Unstructured"
+    return f"*{package_of(resource.info.group)}.{kind}"
+
+
+_INCLUDED = ("", "None", "Metadata", "Object")
+
+
+def _include(x: Exchange) -> str:
+    include = x.request.query.get("includeObject", "") if x.request.query else ""
+    if include not in _INCLUDED:
+        what = f"includeObject: Invalid value: {include!r}".replace("'", '"')
+        raise BadRequest(
+            f"Unable to convert to Table as requested: {what}: must be 'Metadata', 'Object', 'None', or empty"
+        )
+    return include
+
+
+def object_answer(x: Exchange, status: int, stored: Stored) -> Response:
+    """A stored object in the form asked for."""
+    accepted = x.accepted
+    if accepted.plain and x.resource.shown_as_stored(stored):
+        return Response(status, stored._decoded, stored.raw, revision=stored.revision)
+    return fresh_answer(x, status, aside(x.resource.shown_of, stored), stored.revision)
+
+
+def fresh_answer(x: Exchange, status: int, obj: Obj, revision: int = 0) -> Response:
+    """An object that is not stored as such (dry runs, deleted objects, other versions)."""
+    accepted = x.accepted
+    if accepted.plain:
+        return aside(_encoded_here, Response.of(status, obj, revision=revision))
+    return aside(_shaped_answer, x, status, obj, revision)
+
+
+def _encoded_here(answer: Response) -> Response:
+    answer.raw  # noqa: B018 - where the request is large, it is encoded beside the loop
+    return answer
+
+
+def _shaped_answer(x: Exchange, status: int, obj: Obj, revision: int) -> Response:
+    return encoded(status, shaped(x, obj), x.accepted, revision)
+
+
+def shaped(x: Exchange, obj: Obj, *, headed: bool = True) -> Obj:
+    """One object (already in the served version) in the shape asked for; also used for watch events, of which only the
+    first of tables is ``headed``."""
+    accepted = x.accepted
+    match accepted.shape:
+        case Shape.TABLE:
+            metadata = {"resourceVersion": meta(obj).get("resourceVersion", "")}
+            return table_of(x.resource, [obj], metadata, x.now, _include(x), accepted.version, headed=headed)
+        case Shape.METADATA:
+            return partial(obj, accepted.version)
+        case Shape.METADATA_LIST:
+            kind = _go_type(x.resource, x.resource.info.kind)
+            what = "you requested PartialObjectMetadataList, but the requested object is not a list"
+            raise NotAcceptable(f"{what} ({kind})")
+        case Shape.OBJECT:
+            return obj
+
+
+def encode(body: Any) -> bytes:
+    return _encode(body)
+
+
+def encoded(status: int, body: Obj, accepted: Accepted, revision: int = 0) -> Response:
+    if accepted.form is Form.YAML:
+        raw = yaml.dump(body).encode()
+        return Response.encoded(status, raw, {"content-type": "application/yaml"}, revision)
+    return Response.of(status, body, revision=revision)
+
+
+def success(status: int = 200, details: Obj | None = None, *, code: bool = False) -> Response:
+    """A ``Status`` of success; deletions add details, subresources that only act add the code."""
+    body: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if details:
+        body["details"] = details
+    if code:
+        body["code"] = status
+    return Response.of(status, body)
+
+
+def refusal(error: ApiError) -> Response:
+    headers = {"retry-after": str(error.details["retryAfterSeconds"])} if "retryAfterSeconds" in error.details else {}
+    return _encoded_here(Response.of(error.code, scrubbed(error.to_status()), headers))

@@ -1,0 +1,138 @@
+"""Errands of requests, run in child processes: expressions and bodies that take long (``kube/elsewhere.py``).
+
+Used by ``webhooks`` for what a request waits for and by ``serve`` for bodies. A child is started when it is first
+needed, serves one errand after the other at a low priority, and is ended when one takes too long. Places are shared
+fairly among users. What is sent and answered are functions and data of our own, never programs of others.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from functools import cache, partial
+from typing import Any
+
+from syncline.base.places import Crowded, Limits
+from syncline.base.threads import Threads
+from syncline.kube.errors import InternalError, TooManyRequests
+from syncline.kube.outcall import Errand, Outcome
+
+__all__ = ["Evaluators", "shared_evaluators"]
+
+HEADER = 8
+"""Bytes of a frame's length, big-endian."""
+PLACES = Limits(2, {"user": 1}, waiting=200)
+"""Errands at once, in all and of one user; more wait, and beyond that are answered 429."""
+WALL_S = 30.0
+"""Of one errand. All steps of one object take two seconds of a processor, at most five."""
+RETRY_AFTER_S = 1
+_COMMAND = (sys.executable, "-s", "-m", "syncline.cluster.serving.evaluator_child")
+
+
+class Evaluators:
+    """A few child processes, kept for what comes next."""
+
+    def __init__(self) -> None:
+        self._idle: list[subprocess.Popen[bytes]] = []
+        self._lock = threading.Lock()
+        self._threads: Threads | None = None
+        self.started = 0
+
+    async def run(self, errand: Errand) -> Outcome:
+        """What came of it; raises nothing but cancellation."""
+        if self._threads is None:
+            self._threads = Threads("evaluation", PLACES)
+        try:
+            work = self._threads.start(partial(self._done, errand), ("user", errand.share))
+        except Crowded:
+            why = "too many long evaluations wait for their turn, please try again later"
+            return Outcome(error=TooManyRequests(why, retry_after_s=RETRY_AFTER_S))
+        try:
+            return Outcome(value=await work)
+        except _Ended as ended:
+            return Outcome(error=InternalError(f"Internal error occurred: {ended}"))
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for child in idle:
+            _end(child)
+
+    def _done(self, errand: Errand) -> Any:
+        """In a thread. Raises _Ended."""
+        with self._lock:
+            child = self._idle.pop() if self._idle else None
+        child = child or self._start()
+        timer = threading.Timer(WALL_S, child.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            answer = _exchanged(child, pickle.dumps((errand.function, errand.arguments)))
+        except BaseException:
+            _end(child)
+            raise
+        finally:
+            timer.cancel()
+        with self._lock:
+            self._idle.append(child)
+        value, problem = pickle.loads(answer)
+        if problem:
+            raise _Ended(problem)
+        return value
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        given = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+        paths = os.pathsep.join(path for path in sys.path if path)
+        environment = given | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+        self.started += 1
+        try:
+            return subprocess.Popen(
+                _COMMAND,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                cwd="/",
+            )
+        except OSError as error:
+            raise _Ended(f"the process that evaluates expressions cannot be started ({error.strerror})") from None
+
+
+class _Ended(Exception):
+    """An errand without an answer; the text says why."""
+
+
+def _exchanged(child: subprocess.Popen[bytes], request: bytes) -> bytes:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with contextlib.suppress(OSError):
+        child.stdin.write(len(request).to_bytes(HEADER, "big") + request)
+        child.stdin.flush()
+        header = child.stdout.read(HEADER)
+        if len(header) == HEADER:
+            answer = child.stdout.read(size := int.from_bytes(header, "big"))
+            if len(answer) == size:
+                return answer
+    raise _Ended(f"the evaluation took longer than {WALL_S:g} s, or more memory than it may")
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    child.kill()
+    child.wait()
+    for stream in (child.stdin, child.stdout):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+
+
+@cache
+def shared_evaluators() -> Evaluators:
+    """Those of this process."""
+    evaluators = Evaluators()
+    atexit.register(evaluators.close)
+    return evaluators

@@ -1,0 +1,1 @@
+"""Versioned objects in memory, and the files that make them durable."""

@@ -1,0 +1,148 @@
+"""A machine without a kubelet says by itself that it is there: its Node, what it runs, and signs of life.
+
+In the loop of the node agent (``hosts/nodeagent.py``) where ``--register`` asks for it. Where a kubelet runs, it
+says all this, and better. The Node is tainted: nothing here would run a pod. Shapes and times: Kubernetes
+``pkg/kubelet/nodestatus`` and ``pkg/kubelet/util/nodelease``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.base.clock import format_micro_time, format_time
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Controller
+from syncline.control.plan import Apply, Create, Plan, Requeue, set_status
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, labels_of
+
+__all__ = ["NO_KUBELET", "MachineFacts", "plan_presence", "presence_controller"]
+
+NODE = GroupKind("", "Node")
+LEASE = GVK("coordination.k8s.io", "v1", "Lease")
+LEASES = "kube-node-lease"
+LEASE_EVERY_S = 10.0
+LEASE_SECONDS = 40
+MANAGER = "syncline-node-agent"
+NO_KUBELET = "syncline.dev/no-kubelet"
+"""Taint of such nodes. Pods that tolerate it would stay Pending there for ever."""
+
+
+_UNMEASURED = ("False", "NotMeasured", "the node agent does not measure it, and pods do not run here")
+CONDITIONS = (
+    ("MemoryPressure", *_UNMEASURED),
+    ("DiskPressure", *_UNMEASURED),
+    ("PIDPressure", *_UNMEASURED),
+    ("Ready", "True", "NodeAgentReady", "the node agent works; there is no kubelet"),
+)
+"""All that a kubelet tells: of a node that was silent each becomes Unknown, and a pool waits until somebody tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFacts:
+    """What a Node tells of its machine; empty where the machine does not know."""
+
+    boot_id: str
+    machine_id: str = ""
+    kernel: str = ""
+    os_image: str = ""
+    architecture: str = ""
+    addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPresence:
+    """``node`` is None while the cluster has none."""
+
+    name: str
+    node: Obj | None
+    facts: MachineFacts
+    labels: Mapping[str, str]
+
+
+def presence_controller(
+    node: str, facts: Callable[[], MachineFacts], labels: Mapping[str, str]
+) -> Controller[SeenPresence]:
+    """Kind Node; of the one node that is this machine. ``facts`` is asked at every sign of life."""
+
+    def observe(cache: Snapshot, ref: ObjectRef) -> SeenPresence | None:
+        if ref.name != node or not cache.has_synced(NODE):
+            return None
+        return SeenPresence(ref.name, cache.get(ref), facts(), labels)
+
+    return Controller(
+        name="node-presence",
+        kind=NODE,
+        observe=observe,
+        plan=plan_presence,
+    )
+
+
+def plan_presence(seen: SeenPresence, now: datetime) -> Plan:
+    """Pure. Labels are given once, when the Node is made: later they are the cluster's to change."""
+    again = Requeue(LEASE_EVERY_S, "the next sign of life", background=True)
+    if seen.node is None:
+        return Plan(((Create(_node(seen), "the machine has no Node"),),), Requeue(0.0, "then it tells how it is"))
+    status = set_status(seen.node, _status(seen, seen.node, now), "the machine tells how it is")
+    lease = Apply(_lease(seen, now), MANAGER, "a sign of life", force=True)
+    return Plan((*((step,) for step in status), (lease,)), again, f"{seen.name} is there")
+
+
+def _node(seen: SeenPresence) -> Obj:
+    usual = {"kubernetes.io/hostname": seen.name, "kubernetes.io/os": "linux"}
+    if seen.facts.architecture:
+        usual["kubernetes.io/arch"] = seen.facts.architecture
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": seen.name, "labels": usual | dict(seen.labels)},
+        "spec": {"taints": [{"key": NO_KUBELET, "effect": "NoSchedule"}]},
+    }
+
+
+def _status(seen: SeenPresence, node: Obj, now: datetime) -> Obj:
+    old: Obj = node.get("status") or {}
+    facts = seen.facts
+    told = {
+        "architecture": facts.architecture or labels_of(node).get("kubernetes.io/arch", ""),
+        "bootID": facts.boot_id,
+        "kernelVersion": facts.kernel,
+        "machineID": facts.machine_id,
+        "operatingSystem": "linux",
+        "osImage": facts.os_image,
+    }
+    info = dict(dig(old, "nodeInfo", default={})) | told
+    addresses = [{"type": "InternalIP", "address": each} for each in facts.addresses]
+    addresses.append({"type": "Hostname", "address": seen.name})
+    told_types = {each[0] for each in CONDITIONS}
+    others = [each for each in old.get("conditions") or () if each.get("type") not in told_types]
+    mine = [_condition(old, *each, now) for each in CONDITIONS]
+    return {**old, "nodeInfo": info, "addresses": addresses, "conditions": [*others, *mine]}
+
+
+def _condition(old: Obj, kind: str, status: str, reason: str, message: str, now: datetime) -> Obj:
+    """Kept as it is while it says so; leases are the signs of life."""
+    known: Obj = next((each for each in old.get("conditions") or () if each.get("type") == kind), {})
+    wanted = {"status": status, "reason": reason, "message": message}
+    if known.items() >= wanted.items():
+        return known
+    stamp = format_time(now)
+    since = known.get("lastTransitionTime") if known.get("status") == status else stamp
+    return {"type": kind, **wanted, "lastHeartbeatTime": stamp, "lastTransitionTime": since or stamp}
+
+
+def _lease(seen: SeenPresence, now: datetime) -> Obj:
+    """Owned by the Node, so that it goes with it."""
+    node = seen.node or {}
+    owner = {"apiVersion": "v1", "kind": "Node", "name": seen.name, "uid": str(dig(node, "metadata", "uid") or "")}
+    return {
+        "apiVersion": LEASE.api_version,
+        "kind": LEASE.kind,
+        "metadata": {"name": seen.name, "namespace": LEASES, "ownerReferences": [owner]},
+        "spec": {
+            "holderIdentity": seen.name,
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "renewTime": format_micro_time(now),
+        },
+    }

@@ -1,0 +1,1 @@
+"""Patches, merges and field ownership."""

@@ -1,0 +1,1 @@
+"""Where a pod may run: filters, resources, volumes, preemption."""

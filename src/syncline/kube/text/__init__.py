@@ -1,0 +1,1 @@
+"""Formats of texts: names, quantities, durations, patterns, paths."""

@@ -1,0 +1,1 @@
+"""YAML as Kubernetes reads and writes it."""

@@ -1,0 +1,1 @@
+"""Files, users and units of a machine."""

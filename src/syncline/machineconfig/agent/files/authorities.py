@@ -1,0 +1,145 @@
+"""Certificates and the pull secret that machines get past rendered configs: from the ControllerConfig to the disk.
+
+A rotated authority reaches every node at once, also of a paused pool, without a new rendered config, a drain or a
+reboot. The node says in an annotation which ControllerConfig it has. Source: reference machine-config 4.9; Machine
+Config Operator ``certificate_writer.go``. For those inside kubeconfigs see
+``machineconfig/agent/files/serverauthority.py``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from syncline.kube.objects import Obj, annotations_of, dig, name_of, resource_version
+from syncline.machineconfig.agent.files.serverauthority import (
+    KUBECONFIG,
+    KUBELETS_KUBECONFIG,
+    ServerAuthorityError,
+    is_rotating,
+    rotation,
+    with_authority,
+)
+from syncline.machineconfig.agent.files.writing import UpdateError, run_checked
+from syncline.machineconfig.agent.host import Host
+from syncline.machineconfig.names import annotation
+
+__all__ = [
+    "AUTHORITIES",
+    "FILES",
+    "Authorities",
+    "AuthorityError",
+    "authorities_due",
+    "write_authorities",
+    "write_server_authority",
+]
+
+AUTHORITIES = annotation("lastSyncedControllerConfigResourceVersion")
+"""Of a node: the ControllerConfig whose authorities are on its disk."""
+PULL_SECRET = "/etc/mco/internal-registry-pull-secret.json"
+FILES = {
+    "kubeAPIServerServingCAData": "/etc/kubernetes/kubelet-ca.crt",
+    "cloudProviderCAData": "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem",
+    "internalRegistryPullSecret": PULL_SECRET,
+}
+REGISTRIES = "/etc/docker/certs.d"
+BUNDLES = ("imageRegistryBundleData", "imageRegistryBundleUserData")
+
+
+class AuthorityError(Exception):
+    """The ControllerConfig holds what cannot be written; the text names the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authorities:
+    """``files``: contents by absolute path. ``registries``: bundles by the name of a registry's folder. ``server``: by
+    which the API server is to be known as well; empty: by what is there."""
+
+    version: str
+    files: tuple[tuple[str, bytes], ...] = field(repr=False)
+    registries: tuple[tuple[str, bytes], ...] = field(repr=False)
+    server: bytes = field(default=b"", repr=False)
+
+
+def authorities_due(node: Obj, controller_config: Obj | None) -> Authorities | None:
+    """What the node is to get now; None: it has it. ``server`` is left to who can ask. Raises AuthorityError."""
+    if controller_config is None:
+        return None
+    version = resource_version(controller_config)
+    known = annotations_of(node).get(AUTHORITIES) == version and not is_rotating(node, controller_config)
+    if not version or known:
+        return None
+    files = ((path, _decoded(controller_config, field)) for field, path in FILES.items())
+    return Authorities(version, tuple(files), tuple(_bundles(controller_config)))
+
+
+def _decoded(controller_config: Obj, name: str) -> bytes:
+    return _bytes(controller_config, name, dig(controller_config, "spec", name, default=None))
+
+
+def _bytes(controller_config: Obj, name: str, encoded: object) -> bytes:
+    try:
+        return base64.b64decode(str(encoded or ""))
+    except (binascii.Error, ValueError) as error:
+        text = f"ControllerConfig {name_of(controller_config)}: spec.{name} is not base64: {error}"
+        raise AuthorityError(text) from None
+
+
+def _bundles(controller_config: Obj) -> Iterator[tuple[str, bytes]]:
+    """A port stands behind two dots there, and behind a colon in the name of a folder."""
+    for name in BUNDLES:
+        for at, bundle in enumerate(dig(controller_config, "spec", name, default=None) or ()):
+            folder = str(bundle.get("file", "")).replace("..", ":")
+            if not folder or "/" in folder or folder == "." or "\0" in folder:
+                told = f"ControllerConfig {name_of(controller_config)}: spec.{name}[{at}].file is {folder!r}"
+                raise AuthorityError(f"{told}; give a registry as host or host..port")
+            yield folder, _bytes(controller_config, f"{name}[{at}].data", bundle.get("data"))
+
+
+def write_authorities(host: Host, authorities: Authorities) -> None:
+    """The mode of a file that is there stays. Registries are left alone where the system has no folder for them.
+    Raises HostError."""
+    for path, data in authorities.files:
+        there = host.stat(path)
+        if data or there is not None:
+            mode = 0o600 if path == PULL_SECRET else 0o644
+            _write(host, path, data, there.mode & 0o777 if there is not None and there.kind == "file" else mode)
+    if not host.exists(REGISTRIES):
+        return
+    wanted = {folder for folder, _ in authorities.registries}
+    for folder in host.names(REGISTRIES):
+        found = host.stat(f"{REGISTRIES}/{folder}")
+        if folder not in wanted and found is not None and found.kind == "dir":
+            host.remove_all(f"{REGISTRIES}/{folder}")
+    for folder, data in authorities.registries:
+        _write(host, f"{REGISTRIES}/{folder}/ca.crt", data, 0o644)
+
+
+def write_server_authority(host: Host, bundle: bytes) -> None:
+    """The kubelet's first, and its restart; then the one by which a rotation is known to be done: a death in between
+    loses no restart. Machines without a kubeconfig have nothing to rotate. Raises HostError and UpdateError."""
+    if bundle and host.exists(KUBECONFIG):
+        try:
+            _rotate(host, bundle)
+        except ServerAuthorityError as error:
+            raise UpdateError(str(error)) from error
+
+
+def _rotate(host: Host, bundle: bytes) -> None:
+    found = rotation(host.read(KUBECONFIG), bundle)
+    if found is None:
+        return
+    if found.restart and host.exists(KUBELETS_KUBECONFIG):
+        own = with_authority(KUBELETS_KUBECONFIG, host.read(KUBELETS_KUBECONFIG), found.authority)
+        _write(host, KUBELETS_KUBECONFIG, own, 0o600)
+        for command in (("systemctl", "daemon-reload"), ("systemctl", "restart", "kubelet.service")):
+            run_checked(host, *command)
+    _write(host, KUBECONFIG, found.kubeconfig, 0o600)
+
+
+def _write(host: Host, path: str, data: bytes, mode: int) -> None:
+    data = data if data.endswith(b"\n") or path.startswith(REGISTRIES) else data + b"\n"
+    if not host.exists(path) or host.read(path) != data:
+        host.write(path, data, mode=mode)

@@ -1,0 +1,155 @@
+"""A pass of the agent being written down: steps in order, what the node says, how far its record has come; pure.
+
+Used by the planners of ``machineconfig/agent``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from syncline.base.action import Action as Step
+from syncline.control.plan import Emit, Outcome, Patch, Plan, Retry, set_status
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_POOL
+from syncline.kube.objects import GVK, Obj, annotations_of, name_of, resource_version
+from syncline.machineconfig.agent.planning.notes import FINALIZE_FAILURE, UNSUPPORTED
+from syncline.machineconfig.agent.planning.observe import AgentObserved
+from syncline.machineconfig.names import (
+    CURRENT,
+    CURRENT_IMAGE,
+    DESIRED,
+    DESIRED_IMAGE,
+    FAILED_STATES,
+    MASTER,
+    REASON,
+    STATE,
+)
+from syncline.machineconfig.phases import Phase, advance
+
+__all__ = ["COMPONENT", "MAX_REASON", "Script", "fail", "give_up", "say_degraded"]
+
+NODE = GVK("", "v1", "Node")
+COMPONENT = "machineconfigdaemon"
+MAX_REASON = 2000
+TOLD_OF_MASTERS = (CURRENT, DESIRED, STATE, REASON, CURRENT_IMAGE, DESIRED_IMAGE)
+REPORT = "irreconcilableChanges"
+
+
+class Script:
+    """Steps in order, with the phases of the MachineConfigNode folded one onto the other.
+
+    The first note is written to the node as it was seen, or not at all, and nothing after it is done then: whoever acts
+    on an old view would drain, write or reboot for a target that is over. Later notes follow from our own first one.
+    ``proven``: something was done already, which is told however the node looks by now.
+    """
+
+    def __init__(self, seen: AgentObserved, now: datetime, why: str, *, proven: bool = False) -> None:
+        self.steps: list[tuple[Step, ...]] = []
+        self._seen, self._now, self._why = seen, now, why
+        self._record, self._node, self._proven = seen.record, seen.node, proven
+        self._untold = self._finalization() | self._packages()
+
+    def annotate(self, notes: Mapping[str, str | None]) -> None:
+        notes = {**self._untold, **notes}
+        self._untold = {}
+        metadata: Obj = {"annotations": notes}
+        if not self._proven and resource_version(self._node):
+            metadata["resourceVersion"] = resource_version(self._node)
+        self._proven = True
+        body = {"metadata": metadata}
+        have = {key: value for key, value in {**annotations_of(self._node), **notes}.items() if value is not None}
+        self._node = self._node | {"metadata": self._node["metadata"] | {"annotations": have}}
+        self.do(Patch(NODE, "", name_of(self._seen.node), body, self._why))
+        self._tell_masters(notes)
+
+    def _tell_masters(self, notes: Mapping[str, str | None]) -> None:
+        """Of the nodes that the cluster stands on people want to see each move."""
+        name, pool = name_of(self._seen.node), self._seen.pool
+        if pool is None or name_of(pool) != MASTER:
+            return
+        have = annotations_of(self._seen.node)
+        for key in TOLD_OF_MASTERS:
+            if key in notes and (notes[key] or "") != have.get(key, ""):
+                told = f"now has {key}={notes[key]}" if notes[key] is not None else f"no longer has {key}"
+                typed = {"apiVersion": MACHINE_CONFIG_POOL.api_version, "kind": MACHINE_CONFIG_POOL.kind} | pool
+                self.do(Emit(typed, "AnnotationChange", f"Node {name} {told}", COMPONENT))
+
+    def _finalization(self) -> dict[str, str]:
+        """What the boot before failed with as it put in place what was staged: most likely why this boot lacks it."""
+        failure = self._seen.checked.finalize_failure if self._seen.checked is not None else None
+        if failure is None or failure == annotations_of(self._node).get(FINALIZE_FAILURE, ""):
+            return {}
+        if failure:
+            self.event("FailedFinalization", failure, warning=True)
+        return {FINALIZE_FAILURE: failure}
+
+    def _packages(self) -> dict[str, str]:
+        found = self._seen.checked.unsupported if self._seen.checked is not None else None
+        if found is None or annotations_of(self._node).get(UNSUPPORTED, "0") == str(found):
+            return {}
+        return {UNSUPPORTED: str(found)}
+
+    def event(self, reason: str, message: str, *, warning: bool = False) -> None:
+        self.do(Emit(self._seen.node, reason, message, COMPONENT, warning=warning))
+
+    def phase(self, parent: Phase, child: Phase | None = None) -> None:
+        record = self._record
+        status = advance(record, self._node, parent, child, self._now) if record is not None else None
+        if record is None or status is None:
+            return
+        self._note(record, status, f"node {name_of(self._seen.node)}: {(child or parent).type}")
+
+    def _note(self, record: Obj, status: Obj, why: str) -> None:
+        """The agent is the only one that writes while it works; the drain controller has its own turn. That it is over
+        the first write proves: one from a stale cache would take back what the drain controller said."""
+        first = record is self._seen.record
+        for write in set_status(record, status, why):
+            self.do(write if first else replace(write, resource_version=""))
+        self._record = record | {"status": status}
+
+    def report(self, changes: Sequence[Obj]) -> None:
+        """What the node will never have of its config; nothing is said of nothing."""
+        record = self._record
+        if record is None:
+            return
+        status = {key: value for key, value in (record.get("status") or {}).items() if key != REPORT}
+        status |= {REPORT: list(changes)} if changes else {}
+        if status == (record.get("status") or {}):
+            return
+        self._note(record, status, f"node {name_of(self._seen.node)}: {len(changes)} fields do not hold")
+
+    def do(self, step: Step) -> None:
+        self.steps.append((step,))
+
+    def plan(self, outcome: Outcome | None = None) -> Plan:
+        if self._untold:
+            self.annotate({})
+        return (
+            Plan(tuple(self.steps), outcome, self._why)
+            if outcome is not None
+            else Plan(tuple(self.steps), why=self._why)
+        )
+
+
+def fail(seen: AgentObserved, text: str, now: datetime, *, event: str = "") -> Plan:
+    script = Script(seen, now, text)
+    have = annotations_of(seen.node)
+    known = have.get(STATE) in FAILED_STATES and have.get(REASON) == text[:MAX_REASON]
+    if event and not known:
+        script.event(event, text, warning=True)
+    if not known:
+        say_degraded(script, name_of(seen.node), text)
+    return script.plan(Retry(text))
+
+
+def say_degraded(script: Script, name: str, text: str, *, state: str = "Degraded") -> None:
+    script.annotate({STATE: state, REASON: text[:MAX_REASON]})
+    script.phase(Phase("NodeDegraded", "True", "NodeDegraded", f"Node {name} upgrade failure. {text}"))
+
+
+def give_up(script: Script, name: str, text: str, *, state: str = "Degraded", protected: bool = True) -> None:
+    script.phase(Phase("NodeDegraded", "True", "NodeDegraded", f"Node {name} upgrade failure. {text}"))
+    if protected:
+        script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
+    script.annotate({STATE: state, REASON: text[:MAX_REASON]})

@@ -1,0 +1,148 @@
+"""The authorities by which a machine knows the API server: those inside its kubeconfigs, rotated; pure.
+
+Upstream's operator keeps them in a ConfigMap and says in an annotation of the ControllerConfig that they rotate. New
+ones are added at once, also on nodes of a paused pool. A kubelet reads its own at its start alone, so it is restarted,
+unless only signers came that no kubelet talks to. Source: Machine Config Operator ``certificate_writer.go``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncline.kube.objects import Obj, annotations_of, dig
+from syncline.kube.yaml.loading import dump, load
+from syncline.kube.yaml.nodes import YamlError
+from syncline.machineconfig.names import annotation
+
+__all__ = [
+    "BUNDLE_KEY",
+    "CONFIG_MAP",
+    "KUBECONFIG",
+    "KUBELETS_KUBECONFIG",
+    "ROTATE",
+    "ROTATED",
+    "Rotation",
+    "ServerAuthorityError",
+    "bundle_of",
+    "is_rotating",
+    "rotated_flag",
+    "rotation",
+    "with_authority",
+]
+
+CONFIG_MAP = ("openshift-machine-config-operator", "kubeconfig-data")
+BUNDLE_KEY = "ca-bundle.crt"
+KUBECONFIG, KUBELETS_KUBECONFIG = "/etc/kubernetes/kubeconfig", "/var/lib/kubelet/kubeconfig"
+ROTATE = annotation("service-ca-rotate")
+"""Of the ControllerConfig."""
+ROTATED = annotation("lastObservedServerCAAnnotation")
+"""Of a node: what the ControllerConfig said when its kubeconfig was last brought up to date."""
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_NOT_FOR_KUBELETS = (
+    "kube-apiserver-localhost-signer",
+    "openshift-kube-apiserver-operator_localhost-recovery-serving-signer",
+    "kube-apiserver-lb-signer",
+)
+MAX_SIZE = 1 << 20
+"""Of a ConfigMap, and of any kubeconfig that we rewrite."""
+
+
+class ServerAuthorityError(ValueError):
+    """A kubeconfig that cannot be brought up to date."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """``kubeconfig``: its new content; ``authority``: what it now trusts. ``restart``: a kubelet needs it."""
+
+    kubeconfig: bytes = field(repr=False)
+    authority: bytes = field(repr=False)
+    restart: bool
+
+
+def rotated_flag(controller_config: Obj) -> str:
+    return annotations_of(controller_config).get(ROTATE, "")
+
+
+def is_rotating(node: Obj, controller_config: Obj) -> bool:
+    """They rotate, and the node does not say yet that it has them."""
+    flag = rotated_flag(controller_config)
+    return flag == "true" and annotations_of(node).get(ROTATED, "") != flag
+
+
+def bundle_of(config_map: Mapping[str, Any]) -> bytes:
+    """Certificates in PEM; empty where there are none. As text or, as upstream takes them too, as base64."""
+    binary, text = dig(config_map, "binaryData", BUNDLE_KEY), dig(config_map, "data", BUNDLE_KEY)
+    for encoded in (binary, text):
+        try:
+            found = base64.b64decode(str(encoded or ""), validate=True)
+        except (binascii.Error, ValueError):
+            continue
+        if _CERTIFICATE.search(found):
+            return found
+    return str(text or "").encode()
+
+
+def rotation(kubeconfig: bytes, bundle: bytes) -> Rotation | None:
+    """None: nothing in ``bundle`` is new to it. What it trusts besides is forgotten once something is. Certificates
+    that nobody can read are left out. Raises ServerAuthorityError."""
+    document, cluster = _read(KUBECONFIG, kubeconfig)
+    there = set(_CERTIFICATE.findall(_trusted(KUBECONFIG, cluster)))
+    wanted = {text: name for text in _CERTIFICATE.findall(bundle) if (name := _common_name(text)) is not None}
+    added = [name for text, name in wanted.items() if text not in there]
+    if not added:
+        return None
+    authority = b"".join(text + b"\n" for text in wanted)
+    restart = any(not any(signer in name for signer in _NOT_FOR_KUBELETS) for name in added)
+    return Rotation(_put(document, cluster, authority), authority, restart)
+
+
+def with_authority(path: str, kubeconfig: bytes, authority: bytes) -> bytes:
+    """``kubeconfig`` that trusts ``authority``, and is otherwise as it was. Raises ServerAuthorityError."""
+    document, cluster = _read(path, kubeconfig)
+    return _put(document, cluster, authority)
+
+
+def _read(path: str, kubeconfig: bytes) -> tuple[Obj, Obj]:
+    """The document, and its first cluster."""
+    if len(kubeconfig) > MAX_SIZE:
+        raise ServerAuthorityError(f"{path}: {len(kubeconfig)} bytes; a kubeconfig has at most {MAX_SIZE}")
+    try:
+        document = load(kubeconfig, file=path)
+    except YamlError as error:
+        raise ServerAuthorityError(f"{path}: it is no YAML, line {error.position.line}; restore it") from None
+    clusters = document.get("clusters") if isinstance(document, dict) else None
+    first = clusters[0] if isinstance(clusters, list) and clusters else None
+    cluster = first.get("cluster") if isinstance(first, dict) else None
+    if not isinstance(cluster, dict):
+        raise ServerAuthorityError(f"{path}: clusters[0].cluster is missing; restore it")
+    return document, cluster
+
+
+def _trusted(path: str, cluster: Obj) -> bytes:
+    try:
+        return base64.b64decode(str(cluster.get("certificate-authority-data") or ""))
+    except (binascii.Error, ValueError):
+        told = f"{path}: clusters[0].cluster.certificate-authority-data is no base64; restore it"
+        raise ServerAuthorityError(told) from None
+
+
+def _put(document: Obj, cluster: Obj, authority: bytes) -> bytes:
+    cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
+    return dump(document).encode()
+
+
+def _common_name(certificate: bytes) -> str | None:
+    """Of its subject, empty without one; None for what is no certificate."""
+    from cryptography import x509
+
+    try:
+        found = x509.load_pem_x509_certificate(certificate).subject
+    except ValueError:
+        return None
+    return next((str(each.value) for each in found.get_attributes_for_oid(x509.NameOID.COMMON_NAME)), "")

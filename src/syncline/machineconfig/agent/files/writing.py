@@ -1,0 +1,381 @@
+"""Files and units of a configuration on a host: written, and taken away again with what was there before.
+
+Called by the update. Before a path is first written, what the operating system ships there is kept (``orig``), or a
+stamp says that it ships nothing (``noorig``). Every step can be done again after a crash. Source: Machine Config
+Operator ``file_writers.go`` and ``update.go``, reference machine-config 4.5.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Sequence
+
+from syncline.ignition.payload import PayloadError, decode_file_contents
+from syncline.kube.objects import Obj
+from syncline.kube.schema.fieldcauses import quoted
+from syncline.machineconfig.agent.host import Host, HostError
+
+__all__ = [
+    "SYSTEMD",
+    "UpdateError",
+    "kept_path",
+    "mode_of",
+    "owner_of",
+    "run_checked",
+    "stamp_path",
+    "update_files",
+    "write_files",
+    "write_units",
+]
+
+SYSTEMD = "/etc/systemd/system"
+KEPT, STAMPS = "/etc/machine-config-daemon/orig", "/etc/machine-config-daemon/noorig"
+DEFAULT_MODE = 0o644
+NULL = "/dev/null"
+CORE_OS = ("rhcos", "fcos", "scos")
+KUBELET_CA = "/etc/kubernetes/kubelet-ca.crt"
+_CERTIFICATES = (
+    "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",
+    KUBELET_CA,
+    "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem",
+)
+_REGISTRY_CERTIFICATES = "/etc/docker/certs.d"
+_OLD_LINKS = (
+    f"{SYSTEMD}/network-online.target.requires/node-valid-hostname.service",
+    f"{SYSTEMD}/network-online.target.wants/ovs-configuration.service",
+)
+"""Left behind by old releases; they are always removed."""
+
+
+class UpdateError(OSError):
+    """A step of an update that could not be done; the text is upstream's. What was done before stays."""
+
+
+def run_checked(host: Host, *command: str) -> None:
+    """Raises UpdateError."""
+    done = host.run(command)
+    if not done.ok:
+        line = " ".join(command)
+        raise UpdateError(f"error running {line}: {done.output}: exit status {done.code}")
+
+
+def kept_path(path: str) -> str:
+    """Where the operating system's own file is kept."""
+    return f"{KEPT}{path}.mcdorig"
+
+
+def stamp_path(path: str) -> str:
+    return f"{STAMPS}{path}.mcdnoorig"
+
+
+def mode_of(file: Obj) -> int:
+    given = file.get("mode")
+    return DEFAULT_MODE if given is None else int(given) & 0o777
+
+
+def owner_of(host: Host, file: Obj) -> tuple[int, int]:
+    """Ids by number, else by name, else root's. Raises UpdateError."""
+    user, group = file.get("user") or {}, file.get("group") or {}
+    uid, gid = user.get("id"), group.get("id")
+    if uid is None:
+        uid = 0
+        if user.get("name"):
+            found = host.user_id(user["name"])
+            if found is None:
+                raise UpdateError(f"failed to retrieve UserID for username: {user['name']}")
+            uid = found
+    if gid is None:
+        gid = 0
+        if group.get("name"):
+            found = host.group_id(group["name"])
+            if found is None:
+                raise UpdateError(f"failed to retrieve GroupID for group: {group['name']}")
+            gid = found
+    return int(uid), int(gid)
+
+
+def update_files(
+    host: Host,
+    old: Obj,
+    new: Obj,
+    units: Sequence[Obj],
+    *,
+    forced: bool = False,
+    skip_certificate: bool = False,
+    sparing: bool = False,
+) -> None:
+    """Write all files of ``new`` and ``units`` (all of its units where ``forced``), then take away what ``old`` had
+    alone; ``sparing``: it may not have been written. Both are Ignition configurations at 3.5. Raises UpdateError."""
+    try:
+        write_files(host, (new.get("storage") or {}).get("files") or (), skip_certificate=skip_certificate)
+        write_units(host, _units(new) if forced else units)
+        _delete_stale(host, old, new, sparing)
+    except HostError as error:
+        raise UpdateError(str(error)) from error
+
+
+def _units(config: Obj) -> list[Obj]:
+    return list((config.get("systemd") or {}).get("units") or ())
+
+
+# -- files --------------------------------------------------------------------------------------------------------
+
+
+def write_files(host: Host, files: Iterable[Obj], *, skip_certificate: bool = False) -> None:
+    """Raises UpdateError and HostError."""
+    for file in files:
+        path = str(file.get("path", ""))
+        if skip_certificate and path == KUBELET_CA:
+            continue
+        if file.get("append"):
+            raise UpdateError("found an append section when writing files. Append is not supported")
+        contents = file.get("contents") or {}
+        try:
+            data = decode_file_contents(contents.get("source"), contents.get("compression"))
+        except PayloadError as error:
+            raise UpdateError(f"could not decode file {quoted(path)}: {error}") from error
+        try:
+            owner = owner_of(host, file)
+        except UpdateError as error:
+            raise UpdateError(f"failed to retrieve file ownership for file {quoted(path)}: {error}") from error
+        keep_original(host, path, path, data)
+        host.write(path, data, mode=mode_of(file), owner=owner)
+
+
+def keep_original(host: Host, source: str, path: str, data: bytes) -> None:
+    """Copy what the operating system ships at ``path`` from ``source``, or note that it ships nothing; once. ``data``:
+    what is to be written there."""
+    if host.keeps_all and _is_kept(host, path):
+        return  # what stands there now is ours, and mostly what is to be written
+    if not (host.exists(path) and _is_shipped(host, path, data)):
+        if host.exists(stamp_path(path)):
+            return
+        if _is_kept(host, path):
+            host.remove(kept_path(path))  # it was kept by mistake
+        host.write(stamp_path(path), b"")
+        return
+    kept = host.stat(kept_path(path))
+    if kept is None:
+        host.copy(source, kept_path(path))
+
+
+def _is_kept(host: Host, path: str) -> bool:
+    """Upstream follows links, and loses one that was kept and leads nowhere from where it is kept."""
+    return host.stat(kept_path(path)) is not None if host.keeps_all else host.exists(kept_path(path))
+
+
+def _is_shipped(host: Host, path: str, data: bytes = b"") -> bool:
+    """A package owns it, or (below /etc) its default lies below /usr. On other systems that have packages all that
+    stands there before our first write is: maintainer scripts make files that no package owns (``sshd_config``)."""
+    if host.keeps_all:
+        return not host.exists(stamp_path(path)) and not _holds(host, path, data)
+    if not host.has_program("rpm"):
+        return False
+    if host.run(["rpm", "-qf", path]).ok:
+        return True
+    return path.startswith("/etc") and host.exists(f"/usr{path}")
+
+
+def _holds(host: Host, path: str, data: bytes) -> bool:
+    """It was put there for us: by the image, or by Ignition."""
+    try:
+        return bool(data) and host.read(path) == data
+    except HostError:
+        return False
+
+
+# -- units --------------------------------------------------------------------------------------------------------
+
+
+def write_units(host: Host, units: Iterable[Obj]) -> None:
+    """Unit files and dropins, then one ``enable`` and one ``disable`` for all. Raises UpdateError and HostError."""
+    known = host.unit_files()
+    enabled: list[str] = []
+    disabled: list[str] = []
+    for unit in units:
+        name = str(unit.get("name", ""))
+        try:
+            _write_unit(host, unit, name)
+        except (UpdateError, HostError) as error:
+            raise UpdateError(f"daemon could not write systemd unit: {error}") from error
+        wanted = unit.get("enabled")
+        if wanted is None:
+            # A unit that nobody says anything about is as the system wants it; a preset may fail.
+            host.run(["systemctl", "preset", name])
+        elif unit.get("contents") or name in known:
+            (enabled if wanted else disabled).append(name)
+    for verb, names, wrong in (("enable", enabled, "enabling units"), ("disable", disabled, "disabling unit")):
+        if names:
+            done = host.run(["systemctl", verb, *names])
+            if not done.ok:
+                raise UpdateError(f"error {wrong}: {done.output}")
+
+
+def _write_unit(host: Host, unit: Obj, name: str) -> None:
+    for dropin in unit.get("dropins") or ():
+        _write_dropin(host, f"{SYSTEMD}/{name}.d/{dropin.get('name', '')}", str(dropin.get("contents") or ""), dropin)
+    path = f"{SYSTEMD}/{name}"
+    if unit.get("mask"):
+        if host.keeps_all:
+            keep_original(host, path, path, b"")
+        host.remove_all(path)
+        try:
+            host.link(path, NULL)
+        except HostError as error:
+            raise UpdateError(f"failed to symlink unit {quoted(name)} to {NULL}: {error}") from error
+        return
+    contents = str(unit.get("contents") or "")
+    if not contents:
+        if unit.get("mask") is False:
+            host.remove_all(path)  # a mask of before
+        return
+    _keep_shipped_unit(host, path, contents)
+    state = host.run(["systemctl", "is-enabled", name])
+    if state.ok and state.output.strip() == "enabled":
+        # Its [Install] section may change: it is enabled again afterwards.
+        done = host.run(["systemctl", "disable", name])
+        if not done.ok:
+            raise UpdateError(f"disabling {name} failed: exit status {done.code} (output: {done.output})")
+    _write(host, path, contents, f"failed to write systemd unit {quoted(name)}")
+
+
+def _write_dropin(host: Host, path: str, contents: str, dropin: Obj) -> None:
+    if not contents:
+        if host.exists(path):
+            host.remove(path)
+        return
+    _keep_shipped_unit(host, path, contents)
+    _write(host, path, contents, f"failed to write systemd unit dropin {quoted(dropin.get('name', ''))}")
+
+
+def _write(host: Host, path: str, contents: str, wrong: str) -> None:
+    folder = posixpath.dirname(path)
+    try:
+        host.make_directories(folder)
+    except HostError as error:
+        raise UpdateError(f"{wrong}: failed to create directory {quoted(folder)}: {error}") from error
+    try:
+        host.write(path, contents.encode())
+    except HostError as error:
+        raise UpdateError(f"{wrong}: {error}") from error
+
+
+def _keep_shipped_unit(host: Host, path: str, contents: str) -> None:
+    if host.keeps_all:
+        keep_original(host, path, path, contents.encode())
+    elif host.os in CORE_OS and host.exists(f"/usr{path}"):
+        keep_original(host, f"/usr{path}", path, contents.encode())
+
+
+# -- what is not wanted any more ----------------------------------------------------------------------------------
+
+
+def _delete_stale(host: Host, old: Obj, new: Obj, sparing: bool) -> None:
+    wanted = {str(file.get("path", "")) for file in (new.get("storage") or {}).get("files") or ()}
+    dropins, paths = _unit_paths(new)
+    for file in (old.get("storage") or {}).get("files") or ():
+        path = str(file.get("path", ""))
+        if path in wanted or path in _CERTIFICATES or _REGISTRY_CERTIFICATES in posixpath.dirname(path):
+            continue
+        if sparing and _is_directory(host, path):
+            continue
+        if host.exists(stamp_path(path)):
+            host.remove(stamp_path(path))
+        elif _is_kept(host, path):
+            if host.keeps_all or _is_shipped(host, path):
+                _restore(host, path)
+                continue
+            host.remove(kept_path(path))
+        elif (sparing or _is_shipped(host, path)) and _is_not_ours(host, path, _written(file)):
+            continue
+        if path not in dropins:
+            _delete(host, path)
+    for unit in _units(old):
+        name = str(unit.get("name", ""))
+        for dropin in unit.get("dropins") or ():
+            path = f"{SYSTEMD}/{name}.d/{dropin.get('name', '')}"
+            if path not in dropins:
+                _take_back(host, path, str(dropin.get("contents") or ""), sparing)
+        path = f"{SYSTEMD}/{name}"
+        if path not in paths:
+            contents = str(unit.get("contents") or "")
+            # Links of an enabled unit go first; it may not exist.
+            if host.keeps_all and contents:
+                # What has no preset is enabled there: links of a unit that goes would stay.
+                host.run(["systemctl", "disable", name])
+                _take_back(host, path, contents, sparing)
+                if name in host.unit_files():
+                    host.run(["systemctl", "preset", name])
+                continue
+            host.run(["systemctl", "preset", name])
+            _take_back(host, path, contents, sparing)
+    for link in _OLD_LINKS:
+        if host.stat(link) is not None:
+            host.remove(link)
+
+
+def _unit_paths(config: Obj) -> tuple[set[str], set[str]]:
+    """Of dropins, and of units."""
+    units = _units(config)
+    dropins = {
+        f"{SYSTEMD}/{unit.get('name', '')}.d/{one.get('name', '')}"
+        for unit in units
+        for one in unit.get("dropins") or ()
+    }
+    return dropins, {f"{SYSTEMD}/{unit.get('name', '')}" for unit in units}
+
+
+def _take_back(host: Host, path: str, contents: str, sparing: bool) -> None:
+    """The shipped file where one is kept, nothing otherwise. ``contents``: what was written there."""
+    if sparing and _is_directory(host, path):
+        return
+    if host.exists(stamp_path(path)):
+        host.remove(stamp_path(path))
+    elif _is_kept(host, path):
+        _restore(host, path)
+        return
+    elif (sparing or host.keeps_all or host.exists(f"/usr{path}")) and _is_not_ours(host, path, contents.encode()):
+        return
+    _delete(host, path)
+
+
+def _is_directory(host: Host, path: str) -> bool:
+    """It stood there before the file that was to be: that one was never written. The stamp that nothing stood there,
+    made in vain, goes."""
+    there = host.stat(path)
+    if there is None or there.kind != "dir":
+        return False
+    if host.exists(stamp_path(path)):
+        host.remove(stamp_path(path))
+    return True
+
+
+def _written(file: Obj) -> bytes | None:
+    contents = file.get("contents") or {}
+    try:
+        return decode_file_contents(contents.get("source"), contents.get("compression"))
+    except PayloadError:
+        return None
+
+
+def _is_not_ours(host: Host, path: str, written: bytes | None) -> bool:
+    """Of a file without copy and stamp that does not hold what was written: a pass that died later has put it back, or
+    one that failed never came to it. Deleting it would lose what the system or a person has there."""
+    try:
+        found = host.read(path)
+        return found != written or (host.exists(f"/usr{path}") and host.read(f"/usr{path}") == found)
+    except HostError:
+        return False
+
+
+def _restore(host: Host, path: str) -> None:
+    host.copy(kept_path(path), path)
+    host.remove(kept_path(path))
+
+
+def _delete(host: Host, path: str) -> None:
+    try:
+        if host.stat(path) is not None:
+            host.remove(path)
+    except HostError as error:
+        raise UpdateError(f"unable to delete {path}: {error}") from error

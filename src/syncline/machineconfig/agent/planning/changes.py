@@ -1,0 +1,131 @@
+"""What differs between the configuration a node has and the one it is to have; pure.
+
+Two MachineConfigs come in; which parts differ, which files and units leave. Lists compare in their order, as in Go.
+Source: Machine Config Operator ``newMachineConfigDiff``, ``CalculateConfigFileDiffs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from syncline.kube.objects import Obj, dig
+from syncline.machineconfig.agent.staging.imagemode import own_image
+from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.reconcile import stated_config
+
+__all__ = ["Changes", "Units", "changed_files", "changed_units", "changes_between", "config_of", "kernel_type"]
+
+KERNELS = ("realtime", "64k-pages")
+EMPTY: Obj = {"ignition": {"version": "3.5.0"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Parts that differ. ``os_update``: another image, or a full rewrite is asked for."""
+
+    os_update: bool = False
+    kargs: bool = False
+    fips: bool = False
+    passwd: bool = False
+    files: bool = False
+    units: bool = False
+    kernel_type: bool = False
+    extensions: bool = False
+    image_mode: bool = False
+    """One of the two comes with an image of image mode, which holds extensions and kernel already."""
+    from_image_mode: bool = False
+    """The old one does, the new one does not: its extensions and kernel come on top of its own image."""
+
+    @property
+    def empty(self) -> bool:
+        return self == Changes()
+
+    @property
+    def os_changes(self) -> str:
+        """For people, as upstream's events tell it."""
+        told = (
+            (self.os_update, "Upgrading OS"),
+            (self.extensions, "Installing extensions"),
+            (self.kernel_type, "Changing kernel type"),
+            (self.kargs, "Changing kernel arguments"),
+        )
+        return "; ".join(text for there, text in told if there)
+
+    @property
+    def of_system(self) -> bool:
+        """Parts that only a reboot brings into force."""
+        return self.os_update or self.kargs or self.fips or self.kernel_type or self.extensions
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Names of units, sorted."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+
+
+def config_of(config: Obj | None) -> Obj:
+    """The Ignition configuration of a MachineConfig at 3.5; of none an empty one. Raises ConfigError."""
+    return EMPTY if config is None else stated_config(config)
+
+
+def kernel_type(config: Obj | None) -> str:
+    found = str(dig(config, "spec", "kernelType") or "")
+    return found if found in KERNELS else "default"
+
+
+def changes_between(old: Obj | None, new: Obj, *, forced: bool = False) -> Changes:
+    """``old`` None: the node has none. ``forced``: everything is written anew. Images of image mode are those that
+    the configs carry (``machineconfig/agent/staging/imagemode.py``). Raises ConfigError."""
+    try:
+        before = config_of(old)
+    except ConfigError as error:
+        raise ConfigError(f"parsing old Ignition config failed with error: {error}") from error
+    try:
+        after = config_of(new)
+    except ConfigError as error:
+        raise ConfigError(f"parsing new Ignition config failed with error: {error}") from error
+
+    def differs(*path: str) -> bool:
+        return bool((dig(old, "spec", *path) or None) != (dig(new, "spec", *path) or None))
+
+    was, will = (own_image(config) for config in (old, new))
+    return Changes(
+        os_update=(was != will if was or will else differs("osImageURL")) or forced,
+        kargs=differs("kernelArguments"),
+        fips=differs("fips"),
+        passwd=(before.get("passwd") or {}) != (after.get("passwd") or {}),
+        files=_part(before, "storage", "files") != _part(after, "storage", "files"),
+        units=_part(before, "systemd", "units") != _part(after, "systemd", "units"),
+        kernel_type=kernel_type(old) != kernel_type(new),
+        extensions=differs("extensions"),
+        image_mode=bool(was or will),
+        from_image_mode=bool(was) and not will,
+    )
+
+
+def _part(config: Obj, section: str, name: str) -> Any:
+    return (config.get(section) or {}).get(name)
+
+
+def changed_files(old: Obj, new: Obj) -> list[str]:
+    """Paths that are in one of two configurations alone, or say something else; sorted."""
+    before, after = (_by(_part(config, "storage", "files"), "path") for config in (old, new))
+    return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+
+
+def changed_units(old: Obj, new: Obj) -> Units:
+    before, after = (_by(_part(config, "systemd", "units"), "name") for config in (old, new))
+    return Units(
+        added=tuple(sorted(after.keys() - before.keys())),
+        removed=tuple(sorted(before.keys() - after.keys())),
+        updated=tuple(sorted(name for name in before.keys() & after.keys() if before[name] != after[name])),
+    )
+
+
+def _by(entries: Iterable[Obj] | None, key: str) -> dict[str, Obj]:
+    return {str(entry.get(key, "")): entry for entry in entries or ()}

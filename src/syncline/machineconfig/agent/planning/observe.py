@@ -1,0 +1,177 @@
+"""What the agent sees: its node, its machine, the two configurations, and what the cluster says about disruption."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from syncline.control.cache import Snapshot
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIGURATION
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of
+from syncline.machineconfig.agent.hosts import HostFacts, Hosts
+from syncline.machineconfig.agent.planning.due import Due, OnDisk, told_by, update_due
+from syncline.machineconfig.agent.planning.notes import WRITING, WRITING_IMAGE
+from syncline.machineconfig.agent.provisioning.firstboot import Booted
+from syncline.machineconfig.agent.steps import Checked
+from syncline.machineconfig.names import (
+    CONTROLLER_CONFIG,
+    CONTROLLER_CONFIG_NAME,
+    CURRENT,
+    CURRENT_IMAGE,
+    DESIRED,
+    MACHINE_CONFIG,
+    MACHINE_CONFIG_NODE,
+    POOL,
+    STATE,
+    TOPOLOGY,
+)
+from syncline.machineconfig.policy import effective_policies
+from syncline.machineconfig.pools.membership import MembershipError, primary_pool
+from syncline.machineconfig.server.world import image_for_new_machine, served_config, world_of
+
+__all__ = [
+    "CLUSTER",
+    "AgentObserved",
+    "Birth",
+    "observe_agent",
+    "policies_in_force",
+    "waived_sections",
+]
+
+
+CLUSTER = ObjectRef(MACHINE_CONFIGURATION.group, MACHINE_CONFIGURATION.kind, "", "cluster")
+"""The MachineConfiguration that holds for all nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """``named``: the name of the config, ``config`` it, None if it is not there. ``image``: of image mode, else empty;
+    ``boot_image``: what a blank machine boots before anything else, the release's own image if it tells one."""
+
+    named: str
+    config: Obj | None
+    image: str = ""
+    boot_image: str = ""
+
+
+@dataclass(frozen=True)
+class AgentObserved:
+    """``current`` and ``desired``: MachineConfigs that the annotations name; ``desired`` is the one whose files are
+    being written, if there is one. ``birth``: what a machine without annotations begins with. ``policies``: effective
+    ones, None while the cluster has not caught up. ``misplaced``: why no pool can be told for it. ``checked``,
+    ``booted``, ``irreconcilable``: what this pass found on the disk, what runs, and what of ``desired`` it will never
+    have; None: not asked, or nobody can tell. ``pool``: the one that owns it.
+    ``server``: certificates of the API server that are to be known, empty where nobody tells any; None: not asked."""
+
+    node: Obj
+    facts: HostFacts
+    current: Obj | None = None
+    desired: Obj | None = None
+    birth: Birth | None = None
+    record: Obj | None = None
+    policies: Obj | None = None
+    misplaced: str = ""
+    waived: tuple[str, ...] = ()
+    checked: Checked | None = None
+    booted: Booted | None = None
+    irreconcilable: list[Obj] | None = None
+    controller_config: Obj | None = None
+    pool: Obj | None = None
+    server: bytes | None = None
+
+    @property
+    def topology(self) -> str:
+        return annotations_of(self.node).get(TOPOLOGY, "")
+
+    @property
+    def due(self) -> Due | None:
+        """See :func:`~syncline.machineconfig.agent.planning.due.update_due`; a node that never said a state has just
+        joined. Raises DueError."""
+        configs = {name_of(one): one for one in (self.current, self.desired) if one is not None}
+        disk = OnDisk(self.facts.stored, self.facts.image) if self.facts.stored is not None else None
+        if STATE in annotations_of(self.node):
+            return update_due(self.node, configs, disk)
+        told = told_by(self.node, configs)
+        there = disk or OnDisk(told.current, told.current_image)
+        return Due(there.config, told.desired, there.image, told.desired_image)
+
+    @property
+    def begun(self) -> Due | None:
+        """The update whose files are being written: from what the node last said it has. None: there is none, or one
+        of its configs is gone."""
+        have = annotations_of(self.node)
+        if not have.get(WRITING) or self.current is None or self.desired is None:
+            return None
+        return Due(self.current, self.desired, have.get(CURRENT_IMAGE, ""), have.get(WRITING_IMAGE, ""))
+
+
+def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserved | None:
+    """None for nodes without a machine of ours, and until everything was listed once."""
+    node, facts = cache.get(ref), hosts.facts(ref.name)
+    if node is None or facts is None:
+        return None
+    if not all(cache.has_synced(kind) for kind in (MACHINE_CONFIG, POOL, MACHINE_CONFIG_NODE)):
+        return None
+    have = annotations_of(node)
+
+    def config(name: str) -> Obj | None:
+        return cache.get(ObjectRef(*MACHINE_CONFIG, "", name)) if name else None
+
+    setting, pool, misplaced = cache.get(CLUSTER), None, ""
+    try:
+        pool = primary_pool(node, cache.objects(POOL))
+    except MembershipError as error:
+        misplaced = str(error)
+    return AgentObserved(
+        node,
+        facts,
+        current=config(have.get(CURRENT, "")),
+        desired=config(have.get(WRITING) or have.get(DESIRED, "")),
+        birth=None if have.get(CURRENT) else _birth(node, facts, cache),
+        record=cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name)),
+        policies=policies_in_force(setting),
+        misplaced=misplaced,
+        controller_config=cache.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME)),
+        waived=waived_sections(setting),
+        pool=pool,
+    )
+
+
+def _birth(node: Obj, facts: HostFacts, cache: Snapshot) -> Birth | None:
+    """What the install said; what the disk has; else what the config server gives to the node's pool, and the new
+    config where none is proven, since a simulated machine does not come from there. None: nobody knows yet."""
+
+    def config(name: str) -> Obj | None:
+        return cache.get(ObjectRef(*MACHINE_CONFIG, "", name))
+
+    said, stored = facts.joining.annotations, facts.stored
+    if said is not None:
+        return Birth(said.get(CURRENT, ""), config(said.get(CURRENT, "")), said.get(CURRENT_IMAGE, ""))
+    if stored is not None and config(name_of(stored)) is not None:
+        return Birth(name_of(stored), config(name_of(stored)), facts.image)
+    try:
+        pool = primary_pool(node, cache.objects(POOL))
+    except MembershipError:
+        return None
+    name = "" if pool is None else served_config(pool) or str(dig(pool, "spec", "configuration", "name") or "")
+    found = config(name) if name else None
+    if pool is None or found is None:
+        return None
+    world = world_of(cache, "")
+    base = str(dig(world.controller_config, "spec", "baseOSContainerImage") or dig(found, "spec", "osImageURL") or "")
+    return Birth(name, found, image_for_new_machine(pool, world), base)
+
+
+def waived_sections(setting: Mapping[str, object] | None) -> tuple[str, ...]:
+    """Sections of storage that may differ, by MachineConfiguration ``cluster``."""
+    return tuple(dig(setting, "spec", "irreconcilableValidationOverrides", "storage", default=()) or ())
+
+
+def policies_in_force(setting: Mapping[str, object] | None) -> Obj | None:
+    """From the status of MachineConfiguration ``cluster``; without the object upstream's own."""
+    if setting is None:
+        return effective_policies(None)
+    if dig(setting, "status", "observedGeneration", default=0) != dig(setting, "metadata", "generation", default=0):
+        return None
+    found: Obj | None = dig(setting, "status", "nodeDisruptionPolicyStatus", "clusterPolicies")
+    return found if found is not None else effective_policies(dig(setting, "spec", "nodeDisruptionPolicy"))

@@ -1,0 +1,176 @@
+"""What the agent of a node does next; pure.
+
+The node's annotations, the configuration that its disk says it has, and the phases of its MachineConfigNode are all the
+memory there is: a pass begun by one process is ended by the next. Here is in which order things are looked at; an
+update is in ``machineconfig/agent/planning/updating.py``, its end in ``machineconfig/agent/planning/resting.py``,
+failures in ``machineconfig/agent/planning/undoing.py``. Order and words: Machine Config Operator ``update`` and
+``syncNode``, reference machine-config 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from syncline.base.clock import time_or_none
+from syncline.control.plan import Plan, Requeue
+from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.machineconfig.agent.files.authorities import AUTHORITIES, AuthorityError, authorities_due
+from syncline.machineconfig.agent.files.script import Script, fail, say_degraded
+from syncline.machineconfig.agent.files.serverauthority import ROTATED, is_rotating, rotated_flag
+from syncline.machineconfig.agent.planning.due import Due, DueError, drain_is_open
+from syncline.machineconfig.agent.planning.notes import (
+    POST_ACTION,
+    REBOOT_FROM,
+    REBOOTING,
+    WRITING,
+    reboot_request,
+)
+from syncline.machineconfig.agent.planning.observe import AgentObserved
+from syncline.machineconfig.agent.planning.resting import come_to_rest, watch
+from syncline.machineconfig.agent.planning.undoing import put_back
+from syncline.machineconfig.agent.planning.updating import plan_update
+from syncline.machineconfig.agent.provisioning.joining import plan_joining
+from syncline.machineconfig.agent.steps import (
+    ReadServerAuthority,
+    RebootHost,
+    WriteAuthorities,
+)
+from syncline.machineconfig.drain.progress import Progress
+from syncline.machineconfig.names import (
+    CURRENT,
+    DESIRED,
+    DESIRED_DRAIN,
+    DESIRED_IMAGE,
+    FAILED_STATES,
+    STATE,
+)
+from syncline.machineconfig.phases import Phase
+
+__all__ = ["AgentSettings", "plan_agent"]
+
+REBOOT_AGAIN_S = 600.0
+"""A reboot that was asked for and does not come is asked for again this often."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """Upstream's times."""
+
+    drain_limit_s: float = 3600.0
+    """After this long a drain that has not ended makes the node Degraded; it goes on all the same."""
+    uncordon_limit_s: float = 600.0
+    """The same of the uncordon at the end of an update."""
+
+
+def plan_agent(seen: AgentObserved, now: datetime, settings: AgentSettings = AgentSettings()) -> Plan:
+    """One pass."""
+    have, facts, name = annotations_of(seen.node), seen.facts, name_of(seen.node)
+    if not facts.up:
+        return Plan(why=f"machine {name} is not up")
+    joining = plan_joining(seen, now)
+    if joining is not None:
+        return joining
+    authorities = _authorities(seen, now)
+    if authorities is not None:
+        return authorities
+    if have.get(POST_ACTION) == REBOOTING and have.get(REBOOT_FROM):
+        return _after_reboot(seen, now)
+    if drain_is_open(seen.node):
+        return _await_drain(seen, have[DESIRED_DRAIN], now, settings)
+    if have.get(WRITING):
+        # A pass that died half way is done again from the start: neither disk nor note says how far it came.
+        begun = seen.begun
+        if begun is None:
+            return fail(seen, _lost(seen), now)
+        return put_back(seen, begun, now) if have.get(STATE) in FAILED_STATES else plan_update(seen, begun, now)
+    try:
+        due = seen.due
+    except DueError as error:
+        return fail(seen, str(error), now)
+    if facts.forced and seen.desired is not None and facts.stored is not None:
+        return plan_update(seen, Due(facts.stored, seen.desired, facts.image, have.get(DESIRED_IMAGE, "")), now)
+    if due is None:
+        return watch(seen, now)
+    return come_to_rest(seen, due, now) if due.arrived else plan_update(seen, due, now)
+
+
+def _authorities(seen: AgentObserved, now: datetime) -> Plan | None:
+    """None: it has those of today, as far as there are any."""
+    name, config, have = name_of(seen.node), seen.controller_config, annotations_of(seen.node)
+    try:
+        due = authorities_due(seen.node, config)
+    except AuthorityError as error:
+        return fail(seen, str(error), now)
+    if due is None or config is None:
+        return None
+    rotating = is_rotating(seen.node, config)
+    if rotating and seen.server is None:
+        return Plan(((ReadServerAuthority(name, "they rotate"),),), why=f"what {name} is to know the API server by")
+    notes = {AUTHORITIES: due.version}
+    if not rotating or seen.server:  # those that are not there yet are asked for again
+        notes |= {ROTATED: rotated_flag(config)} if rotated_flag(config) or ROTATED in have else {}
+    if all(have.get(key) == value for key, value in notes.items()):
+        return None
+    script = Script(seen, now, f"{name} gets the authorities of today")
+    due = replace(due, server=(seen.server or b"") if rotating else b"")
+    script.do(WriteAuthorities(name, due, "they come past rendered configs"))
+    script.annotate(notes)
+    return script.plan(Requeue(0, "authorities written"))
+
+
+def _lost(seen: AgentObserved) -> str:
+    """A MachineConfig without which what was begun cannot be finished."""
+    name = annotations_of(seen.node)[CURRENT if seen.current is None else WRITING]
+    return f'machineconfig.machineconfiguration.openshift.io "{name}" not found'
+
+
+def _after_reboot(seen: AgentObserved, now: datetime) -> Plan:
+    have, facts, name = annotations_of(seen.node), seen.facts, name_of(seen.node)
+    if have.get(REBOOT_FROM, "") == facts.boot_id:
+        request = reboot_request(have[DESIRED], facts.boot_id)
+        again = Requeue(REBOOT_AGAIN_S, "its reboot", background=True)
+        return Plan(((RebootHost(name, request, "its update needs it"),),), again, f"{name} has not rebooted yet")
+    script = Script(seen, now, f"{name} has rebooted")
+    script.annotate({POST_ACTION: "", REBOOT_FROM: None})
+    script.phase(Phase("RebootedNode", "True", "RebootedNode", "Node has rebooted"))
+    stored = name_of(facts.stored) if facts.stored is not None else ""
+    if stored and stored != have.get(DESIRED):
+        told = f"Booting node {name}, currentConfig {stored}, desiredConfig {have.get(DESIRED, '')}"
+        script.event("BootResync", told)
+    return script.plan()
+
+
+def _await_drain(seen: AgentObserved, asked: str, now: datetime, settings: AgentSettings) -> Plan:
+    """A newer target is not looked at before the drain, or its end, has been done."""
+    name, verb = name_of(seen.node), asked.partition("-")[0]
+    began, limit_s, limit = _asked(seen, verb, settings)
+    if began is None:
+        return Plan(why=f"{name} waits for {asked}")
+    left = (began + timedelta(seconds=limit_s) - now).total_seconds()
+    if left > 0:
+        what = f"the {verb} of {name}"
+        return Plan(outcome=Requeue(left, what, background=True), why=f"{name} waits for {asked}")
+    if annotations_of(seen.node).get(STATE) in FAILED_STATES:
+        return Plan(why=f"{name} waits for {asked}, and says so")
+    text = (
+        f"failed to {verb} node: {name} after {limit}. Please see machine-config-controller logs for more information"
+    )
+    script = Script(seen, now, text)
+    script.event(f"FailedTo{verb.capitalize()}", text, warning=True)
+    say_degraded(script, name, text)
+    return script.plan()
+
+
+def _asked(seen: AgentObserved, verb: str, settings: AgentSettings) -> tuple[datetime | None, float, str]:
+    """Since when a drain or its end is waited for, for how many seconds at most, and how people say that. None: nobody
+    can tell. Of the end the record does, which says that the node has resumed just before it asks."""
+    if verb == "drain":
+        progress = Progress.of(seen.node)
+        return progress.began if progress is not None else None, settings.drain_limit_s, "1 hour"
+    if verb != "uncordon":
+        return None, 0, ""
+    conditions = dig(seen.record, "status", "conditions") or ()
+    resumed: Obj = next((each for each in conditions if each.get("type") == "Resumed"), {})
+    since = resumed.get("lastTransitionTime") if resumed.get("status") == "True" else None
+    return time_or_none(since), settings.uncordon_limit_s, "10 minutes"

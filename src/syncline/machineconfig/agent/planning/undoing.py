@@ -1,0 +1,99 @@
+"""What failed is undone: at once, as far as it was done, and by the next pass where that failed as well; pure.
+
+Called by ``machineconfig/agent/planning/plan.py`` and ``machineconfig/agent/planning/settling.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from syncline.base.action import Action as Step
+from syncline.control.plan import Plan, Requeue, Result, Retry
+from syncline.kube.objects import annotations_of, name_of
+from syncline.machineconfig.agent.files.script import Script, give_up
+from syncline.machineconfig.agent.planning.changes import changes_between
+from syncline.machineconfig.agent.planning.due import Due
+from syncline.machineconfig.agent.planning.notes import (
+    NOT_WRITING,
+    REBOOT_FROM,
+    WRITING,
+)
+from syncline.machineconfig.agent.planning.observe import AgentObserved
+from syncline.machineconfig.agent.steps import (
+    DropStaged,
+    RebootHost,
+    RunService,
+    SetUsers,
+    StageSystem,
+    StoreConfig,
+    WriteFiles,
+)
+from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.names import (
+    DESIRED,
+)
+
+__all__ = ["UNDOING", "put_back", "undo"]
+
+UNDOING = "the update failed"
+
+
+def put_back(seen: AgentObserved, begun: Due, now: datetime) -> Plan:
+    """After a failure: everything is as before the update, or the look at the disk before the next one would find what
+    was done half way, for ever. Then that target, or another one, is tried."""
+    old, new = begun.embedded
+    name = name_of(seen.node)
+    try:
+        changes = changes_between(new, old)
+    except ConfigError as error:
+        return Plan(outcome=Retry(str(error)), why=str(error))
+    script = Script(seen, now, f"put {name} back to {name_of(begun.old)}")
+    script.annotate({WRITING: name_of(begun.new)})  # it says so already: nothing is written by an old view
+    script.do(WriteFiles(name, new, old, False, UNDOING, sparing=True, rotated=True))
+    if changes.passwd:
+        script.do(SetUsers(name, new, old, UNDOING))
+    if changes.os_changes:
+        script.do(DropStaged(name, UNDOING))
+    script.do(StoreConfig(name, begun.old, UNDOING, begun.old_image))
+    script.annotate(NOT_WRITING)
+    if annotations_of(seen.node).get(DESIRED) != name_of(begun.new):
+        return script.plan(Requeue(0, "then the new target is tried"))
+    # The failure counts on: forgiven here, an update that always fails would be tried and undone without a pause.
+    return script.plan(Retry(f"{name} is put back; then {name_of(begun.new)} is tried again"))
+
+
+def undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: datetime) -> Plan:
+    """What was done is done the other way round, in reverse; what failed half way stays, as upstream, until the next
+    pass puts it back."""
+    text = str(failed.error)
+    name = name_of(seen.node)
+    script = Script(seen, now, text, proven=True)
+    action = failed.action
+    if isinstance(action, RunService):
+        verb = "Restart" if action.verb == "restart" else "Reload"
+        shown = action.service or action.verb
+        cause = text.partition("Error: ")[2]
+        told = f"Restarting {shown} service failed" if verb == "Restart" else f"Reloading service {shown} failed"
+        script.event(f"FailedService{verb}", f"{told}. Error: {cause}", warning=True)
+    if isinstance(action, RebootHost):
+        written = next((step for step in done if isinstance(step, WriteFiles)), None)
+        if written is None:
+            give_up(script, name, text, protected=False)
+            return script.plan(Retry(text))  # an earlier pass wrote everything: only the reboot is to be tried again
+        script.annotate({WRITING: name_of(written.new), REBOOT_FROM: None})
+    if isinstance(action, StageSystem):
+        script.do(DropStaged(name, UNDOING))  # of the many commands that it is, some were done
+    for step in reversed(done):
+        match step:
+            case StoreConfig() if seen.facts.stored is not None:
+                script.do(StoreConfig(name, seen.facts.stored, UNDOING, seen.facts.image))
+            case StageSystem():
+                script.do(DropStaged(name, UNDOING))  # what runs is what the old config asked for
+            case SetUsers(old=old, new=new) if old is not None:
+                script.do(SetUsers(name, new, old, UNDOING))
+            case WriteFiles(old=old, new=new) if old is not None:
+                script.do(WriteFiles(name, new, old, False, UNDOING, rotated=True))
+    script.annotate({REBOOT_FROM: None, **(NOT_WRITING if isinstance(action, RunService | RebootHost) else {})})
+    give_up(script, name, text, protected=not isinstance(action, RebootHost))
+    return script.plan(Retry(text))

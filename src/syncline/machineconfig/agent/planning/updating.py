@@ -1,0 +1,252 @@
+"""An update of a node, from the look at its disk to its reboot or to the services that take it up; pure.
+
+It drains where it must, writes, stages, and reboots or restarts what the policies say. Called by
+``machineconfig/agent/planning/plan.py``.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from syncline.control.plan import Plan, Retry
+from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.machineconfig.agent.actions import Action
+from syncline.machineconfig.agent.files.script import MAX_REASON, Script, fail, give_up
+from syncline.machineconfig.agent.planning.changes import changes_between, kernel_type
+from syncline.machineconfig.agent.planning.due import Due
+from syncline.machineconfig.agent.planning.notes import (
+    NOT_WRITING,
+    POST_ACTION,
+    REBOOT_FROM,
+    REBOOTING,
+    WRITING,
+    WRITING_IMAGE,
+    reboot_request,
+)
+from syncline.machineconfig.agent.planning.observe import AgentObserved
+from syncline.machineconfig.agent.planning.work import Irreconcilable, Work, work_of
+from syncline.machineconfig.agent.staging.beyond import beyond_reach
+from syncline.machineconfig.agent.staging.imagemode import extracted
+from syncline.machineconfig.agent.steps import (
+    CheckDisk,
+    DropStaged,
+    RebootHost,
+    RunService,
+    SetUsers,
+    StageSystem,
+    StoreConfig,
+    WriteFiles,
+)
+from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.drain.registries import RegistriesError
+from syncline.machineconfig.names import (
+    DESIRED_DRAIN,
+    FAILED_STATES,
+    LAST_DRAIN,
+    REASON,
+    STATE,
+)
+from syncline.machineconfig.phases import Phase
+
+__all__ = ["plan_update"]
+
+SINGLE_REPLICA = "SingleReplica"
+CRIO = "crio"
+RUNNING = ("Working", *FAILED_STATES)
+"""States of a node whose update has begun; one that failed keeps saying so until it has succeeded."""
+
+
+def plan_update(seen: AgentObserved, due: Due, now: datetime) -> Plan:
+    name = name_of(seen.node)
+    old, new = due.embedded
+    begun = bool(annotations_of(seen.node).get(WRITING))
+    if seen.checked is None and not begun and not seen.facts.forced:
+        check = CheckDisk(name, due.old, True, "before an update", due.old_image)
+        return Plan(((check,),), why=f"look at the disk of {name} first")
+    if seen.checked is not None and seen.checked.difference:
+        return fail(seen, seen.checked.difference.text, now, event="PreflightConfigDriftCheckFailed")
+    if seen.policies is None:
+        return Plan(outcome=Retry("NodeDisruptionPolicyStatus was not ready"), why="the policies are not ready")
+    try:
+        changes_between(old, new)
+    except ConfigError as error:
+        return fail(seen, f"could not calculate config diff: {error}", now)
+    if seen.misplaced:
+        return _misplaced(seen, now)
+    beyond = beyond_reach(seen.node, seen.facts.fixed, new)
+    if beyond:
+        return _refuse(seen, old, new, beyond, now)
+    anew = begun and due.arrived  # nothing is to change: what the node was born with has not been booted
+    try:
+        work = work_of(old, new, seen.policies, seen.waived, forced=seen.facts.forced or anew, fips=seen.facts.fips)
+    except Irreconcilable as error:
+        return _refuse(seen, old, new, str(error), now)
+    except RegistriesError as error:
+        script = _begun(seen, now, str(error))
+        give_up(script, name, str(error))
+        return script.plan(Retry(str(error)))
+    return _carry_out(seen, old, new, work, now)
+
+
+def _misplaced(seen: AgentObserved, now: datetime) -> Plan:
+    script = _begun(seen, now, seen.misplaced)
+    script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
+    script.annotate({STATE: "Degraded", REASON: seen.misplaced[:MAX_REASON]})
+    return script.plan(Retry(seen.misplaced))
+
+
+def _refuse(seen: AgentObserved, old: Obj, new: Obj, error: str, now: datetime) -> Plan:
+    text = f"can't reconcile config {name_of(old)} with {name_of(new)}: {error}"
+    script = _begun(seen, now, text)
+    told = (
+        f"Update Failed compatibility validation. MachineConfigs {name_of(old)} and {name_of(new)} are not compatible. "
+        f"Err: {error}"
+    )
+    script.phase(Phase("UpdatePrepared", "Unknown", "UpdatePrepared", told))
+    have = annotations_of(seen.node)
+    if (have.get(STATE), have.get(REASON)) != ("Unreconcilable", text[:MAX_REASON]):
+        script.event("FailedToReconcile", text, warning=True)
+    give_up(script, name_of(seen.node), text, state="Unreconcilable")
+    return script.plan(Retry(text))
+
+
+def _begun(seen: AgentObserved, now: datetime, why: str) -> Script:
+    """A node that failed keeps saying so until it has succeeded."""
+    script = Script(seen, now, why)
+    name, state = name_of(seen.node), annotations_of(seen.node).get(STATE)
+    if state not in (*FAILED_STATES, "Working"):
+        script.annotate({STATE: "Working"})
+        script.event("ConfigDriftMonitorStopped", "Config Drift Monitor stopped")
+    script.phase(Phase("Updated", "False", "Updated", f"Node {name} needs an update"))
+    script.event("AddSigtermProtection", "Adding SIGTERM protection")
+    return script
+
+
+def _carry_out(seen: AgentObserved, old: Obj, new: Obj, work: Work, now: datetime) -> Plan:
+    have, name, target = annotations_of(seen.node), name_of(seen.node), name_of(new)
+    drained = have.get(LAST_DRAIN) == f"drain-{target}"
+    why = f"bring {name} from {name_of(old)} to {target}"
+    goes_on = drained and have.get(STATE) in RUNNING and _prepared(seen)
+    script = Script(seen, now, why) if goes_on else _begun(seen, now, why)
+    told = f"Update Compatible. Post Cfg Actions: [] Drain Required: {str(work.drain).lower()}"
+    script.phase(Phase("UpdatePrepared", "True", "UpdatePrepared", told))
+    if work.drain and seen.topology == SINGLE_REPLICA:
+        _not_drained(script)
+        script.event("Drain", "Drain not required, skipping")
+    elif work.drain and not drained:
+        script.event("Cordon", "Cordoned node to apply update")
+        script.event("Drain", "Draining node to update config.")
+        script.annotate({DESIRED_DRAIN: f"drain-{target}"})
+        return script.plan()
+    elif not work.drain:
+        _not_drained(script)
+    _write(script, seen, old, new, work)
+    _act(script, seen, target, work)
+    return script.plan()
+
+
+def _prepared(seen: AgentObserved) -> bool:
+    """It was begun in an earlier pass, which asked for the drain; where no record of it is kept, that is assumed. One
+    that was made anew meanwhile, as its Node was, knows of the cordon alone: to begin again would take that back."""
+    conditions = dig(seen.record, "status", "conditions", default=()) or ()
+    so = {one.get("type") for one in conditions if one.get("status") == "True"}
+    return seen.record is None or bool(so & {"UpdatePrepared", "Cordoned"})
+
+
+def _not_drained(script: Script) -> None:
+    text = "Node Drain Not required for this update."
+    script.phase(
+        Phase("UpdateExecuted", "Unknown", "Drained", text),
+        Phase("Drained", "False", "UpdateExecutedDrained", text),
+    )
+
+
+def _write(script: Script, seen: AgentObserved, old: Obj, new: Obj, work: Work) -> None:
+    changes, name, why = work.changes, name_of(seen.node), f"it gets {name_of(new)}"
+    system = "" if changes.os_update or changes.extensions or changes.kernel_type else "not"
+    keys = "" if changes.passwd or changes.files else "not"
+    executed, applied = "UpdateExecuted", "AppliedFilesAndOS"
+    script.phase(
+        Phase(executed, "Unknown", applied, "Updating the Files and OS on disk as a part of the in progress phase"),
+        Phase(
+            applied,
+            "Unknown",
+            executed + applied,
+            f"Applying files and new OS config to node. OS will {system} need an update. "
+            f"SSH Keys will {keys} need an update",
+        ),
+    )
+    config, own = extracted(new)
+    script.annotate({WRITING: name_of(new), **({WRITING_IMAGE: own} if own else {})})
+    script.do(WriteFiles(name, old, new, seen.facts.forced, why, rotated=True))
+    if changes.passwd:
+        script.do(SetUsers(name, old, new, why))
+    _stage(script, old, StageSystem(name, old, new, changes, why, again=WRITING in annotations_of(seen.node)))
+    script.do(StoreConfig(name, config, why, own))
+    script.phase(
+        Phase(executed, "True", applied, "Updated the Files and OS on disk as a part of the in progress phase"),
+        Phase(
+            applied,
+            "True",
+            executed + applied,
+            f"Applied files and new OS config to node. OS did {system} need an update. "
+            f"SSH Keys did {keys} need an update",
+        ),
+    )
+
+
+def _stage(script: Script, old: Obj, step: StageSystem) -> None:
+    """A kernel that is not the image's own, and image mode, are staged with every update."""
+    changes, new, kernel = step.changes, step.new, kernel_type(step.new)
+    image = str(dig(new, "spec", "osImageURL") or "")
+    if changes.os_update or changes.extensions or changes.kernel_type or changes.image_mode:
+        script.event("InClusterUpgrade", f"Updating from oscontainer {image}")
+    if not changes.os_changes and not changes.image_mode and kernel == "default":
+        return
+    script.event("OSUpdateStarted", changes.os_changes or f"Updating to a target config with {kernel} kernel")
+    script.do(DropStaged(step.node, step.reason, sparing=new if step.arrived else None))
+    same = image == (dig(old, "spec", "osImageURL") or "")
+    if same:
+        told = f"OS upgrade skipped; new MachineConfig ({name_of(new)}) has same OS image ({image}) as old"
+        script.event("OSUpgradeSkipped", f"{told} MachineConfig ({name_of(old)})")
+    script.do(step)
+    if not same:
+        told = f"OS upgrade applied; new MachineConfig ({name_of(new)}) has new OS image ({image})"
+        script.event("OSUpgradeApplied", told)
+    script.event("OSUpdateStaged", "Changes to OS staged")
+
+
+def _act(script: Script, seen: AgentObserved, target: str, work: Work) -> None:
+    """What brings it into force; without a reboot the next pass finds a disk that has its target."""
+    name = name_of(seen.node)
+    for action in work.actions:
+        match action.type:
+            case "Reboot":
+                script.phase(Phase("RebootedNode", "Unknown", "RebootedNode", "Upgrade requires a reboot."))
+                script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
+                script.event("Reboot", f"Node will reboot into config {target}")
+                script.annotate({POST_ACTION: REBOOTING, REBOOT_FROM: seen.facts.boot_id, **NOT_WRITING})
+                script.do(RebootHost(name, reboot_request(target, seen.facts.boot_id), f"it gets {target}"))
+                script.phase(Phase("NodeDegraded", "False", "NodeDegraded", f"Node {name} upgrade succeeded"))
+            case "None":
+                script.event("SkipReboot", "Config changes do not require reboot.")
+                done = "Changes do not require a reboot"
+                script.phase(Phase("UpdatePostActionComplete", "True", "None", done))
+            case "Restart":
+                script.do(RunService(name, "restart", action.service, f"it gets {target}"))
+                text = f"Config changes do not require reboot. Service {action.service} was restarted."
+                script.event("ServiceRestart", text)
+            case "Reload" | "Special" | "DaemonReload":
+                _reload(script, name, target, action)
+    if not any(action.type == "Reboot" for action in work.actions):
+        script.annotate(NOT_WRITING)
+
+
+def _reload(script: Script, name: str, target: str, action: Action) -> None:
+    verb = "daemon-reload" if action.type == "DaemonReload" else "reload"
+    service = {"DaemonReload": "", "Special": CRIO}.get(action.type, action.service)
+    script.do(RunService(name, verb, service, f"it gets {target}"))
+    shown = service or verb
+    kind = "UpdatePostActionComplete"
+    script.phase(Phase(kind, "True", kind, f"Node has reloaded service {shown}"))
+    script.event("ServiceReload", f"Config changes do not require reboot. Service {shown} was reloaded.")

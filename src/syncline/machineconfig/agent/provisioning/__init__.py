@@ -1,0 +1,1 @@
+"""From an installed machine to a node: first boot and joining."""

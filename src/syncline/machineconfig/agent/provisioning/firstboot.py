@@ -1,0 +1,184 @@
+"""What the first boot of a machine still has to do: its image, its kernel, its packages; pure.
+
+Ignition has written the files. What a boot decides, the image it runs and the arguments of its kernel, is compared with
+the MachineConfig that came along; if anything differs it is staged, and the machine reboots before it works. Source:
+Machine Config Operator ``RunFirstbootCompleteMachineconfig``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from syncline.ignition.gonames import quoted
+from syncline.kube.objects import Obj, dig, name_of
+from syncline.machineconfig.agent.actions import first_boot_actions
+from syncline.machineconfig.agent.hosts import Joining
+from syncline.machineconfig.agent.planning.changes import EMPTY, Changes, changes_between
+from syncline.machineconfig.agent.staging.kernel import running_of
+from syncline.machineconfig.agent.steps import (
+    DropStaged,
+    EndFirstBoot,
+    HostStep,
+    RebootHost,
+    SetUsers,
+    StageSystem,
+    WriteFiles,
+)
+from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.names import ENCAPSULATED, NODE_ANNOTATIONS
+from syncline.machineconfig.reconcile import unreconcilable
+
+__all__ = [
+    "FIPS_ENABLED",
+    "REBOOT_NOTE",
+    "Booted",
+    "FirstBoot",
+    "FirstBootError",
+    "first_boot",
+    "first_boot_steps",
+    "interrupted_steps",
+    "joining_of",
+    "kernel_fips",
+]
+
+FIPS_ENABLED = "/proc/sys/crypto/fips_enabled"
+REBOOT_NOTE = "/etc/machine-config-daemon/first-boot-reboot"
+"""Ours: the boot in which the first boot asked for its reboot. It goes with the boot after."""
+NOTHING_YET = "mco-empty-mc"
+"""Upstream's name of what a machine has before its first boot."""
+_SYSTEM = ("osImageURL", "kernelArguments", "kernelType", "extensions")
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+_FALSE = ("0", "f", "F", "FALSE", "false", "False")
+
+
+class FirstBootError(ValueError):
+    """The first boot cannot be judged; the text is upstream's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Booted:
+    """What runs. ``image``: None where the system is not one of images, and nothing of it can be staged; ``fips``: what
+    the kernel's file says, None without one."""
+
+    image: str | None
+    command_line: str = ""
+    fips: str | None = None
+
+    @property
+    def told(self) -> str:
+        image = "no system of images" if self.image is None else f"image {self.image or 'unknown'}"
+        return f"{image}, kernel arguments {self.command_line.strip() or 'none'}"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstBoot:
+    """``old``: what the machine has, as a MachineConfig; ``refusal``: why it cannot become ``new``."""
+
+    old: Obj
+    new: Obj
+    changes: Changes
+    refusal: str | None
+
+    @property
+    def running(self) -> list[str]:
+        """Arguments of the running kernel that are asked for."""
+        found: list[str] = dig(self.old, "spec", "kernelArguments") or []
+        return found
+
+    @property
+    def changed(self) -> bool:
+        return not self.changes.empty
+
+    @property
+    def actions(self) -> list[str]:
+        """Files do not count: Ignition has written them."""
+        return first_boot_actions(self.changes, [])
+
+
+def first_boot(config: Obj, booted: Booted) -> FirstBoot:
+    """``config``: the MachineConfig that came along. Raises FirstBootError."""
+    wanted: Obj = config.get("spec") or {}
+    spec: Obj = {"config": EMPTY}
+    if booted.image is None:
+        spec |= {key: wanted[key] for key in _SYSTEM if key in wanted}
+    else:
+        running = running_of(wanted.get("kernelArguments"), booted.command_line)
+        spec |= {"osImageURL": booted.image, "kernelArguments": running}
+    if booted.fips is not None:
+        spec["fips"] = _fips(booted.fips)
+    old: Obj = {"metadata": {"name": NOTHING_YET}, "spec": spec}
+    try:
+        changes = changes_between(old, config)
+    except ConfigError as error:
+        raise FirstBootError(f"error creating machineConfigDiff for comparison: {error}") from error
+    refusal = unreconcilable(old, [config])
+    if refusal is not None:
+        refusal = f"configs {NOTHING_YET}, {name_of(config)} are not reconcilable: {refusal}"
+    return FirstBoot(old, config, changes, refusal)
+
+
+def _fips(text: str) -> bool:
+    found = kernel_fips(text)
+    if found is None:
+        raise FirstBootError(
+            f"failed to set node FIPS into MC: error parsing FIPS file at {FIPS_ENABLED}: strconv.ParseBool: "
+            f"parsing {quoted(text.removesuffix(chr(10)))}: invalid syntax"
+        )
+    return found
+
+
+def kernel_fips(text: str) -> bool | None:
+    """Whether the kernel runs so; None for what Go would not read as yes or no."""
+    word = text.removesuffix("\n")
+    return True if word in _TRUE else False if word in _FALSE else None
+
+
+def first_boot_steps(node: str, boot: FirstBoot, boot_id: str) -> tuple[HostStep, ...]:
+    """From here to the reboot, or to the end where nothing is to be done. Each step can be done again after a crash."""
+    why = f"the first boot with {name_of(boot.new)}"
+    if not boot.changed:
+        return (EndFirstBoot(node, "", why),)
+    changes, steps = boot.changes, list[HostStep]()
+    if changes.files or changes.units:
+        steps.append(WriteFiles(node, boot.old, boot.new, False, why))
+    if changes.passwd:
+        steps.append(SetUsers(node, boot.old, boot.new, why))
+    if changes.os_changes:
+        steps += [DropStaged(node, why), StageSystem(node, boot.old, boot.new, changes, why)]
+    return (*steps, EndFirstBoot(node, boot_id, why), RebootHost(node, f"{name_of(boot.new)}.{boot_id}", why))
+
+
+def interrupted_steps(node: str, reboot_from: str, boot_id: str) -> tuple[HostStep, ...]:
+    """A first boot has asked for its reboot: it is asked for again, or has happened. A death between the note and the
+    reboot loses nothing."""
+    if reboot_from != boot_id:
+        return (EndFirstBoot(node, "", "it has rebooted"),)
+    why = "its first boot needs it"
+    return EndFirstBoot(node, boot_id, why), RebootHost(node, f"first-boot.{boot_id}", why)
+
+
+def joining_of(read: Callable[[str], bytes | None]) -> Joining:
+    """``read``: the content of a file, None where there is none."""
+    try:
+        encapsulated = _json(read(ENCAPSULATED), "failed to parse MachineConfig")
+        annotations = _json(read(NODE_ANNOTATIONS), "failed to unmarshal initial annotations")
+    except ValueError as error:
+        return Joining(damage=str(error))
+    words = {key: value for key, value in (annotations or {}).items() if isinstance(value, str)}
+    note = read(REBOOT_NOTE) or b""
+    return Joining(encapsulated, None if annotations is None else words, note.decode("utf-8", "replace").strip())
+
+
+def _json(content: bytes | None, problem: str) -> Obj | None:
+    if content is None:
+        return None
+    try:
+        found: Any = json.loads(content)
+    except ValueError as error:
+        raise ValueError(f"{problem}: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{problem}: it is no JSON object")
+    return found

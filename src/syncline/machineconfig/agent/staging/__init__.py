@@ -1,0 +1,1 @@
+"""The operating system that the next boot runs."""

@@ -1,0 +1,43 @@
+"""What a machine is asked for and cannot be given by its agent, most of it where there is no rpm-ostree; pure.
+
+Asked before an update and before a machine joins. Upstream lets it pass and calls the node Done.
+"""
+
+from __future__ import annotations
+
+from syncline.kube.objects import Obj, dig, labels_of
+from syncline.machineconfig.agent.hosts import FixedSystem
+from syncline.machineconfig.agent.planning.changes import kernel_type
+from syncline.machineconfig.agent.planning.impossible import impossible
+from syncline.machineconfig.agent.staging.kernel import missing_arguments
+
+__all__ = ["beyond_reach"]
+
+
+ARCHITECTURE = "kubernetes.io/arch"
+BIG_PAGES, ARM = "64k-pages", "arm64"
+
+
+def beyond_reach(node: Obj, system: FixedSystem | None, new: Obj) -> str:
+    """The field, what is missing, and what to do; empty: nothing is. An image alone passes, so that such machines can
+    be in a pool with others; so does what people have done by hand."""
+    wrong = impossible(new)
+    if wrong:
+        return wrong
+    architecture = labels_of(node).get(ARCHITECTURE) or dig(node, "status", "nodeInfo", "architecture") or ARM
+    if kernel_type(new) == BIG_PAGES and architecture != ARM:
+        told = "64k-pages is only supported for aarch64 architecture"
+        return f"spec.kernelType: {told}, and this node is {architecture}; leave it out, or use another pool"
+    if system is None:
+        return ""
+    why = f"{system.name} is no image of CoreOS, so that no rpm-ostree can do it"
+    missing = missing_arguments(dig(new, "spec", "kernelArguments"), system.command_line)
+    if missing:
+        mend = "add them to the boot loader's configuration (GRUB_CMDLINE_LINUX) and reboot, or use another pool"
+        return f"spec.kernelArguments: {missing}; {why}; {mend}"
+    if kernel_type(new) != "default":
+        return f'spec.kernelType: found "{kernel_type(new)}"; {why}; leave it out, or use another pool'
+    extensions = dig(new, "spec", "extensions")
+    if extensions:
+        return f"spec.extensions: found [{' '.join(extensions)}]; {why}; install packages by hand, or use another pool"
+    return ""

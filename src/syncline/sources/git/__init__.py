@@ -1,0 +1,1 @@
+"""Git without checkouts: mirrors, trees, submodules, large files, signatures."""

@@ -1,0 +1,284 @@
+"""Runs git as a child process, the one way ``sources/git/mirrors.py`` does it.
+
+Arguments go in, bytes come out. Children get no terminal, no hooks, no credentials of ours beyond the administrator's
+own git and ssh configuration; their time and their output are bounded, and a timeout ends their children too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import re
+import resource
+import selectors
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from syncline.base.priority import WORKER, lower_session
+from syncline.sources.errors import Problem, SourceError, mask_credentials
+
+__all__ = [
+    "MAX_OUTPUT",
+    "SSH",
+    "Bounds",
+    "Children",
+    "GitAnswer",
+    "RemoteLimits",
+    "child_environment",
+    "run_bounded",
+    "run_git",
+]
+
+MAX_OUTPUT = 256 * 1024 * 1024
+"""Bytes of one answer: references of the largest repositories, or all manifests of one folder."""
+
+_MAX_COMPLAINT = 8192
+"""Bytes of git's complaint that are looked at: its end, after what a host may say at length."""
+CHUNK = 1 << 16
+NICE = 10
+"""Children begin in great numbers; whoever asks the API does not wait for their start."""
+
+_ALLOWED_PROTOCOLS = "file:http:https:ssh"
+"""``file`` is here for the administrator's own ``url.<base>.insteadOf``; repository addresses are checked before."""
+
+_KEPT = re.compile(
+    r"PATH|HOME|USER|LOGNAME|TMPDIR|XDG_CONFIG_HOME|SSH_AUTH_SOCK|SSL_CERT_(FILE|DIR)|GIT_CONFIG_.*|GIT_SSL_.*"
+    r"|GIT_SSH(_COMMAND|_VARIANT)?|GIT_EXEC_PATH|(?i:https?_proxy|all_proxy|no_proxy)|SYSTEMROOT"
+)
+
+_SAFE_CONFIG = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never"),
+    *("-c", "gc.autoDetach=false", "-c", "maintenance.autoDetach=false", "-c", "fetch.recurseSubmodules=false"),
+    *("-c", "advice.detachedHead=false", "-c", "core.quotePath=false", "-c", "fetch.writeCommitGraph=false"),
+)
+
+SSH = ("ssh", "-oBatchMode=yes", "-oConnectTimeout=15", "-oServerAliveInterval=15", "-oServerAliveCountMax=3")
+"""Without passwords to ask for; a host that does not answer, also in the middle, is given up."""
+
+_SAYS_NOTHING = (
+    "fatal: Could not read from remote repository",
+    "Please make sure you have",
+    "and the repository exists",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GitAnswer:
+    """Exit code, standard output, and what git complained about in one line without credentials."""
+
+    code: int
+    output: bytes
+    complaint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Limits of one child. ``quiet_s``: without a byte from it; 0: as long as the whole. ``file_bytes``: the largest
+    file that it and its children may write; 0: any. ``memory_bytes``: what each may take beside the files that it maps,
+    since a chain of deltas unpacks to any size."""
+
+    whole_s: float
+    quiet_s: float = 0.0
+    output_bytes: int = MAX_OUTPUT
+    file_bytes: int = 0
+    memory_bytes: int = 4 * 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteLimits:
+    """Bounds of conversations with a Git remote. Over HTTP the quiet time also counts while there are less than
+    ``trickle`` bytes a second; what a remote advertises comes at once, so without HTTP only the whole counts."""
+
+    listing: Bounds = Bounds(90.0)
+    """For asking a remote what it has (Argo CD's exec timeout)."""
+    listing_quiet_s: float = 30.0
+    fetch: Bounds = Bounds(600.0, quiet_s=60.0, file_bytes=8 * 1024**3)
+    """For bringing objects; a first fetch of a large repository takes minutes."""
+    trickle: int = 16
+
+    def options(self, bounds: Bounds) -> list[str]:
+        """What git is told of it."""
+        quiet = max(int(bounds.quiet_s or self.listing_quiet_s), 1)
+        return ["-c", f"http.lowSpeedLimit={self.trickle}", "-c", f"http.lowSpeedTime={quiet}"]
+
+
+class Children:
+    """Children that run now, so that they can be ended with the process that waits for them."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._over = False
+
+    @contextlib.contextmanager
+    def keeping(self, child: subprocess.Popen[bytes]) -> Iterator[None]:
+        with self._lock:
+            if self._over:
+                _end(child)
+            self._running.add(child)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running.discard(child)
+
+    def end(self, *, over: bool = False) -> None:
+        """End all of them; who waits for one hears that it failed. ``over``: also those that begin after this."""
+        with self._lock:
+            self._over = over
+            for child in self._running:
+                _end(child)
+
+
+ALL = Children()
+"""Of this process: what hangs must not outlive it."""
+atexit.register(ALL.end, over=True)
+
+
+def run_git(
+    arguments: Sequence[str],
+    *,
+    directory: Path | None = None,
+    stdin: bytes = b"",
+    bounds: Bounds,
+    label: str,
+    environment: Mapping[str, str] | None = None,
+    whole_complaint: bool = False,
+) -> GitAnswer:
+    """Run ``git ARGUMENTS``; a failed command is an answer, not an exception.
+
+    Raises :class:`SourceError` if git is missing or comes to one of its ``bounds``. ``label`` is what the message calls
+    the work; ``environment`` is what this one child gets beyond the usual. ``whole_complaint``: all it complained, not
+    the telling line.
+    """
+    place = ["-C", str(directory)] if directory is not None else []
+    command = ["git", *_SAFE_CONFIG, *place, *arguments]
+    code, output, complaint = run_bounded(command, child_environment() | dict(environment or {}), bounds, label, stdin)
+    text = complaint.decode("utf-8", "replace")
+    return GitAnswer(code, output, text if whole_complaint else _summary(text))
+
+
+def run_bounded(
+    command: Sequence[str], environment: Mapping[str, str], bounds: Bounds, label: str, stdin: bytes = b""
+) -> tuple[int, bytes, bytes]:
+    """Exit code, output, and the end of the complaint. Raises :class:`SourceError` at a bound, and if the program
+    cannot be started."""
+    with tempfile.TemporaryFile() as given:
+        given.write(stdin)
+        given.seek(0)
+        try:
+            child = subprocess.Popen(
+                command,
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            message = f"{label}: {command[0]} cannot be started ({error.strerror})"
+            raise SourceError(Problem.UNREACHABLE, message) from None
+    limits = ((resource.RLIMIT_FSIZE, bounds.file_bytes), (resource.RLIMIT_DATA, bounds.memory_bytes))
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended already
+        os.setpriority(os.PRIO_PROCESS, child.pid, WORKER)
+        lower_session(child.pid, WORKER)
+        for limit, size in limits:
+            if size:
+                resource.prlimit(child.pid, limit, (size, size))
+    try:
+        with ALL.keeping(child):
+            output, complaint = _converse(child, bounds, label)
+    except BaseException:
+        _end(child)
+        child.wait()
+        raise
+    finally:
+        for stream in (child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()
+    return child.returncode, output, complaint
+
+
+def _converse(child: subprocess.Popen[bytes], bounds: Bounds, label: str) -> tuple[bytes, bytes]:
+    """Until the child has closed its output and ended. Something that it left behind may keep its complaints open."""
+    assert child.stdout is not None, "it is a pipe"
+    assert child.stderr is not None, "it is a pipe"
+    parts: list[bytes] = []
+    size, complaint = 0, b""
+    begun = last = time.monotonic()
+    with selectors.DefaultSelector() as selector:
+        for stream in (child.stdout, child.stderr):
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, selectors.EVENT_READ, stream is child.stdout)
+        while child.stdout in {key.fileobj for key in selector.get_map().values()}:
+            now = time.monotonic()
+            silent = bool(bounds.quiet_s) and now - last >= bounds.quiet_s
+            if silent or now - begun >= bounds.whole_s:
+                raise _too_late(bounds.quiet_s if silent else bounds.whole_s, label, silent=silent)
+            left = begun + bounds.whole_s - now
+            for key, _ in selector.select(min(left, last + bounds.quiet_s - now) if bounds.quiet_s else left):
+                data = os.read(key.fd, CHUNK)
+                last = time.monotonic()
+                if not data:
+                    selector.unregister(key.fileobj)
+                elif key.data:
+                    parts.append(data)
+                    size += len(data)
+                else:
+                    complaint = (complaint + data)[-_MAX_COMPLAINT:]
+                if size > bounds.output_bytes:
+                    told = f"{label}: the answer is larger than {bounds.output_bytes} bytes"
+                    raise SourceError(Problem.TOO_LARGE, told)
+    try:
+        child.wait(max(begun + bounds.whole_s - time.monotonic(), 0.0))
+    except subprocess.TimeoutExpired:
+        raise _too_late(bounds.whole_s, label, silent=False) from None
+    with contextlib.suppress(BlockingIOError):
+        while data := os.read(child.stderr.fileno(), CHUNK):
+            complaint = (complaint + data)[-_MAX_COMPLAINT:]
+    return b"".join(parts), complaint
+
+
+def _too_late(seconds: float, label: str, *, silent: bool) -> SourceError:
+    what = "not a byte" if silent else "no answer"
+    return SourceError(Problem.UNREACHABLE, f"{label}: {what} within {seconds:g} seconds")
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """End the child with all it started; it leads a process group of its own."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def child_environment() -> dict[str, str]:
+    """What git and ssh may know of the process that starts them."""
+    kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
+    kept.setdefault("GIT_SSH_COMMAND", " ".join(SSH))
+    return kept | {
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ALLOW_PROTOCOL": _ALLOWED_PROTOCOLS,
+        "GIT_ASKPASS": "true",
+        "SSH_ASKPASS": "true",
+        "GCM_INTERACTIVE": "never",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "LC_ALL": "C",
+    }
+
+
+def _summary(text: str) -> str:
+    shown = (line.rpartition("\r")[2].strip() for line in text.rstrip("\r").split("\n"))  # progress is written over
+    lines = [line for line in shown if line]
+    if len(lines) > 1:  # after what ssh or the host said, git adds this, which says less
+        lines = [line for line in lines if not line.startswith(_SAYS_NOTHING)] or lines
+    telling = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))] or lines[-1:]
+    return mask_credentials(telling[0].removeprefix("fatal: ").removeprefix("error: ")) if telling else ""

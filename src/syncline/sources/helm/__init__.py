@@ -1,0 +1,1 @@
+"""Charts: reading, dependencies, values, rendering."""

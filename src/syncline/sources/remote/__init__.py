@@ -1,0 +1,1 @@
+"""Remote addresses: who may read them, with which credentials, at which pace."""

@@ -1,0 +1,185 @@
+"""May this project read this address, and with whose credentials: the one answer for every remote read.
+
+Sources of Applications, submodules, large files, bases and charts of kustomizations and dependencies of charts all ask
+:meth:`Border.judge` before anything is dialled. A project that lists an address gets the credentials that fit it: its
+own first, then those for all. An address that it does not list is read as anybody may. What is written, hydrated
+manifests alone, asks :meth:`Border.judge_writing`. Pure but for a lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from syncline.sources.errors import Problem, SourceError, mask_credentials
+from syncline.sources.remote.address import (
+    DEFAULT_NETWORKS,
+    Address,
+    Networks,
+    check_url,
+    is_forbidden,
+    parse_address,
+)
+from syncline.sources.remote.credentials import NO_CREDENTIALS, CredentialBook, RepositoryAccess
+
+__all__ = ["Border", "Lent", "refuse_unlisted"]
+
+ANYBODY = "\nanybody"
+"""Owner of what was read without credentials; no project is called so."""
+
+
+def _everything(_project: str, _url: str) -> bool:
+    return True
+
+
+def _no_stamp(_project: str) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """The answer. ``access`` without credentials where ``permitted`` is False."""
+
+    address: Address
+    project: str
+    permitted: bool
+    access: RepositoryAccess | None
+
+    @property
+    def url(self) -> str:
+        """What is dialled."""
+        return self.address.dial
+
+    @property
+    def owner(self) -> str:
+        """Whose caches hold what is read: nobody else finds it there."""
+        if not self.permitted:
+            return ANYBODY
+        return self.access.project if self.access is not None else ""
+
+    @property
+    def has_credentials(self) -> bool:
+        return self.access is not None and self.access.has_credentials
+
+
+class Border:
+    """Credentials and rules of this moment. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._book: CredentialBook = NO_CREDENTIALS
+        self._permits: Callable[[str, str], bool] = _everything
+        self._stamp: Callable[[str], str] = _no_stamp
+        self._networks: Networks = DEFAULT_NETWORKS
+
+    def learn(self, book: CredentialBook) -> None:
+        """From now on remotes are reached with these credentials."""
+        with self._lock:
+            self._book = book
+
+    def learn_rules(self, permits: Callable[[str, str], bool], stamp: Callable[[str], str], networks: Networks) -> None:
+        """From now on projects list these addresses (``stamp`` is another one when a list changed), and no project
+        reaches these networks."""
+        with self._lock:
+            self._permits, self._stamp, self._networks = permits, stamp, networks
+
+    @property
+    def networks(self) -> Networks:
+        return self._networks
+
+    def viewer(self, project: str) -> str:
+        """Under what is kept that was read for ``project``: another project, or the same one with another list, finds
+        nothing of it."""
+        with self._lock:
+            return f"{project} {self._stamp(project)} {self._book.stamp(project)}"
+
+    def judge(self, url: str, project: str, *, charts: bool = False, local: bool = False) -> Lent:
+        """``charts``: of a chart repository or registry; ``local``: places on this machine are allowed.
+
+        Raises :class:`SourceError` for an address that nobody may read.
+        """
+        address = parse_address(url, charts=charts)
+        if not charts:
+            check_url(url, allow_local=local)
+        self.check(address)
+        with self._lock:
+            book, permits = self._book, self._permits
+        dial = address.dial
+        if permits(project, dial) or book.is_of_project(dial, project, charts=charts):
+            return Lent(address, project, True, book.access(dial, project, charts=charts))
+        return Lent(address, project, False, book.anonymous(dial))
+
+    def judge_writing(self, url: str, projects: Collection[str], *, local: bool = False) -> Lent:
+        """May Applications of these projects push to this repository, and with whose credentials: each project lists
+        the address itself, and only credentials for writing count, of the project if there is one, else those for all.
+        Without any the host is asked as anybody may.
+
+        Raises :class:`SourceError` where one of them may not.
+        """
+        for project in sorted(projects):
+            lent = self.judge(url, project, local=local)
+            with self._lock:
+                listed = self._permits(project, lent.url)
+            if not listed:
+                raise _unlisted(lent)
+        owner = next(iter(projects)) if len(projects) == 1 else ""
+        with self._lock:
+            book = self._book
+        access = book.write_access(lent.url, owner)
+        if access is None or not (access.has_credentials or lent.address.is_local):
+            access = replace(book.anonymous(lent.url), signing_key=access.signing_key if access else None)
+        return Lent(lent.address, owner, True, access)
+
+    def check(self, address: Address) -> None:
+        """Raise :class:`SourceError` for an address of a network that nobody may reach."""
+        if is_forbidden(address.host, self._networks):
+            raise SourceError(
+                Problem.REFUSED,
+                f"repository {mask_credentials(address.dial)} lies in a network that repositories may not name",
+                subject=mask_credentials(address.dial),
+                field="spec.source.repoURL",
+                fix="an administrator may allow it in source.forbidden.networks of argocd-cm",
+            )
+
+    def anonymous(self, lent: Lent) -> RepositoryAccess:
+        """How anybody reaches the same address."""
+        return self._book.anonymous(lent.url)
+
+    def named(self, alias: str, project: str) -> Lent | None:
+        """The chart repository that is declared under a name, for charts that call it so."""
+        found = self._book.named(alias, project)
+        return None if found is None else self.judge(found.url, project, charts=True)
+
+    def beside(self, lent: Lent, other: RepositoryAccess | None, origin: str) -> Lent:
+        """``lent`` with the credentials of another repository of the same origin, if it has none of its own."""
+        if not lent.permitted or lent.has_credentials or other is None or not origin:
+            return lent
+        if lent.address.origin != origin:
+            return lent
+        return replace(lent, access=replace(other, url=lent.url))
+
+    def registry(self, lent: Lent) -> Lent:
+        """``lent`` with the credentials of another repository of its registry, if it has none of its own."""
+        if not lent.permitted or lent.access is not None:
+            return lent
+        return replace(lent, access=self._book.registry(lent.url, lent.project))
+
+
+def refuse_unlisted(lent: Lent) -> None:
+    """Raise :class:`SourceError` where a project does not list the address: for an Application's own sources.
+
+    Nothing is lent for places on this machine, which need a permission of their own.
+    """
+    if not lent.permitted and not lent.address.is_local:
+        raise _unlisted(lent)
+
+
+def _unlisted(lent: Lent) -> SourceError:
+    return SourceError(
+        Problem.REFUSED,
+        f"application repo {mask_credentials(lent.url)} is not permitted in project '{lent.project or 'default'}'",
+        subject=mask_credentials(lent.url),
+        field="spec.source.repoURL",
+        fix="add it to the project's sourceRepos",
+    )

@@ -1,0 +1,312 @@
+"""Asks chart repositories, registries and Git hosts over HTTP: one blocking request at a time, everything bounded.
+
+``sources/remote/artifacts.py`` and ``sources/remote/registry.py`` call :func:`fetch` in worker threads. Credentials go
+to the origin they belong to and, after a redirect, to nobody else; bodies, redirects and time have limits; messages
+name the address without what may be secret in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+import time
+import urllib.request
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
+
+from syncline.base.scratch import named_in_memory
+from syncline.sources.errors import Problem, SourceError, mask_credentials
+from syncline.sources.remote.address import DEFAULT_NETWORKS, Networks, check_host, is_forbidden
+from syncline.sources.remote.credentials import RepositoryAccess
+from syncline.sources.remote.dialling import open_connection
+from syncline.sources.remote.turns import away
+from syncline.sources.workers.errand import current
+
+__all__ = ["WebAnswer", "WebLimits", "WebRequest", "basic", "fetch", "origin_of", "shown_url"]
+
+REDIRECTS = (301, 302, 303, 307, 308)
+NOT_MODIFIED = 304
+CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class WebLimits:
+    """Bounds of one request; ``bytes`` is the body after decompression."""
+
+    bytes: int = 4_000_000
+    wait_s: float = 30.0
+    """Without a byte from the other side."""
+    wall_s: float = 300.0
+    redirects: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class WebRequest:
+    """``access`` gives TLS, proxy and, if ``signed``, the credentials; ``label`` is what messages call the work."""
+
+    url: str
+    label: str
+    access: RepositoryAccess | None = None
+    signed: bool = True
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    secret_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Headers that only the origin of ``url`` may see."""
+    body: bytes = field(default=b"", repr=False)
+    secret_body: bool = False
+    """The body is for the origin of ``url`` alone, too."""
+    limits: WebLimits = WebLimits()
+    networks: Networks = DEFAULT_NETWORKS
+    """That are not reached, whatever names them: the request, a redirect or the DNS."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebAnswer:
+    """Names of headers are in lower case; ``url`` is where the redirects ended."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    url: str
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def said(self) -> str:
+        """``404 Not Found``."""
+        return f"{self.status} {http.client.responses.get(self.status, '')}".strip()
+
+
+def origin_of(url: str) -> str:
+    """``https://host:port``, the port always there; empty for what is no address."""
+    try:
+        parts, port = urlsplit(url), urlsplit(url).port
+    except ValueError:
+        return ""
+    scheme = parts.scheme.lower()
+    return f"{scheme}://{(parts.hostname or '').lower()}:{port or (443 if scheme == 'https' else 80)}"
+
+
+def shown_url(url: str) -> str:
+    """For messages: without user, query and fragment, which may hold tokens."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that cannot be read"
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def basic(username: str, password: str) -> str:
+    """The value of an ``Authorization`` header."""
+    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
+
+
+def fetch(request: WebRequest) -> WebAnswer:
+    """The answer after redirects, whatever its status. Raises :class:`SourceError` if there is none in the limits."""
+    with away():
+        return _followed(request)
+
+
+def _followed(request: WebRequest) -> WebAnswer:
+    """One deadline holds for all redirects."""
+    until = time.monotonic() + min(request.limits.wall_s, current().left_s)
+    url, method, body = request.url, request.method, request.body
+    own, first = True, _checked_origin(request, url)
+    for _ in range(request.limits.redirects + 1):
+        # Who was sent elsewhere and back again follows a stranger's word: nothing of ours goes along any more.
+        own = own and _checked_origin(request, url) == first
+        left = replace(request.limits, wall_s=max(until - time.monotonic(), 0.001))
+        answer = _once(replace(request, limits=left), url, method, body, own=own)
+        target = answer.headers.get("location", "")
+        if answer.status not in REDIRECTS or not target:
+            return answer
+        url = _joined(request, url, target)
+        if urlsplit(request.url).scheme == "https" and urlsplit(url).scheme != "https":
+            raise _problem(request, f"redirects from https to {urlsplit(url).scheme or 'nowhere'}", Problem.REFUSED)
+        if answer.status == 303:
+            method, body = "GET", b""
+        if body and request.secret_body and _checked_origin(request, url) != first:
+            raise _problem(request, f"redirects what is for it alone to {shown_url(url)}", Problem.REFUSED)
+    raise _problem(request, f"redirects more than {request.limits.redirects} times")
+
+
+def _joined(request: WebRequest, url: str, target: str) -> str:
+    try:
+        return urljoin(url, target)
+    except ValueError:
+        raise _problem(request, "redirects to an address that cannot be read", Problem.REFUSED) from None
+
+
+def _checked_origin(request: WebRequest, url: str) -> str:
+    """Raises :class:`SourceError` for hosts that have no normal form, or that nobody may reach."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise _problem(request, f"{parts.scheme or 'no'} address is no http or https address", Problem.REFUSED)
+        host = check_host(parts.hostname, literal=":" in parts.hostname)
+        origin = f"{parts.scheme}://{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+    except ValueError as error:
+        raise _problem(request, f"{shown_url(url)} has no valid host ({error})", Problem.REFUSED) from None
+    if is_forbidden(host, request.networks):
+        raise _problem(request, f"{shown_url(url)} {_UNREACHED}", Problem.REFUSED)
+    return origin
+
+
+_UNREACHED = "lies in a network that repositories may not name"
+
+
+def _problem(request: WebRequest, what: str, problem: Problem = Problem.UNREACHABLE) -> SourceError:
+    masked = request.access.mask(what) if request.access is not None else what
+    return SourceError(problem, f"{request.label}: {shown_url(request.url)}: {mask_credentials(masked)}")
+
+
+def _once(request: WebRequest, url: str, method: str, body: bytes, *, own: bool) -> WebAnswer:
+    headers = {"User-Agent": "syncline", "Accept": "*/*", **request.headers}
+    headers |= _credentials(request, url) | dict(request.secret_headers) if own else {}
+    connection: http.client.HTTPConnection | None = None
+    expired = threading.Event()
+    try:
+        connection, path, more = _connect(request, url, own=own)
+        with _deadline(connection, request.limits.wall_s, expired) as taken:
+            connection.connect()
+            _check_peer(request, connection)
+            taken.append(connection.sock)
+            connection.request(method, path, body=body or None, headers=headers | more)
+            response = connection.getresponse()
+            found = {name.lower(): value for name, value in response.getheaders()}
+            content = b"" if method == "HEAD" else _body(request, response, found)
+            if expired.is_set():
+                raise TimeoutError
+            return WebAnswer(response.status, found, content, url)
+    except (OSError, http.client.HTTPException, ValueError, zlib.error) as error:
+        if expired.is_set() or isinstance(error, TimeoutError):
+            raise _problem(request, f"no whole answer within {round(request.limits.wall_s, 1):g} seconds") from None
+        raise _problem(request, _said(error)) from None
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _check_peer(request: WebRequest, connection: http.client.HTTPConnection) -> None:
+    """A name may lead anywhere: what it led to is checked before a word is said."""
+    peer = str(connection.sock.getpeername()[0])
+    if is_forbidden(peer, request.networks):
+        raise _problem(request, f"{peer} {_UNREACHED}", Problem.REFUSED)
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate cannot be verified ({error.verify_message})"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"{type(error).__name__}: {error}"
+
+
+def _credentials(request: WebRequest, url: str) -> dict[str, str]:
+    """What the access gives, else what stands in the address itself."""
+    access, parts = request.access, urlsplit(url)
+    if access is not None and request.signed:
+        if access.bearer_token is not None:
+            return {"Authorization": f"Bearer {access.bearer_token.reveal()}"}
+        if access.username or access.password is not None:
+            return {"Authorization": basic(access.username, access.password.reveal() if access.password else "")}
+    if parts.username or parts.password:
+        return {"Authorization": basic(unquote(parts.username or ""), unquote(parts.password or ""))}
+    return {}
+
+
+# -- connections ----------------------------------------------------------------------------------------------------
+
+
+def _connect(request: WebRequest, url: str, *, own: bool) -> tuple[http.client.HTTPConnection, str, dict[str, str]]:
+    """The connection, the target of the request line, and headers for a proxy."""
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    host, port = parts.hostname or "", parts.port or (443 if secure else 80)
+    target = urlunsplit(("", "", quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._"), parts.query, ""))
+    access = request.access if own else None
+    context = _tls(access) if secure else None
+    proxy = _proxy(request.access, parts.scheme, host)
+    if not proxy:
+        return open_connection(host, port, request.limits.wait_s, request.limits.wall_s, context), target, {}
+    through = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    given = {}
+    if through.username:
+        given["Proxy-Authorization"] = basic(unquote(through.username), unquote(through.password or ""))
+    host_port = through.hostname or "", through.port or 3128
+    connection = open_connection(*host_port, request.limits.wait_s, request.limits.wall_s, context)
+    if secure:
+        connection.set_tunnel(host, port, given)
+        return connection, target, {}
+    return connection, urlunsplit((parts.scheme, f"{host}:{port}", target, "", "")), given
+
+
+def _proxy(access: RepositoryAccess | None, scheme: str, host: str) -> str:
+    """That of the repository, else that of the process."""
+    if access is not None and access.proxy is not None:
+        bypassed = urllib.request.proxy_bypass_environment(host, {"no": access.no_proxy})  # type: ignore[attr-defined]
+        return "" if bypassed else access.proxy.reveal()
+    if urllib.request.proxy_bypass(host):
+        return ""
+    return urllib.request.getproxies().get(scheme, "")
+
+
+def _tls(access: RepositoryAccess | None) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if access is None:
+        return context
+    if access.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif access.ca_pem:
+        context.load_verify_locations(cadata=access.ca_pem)
+    if access.certificate_pem and access.certificate_key is not None:
+        with named_in_memory(access.certificate_pem + "\n" + access.certificate_key.reveal()) as name:
+            context.load_cert_chain(name)
+    return context
+
+
+@contextlib.contextmanager
+def _deadline(connection: http.client.HTTPConnection, wall_s: float, expired: threading.Event) -> Iterator[list[Any]]:
+    """Ends the connection's socket, and those that are put into what it yields: an answer takes its socket along."""
+    taken: list[Any] = []
+
+    def expire() -> None:
+        expired.set()
+        for one in (connection.sock, *taken):
+            if one is not None:
+                with contextlib.suppress(OSError):
+                    socket.socket.shutdown(one, socket.SHUT_RDWR)  # also in the middle of a handshake
+
+    timer = threading.Timer(wall_s, expire)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield taken
+    finally:
+        timer.cancel()
+
+
+def _body(request: WebRequest, response: http.client.HTTPResponse, headers: Mapping[str, str]) -> bytes:
+    limit = request.limits.bytes
+    unpack = zlib.decompressobj(31) if headers.get("content-encoding", "").lower() == "gzip" else None
+    parts: list[bytes] = []
+    size = 0
+    while chunk := response.read(CHUNK):
+        while chunk:
+            part = unpack.decompress(chunk, limit + 1 - size) if unpack is not None else chunk
+            chunk = unpack.unconsumed_tail if unpack is not None else b""
+            size += len(part)
+            if size > limit:
+                raise _problem(request, f"the answer is larger than {limit} bytes", Problem.TOO_LARGE)
+            parts.append(part)
+    return b"".join(parts)

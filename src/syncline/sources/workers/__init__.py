@@ -1,0 +1,1 @@
+"""Render workers: processes with bounds."""
