@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 
@@ -275,3 +276,44 @@ def test_a_kind_that_may_not_be_listed_is_unread_until_it_may_and_again_when_the
         await asyncio.gather(running, return_exceptions=True)
 
     asyncio.run(play())
+
+
+class _Heavy(Counting):
+    """Its plan ends only after the loop has done something else meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.goes_on = threading.Event(), threading.Event()
+        self.went_on = False
+
+    def beside(self, seen: Obj) -> str | None:
+        return "team" if name_of(seen) == "large" else None
+
+    def plan(self, seen: Obj, now: datetime) -> Plan:
+        if name_of(seen) == "large":
+            self.begun.set()
+            self.went_on = self.goes_on.wait(PATIENCE_S)
+            return Plan(((Create(_named("Secret", "made") | {"type": "Opaque"}, "asked for"),),))
+        return super().plan(seen, now)
+
+
+def test_a_plan_of_much_is_made_in_a_thread_while_the_loop_goes_on() -> None:
+    controller = _Heavy()
+    served = Served(controller=controller)
+    served.create("large")
+
+    async def play() -> None:
+        running = asyncio.create_task(served.manager.run())
+        async with asyncio.timeout(PATIENCE_S):
+            while not controller.begun.is_set():
+                await asyncio.sleep(0)
+        served.create("small")
+        await served.turns(lambda: served.passes() >= 2)
+        assert served.manager.pools.counts()["planning"]["working"] == 1
+        controller.goes_on.set()
+        await served.turns(lambda: bool(served.admin.send(Request("GET", "/api/v1/secrets")).obj["items"]))
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(play())
+    assert controller.went_on, "the loop was not held"

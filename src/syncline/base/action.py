@@ -34,6 +34,8 @@ class Purpose(StrEnum):
     """Scripts and expressions of people, in processes for that."""
     MACHINES = "machines"
     """Starting containers, and what is done to machines."""
+    PLANNING = "planning"
+    """Plans made of so much that they would hold the loop."""
     OTHER = "other"
 
 

@@ -90,6 +90,9 @@ class Controller(Generic[S]):
     at_rest: Callable[[Obj], bool] | None = None
     """Whether a reconcile that wrote nothing but this status of its own object leaves nothing to another one, so that
     its own write does not wake it."""
+    beside: Callable[[S], str | None] | None = None
+    """Whether a plan is made of so much that it would hold the loop for more than ten milliseconds: the project on
+    whose account the driver then plans in a thread; None: in place. What was observed must not change meanwhile."""
     stimulus: Callable[[S], object] | None = None
     """What can change the fate of a reconcile that failed. While it stays equal the back-off holds, whichever change
     wakes the key: a reconcile that undoes what it did does not wake itself."""

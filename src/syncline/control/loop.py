@@ -10,9 +10,10 @@ import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias, assert_never, cast
+from functools import partial
+from typing import Any, TypeVar, assert_never, cast
 
-from syncline.base.action import Action, Performer, Work
+from syncline.base.action import Action, Performer, Purpose, Work
 from syncline.base.clock import Clock
 from syncline.base.journal import Entry, Journal
 from syncline.control.cache import Cache
@@ -27,6 +28,8 @@ from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of, resource_version
 
 __all__ = ["OWN_WRITE_PATIENCE_S", "ControlLoop", "Observer", "Pass"]
+
+T = TypeVar("T")
 
 log = logging.getLogger("syncline.control")
 
@@ -43,9 +46,6 @@ MAX_ROUNDS = 1000
 
 Pass = Generator["Request | Work | Together", Any, None]
 """One reconcile of one key, to be driven to its end."""
-
-
-Settle: TypeAlias = Callable[[Any, Plan, tuple[Result, ...], datetime], tuple[Any, Plan] | None]
 
 
 class Observer:
@@ -278,11 +278,11 @@ class ControlLoop:
         if (failed := self._failed.get(key)) is not None and failed[0] == start and now < failed[1]:
             self.queue.add(key, failed[1])
             return
-        plan = controller.plan(seen, now)
+        plan = yield from _made(key, controller, seen, partial(controller.plan, seen, now))
         results = last = yield from self._execute(key, plan, now)
         self._record(key, results)
         if controller.settle is not None:
-            plan, results, last = yield from self._settle(key, controller.settle, seen, plan, results)
+            plan, results, last = yield from self._settle(key, controller, seen, plan, results)
         self._failed.pop(key, None)
         wait = self._conclude(key, plan, results, last)
         if wait and controller.stimulus is not None:
@@ -301,14 +301,15 @@ class ControlLoop:
             self._at_rest[key] = resource_version(written)
 
     def _settle(
-        self, key: Key, settle: Settle, seen: Any, plan: Plan, results: tuple[Result, ...]
+        self, key: Key, controller: Controller[Any], seen: Any, plan: Plan, results: tuple[Result, ...]
     ) -> Generator[Any, Any, tuple[Plan, tuple[Result, ...], tuple[Result, ...]]]:
         """Let the controller go on from the answers, round by round, until it has nothing to add. The last plan, all
         results, and those of the last round."""
-        everything = results
+        everything, settle = results, controller.settle
+        assert settle is not None, "only controllers that settle get here"
         for _ in range(MAX_ROUNDS):
             now = self._clock.now()
-            more = settle(seen, plan, results, now)
+            more = yield from _made(key, controller, seen, partial(settle, seen, plan, results, now))
             if more is None:
                 return plan, everything, results
             seen, plan = more
@@ -385,6 +386,15 @@ class ControlLoop:
 
     def _note(self, key: Key, what: str, why: str) -> None:
         self.journal.write(Entry(self._clock.now(), key.controller, str(key.ref), what, why))
+
+
+def _made(key: Key, controller: Controller[Any], seen: Any, make: Callable[[], T]) -> Generator[Any, Any, T]:
+    """A plan, made in a thread of the driver where it is made of much."""
+    share = controller.beside(seen) if controller.beside is not None else None
+    if share is None:
+        return make()
+    made: T = yield Work(f"plan {key}", make, Purpose.PLANNING, share)
+    return made
 
 
 def _is_unanswered(result: Result) -> bool:

@@ -32,6 +32,7 @@ LIMITS: Mapping[Purpose, Limits] = MappingProxyType(
             slow_each={"project": 160, "host": 16},
         ),
         Purpose.EVALUATION: Limits(2, {"project": 1}),
+        Purpose.PLANNING: Limits(2, {"project": 1}),
         Purpose.MACHINES: Limits(16, {"project": 12, "host": 8}),
         Purpose.OTHER: Limits(8, {"project": 6, "host": 6}),
     }

@@ -43,6 +43,8 @@ __all__ = ["CONTROLLER", "Applications"]
 
 CONTROLLER = "application"
 """Name of the controller."""
+MOST_IN_PLACE = 300
+"""Manifests and live objects of an Application that is planned for on the loop itself."""
 DEPENDENCY_INDEX = "syncline-depends-on"
 """Index of Applications by those that they wait for."""
 CONFIG_MAPS = GroupKind("", "ConfigMap")
@@ -90,6 +92,7 @@ class Applications:
                 DEPENDENCY_INDEX: OfKind(APPLICATION.group_kind, _depended_on),
             },
             urgent=_is_operating,
+            beside=_beside,
             observe=lambda cache, ref: self.observe(cache, ref) if admits(ref) else None,
             plan=self.plan,
             settle=self.settle,
@@ -149,6 +152,13 @@ class Applications:
             if not separator:
                 namespace, name = self._settings.control_namespace, instance
             yield ObjectRef(APPLICATION.group, APPLICATION.kind, namespace, name)
+
+
+def _beside(seen: AppObserved) -> str | None:
+    """A comparison takes about a tenth of a millisecond for each object that was not compared before."""
+    manifests = (made for made in (seen.latest, seen.pinned) if made is not None)
+    size = len(seen.live) + sum(len(made.objects) for made in manifests)
+    return seen.view.project if size > MOST_IN_PLACE else None
 
 
 def _is_operating(app: Obj) -> bool:

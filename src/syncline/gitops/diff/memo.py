@@ -6,6 +6,7 @@ uid and resourceVersion of the live object, and the settings. So a refresh costs
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
@@ -46,7 +47,8 @@ class Verdicts:
             if len(self._known) > self._limit:
                 self._known.popitem(last=False)
         else:
-            self._known.move_to_end(key)
+            with contextlib.suppress(KeyError):  # forgotten meanwhile: large plans are made in threads
+                self._known.move_to_end(key)
         return known
 
 
