@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pytest
 
-from syncline.cluster.storage.store import Compacted, Event, EventType, Key, Store
+from syncline.cluster.serving.serve import Durability
+from syncline.cluster.storage.store import Compacted, Event, EventType, Key, Store, WriteRefused
 
 RESOURCE = "/configmaps"
 
@@ -49,6 +51,28 @@ def test_everything_is_as_it_was_and_watchers_never_hear_of_it() -> None:
     store.mark_durable(7)
     assert [event.revision for event in watching.take()] == [7]
     assert [event.revision for event in store.watch(RESOURCE, since=2).take()] == [7]
+
+
+def test_an_answer_that_is_ready_only_after_its_write_was_taken_back_is_refused() -> None:
+    """A large request writes, and its answer is encoded beside the loop: the disk may say meanwhile that it is full."""
+    store = Store(durable=True)
+    durability = Durability(store)
+    first = put(store, "a", 1)
+    durability.take_back(WriteRefused("database space exceeded"))
+    kept = put(store, "b", 1)
+    durability.advance(kept)
+    second = put(store, "c", 1)
+    durability.take_back(WriteRefused("database space exceeded"))
+
+    async def ends(revision: int) -> bool:
+        async with asyncio.timeout(60):
+            await durability.wait(revision)
+        return True
+
+    for undone in (first, second):
+        with pytest.raises(WriteRefused):
+            asyncio.run(ends(undone))
+    assert asyncio.run(ends(kept))
 
 
 def test_whoever_saw_what_was_taken_back_lists_again() -> None:

@@ -171,6 +171,7 @@ async def _together(wanted: Together, port: Port, run: Callable[[Work], Awaitabl
     async def some() -> None:
         for number, part in left:
             results[number] = await drive(part, port, run)
+            await asyncio.sleep(0)  # a port in process answers at once, and a plan may have thousands of parts
 
     try:
         async with asyncio.TaskGroup() as group:

@@ -130,10 +130,14 @@ class Durability:
         self._order = count()
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self.failure: Exception | None = None
+        self._refusal: WriteRefused | None = None
+        """Why the last writes were taken back."""
 
     async def wait(self, revision: int) -> None:
         """Until ``revision`` is durable; raises WriteRefused when it was taken back, InternalError when the disk has
-        failed."""
+        failed. A large request writes before its answer is encoded: it may come after its write was taken back."""
+        if self._refusal is not None and self._store.is_undone(revision):
+            raise self._refusal
         if revision <= self._store.committed:
             return
         if self.failure is not None:
@@ -157,6 +161,7 @@ class Durability:
     def take_back(self, refusal: WriteRefused) -> None:
         """What is not durable never will be: undo it, and tell those who wait for it. In the loop's thread only."""
         self._store.take_back()
+        self._refusal = refusal
         self._refuse(refusal)
 
     def fail(self, error: Exception) -> None:

@@ -84,6 +84,10 @@ class Compacted(Exception):
         super().__init__(f"revision {requested} is older than the history, which begins after {compacted}")
 
 
+MAX_UNDONE = 64
+"""Times that writes were taken back of which the revisions are known."""
+
+
 class WriteRefused(InternalError):
     """The disk takes no writes now; nothing has changed. 500 as etcd's ``mvcc: database space exceeded``, without
     Retry-After: clients would try ten times behind their user's back, and a full disk is not over in a second."""
@@ -349,7 +353,7 @@ class Store:
         self._subscribers: list[Callable[[Event], None]] = []
         self._sink: Sink | None = None
         self._given = 0
-        self._undone = range(0)
+        self._undone: deque[range] = deque(maxlen=MAX_UNDONE)
         self._undurable: deque[Event] = deque()
         self._history: deque[tuple[int, str, int]] = deque()
         self._history_bytes = 0
@@ -405,7 +409,7 @@ class Store:
         So all pages of a chunked list show one instant. Raises :class:`Compacted` when ``at`` is too old.
         """
         collection = self._collections.get(resource)
-        if at is not None and (at < max(self.compacted, self.listable) or at in self._undone):
+        if at is not None and (at < max(self.compacted, self.listable) or self.is_undone(at)):
             raise Compacted(at, max(self.compacted, self.listable))
         if collection is None:
             return []
@@ -491,7 +495,7 @@ class Store:
 
     def watch(self, resource: str, namespace: str = "", *, since: int) -> Cursor:
         """Events after revision ``since``; raises :class:`Compacted`. ``namespace`` empty means all."""
-        if since < self.compacted or since in self._undone:
+        if since < self.compacted or self.is_undone(since):
             raise Compacted(since, self.compacted)
         backlog = self._collection(resource).events_after(since)
         if namespace:
@@ -518,7 +522,9 @@ class Store:
         this process has seen them, and has to list again. The revisions they had are not given a second time.
         """
         undone, self._undurable = self._undurable, deque()
-        self._undone = range(self.committed + 1, self._given + 1)
+        if self._undone and self._undone[-1].start > self.committed:
+            self._undone.pop()
+        self._undone.append(range(self.committed + 1, self._given + 1))
         self.revision = self.committed
         self._forget_after(self.committed)
         for event in reversed(undone):
@@ -536,6 +542,10 @@ class Store:
         if self._sink is not None:
             self._sink.discard()
         return len(undone)
+
+    def is_undone(self, revision: int) -> bool:
+        """Whether :meth:`take_back` has undone this write; asked of those of the last :data:`MAX_UNDONE` times."""
+        return any(revision in undone for undone in self._undone)
 
     def _forget_after(self, revision: int) -> None:
         while self._history and self._history[-1][0] > revision:
