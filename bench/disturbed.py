@@ -35,6 +35,7 @@ READ = "/api/v1/namespaces/default"
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n"
 HANGING = GOOD = 100
 HOGS = 6
+LARGE = 10_000
 LOOK_EVERY_S, LONGEST_S = 0.02, 300.0
 SETTLES_S = 4.0
 ENDLESS = "std.foldl(function(a, b) a + b, std.range(0, 2000000000), 0)"
@@ -188,6 +189,14 @@ def _expressions(scene: Scene) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _large_application(scene: Scene) -> Iterator[None]:
+    """Its first sync takes longer than what is measured beside it."""
+    maps = "---\n".join(CONFIG_MAP.format(name=f"m-{number}") for number in range(LARGE))
+    scene.application("large", scene.repository("large", {"a.yaml": maps}))
+    yield
+
+
+@contextlib.contextmanager
 def _fork_bomb(scene: Scene) -> Iterator[None]:
     scene.pod("bomb", "python3", "-c", BOMB)
     scene.until(f"{PODS}/bomb", lambda pod: _at(pod, "phase") in ("Running", "Failed", "Succeeded"))
@@ -199,6 +208,7 @@ DISTURBANCES: dict[str, Callable[[Scene], contextlib.AbstractContextManager[None
     f"{HANGING} remotes hang, {2 * HOGS} renders compute": _remotes_and_budgets,
     "hostile expressions": _expressions,
     "a fork bomb": _fork_bomb,
+    f"an Application of {LARGE:,} objects comes up": _large_application,
 }
 
 
