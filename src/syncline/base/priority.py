@@ -12,10 +12,12 @@ import ctypes
 import errno
 import os
 
-__all__ = ["LAST", "WORKER", "lower_session", "step_back"]
+__all__ = ["LAST", "RENDERING", "WORKER", "lower_session", "step_back"]
 
 WORKER = 10
-"""Niceness of rendering: a tenth of the processor where the API wants all of it."""
+"""Niceness of git and of scripts: a tenth of the processor where the API wants all of it."""
+RENDERING = 15
+"""Niceness of rendering, which may compute for a minute: git, which others wait for, comes before it."""
 LAST = 19
 """Niceness of commands of pods and plugins, which get what nobody else wants."""
 IOPRIO_SET = {"x86_64": 251, "aarch64": 30}

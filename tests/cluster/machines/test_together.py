@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from syncline.base.priority import LAST, WORKER
+from syncline.base.priority import LAST, RENDERING
 from syncline.cluster.machines.launching import end, launcher, sandbox_problem
 from syncline.cluster.machines.sandbox.board import FIGURES, Board
 from syncline.sources.errors import SourceError
@@ -126,6 +126,6 @@ def test_render_workers_step_back_behind_the_api() -> None:
     with contextlib.suppress(SourceError):  # whatever it says to nothing: it has begun
         workers.run("butane", {}, label="x")
     [child] = workers._idle
-    assert os.getpriority(os.PRIO_PROCESS, child.pid) >= WORKER
+    assert os.getpriority(os.PRIO_PROCESS, child.pid) >= RENDERING
     assert os.getsid(child.pid) == os.getsid(0), "its niceness counts only within one session"
     workers.close()

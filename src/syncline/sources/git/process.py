@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from syncline.base.priority import WORKER, lower_session
+from syncline.base.priority import WORKER
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 
 __all__ = [
@@ -180,7 +180,7 @@ def run_bounded(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=environment,
-                start_new_session=True,
+                process_group=0,  # not a session: its niceness would count against itself alone (base/priority.py)
             )
         except OSError as error:
             message = f"{label}: {command[0]} cannot be started ({error.strerror})"
@@ -188,7 +188,6 @@ def run_bounded(
     limits = ((resource.RLIMIT_FSIZE, bounds.file_bytes), (resource.RLIMIT_DATA, bounds.memory_bytes))
     with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended already
         os.setpriority(os.PRIO_PROCESS, child.pid, WORKER)
-        lower_session(child.pid, WORKER)
         for limit, size in limits:
             if size:
                 resource.prlimit(child.pid, limit, (size, size))

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from syncline.base import landlock, seccomp
-from syncline.base.priority import WORKER, step_back
+from syncline.base.priority import RENDERING, step_back
 from syncline.sources.errors import Problem, SourceError
 
 __all__ = ["TASKS", "main"]
@@ -36,7 +36,7 @@ TASKS = {
 
 def main(memory_bytes: int, file_bytes: int, folder: str) -> None:
     """Answer tasks until the input ends; of this machine's files those below ``folder`` may be touched."""
-    step_back(WORKER)
+    step_back(RENDERING)
     for kind, limit in ((resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_FSIZE, file_bytes), (_CORE, 0)):
         resource.setrlimit(kind, (limit, limit))
     # No sockets, no rights by other programs, none of the calls that rendering has no use for.
