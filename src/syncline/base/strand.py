@@ -2,7 +2,7 @@
 
 Used for requests that are too large for the event loop that serves them (``cluster/serving/waiting.py``). The function
 runs in a thread of its own, and that thread and the one that gives turns never run at the same time: whatever both use
-needs no lock. What it does :meth:`Strand.aside` is a pure function of data that nobody changes; it runs outside of
+needs no lock. What it does :meth:`Strand.aside` is a pure function of data that does not change; it runs outside of
 turns.
 """
 
@@ -20,7 +20,7 @@ P = TypeVar("P")
 
 
 class _Abandoned(BaseException):
-    """Nobody waits for the result any more."""
+    """The result is not waited for any more."""
 
 
 class Job:

@@ -58,7 +58,7 @@ class TooLarge(BaseException):
 
 
 class Overtaken(Awaiting):
-    """Somebody changed the object while the request worked beside the loop: it begins again."""
+    """Another request changed the object while the request worked beside the loop: it begins again."""
 
     def __init__(self) -> None:
         super().__init__(())

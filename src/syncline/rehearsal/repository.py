@@ -54,7 +54,7 @@ class Repository:
 
 
 def application(story: Scenario, repository: Repository) -> Obj:
-    """The Application of a scenario, as somebody would write it."""
+    """The Application of a scenario, as a person would write it."""
     sources = [source | {"repoURL": source["repoURL"].replace(PLACE, str(repository.path))} for source in story.sources]
     where: Obj = {"source": sources[0]} if len(sources) == 1 else {"sources": sources}
     destination = {"server": "https://kubernetes.default.svc", "namespace": story.namespace}

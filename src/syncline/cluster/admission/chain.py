@@ -68,7 +68,7 @@ class Admission:
             self.addresses.assign(attempt, new, old)
 
     def causes_of_create(self, attempt: Attempt, obj: Obj) -> list[FieldCause]:
-        """What a kind's validation finds by looking at other objects; it is told with the rest."""
+        """What a kind's validation finds by looking at other objects; it is reported with the rest."""
         return [] if attempt.subresource else devices.admin_access_causes(self._store, attempt, obj)
 
     def check_create(self, attempt: Attempt, obj: Obj) -> None:

@@ -41,7 +41,7 @@ OURS = "/opt/syncline"
 """Where our interpreter and tools lie inside."""
 PROGRAMS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHOWN = "/usr/"
-"""Programs elsewhere are not shown to containers, whoever names them."""
+"""Programs elsewhere are not shown to containers, by any name."""
 CHECK_S = 20.0
 MOST_SAID = 10 * 1024
 """Of what a probe prints."""

@@ -214,9 +214,11 @@ def _as_sent(sent: Sent) -> Iterator[None]:
     nulls = [(holder, key, empty) for holder, key, empty in sent if key in holder and holder[key] is None]
     for holder, key, empty in nulls:
         holder[key] = empty
-    yield
-    for holder, key, _ in nulls:
-        holder[key] = None
+    try:
+        yield
+    finally:
+        for holder, key, _ in nulls:
+            holder[key] = None
 
 
 def _judged(obj: Obj, sent: Sent, judge: Callable[[Obj], list[FieldCause]]) -> list[FieldCause]:

@@ -184,7 +184,7 @@ def _typed_map(value: Obj, schema: Schema, strict: bool) -> Obj:
 
 
 def _zero(schema: Schema) -> Any:
-    """What Go writes of a structure that nobody filled."""
+    """What Go writes of a structure that is not filled in."""
     if schema.properties:
         fields = ((key, schema.field(key)) for key in schema.required)
         return {key: _zero(field) for key, field in fields if field is not None}
