@@ -266,8 +266,8 @@ def _cluster(folder: Path, count: int) -> Iterator[Bench]:
     port, metrics, webhook = free_port(), free_port(), free_port()
     with running(apiserver(folder / "api", port), folder / "api", port) as server, contextlib.ExitStack() as closing:
         options = ("--kubeconfig", str(server.kubeconfig), "--allow-local-repos", "--poll", "36000")
-        faces = ("--webhook-listen", f"127.0.0.1:{webhook}", "--metrics-listen", f"127.0.0.1:{metrics}")
-        command = syncline("controller", *options, *faces, "--cache", str(folder / "cache"))
+        endpoints = ("--webhook-listen", f"127.0.0.1:{webhook}", "--metrics-listen", f"127.0.0.1:{metrics}")
+        command = syncline("controller", *options, *endpoints, "--cache", str(folder / "cache"))
         controller = closing.enter_context(_controller(command, folder / "controller" / "output"))
         _until_ready(metrics, folder / "controller" / "output")
         yield Bench(server, controller, webhook, repository, Blocking(server))

@@ -72,10 +72,10 @@ def _first_sync(link: Blocking, repository: Path) -> float:
     kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "bench"}}
     begun = time.perf_counter()
     link.send("POST", APPLICATIONS, kind | {"spec": spec, "operation": {"sync": {"revision": "HEAD"}}})
-    seen = _until(link, lambda app: _phase(app) not in ("", "Running") and _sync_status(app) == "Synced")
+    observed = _until(link, lambda app: _phase(app) not in ("", "Running") and _sync_status(app) == "Synced")
     spent = time.perf_counter() - begun
-    if _phase(seen) != "Succeeded":
-        raise SystemExit(f"the sync ended as {seen['status']['operationState']}")
+    if _phase(observed) != "Succeeded":
+        raise SystemExit(f"the sync ended as {observed['status']['operationState']}")
     return spent
 
 

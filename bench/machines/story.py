@@ -45,7 +45,7 @@ class Story:
     def __init__(self, machine: Machine, cluster: Running, node: str, folder: Path) -> None:
         self._machine, self._cluster, self._folder, self._node = machine, cluster, folder, node
         self._api = Blocking(cluster)
-        self._seen: tuple[Any, ...] = ()
+        self._observed: tuple[Any, ...] = ()
         self._begun = self._moment = time.monotonic()
 
     def told(self, only: str) -> int:
@@ -237,7 +237,7 @@ class Story:
         except SystemExit:
             return {"metadata": {}, "spec": {}}
         ready = next((c["status"] for c in node["status"].get("conditions", ()) if c["type"] == "Ready"), "-")
-        seen = (
+        observed = (
             f"state {self.note(node, 'state') or '-'}",
             f"wants {self.note(node, 'desiredConfig')[-6:]}",
             f"drain {self.short(node, 'desiredDrain')}/{self.short(node, 'lastAppliedDrain')}",
@@ -245,9 +245,9 @@ class Story:
             f"ready {ready}",
             f"boot {node['status'].get('nodeInfo', {}).get('bootID', '')[:6]}",
         )
-        if seen != self._seen:
-            self.say(", ".join(seen))
-            self._seen = seen
+        if observed != self._observed:
+            self.say(", ".join(observed))
+            self._observed = observed
         return node
 
     def until(self, what: str, true: Callable[[dict[str, Any]], bool]) -> None:
@@ -302,9 +302,9 @@ class Story:
         )
         self.check(f"all {count} files are whole and no draft is left", said.split() == [str(count), "0", "0"], said)
 
-    def check(self, what: str, true: bool, seen: str) -> None:
+    def check(self, what: str, true: bool, observed: str) -> None:
         if not true:
-            raise SystemExit(f"NOT SO: {what}: {seen}")
+            raise SystemExit(f"NOT SO: {what}: {observed}")
         self.say(f"-> {what}")
 
     def say(self, text: str) -> None:

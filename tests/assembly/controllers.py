@@ -49,10 +49,12 @@ class Running:
         until = time.monotonic() + PATIENCE_S
         while True:
             manager = self.replica.manager
-            seen = manager.loop.cache.get(ref) if manager is not None else None
-            if seen is not None and int(resource_version(seen)) >= int(resource_version(obj)):
+            observed = manager.loop.cache.get(ref) if manager is not None else None
+            if observed is not None and int(resource_version(observed)) >= int(resource_version(obj)):
                 return
-            assert time.monotonic() < until, f"{ref} of {resource_version(obj)} not seen in {PATIENCE_S} s, but {seen}"
+            assert time.monotonic() < until, (
+                f"{ref} of {resource_version(obj)} not seen in {PATIENCE_S} s, but {observed}"
+            )
             self.thread.join(0.01)
 
     def end(self) -> None:
@@ -71,16 +73,16 @@ def start(
     folder: Path,
     leader: LeaderSettings | None = None,
     *,
-    faces: bool = False,
+    endpoints: bool = False,
     access: ClusterAccess | None = None,
     traces: TraceSettings | None = None,
     clock: SystemClock | None = None,
 ) -> Running:
-    """A replica that watches; with ``faces`` it takes webhooks and shows metrics, both at ``ANY``.
+    """A replica that watches; with ``endpoints`` it takes webhooks and shows metrics, both at ``ANY``.
 
     It has the rights of ``access``, else those of an administrator.
     """
-    listen = ANY if faces else None
+    listen = ANY if endpoints else None
     application = AppSettings(poll_s=600)
     gitops = GitOpsSettings(
         folder,
@@ -88,7 +90,7 @@ def start(
         application=application,
         webhook_listen=listen,
         metrics_listen=listen,
-        metrics_labels=("team", "example.com/tier") if faces else (),
+        metrics_labels=("team", "example.com/tier") if endpoints else (),
         traces=traces,
     )
     settings = ControllerSettings(gitops, leader)

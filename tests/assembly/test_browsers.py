@@ -46,7 +46,7 @@ async def api() -> AsyncIterator[int]:
 
 
 @contextlib.asynccontextmanager
-async def face() -> AsyncIterator[int]:
+async def endpoint() -> AsyncIterator[int]:
     async def answer(_headers: Mapping[str, str], _body: bytes) -> Answer:
         return Answer(200)
 
@@ -64,7 +64,7 @@ async def configs() -> AsyncIterator[int]:
 
 LISTENERS: dict[str, tuple[Callable[[], contextlib.AbstractAsyncContextManager[int]], str, str, int]] = {
     "API server": (api, "/version", MAPS, 201),
-    "faces": (face, "/metrics", "/api/webhook", 200),
+    "faces": (endpoint, "/metrics", "/api/webhook", 200),
     "config server": (configs, "/healthz", "/healthz", 405),
 }
 """What opens it, a path to read, one to write, and what a program gets there."""

@@ -35,8 +35,8 @@ def ask(served: Served, method: str, path: str, body: Any = None) -> Any:
 
 def until(found: Callable[[], Any], wanted: Any) -> None:
     end = time.monotonic() + PATIENCE_S
-    while (seen := found()) != wanted:
-        assert time.monotonic() < end, f"not {wanted!r} in {PATIENCE_S} s, but {seen!r}"
+    while (observed := found()) != wanted:
+        assert time.monotonic() < end, f"not {wanted!r} in {PATIENCE_S} s, but {observed!r}"
 
 
 def secret_for(served: Served) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def running(cluster: Cluster, tmp_path: Path) -> Iterator[Running]:
-    replica = start(cluster.served, tmp_path / "cache", faces=True)
+    replica = start(cluster.served, tmp_path / "cache", endpoints=True)
     yield replica
     replica.end()
 

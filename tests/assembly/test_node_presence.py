@@ -13,23 +13,23 @@ from syncline.base.clock import SystemClock, format_time
 from syncline.cli.main import main
 from syncline.control.plan import Apply, Create, Plan, SetStatus
 from syncline.hosts.linuxhost import LinuxHost
-from syncline.hosts.nodepresence import NO_KUBELET, MachineFacts, SeenPresence, plan_presence
+from syncline.hosts.nodepresence import NO_KUBELET, MachineFacts, ObservedPresence, plan_presence
 from syncline.hosts.nodeservice import Service, unit_text
 from syncline.kube.objects import Obj
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FACTS = MachineFacts("boot-1", "m", "6.1", "Debian", "amd64", ("10.0.0.7",))
-SEEN = SeenPresence("edge", None, FACTS, {"node-role.kubernetes.io/worker": ""})
+SEEN = ObservedPresence("edge", None, FACTS, {"node-role.kubernetes.io/worker": ""})
 
 
 def actions(plan: Plan) -> list[Any]:
     return [one for step in plan.steps for one in step]
 
 
-def told(seen: SeenPresence, now: datetime = NOW) -> Obj:
+def told(observed: ObservedPresence, now: datetime = NOW) -> Obj:
     """The node as it is after one pass."""
-    node = seen.node or {}
-    for action in actions(plan_presence(seen, now)):
+    node = observed.node or {}
+    for action in actions(plan_presence(observed, now)):
         if isinstance(action, Create):
             node = action.obj
         if isinstance(action, SetStatus):

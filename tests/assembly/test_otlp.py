@@ -151,7 +151,7 @@ def test_the_operations_of_running_controllers_reach_a_collector(
     found = trace_settings(collector.url, {"OTEL_EXPORTER_OTLP_HEADERS": "x-key=c4n4ry%20key"})
     with served_cluster(tmp_path / "served", ClusterSettings()) as served:
         cluster = Cluster(served)
-        running = start(served, tmp_path / "cache", faces=True, traces=found)
+        running = start(served, tmp_path / "cache", endpoints=True, traces=found)
         try:
             cluster.application("seen", str(upstream.path), "seen")
             assert collector.full.wait(300), f"no root of a trace among {collector.spans}"

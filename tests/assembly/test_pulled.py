@@ -177,9 +177,9 @@ def test_an_explanation_does_not_call_missing_what_may_not_be_read(play: Play) -
     assert app is not None
     include(cache, app, "argocd")
     now = play.world.clock.now()
-    seen = observe_application(cache, APP, ManifestStore(), play.world.settings)
-    assert seen is not None
-    found = explain_application(View(cache, now), seen)
+    observed = observe_application(cache, APP, ManifestStore(), play.world.settings)
+    assert observed is not None
+    found = explain_application(View(cache, now), observed)
     assert [(one.subject, one.message) for one in found.cause.because] == [
         ("/Secret/default/till", "you may not read it")
     ]

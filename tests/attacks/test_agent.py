@@ -39,7 +39,7 @@ def link(root: LinuxRoot, path: str, target: str, user: int = CORE) -> None:
     os.lchown(root.root / path, user, user)
 
 
-def seen(root: LinuxRoot) -> dict[str, tuple[int, int, str]]:
+def observed(root: LinuxRoot) -> dict[str, tuple[int, int, str]]:
     """All that is not the user's: owner, mode and content."""
     found = {}
     for each in sorted((root.root / "etc").rglob("*")) + sorted((root.root / "root").rglob("*")):
@@ -63,7 +63,7 @@ LINKS: dict[str, list[tuple[str, str]]] = {
 def test_no_link_of_a_user_brings_root_where_the_user_may_not_write(links: str, root: LinuxRoot) -> None:
     for path, target in LINKS[links]:
         link(root, path, target)
-    before = seen(root)
+    before = observed(root)
     folder = "/home/core/.ssh"
     for attempt in (
         lambda: root.write(KEYS, b"key", owner=(CORE, CORE), parents=0o700),
@@ -80,7 +80,7 @@ def test_no_link_of_a_user_brings_root_where_the_user_may_not_write(links: str, 
     ):
         with pytest.raises(HostError):
             attempt()
-    assert seen(root) == before
+    assert observed(root) == before
     assert sorted(os.listdir(root.root / "home/other/own")) == []
 
 

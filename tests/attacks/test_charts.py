@@ -236,7 +236,7 @@ def test_a_chart_has_no_name_that_leaves_its_repository(name: str, tmp_path: Pat
     try:
         with pytest.raises(SourceError, match="no name of a chart"):
             Artifacts(tmp_path / "store").chart(served.url, name, "1.0.0")
-        assert served.seen == []
+        assert served.observed == []
     finally:
         served.close()
 
@@ -256,4 +256,4 @@ def test_an_index_of_twenty_megabytes_and_a_provenance_file_cost_one_render(tmp_
     finally:
         served.close()
     assert version == "1.0.0" and [entry.path for entry in tree.entries] == sorted(BASE)
-    assert [path for path, _, _ in served.seen] == ["/index.yaml", "/c-1.0.0.tgz"]
+    assert [path for path, _, _ in served.observed] == ["/index.yaml", "/c-1.0.0.tgz"]

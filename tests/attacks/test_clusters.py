@@ -112,8 +112,8 @@ def test_a_server_that_two_secrets_declare_is_nobodys(destination: Obj, secrets:
         assert isinstance(found, str) and "2 clusters with the same server" in found
         cache = Cache(Mapper())
         hold(cache, order)
-        seen = destination_controller("argocd", lambda: ()).observe(cache, ObjectRef("", "Secret", "argocd", "c-a"))
-        assert seen is not None and seen.declared == ()
+        observed = destination_controller("argocd", lambda: ()).observe(cache, ObjectRef("", "Secret", "argocd", "c-a"))
+        assert observed is not None and observed.declared == ()
 
 
 def test_a_secret_outside_the_control_namespace_declares_no_cluster() -> None:
@@ -122,8 +122,8 @@ def test_a_secret_outside_the_control_namespace_declares_no_cluster() -> None:
     hold(cache, [mine, secret("far", SAME)])
     controller = destination_controller("argocd", lambda: ())
     assert controller.observe(cache, ObjectRef("", "Secret", "team", "c-in-cluster")) is None
-    seen = controller.observe(cache, ObjectRef("", "Secret", "argocd", "c-far"))
-    assert seen is not None and [one.server for one in seen.declared] == [SAME]
+    observed = controller.observe(cache, ObjectRef("", "Secret", "argocd", "c-far"))
+    assert observed is not None and [one.server for one in observed.declared] == [SAME]
     assert list(applications_in(cache, "https://stranger", "argocd")) == []
 
 
@@ -160,12 +160,12 @@ def test_a_secret_that_names_another_server_is_connected_to_anew() -> None:
     cache = Cache(Mapper())
     hold(cache, [secret("a", SAME)])
     ref = ObjectRef("", "Secret", "argocd", "c-a")
-    seen = destination_controller("argocd", lambda: ()).observe(cache, ref)
-    assert seen is not None
+    observed = destination_controller("argocd", lambda: ()).observe(cache, ref)
+    assert observed is not None
     moved = secret("a", "https://stranger")
     moved["metadata"]["resourceVersion"] = "2"
     hold(cache, [moved])
-    again = destination_controller("argocd", lambda: seen.declared).observe(cache, ref)
+    again = destination_controller("argocd", lambda: observed.declared).observe(cache, ref)
     assert again is not None
-    ((connect,),) = destination_controller("argocd", lambda: seen.declared).plan(again, NOW).steps
+    ((connect,),) = destination_controller("argocd", lambda: observed.declared).plan(again, NOW).steps
     assert [one.server for one in connect.wanted] == ["https://stranger"]  # type: ignore[attr-defined]

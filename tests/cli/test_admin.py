@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from syncline.cli.admin.files import text_of, written
-from syncline.cli.admin.plan import Deed, ImportOptions, belongs, exported, plan_import
+from syncline.cli.admin.plan import Change, ImportOptions, belongs, exported, plan_import
 from syncline.cli.admin.settings import checks
 from syncline.cli.main import main
 from syncline.kube.objects import Obj
@@ -33,8 +33,8 @@ def secret(name: str, **labels: str) -> Obj:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": labels}, "data": {"a": "Yg=="}}
 
 
-def deeds(wanted: list[Obj], live: list[Obj], **options: Any) -> list[tuple[str, Deed]]:
-    return [(one.obj["metadata"]["name"], one.deed) for one in plan_import(wanted, live, ImportOptions(**options))]
+def changes(wanted: list[Obj], live: list[Obj], **options: Any) -> list[tuple[str, Change]]:
+    return [(one.obj["metadata"]["name"], one.change) for one in plan_import(wanted, live, ImportOptions(**options))]
 
 
 LABELLED = app(labels={"keep": "out"})
@@ -43,17 +43,17 @@ LABELLED = app(labels={"keep": "out"})
 @pytest.mark.parametrize(
     ("wanted", "live", "options", "found"),
     [
-        ([app()], [], {}, Deed.CREATE),
-        ([app()], [there(app())], {}, Deed.KEEP),
-        ([app()], [there(app(path="old"))], {}, Deed.UPDATE),
-        ([app(), ], [there(app(annotations={"a": "b"}))], {}, Deed.UPDATE),
-        ([app()], [there(app(), operation={"sync": {}})], {}, Deed.KEEP),
-        ([app()], [there(app(), operation={"sync": {}})], {"stop_operation": True}, Deed.UPDATE),
-        ([], [there(app())], {}, Deed.LEAVE),
-        ([], [there(app())], {"prune": True}, Deed.PRUNE),
-        ([], [there(LABELLED)], {"prune": True, "skip_label": "keep=out"}, Deed.SKIP),
-        ([LABELLED], [], {"skip_label": "keep=out"}, Deed.SKIP),
-        ([app(namespace="team")], [], {"namespaces": ("te*",)}, Deed.CREATE),
+        ([app()], [], {}, Change.CREATE),
+        ([app()], [there(app())], {}, Change.KEEP),
+        ([app()], [there(app(path="old"))], {}, Change.UPDATE),
+        ([app(), ], [there(app(annotations={"a": "b"}))], {}, Change.UPDATE),
+        ([app()], [there(app(), operation={"sync": {}})], {}, Change.KEEP),
+        ([app()], [there(app(), operation={"sync": {}})], {"stop_operation": True}, Change.UPDATE),
+        ([], [there(app())], {}, Change.LEAVE),
+        ([], [there(app())], {"prune": True}, Change.PRUNE),
+        ([], [there(LABELLED)], {"prune": True, "skip_label": "keep=out"}, Change.SKIP),
+        ([LABELLED], [], {"skip_label": "keep=out"}, Change.SKIP),
+        ([app(namespace="team")], [], {"namespaces": ("te*",)}, Change.CREATE),
     ],
     ids=[
         "what is not there is created",
@@ -69,17 +69,17 @@ LABELLED = app(labels={"keep": "out"})
         "other namespaces are taken where they are enabled",
     ],
 )  # fmt: skip
-def test_what_an_import_does(wanted: list[Obj], live: list[Obj], options: dict[str, Any], found: Deed) -> None:
-    assert deeds(wanted, live, **options) == [("shop", found)]
+def test_what_an_import_does(wanted: list[Obj], live: list[Obj], options: dict[str, Any], found: Change) -> None:
+    assert changes(wanted, live, **options) == [("shop", found)]
 
 
 def test_an_application_of_a_namespace_that_is_not_enabled_is_passed_over() -> None:
-    assert deeds([app(namespace="elsewhere")], []) == []
+    assert changes([app(namespace="elsewhere")], []) == []
 
 
 def test_settings_are_never_deleted() -> None:
     settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}}
-    assert deeds([], [there(settings)], prune=True) == [("argocd-cm", Deed.LEAVE)]
+    assert changes([], [there(settings)], prune=True) == [("argocd-cm", Change.LEAVE)]
 
 
 def test_an_update_keeps_what_the_server_knows_and_the_tracking_that_is_there() -> None:
@@ -97,7 +97,7 @@ def test_an_export_holds_what_an_import_reads() -> None:
     live = there(app(labels={"a": "b"}), status={"x": 1})
     assert exported(live, "argocd") == app(labels={"a": "b"}) | {"status": {"x": 1}}
     assert exported(there(app(namespace="team")), "argocd")["metadata"] == {"name": "shop", "namespace": "team"}
-    assert deeds([exported(live, "argocd")], [live]) == [("shop", Deed.KEEP)]
+    assert changes([exported(live, "argocd")], [live]) == [("shop", Change.KEEP)]
     assert belongs(secret("r", **{"argocd.argoproj.io/secret-type": "repository"})) and belongs(secret("argocd-secret"))
     assert not belongs(secret("till"))
 

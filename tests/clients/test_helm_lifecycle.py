@@ -86,7 +86,7 @@ def releases(served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         yield made
 
 
-def seen(link: Connection, path: str, **query: str) -> Any:
+def observed(link: Connection, path: str, **query: str) -> Any:
     answer = link.send(Request("GET", path.replace("NS", f"namespaces/{NAMESPACE}"), query))
     return answer.obj if answer.ok else None
 
@@ -96,33 +96,33 @@ def test_a_release_lives_through_install_upgrade_rollback_and_uninstall(
 ) -> None:
     made = releases.install(chart, "shop", {"replicas": 2}, create_namespace=True, wait="watcher", timeout=WAIT_S)
     assert made["name"] == "shop" and made["namespace"] == NAMESPACE
-    web = seen(link, "/apis/apps/v1/NS/deployments/web")
+    web = observed(link, "/apis/apps/v1/NS/deployments/web")
     assert web["status"]["readyReplicas"] == 2, "Helm waited for it"
     assert web["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
-    assert seen(link, "/apis/batch/v1/NS/jobs/migrate")["status"]["succeeded"] == 1
-    assert seen(link, "/apis/helm.example/v1/NS/soups/leek") is not None, "its definition came first"
-    address = seen(link, "/api/v1/NS/services/web")["spec"]["clusterIP"]
+    assert observed(link, "/apis/batch/v1/NS/jobs/migrate")["status"]["succeeded"] == 1
+    assert observed(link, "/apis/helm.example/v1/NS/soups/leek") is not None, "its definition came first"
+    address = observed(link, "/api/v1/NS/services/web")["spec"]["clusterIP"]
 
-    before = seen(link, "/apis/batch/v1/NS/jobs/migrate")["metadata"]["uid"]
+    before = observed(link, "/apis/batch/v1/NS/jobs/migrate")["metadata"]["uid"]
     releases.upgrade(chart, "shop", {"replicas": 1, "color": "red"}, wait="watcher", timeout=WAIT_S)
-    assert seen(link, "/api/v1/NS/configmaps/menu")["data"] == {"color": "red", "revision": "2"}
-    assert seen(link, "/apis/batch/v1/NS/jobs/migrate")["metadata"]["uid"] != before, "the hook ran again"
-    assert seen(link, "/apis/apps/v1/NS/deployments/web")["spec"]["replicas"] == 1
-    assert seen(link, "/api/v1/NS/services/web")["spec"]["clusterIP"] == address
+    assert observed(link, "/api/v1/NS/configmaps/menu")["data"] == {"color": "red", "revision": "2"}
+    assert observed(link, "/apis/batch/v1/NS/jobs/migrate")["metadata"]["uid"] != before, "the hook ran again"
+    assert observed(link, "/apis/apps/v1/NS/deployments/web")["spec"]["replicas"] == 1
+    assert observed(link, "/api/v1/NS/services/web")["spec"]["clusterIP"] == address
 
     with pytest.raises(helm.HelmError, match=r"spec\.type"):
         releases.upgrade(chart, "shop", {"service": "Nowhere"}, timeout=WAIT_S)
     releases.rollback("shop", version=1, wait="watcher", timeout=WAIT_S)
-    assert seen(link, "/api/v1/NS/configmaps/menu")["data"] == {"color": "blue", "revision": "1"}
-    assert seen(link, "/apis/apps/v1/NS/deployments/web")["spec"]["replicas"] == 2
-    kept = seen(link, "/api/v1/NS/secrets", labelSelector="owner=helm")["items"]
+    assert observed(link, "/api/v1/NS/configmaps/menu")["data"] == {"color": "blue", "revision": "1"}
+    assert observed(link, "/apis/apps/v1/NS/deployments/web")["spec"]["replicas"] == 2
+    kept = observed(link, "/api/v1/NS/secrets", labelSelector="owner=helm")["items"]
     states = sorted((int(one["metadata"]["labels"]["version"]), one["metadata"]["labels"]["status"]) for one in kept)
     assert states == [(1, "superseded"), (2, "superseded"), (3, "failed"), (4, "deployed")]
 
     releases.uninstall("shop", wait="watcher", timeout=WAIT_S)
-    assert seen(link, "/apis/apps/v1/NS/deployments/web") is None
-    assert seen(link, "/api/v1/NS/secrets", labelSelector="owner=helm")["items"] == []
-    assert seen(link, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/soups.helm.example") is not None
+    assert observed(link, "/apis/apps/v1/NS/deployments/web") is None
+    assert observed(link, "/api/v1/NS/secrets", labelSelector="owner=helm")["items"] == []
+    assert observed(link, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/soups.helm.example") is not None
     link.ask(Request("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/soups.helm.example"))
 
 
@@ -130,7 +130,7 @@ def test_a_server_side_dry_run_changes_nothing_and_names_what_is_wrong(
     chart: Path, releases: Any, link: Connection
 ) -> None:
     releases.install(chart, "dry", create_namespace=True, dry_run="client")
-    assert seen(link, "/api/v1/NS/configmaps/menu") is None
+    assert observed(link, "/api/v1/NS/configmaps/menu") is None
     (chart / "templates" / "bad.yaml").write_text("apiVersion: v1\nkind: Nothing\nmetadata: {name: x}\n")
     with pytest.raises(helm.HelmError, match='no matches for kind "Nothing" in version "v1"'):
         releases.install(chart, "bad", create_namespace=True, timeout=WAIT_S)

@@ -24,7 +24,7 @@ LIMIT_S = 300
 
 
 @pytest.fixture(scope="module")
-def seen(served: Served) -> Any:
+def observed(served: Served) -> Any:
     """What the program says it saw."""
     assert NODE is not None
     from syncline.cli.connection import Connection
@@ -39,23 +39,23 @@ def seen(served: Served) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_objects_are_created_replaced_patched_and_applied(seen: Any) -> None:
-    assert seen["version"] == "1"
-    assert seen["created"] == ["one", {"a": "1"}, True]
-    assert seen["replaced"] == {"a": "1", "b": "2"} and seen["patched"] == {"b": "2"}
-    assert seen["applied"] == [{"c": "3"}, [["js-test", "Apply"]]]
+def test_objects_are_created_replaced_patched_and_applied(observed: Any) -> None:
+    assert observed["version"] == "1"
+    assert observed["created"] == ["one", {"a": "1"}, True]
+    assert observed["replaced"] == {"a": "1", "b": "2"} and observed["patched"] == {"b": "2"}
+    assert observed["applied"] == [{"c": "3"}, [["js-test", "Apply"]]]
 
 
-def test_refusals_are_statuses_that_the_client_reads(seen: Any) -> None:
-    assert seen["conflict"] == [409, "Conflict"]
-    assert seen["invalid"] == [422, "metadata.name"]
+def test_refusals_are_statuses_that_the_client_reads(observed: Any) -> None:
+    assert observed["conflict"] == [409, "Conflict"]
+    assert observed["invalid"] == [422, "metadata.name"]
 
 
-def test_lists_pages_and_an_informer_see_what_is_there(seen: Any) -> None:
-    assert seen["listed"] == ["one", "two"] and seen["page"] is True
-    assert seen["events"] == ["add one", "add three", "add two", "delete three"]
-    assert seen["left"] == 0
+def test_lists_pages_and_an_informer_see_what_is_there(observed: Any) -> None:
+    assert observed["listed"] == ["one", "two"] and observed["page"] is True
+    assert observed["events"] == ["add one", "add three", "add two", "delete three"]
+    assert observed["left"] == 0
 
 
-def test_a_deployment_comes_up_is_scaled_and_its_log_is_read(seen: Any) -> None:
-    assert (seen["ready"], seen["scaled"], seen["log"]) == ("web", 1, "string")
+def test_a_deployment_comes_up_is_scaled_and_its_log_is_read(observed: Any) -> None:
+    assert (observed["ready"], observed["scaled"], observed["log"]) == ("web", 1, "string")

@@ -176,11 +176,11 @@ def test_watches_show_what_is_there_and_then_every_change(kubectl: Kubectl) -> N
 
 def test_watch_only_leaves_out_what_is_there(kubectl: Kubectl) -> None:
     kubectl("create -f -", stdin=config("old", a="1"))
-    seen = Event()
+    observed = Event()
 
     def touch() -> None:
         """The watch begins a little after its process: change until it is seen."""
-        while not seen.is_set():
+        while not observed.is_set():
             kubectl("create configmap new")
             kubectl("delete configmap new")
 
@@ -189,7 +189,7 @@ def test_watch_only_leaves_out_what_is_there(kubectl: Kubectl) -> None:
         try:
             found = until(lines, "configmap/new")
         finally:
-            seen.set()
+            observed.set()
         touching.result()
     assert "configmap/old" not in found
 

@@ -277,5 +277,5 @@ def test_a_node_is_described_with_its_room_and_its_pods(kubectl: Kubectl) -> Non
 def test_get_watch_shows_a_pod_from_pending_to_running(kubectl: Kubectl) -> None:
     with kubectl.running("get pods -w --no-headers") as lines:
         kubectl("run p --image=shop:1")
-        seen = until(lines, "Running", "1/1")
-    assert all(line.split()[0] == "p" for line in seen)
+        observed = until(lines, "Running", "1/1")
+    assert all(line.split()[0] == "p" for line in observed)

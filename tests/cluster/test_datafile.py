@@ -151,11 +151,11 @@ except DiskError as refused:
 def test_what_this_user_may_not_read_is_refused_with_its_owner_and_mode(data: Path) -> None:
     if os.geteuid() == 0:  # root may read everything: look as somebody else, in a process without other threads
         with tempfile.TemporaryDirectory() as reached:  # the way to other folders is closed to others
-            seen = shutil.copytree(data.parent, Path(reached) / "data") / NAME
-            for path, mode in ((Path(reached), 0o755), (seen.parent, 0o777), (seen, 0o600)):
+            observed = shutil.copytree(data.parent, Path(reached) / "data") / NAME
+            for path, mode in ((Path(reached), 0o755), (observed.parent, 0o777), (observed, 0o600)):
                 path.chmod(mode)
-            (seen.parent / f"{NAME}.lock").chmod(0o666)
-            looking = [sys.executable, "-c", SOMEBODY_ELSE, str(seen)]
+            (observed.parent / f"{NAME}.lock").chmod(0o666)
+            looking = [sys.executable, "-c", SOMEBODY_ELSE, str(observed)]
             told = subprocess.run(looking, capture_output=True, text=True, check=False)
         assert "belongs to user 0 with mode 0600" in told.stdout and "chmod 600" in told.stdout, told
         return

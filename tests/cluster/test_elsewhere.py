@@ -16,7 +16,7 @@ from syncline.cluster.verbs.body import read_apart
 from syncline.kube import elsewhere as seam
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj
-from syncline.kube.outcall import Errand, Outcome
+from syncline.kube.outbound import Errand, Outcome
 
 TEN = "[0,1,2,3,4,5,6,7,8,9]"
 LONG = f"{TEN}.all(a, {TEN}.all(b, {TEN}.all(c, {TEN}.all(d, a + b + c + d < 99))))"

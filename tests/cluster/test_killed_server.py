@@ -181,11 +181,11 @@ class World:
             writer.expect(found)
         self.newest = max(self.newest, now)
 
-    def expect_resumed_or_gone(self, seen: int) -> None:
+    def expect_resumed_or_gone(self, observed: int) -> None:
         """A watch from the last revision that somebody saw tells every later one, or says 410 at once."""
         link = Link(self.server)
-        events = link.lines(f"/api/v1/configmaps?watch=true&resourceVersion={seen}&timeoutSeconds=1")
-        if seen < self.newest:
+        events = link.lines(f"/api/v1/configmaps?watch=true&resourceVersion={observed}&timeoutSeconds=1")
+        if observed < self.newest:
             assert events and events[0]["type"] == "ERROR" and events[0]["object"]["code"] == 410
             self.counts["watches told 410"] += 1
         else:
@@ -214,9 +214,9 @@ class World:
         assert self.nursery.ended() == code, (self.folder / "output").read_text()
         told = [revision for writer in self.writers for revision in writer.revisions]
         assert len(told) == len(set(told)) and min(told, default=before + 1) > before, "revisions never repeat"
-        seen = [self._expect_in_order(watch.join(), before) for watch in watches]
+        observed = [self._expect_in_order(watch.join(), before) for watch in watches]
         self.counts["watch events"] += sum(len(watch.events) for watch in watches)
-        return max([*seen, *told, before])
+        return max([*observed, *told, before])
 
     def _expect_in_order(self, events: list[Any], after: int) -> int:
         for event in events:
@@ -258,17 +258,17 @@ def test_nothing_acknowledged_is_lost_and_no_revision_repeats(tmp_path: Path, fi
             else:
                 pid = world.start(steps.get(how, 0))
             if world.looked_at(pid):
-                seen = world.work_until_death(pid, chance.randint(20, 150) if how == "under load" else 0)
+                observed = world.work_until_death(pid, chance.randint(20, 150) if how == "under load" else 0)
             else:
-                seen = 0
+                observed = 0
                 assert nursery.ended() == -signal.SIGKILL, (tmp_path / "output").read_text()
             if how == "under load":
                 for log in (tmp_path / "data").glob("*-wal"):
                     with log.open("ab") as torn:  # the power went in the middle of a commit that nobody was told of
                         torn.write(chance.randbytes(2500))
-            world.newest = max(world.newest, seen)
-            if seen and life % 9 in (0, 4):
-                _expect_watches(world, seen)
+            world.newest = max(world.newest, observed)
+            if observed and life % 9 in (0, 4):
+                _expect_watches(world, observed)
         pid = world.start(0)
         assert world.ready(pid)
         world.expect_everything()
@@ -293,12 +293,12 @@ def _live_in_peace(world: World) -> None:
     assert world.nursery.ended() == 0
 
 
-def _expect_watches(world: World, seen: int) -> None:
+def _expect_watches(world: World, observed: int) -> None:
     """In a life of its own, which is killed as well."""
     pid = world.start(0)
     assert world.ready(pid)
     world.expect_everything()
-    world.expect_resumed_or_gone(seen)
+    world.expect_resumed_or_gone(observed)
     os.kill(pid, signal.SIGKILL)
     assert world.nursery.ended() == -signal.SIGKILL
     world.counts["killed at rest"] += 1

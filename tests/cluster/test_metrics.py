@@ -19,9 +19,9 @@ def answered(method: str, path: str, status: int = 200, **query: str) -> Answere
     return Answered(request, JO, status, EPOCH, EPOCH + timedelta(seconds=0.25), "127.0.0.1")
 
 
-def lines(*seen: Answered) -> list[str]:
+def lines(*observed: Answered) -> list[str]:
     metrics = Metrics(lambda: {"syncline_store_objects": ("Objects.", 12345678.0)})
-    for each in seen:
+    for each in observed:
         metrics.count(each)
     return [line for line in metrics.text().splitlines() if not line.startswith("#")]
 

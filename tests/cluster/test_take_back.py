@@ -84,11 +84,11 @@ def test_whoever_saw_what_was_taken_back_lists_again() -> None:
     store.take_back()
     put(store, "a", 4)
     store.mark_durable(4)
-    for seen in (2, 3):
+    for observed in (2, 3):
         with pytest.raises(Compacted):
-            store.watch(RESOURCE, since=seen)
+            store.watch(RESOURCE, since=observed)
         with pytest.raises(Compacted):
-            store.list_page(RESOURCE, at=seen)
+            store.list_page(RESOURCE, at=observed)
     assert [stored.revision for stored in store.list_page(RESOURCE, at=1)] == [1]
 
 

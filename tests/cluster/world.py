@@ -15,12 +15,12 @@ from syncline.base.journal import Journal
 from syncline.cluster.access.authz import Authorizer
 from syncline.cluster.access.pki import CertificateAuthority
 from syncline.cluster.api import Api
-from syncline.cluster.builtin import BuiltinSettings, builtin_controllers, performers
+from syncline.cluster.builtin import BuiltinSettings, builtin_controllers, handlers
 from syncline.cluster.resources.registry import Registry
 from syncline.cluster.serving.direct import DirectTransport
 from syncline.cluster.storage.store import Store
 from syncline.control.controller import Controller
-from syncline.control.executor import kube_performers
+from syncline.control.executor import kube_handlers
 from syncline.control.loop import ControlLoop
 from syncline.control.virtual import LoopActor, VirtualDriver
 from syncline.kube.client import Request, Transport
@@ -50,7 +50,7 @@ class World:
         self.api = Api(self.store, self.registry, Authorizer(self.store), self.clock, self.entropy.fork("api"))
         self.transport = DirectTransport(self.api)
         self._controllers = controllers
-        self.beats: Callable[[str], datetime | None] = lambda _node: self.clock.now()
+        self.heartbeats: Callable[[str], datetime | None] = lambda _node: self.clock.now()
         self._shuffle = self.entropy.fork("order") if shuffle else None
         for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
             self.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -59,17 +59,17 @@ class World:
     def restart(self, transport: Transport | None = None) -> None:
         """Controllers from nothing but the API; ``transport`` may lose requests or crash."""
         mapper = Mapper()
-        mine = performers(mapper, self._settings()) | kube_performers(mapper, self.clock, "syncline")
+        mine = handlers(mapper, self._settings()) | kube_handlers(mapper, self.clock, "syncline")
         chosen = self._controllers or builtin_controllers(self._settings())
         self.loop = ControlLoop(
-            chosen, mapper=mapper, performers=mine, clock=self.clock, journal=self.journal, strict=True
+            chosen, mapper=mapper, handlers=mine, clock=self.clock, journal=self.journal, strict=True
         )
         self.driver = VirtualDriver(self.clock)
         self.driver.add(LoopActor(self.loop, transport or self.transport, self.clock, self._shuffle))
 
     def _settings(self) -> BuiltinSettings:
-        """Machines give signs of life for ever, unless a test replaces ``beats``."""
-        return BuiltinSettings("test root certificate", lambda node: self.beats(node), self._authority)
+        """Machines give signs of life for ever, unless a test replaces ``heartbeats``."""
+        return BuiltinSettings("test root certificate", lambda node: self.heartbeats(node), self._authority)
 
     # -- requests ------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from syncline.cluster.storage.store import Store
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch, differ
 from syncline.control.events import Said, publish
-from syncline.control.executor import kube_performers, run_in_place
+from syncline.control.executor import kube_handlers, run_in_place
 from syncline.control.loop import ControlLoop
 from syncline.control.plan import (
     Create,
@@ -51,7 +51,7 @@ CONFIG_MAPS = GroupKind("", "ConfigMap")
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observed:
     namespace: Obj
     config: Obj | None
 
@@ -70,20 +70,20 @@ class Keeper:
         if name_of(obj) == "kept":
             yield ObjectRef("", "Namespace", "", namespace_of(obj))
 
-    def observe(self, cache: Snapshot, ref: ObjectRef) -> Seen | None:
+    def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
         namespace = cache.get(ref)
         config = cache.get(ObjectRef("", "ConfigMap", ref.name, "kept"))
-        return Seen(namespace, config) if namespace is not None else None
+        return Observed(namespace, config) if namespace is not None else None
 
-    def plan(self, seen: Seen, now: datetime) -> Plan:
-        name = name_of(seen.namespace)
-        wanted = labels_of(seen.namespace).get("keep") == "yes"
-        if wanted and seen.config is None:
+    def plan(self, observed: Observed, now: datetime) -> Plan:
+        name = name_of(observed.namespace)
+        wanted = labels_of(observed.namespace).get("keep") == "yes"
+        if wanted and observed.config is None:
             config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": name}}
-            event = Emit(seen.namespace, "Kept", "made a ConfigMap", "keeper")
+            event = Emit(observed.namespace, "Kept", "made a ConfigMap", "keeper")
             return Plan(steps=((Create(config, "asked for"),), (event,)), why="missing")
-        if not wanted and seen.config is not None:
-            return Plan(steps=((Delete.of(seen.config, "no longer asked for"),),), why="too many")
+        if not wanted and observed.config is not None:
+            return Plan(steps=((Delete.of(observed.config, "no longer asked for"),),), why="too many")
         return Plan(outcome=Done(), why="as it should be")
 
 
@@ -99,11 +99,11 @@ class Bench:
 
     def restart(self, controller: Any, wrap: Any = None) -> None:
         mapper = Mapper()
-        performers = kube_performers(mapper, self.clock, "test")
+        handlers = kube_handlers(mapper, self.clock, "test")
         self.loop = ControlLoop(
             [controller_of(controller)],
             mapper=mapper,
-            performers=performers,
+            handlers=handlers,
             clock=self.clock,
             journal=self.journal,
             strict=True,
@@ -241,7 +241,7 @@ class Sleeper(Keeper):
         super().__init__()
         self.looks = 0
 
-    def plan(self, seen: Seen, now: datetime) -> Plan:
+    def plan(self, observed: Observed, now: datetime) -> Plan:
         self.looks += 1
         return Plan(outcome=Requeue(600, "ten minutes") if self.looks < 4 else Done())
 
@@ -255,7 +255,7 @@ def test_ten_minute_waits_take_no_time() -> None:
 
 
 class Failing(Keeper):
-    def plan(self, seen: Seen, now: datetime) -> Plan:
+    def plan(self, observed: Observed, now: datetime) -> Plan:
         return Plan(outcome=Retry("the moon is full"))
 
 
@@ -273,10 +273,10 @@ def test_a_world_that_never_rests_says_who_wants_more() -> None:
 class Forgetful(Keeper):
     """Creates what exists already: the refusal is planned again at once, not counted as a failure."""
 
-    def plan(self, seen: Seen, now: datetime) -> Plan:
+    def plan(self, observed: Observed, now: datetime) -> Plan:
         if (now - self.begun).total_seconds() > 1:
             return Plan()
-        name = name_of(seen.namespace)
+        name = name_of(observed.namespace)
         config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": name}}
         return Plan(steps=((Create(config, "stale view"),), (Create(config, "never reached"),)))
 
@@ -300,13 +300,13 @@ class Refused(Keeper):
         self._body, self._outcome, self._heals, self._status = body, outcome, heals, status
         self.passes: list[float] = []
 
-    def plan(self, seen: Seen, now: datetime) -> Plan:
+    def plan(self, observed: Observed, now: datetime) -> Plan:
         self.passes.append((now - EPOCH).total_seconds())
         if self.passes[-1] - self.passes[0] >= self._heals:
             self.passes.clear()
             self._heals = float("inf")
             return Plan()
-        write = (Patch(GVK("", "v1", "Namespace"), "", name_of(seen.namespace), self._body, "a try"),)
+        write = (Patch(GVK("", "v1", "Namespace"), "", name_of(observed.namespace), self._body, "a try"),)
         return Plan(() if self._status else (write,), self._outcome, status=write if self._status else ())
 
     def waits(self, bench: Bench, seconds: float) -> list[float]:
@@ -348,11 +348,11 @@ class Waking(Refused):
         super().__init__(body, Done(), heals)
         self.left, self.wake = times, lambda: None
 
-    def plan(self, seen: Seen, now: datetime) -> Plan:
+    def plan(self, observed: Observed, now: datetime) -> Plan:
         self.left -= 1
         if self.left >= 0:
             self.wake()
-        return super().plan(seen, now)
+        return super().plan(observed, now)
 
 
 def waking(body: Obj, times: int, heals: float = float("inf")) -> tuple[Waking, Bench]:
@@ -412,9 +412,9 @@ class Evicting(Keeper):
         super().__init__()
         self.passes: list[float] = []
 
-    def plan(self, seen: Seen, now: datetime) -> Plan:
+    def plan(self, observed: Observed, now: datetime) -> Plan:
         self.passes.append((now - EPOCH).total_seconds())
-        return Plan(((Evict(name_of(seen.namespace), "kept", "a drain"),),), Requeue(5, "the budget may allow it"))
+        return Plan(((Evict(name_of(observed.namespace), "kept", "a drain"),),), Requeue(5, "the budget may allow it"))
 
 
 class Budgeted:
@@ -487,8 +487,8 @@ class Counter:
         namespace = cache.get(ref)
         return None if namespace is None else (namespace, len(cache.objects(CONFIG_MAPS, ref.name)))
 
-    def plan(self, seen: tuple[Obj, int], now: datetime) -> Plan:
-        namespace, count = seen
+    def plan(self, observed: tuple[Obj, int], now: datetime) -> Plan:
+        namespace, count = observed
         self.passes.append(name_of(namespace))
         said = {"type": "Counted", "status": "True", "message": str(count)}
         since = {"reason": "Counted", "lastTransitionTime": "2026-01-01T00:00:00Z"}

@@ -19,7 +19,7 @@ from syncline.cluster.serving.direct import DirectTransport
 from syncline.cluster.storage.store import Store
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
-from syncline.control.executor import kube_performers
+from syncline.control.executor import kube_handlers
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import PASSES_PER_TURN, REQUESTS_PER_TURN, WATCH_BATCH, DirectPort, LiveManager
 from syncline.control.plan import Create, Plan
@@ -52,13 +52,13 @@ class Counting:
         self.passes += 1
         return cache.get(ref)
 
-    def plan(self, seen: Obj, now: datetime) -> Plan:
-        if not name_of(seen).startswith("many"):
+    def plan(self, observed: Obj, now: datetime) -> Plan:
+        if not name_of(observed).startswith("many"):
             return Plan(why="counted")
         made = tuple(
             Create(_named("Secret", f"s-{number}") | {"type": "Opaque"}, "asked for") for number in range(1000)
         )
-        return Plan((made,), why="many", together=name_of(seen) == "many-together")
+        return Plan((made,), why="many", together=name_of(observed) == "many-together")
 
 
 class Counted:
@@ -87,11 +87,11 @@ class Served:
         self.controller = controller or Counting()
         self.transport = Counted(self.admin)
         mapper = Mapper()
-        performers = kube_performers(mapper, clock, "test")
+        handlers = kube_handlers(mapper, clock, "test")
         self.loop = ControlLoop(
             [controller_of(self.controller)],
             mapper=mapper,
-            performers=performers,
+            handlers=handlers,
             clock=clock,
             journal=Journal(),
             strict=True,
@@ -118,7 +118,7 @@ class Served:
 
     def cached(self) -> int:
         """In a burst of one kind every revision is an event."""
-        return self.loop.cache.seen_revision(Counting.kind)
+        return self.loop.cache.observed_revision(Counting.kind)
 
     def passes(self) -> int:
         return self.controller.passes
@@ -165,7 +165,7 @@ def test_thousands_of_writes_side_by_side_leave_the_loop_to_others() -> None:
 def test_who_looks_again_sees_what_its_watch_has_not_told_yet() -> None:
     """A standby that takes over begins with what its predecessor has recorded."""
 
-    async def seen() -> tuple[int, int]:
+    async def observed() -> tuple[int, int]:
         served = Served()
         served.manager = LiveManager(served.loop, _Late(DirectPort(served.transport)), VirtualClock())
         served.create("early")
@@ -180,7 +180,7 @@ def test_who_looks_again_sees_what_its_watch_has_not_told_yet() -> None:
         await asyncio.gather(running, return_exceptions=True)
         return before, after
 
-    assert asyncio.run(seen()) == (1, 2)
+    assert asyncio.run(observed()) == (1, 2)
 
 
 async def _bursts() -> tuple[list[int], list[int], list[int]]:
@@ -211,7 +211,7 @@ def test_bursts_of_events_passes_and_requests_leave_turns_to_the_neighbours() ->
 def test_of_a_kind_that_is_looked_at_in_part_only_that_part_is_known() -> None:
     """In the list and in what comes later: an agent of one node is not woken by the others."""
 
-    async def seen() -> list[str]:
+    async def observed() -> list[str]:
         served = Served({Counting.kind: "metadata.name=mine"})
         for name in ("early", "mine"):
             served.create(name)
@@ -225,7 +225,7 @@ def test_of_a_kind_that_is_looked_at_in_part_only_that_part_is_known() -> None:
         await asyncio.gather(running, return_exceptions=True)
         return [*known, str(served.passes())]
 
-    assert asyncio.run(seen()) == ["2"]
+    assert asyncio.run(observed()) == ["2"]
 
 
 class _Reading(Counting):
@@ -284,9 +284,9 @@ def test_a_kind_that_may_not_be_listed_is_unread_until_it_may_and_again_when_the
         served.create("one")
         await reached(lambda: "forbidden" in cache.unread(anything) and bool(controller.unread))
         assert not cache.has_synced(SECRETS) and "forbidden" in controller.unread[-1]
-        seen = len(controller.unread)
+        observed = len(controller.unread)
         port.refuses = False
-        await reached(lambda: cache.has_synced(SECRETS) and len(controller.unread) > seen)
+        await reached(lambda: cache.has_synced(SECRETS) and len(controller.unread) > observed)
         assert controller.unread[-1] == "", "whoever looks at the kind was woken"
         port.refuses = True
         served.admin.send(Request("POST", SECRETS_PATH, {}, {}, _named("Secret", "s") | {"type": "Opaque"})).or_raise()
@@ -307,15 +307,15 @@ class _Heavy(Counting):
         self.begun, self.goes_on = threading.Event(), threading.Event()
         self.went_on = False
 
-    def beside(self, seen: Obj) -> str | None:
-        return "team" if name_of(seen) == "large" else None
+    def beside(self, observed: Obj) -> str | None:
+        return "team" if name_of(observed) == "large" else None
 
-    def plan(self, seen: Obj, now: datetime) -> Plan:
-        if name_of(seen) == "large":
+    def plan(self, observed: Obj, now: datetime) -> Plan:
+        if name_of(observed) == "large":
             self.begun.set()
             self.went_on = self.goes_on.wait(PATIENCE_S)
             return Plan(((Create(_named("Secret", "made") | {"type": "Opaque"}, "asked for"),),))
-        return super().plan(seen, now)
+        return super().plan(observed, now)
 
 
 def test_a_plan_of_much_is_made_in_a_thread_while_the_loop_goes_on() -> None:

@@ -221,7 +221,7 @@ class Looking:
 
     def __init__(self, until: threading.Event) -> None:
         self.until = until
-        self.seen: set[str] = set()
+        self.observed: set[str] = set()
         self.looks = 0
         self.good = asyncio.Event()
         self.twice: set[str] = set()
@@ -229,15 +229,16 @@ class Looking:
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Obj | None:
         return cache.get(ref)
 
-    def plan(self, seen: Obj, now: datetime) -> Plan:
+    def plan(self, observed: Obj, now: datetime) -> Plan:
         return Plan(
-            ((Look(name_of(seen)),),), outcome=Requeue(0, "look again") if name_of(seen) in self.twice else Done()
+            ((Look(name_of(observed)),),),
+            outcome=Requeue(0, "look again") if name_of(observed) in self.twice else Done(),
         )
 
-    def perform(self, action: Look) -> Generator[Any, Any, None]:
+    def handle(self, action: Look) -> Generator[Any, Any, None]:
         is_good = action.name.startswith("z-good")
         yield good() if is_good else hanging(self.until)
-        self.seen.add(action.name)
+        self.observed.add(action.name)
         self.looks += 1
         if self.looks == 2:
             self.twice.clear()
@@ -258,7 +259,7 @@ async def running(looking: Looking, names: list[str]) -> AsyncIterator[None]:
     loop = ControlLoop(
         [controller_of(looking)],
         mapper=Mapper(),
-        performers={Look: looking},
+        handlers={Look: looking},
         clock=clock,
         journal=Journal(),
         strict=True,
@@ -278,7 +279,7 @@ def test_keys_whose_work_hangs_do_not_keep_the_workers_from_other_keys() -> None
         looking = Looking(threading.Event())
         async with running(looking, [*(f"bad-{number:02}" for number in range(2 * MAX_WORKERS)), "z-good"]):
             await looking.good.wait()
-            return set(looking.seen)
+            return set(looking.observed)
 
     assert asyncio.run(story()) == {"z-good"}
 

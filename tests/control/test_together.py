@@ -28,7 +28,7 @@ class Ask:
 
 
 class Asking:
-    def perform(self, action: Ask) -> Generator[Request, Response, Any]:
+    def handle(self, action: Ask) -> Generator[Request, Response, Any]:
         yield Request("GET", f"/first/{action.number}")
         answer = yield Request("GET", f"/second/{action.number}")
         return answer.or_raise()

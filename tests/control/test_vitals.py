@@ -109,8 +109,8 @@ ROWS = {
 
 @pytest.mark.parametrize("name", ROWS)
 def test_policy(name: str) -> None:
-    seen, leases, overdue, wanted, text = ROWS[name]
-    found = verdict(seen, leases, overdue, NOW)
+    observed, leases, overdue, wanted, text = ROWS[name]
+    found = verdict(observed, leases, overdue, NOW)
     alive, ready = found.answer(ready=False), found.answer(ready=True)
     assert (alive[0], ready[0]) == wanted
     assert text in ready[1]
@@ -124,13 +124,13 @@ def test_watches_in_process_may_be_silent() -> None:
 
 
 def test_trouble_has_a_beginning_and_an_end() -> None:
-    seen = signs()
-    seen.watched("maps", NOW, trouble="refused")
-    seen.watched("maps", NOW + MINUTE)
-    seen.watched("maps", NOW + MINUTE, trouble="refused again")
-    assert seen.watches["maps"] == WatchSigns(NOW + MINUTE, "refused again", NOW, listed=True)
-    seen.watched("maps", NOW + 2 * MINUTE, trouble="")
-    assert seen.watches["maps"] == WatchSigns(NOW + 2 * MINUTE, listed=True)
+    observed = signs()
+    observed.watched("maps", NOW, trouble="refused")
+    observed.watched("maps", NOW + MINUTE)
+    observed.watched("maps", NOW + MINUTE, trouble="refused again")
+    assert observed.watches["maps"] == WatchSigns(NOW + MINUTE, "refused again", NOW, listed=True)
+    observed.watched("maps", NOW + 2 * MINUTE, trouble="")
+    assert observed.watches["maps"] == WatchSigns(NOW + 2 * MINUTE, listed=True)
 
 
 def test_one_sentence_a_minute_for_each_cause() -> None:

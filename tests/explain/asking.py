@@ -39,9 +39,9 @@ def ask(stage: Stage, tmp_path: Path, ref: ObjectRef = APPLICATION, logs: LogTai
         obj = cache.get(ref)
         assert obj is not None, f"{ref} is not in the cluster"
         return explain_object(view, obj)
-    seen = observed_application(cache, ref, reader(tmp_path), stage.world.settings, now)
-    assert seen is not None, f"{ref} is not in the cluster"
-    return explain_application(view, seen)
+    observed = observed_application(cache, ref, reader(tmp_path), stage.world.settings, now)
+    assert observed is not None, f"{ref} is not in the cluster"
+    return explain_application(view, observed)
 
 
 def told(stage: Stage, found: Found) -> str:

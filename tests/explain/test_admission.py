@@ -7,7 +7,7 @@ from tests.explain.test_waiting import told
 from tests.gitops.behaviours.play import Play, config, deployment
 
 from syncline.kube.objects import Obj
-from syncline.kube.outcall import Outcall, Outcome
+from syncline.kube.outbound import OutboundCall, Outcome
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}
@@ -37,7 +37,7 @@ def hooked(**fields: object) -> Play:
     return play
 
 
-def never(call: Outcall) -> Outcome:
+def never(call: OutboundCall) -> Outcome:
     return Outcome(failure=f'Post "{call.url}": context deadline exceeded')
 
 

@@ -29,9 +29,9 @@ def found_of(play: Play, ref: ObjectRef = APP) -> Found:
         obj = cache.get(ref)
         assert obj is not None, ref
         return explain_object(view, obj)
-    seen = observed_application(cache, ref, play.source, settings, now)
-    assert seen is not None
-    return explain_application(view, seen)
+    observed = observed_application(cache, ref, play.source, settings, now)
+    assert observed is not None
+    return explain_application(view, observed)
 
 
 def told(play: Play, ref: ObjectRef = APP) -> list[str]:

@@ -21,7 +21,7 @@ from syncline.cluster.machines.kubelet.power import REBOOT, REBOOT_DONE
 from syncline.cluster.machines.machine import MachineSpec
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
-from syncline.control.executor import kube_performers
+from syncline.control.executor import kube_handlers
 from syncline.control.loop import ControlLoop
 from syncline.control.plan import Patch, Plan, Requeue
 from syncline.control.virtual import LoopActor
@@ -170,11 +170,11 @@ class PoolWorld(World):
 
     def start_agents(self) -> None:
         mapper = Mapper()
-        performers = dict(kube_performers(mapper, self.clock, "agents"))
+        handlers = dict(kube_handlers(mapper, self.clock, "agents"))
         loop = ControlLoop(
             [controller_of(self._agents)],
             mapper=mapper,
-            performers=performers,
+            handlers=handlers,
             clock=self.clock,
             journal=self.journal,
             strict=True,

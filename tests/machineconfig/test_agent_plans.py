@@ -33,7 +33,9 @@ def machine_config(name: str, **spec: Any) -> Obj:
 OLD, NEW = machine_config("old"), machine_config("new", kernelArguments=["quiet"])
 
 
-def seen(current: Obj, desired: Obj, *, stored: Obj | None = None, fresh: bool = False, **notes: str) -> AgentObserved:
+def observed(
+    current: Obj, desired: Obj, *, stored: Obj | None = None, fresh: bool = False, **notes: str
+) -> AgentObserved:
     """A node at rest, unless its ``notes`` say something else."""
     said = {CURRENT: current["metadata"]["name"], DESIRED: desired["metadata"]["name"], STATE: DONE} | notes
     node: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "edge", "annotations": said}}
@@ -58,13 +60,13 @@ def events(plan: Plan) -> dict[str, str]:
 
 
 def test_what_a_node_has_booted_is_looked_at_once_for_each_boot() -> None:
-    [check] = actions(plan_agent(seen(OLD, OLD, fresh=True), NOW))
+    [check] = actions(plan_agent(observed(OLD, OLD, fresh=True), NOW))
     assert isinstance(check, CheckDisk) and check.booted and check.layers
-    assert actions(plan_agent(seen(OLD, OLD), NOW)) == []
+    assert actions(plan_agent(observed(OLD, OLD), NOW)) == []
 
 
 def test_a_done_node_that_booted_something_else_is_degraded_and_not_brought_back() -> None:
-    there = replace(seen(OLD, OLD, fresh=True), checked=Checked(Difference("expected target osImageURL", True), ""))
+    there = replace(observed(OLD, OLD, fresh=True), checked=Checked(Difference("expected target osImageURL", True), ""))
     plan = plan_agent(there, NOW)
     assert notes_of(plan) == {STATE: "Degraded", REASON: "expected target osImageURL"}
     assert events(plan) == {"OnDiskStateValidationFailed": "expected target osImageURL"}
@@ -77,7 +79,7 @@ def test_a_done_node_that_booted_something_else_is_degraded_and_not_brought_back
 )
 def test_why_what_was_staged_is_not_in_place_is_told_once_and_taken_back(said: str, found: str, note: str) -> None:
     have = {FINALIZE_FAILURE: said} if said else {}
-    plan = plan_agent(replace(seen(OLD, OLD, fresh=True, **have), checked=Checked(None, found)), NOW)
+    plan = plan_agent(replace(observed(OLD, OLD, fresh=True, **have), checked=Checked(None, found)), NOW)
     assert notes_of(plan).get(FINALIZE_FAILURE) == note
     assert events(plan) == ({"FailedFinalization": REFUSED} if note else {})
 
@@ -88,7 +90,7 @@ def test_why_what_was_staged_is_not_in_place_is_told_once_and_taken_back(said: s
 def test_what_was_staged_in_part_is_dropped_and_nothing_is_staged_in_its_place() -> None:
     """What runs is the old system; arguments of the old config on top of it would be there twice."""
     drained = {STATE: "Working", DESIRED_DRAIN: "drain-new", LAST_DRAIN: "drain-new", WRITING: "new"}
-    there = seen(OLD, NEW, stored=OLD, **drained)
+    there = observed(OLD, NEW, stored=OLD, **drained)
     plan = plan_agent(there, NOW)
     steps = actions(plan)
     at = next(number for number, one in enumerate(steps) if isinstance(one, StageSystem))
@@ -102,7 +104,7 @@ def test_what_was_staged_in_part_is_dropped_and_nothing_is_staged_in_its_place()
 
 def test_the_first_note_is_for_the_node_as_it_was_seen_and_what_failed_is_told_all_the_same() -> None:
     drained = {STATE: "Working", DESIRED_DRAIN: "drain-new", LAST_DRAIN: "drain-new"}
-    there = seen(OLD, NEW, stored=OLD, **drained)
+    there = observed(OLD, NEW, stored=OLD, **drained)
     there.node["metadata"]["resourceVersion"] = "7"
     there = replace(there, checked=Checked(None))
     plan = plan_agent(there, NOW)
@@ -126,10 +128,10 @@ def test_nothing_is_done_to_a_machine_before_the_node_is_known_to_be_as_it_was_s
     """Looks change nothing."""
     drained = {STATE: "Working", DESIRED_DRAIN: "drain-new", LAST_DRAIN: "drain-new"}
     there = {
-        "before it writes": seen(OLD, NEW, stored=OLD, **drained),
-        "before it puts back": seen(OLD, NEW, stored=OLD, **drained | {STATE: "Degraded", WRITING: "new"}),
-        "as it comes to rest": seen(OLD, NEW, stored=NEW, **drained),
-        "as it degrades": replace(seen(OLD, OLD), checked=Checked(Difference("x"))),
+        "before it writes": observed(OLD, NEW, stored=OLD, **drained),
+        "before it puts back": observed(OLD, NEW, stored=OLD, **drained | {STATE: "Degraded", WRITING: "new"}),
+        "as it comes to rest": observed(OLD, NEW, stored=NEW, **drained),
+        "as it degrades": replace(observed(OLD, OLD), checked=Checked(Difference("x"))),
     }[moment]
     there.node["metadata"]["resourceVersion"] = "7"
     there = replace(there, checked=there.checked or Checked(None))
@@ -147,7 +149,7 @@ def test_nothing_is_done_to_a_machine_before_the_node_is_known_to_be_as_it_was_s
 )
 def test_an_uncordon_that_does_not_come_is_told_after_ten_minutes(minutes: int, state: str, told: bool) -> None:
     resumed = {"type": "Resumed", "status": "True", "lastTransitionTime": "2025-12-31T23:00:00Z"}
-    there = seen(OLD, NEW, stored=NEW, **{STATE: state, DESIRED_DRAIN: "uncordon-new", LAST_DRAIN: "drain-new"})
+    there = observed(OLD, NEW, stored=NEW, **{STATE: state, DESIRED_DRAIN: "uncordon-new", LAST_DRAIN: "drain-new"})
     record: Obj = {"metadata": {"name": "edge"}, "status": {"conditions": [resumed]}}
     now = datetime(2025, 12, 31, 23, minutes, tzinfo=UTC)
     plan = plan_agent(replace(there, record=record), now)
@@ -163,13 +165,15 @@ def test_an_uncordon_that_does_not_come_is_told_after_ten_minutes(minutes: int, 
 def test_a_boot_into_what_is_not_wanted_any_more_is_told() -> None:
     notes = {POST_ACTION: REBOOTING, REBOOT_FROM: "boot-1"}
     told = "Booting node edge, currentConfig old, desiredConfig new"
-    assert events(plan_agent(seen(OLD, NEW, stored=OLD, **notes), NOW)) == {"BootResync": told}
-    assert events(plan_agent(seen(OLD, NEW, stored=NEW, **notes), NOW)) == {}
+    assert events(plan_agent(observed(OLD, NEW, stored=OLD, **notes), NOW)) == {"BootResync": told}
+    assert events(plan_agent(observed(OLD, NEW, stored=NEW, **notes), NOW)) == {}
 
 
 @pytest.mark.parametrize(("pool", "told"), [("master", True), ("worker", False)])
 def test_each_move_of_a_master_is_told_of_its_pool(pool: str, told: bool) -> None:
-    there = seen(OLD, NEW, stored=NEW, **{STATE: "Working", DESIRED_DRAIN: "uncordon-new", LAST_DRAIN: "uncordon-new"})
+    there = observed(
+        OLD, NEW, stored=NEW, **{STATE: "Working", DESIRED_DRAIN: "uncordon-new", LAST_DRAIN: "uncordon-new"}
+    )
     there = replace(there, checked=Checked(None), pool={"metadata": {"name": pool}})
     found = [one for one in actions(plan_agent(there, NOW)) if isinstance(one, Emit)]
     changes = [one.message for one in found if one.event_reason == "AnnotationChange"]
@@ -177,7 +181,7 @@ def test_each_move_of_a_master_is_told_of_its_pool(pool: str, told: bool) -> Non
 
 
 def test_nobody_looks_for_drift_while_an_update_goes_on() -> None:
-    there = replace(seen(OLD, NEW, stored=OLD), checked=Checked(None))
+    there = replace(observed(OLD, NEW, stored=OLD), checked=Checked(None))
     assert events(plan_agent(there, NOW))["ConfigDriftMonitorStopped"] == "Config Drift Monitor stopped"
-    again = replace(seen(OLD, NEW, stored=OLD, **{STATE: "Degraded"}), checked=Checked(None))
+    again = replace(observed(OLD, NEW, stored=OLD, **{STATE: "Degraded"}), checked=Checked(None))
     assert "ConfigDriftMonitorStopped" not in events(plan_agent(again, NOW))

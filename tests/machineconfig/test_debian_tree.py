@@ -21,11 +21,11 @@ from bench.machines.tree import NoTree, tree_for_tests
 
 from syncline.base.clock import SystemClock
 from syncline.hosts.linuxhost import LinuxHost, LinuxHosts
-from syncline.hosts.nodeagent import apply_config, perform_now
+from syncline.hosts.nodeagent import apply_config, handle_now
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.files.disk import drift_of
 from syncline.machineconfig.agent.files.writing import UpdateError
-from syncline.machineconfig.agent.perform import HostPerformer
+from syncline.machineconfig.agent.handler import HostHandler
 from syncline.machineconfig.agent.steps import SetUsers, WriteFiles
 from syncline.machineconfig.configs import ConfigError
 
@@ -228,9 +228,9 @@ def test_an_update_that_is_undone_leaves_the_tree_as_it_was(root: Path) -> None:
     old, new = config("old", {OWNED: "one\n"}), config("new", {**FILES, OWNED: "two\n"}, systemd={"units": UNITS[:2]})
     apply_config(hosts, old)
     before = entries(root)
-    performer = HostPerformer(hosts)
-    perform_now(performer, WriteFiles("edge", old, new, False, "an update"))
-    perform_now(performer, WriteFiles("edge", new, old, False, "it failed"))
+    handler = HostHandler(hosts)
+    handle_now(handler, WriteFiles("edge", old, new, False, "an update"))
+    handle_now(handler, WriteFiles("edge", new, old, False, "it failed"))
     after = entries(root)
     lost = {path for path in before if before[path] != after.get(path)}
     assert lost <= {"etc/systemd/system/multi-user.target.wants/cron.service"}  # disabled; nobody says it was enabled
@@ -244,11 +244,11 @@ def test_an_update_that_is_done_again_after_a_death_takes_away_nothing_of_debian
     units = [{"name": "own.service", "contents": "[Service]\nExecStart=/other\n"}]
     old, new = config("old", FILES, systemd={"units": units}), config("new")
     _, hosts = machine(root)
-    performer = HostPerformer(hosts)
+    handler = HostHandler(hosts)
     for _ in range(2):
         apply_config(hosts, old)
         for _ in range(3):
-            perform_now(performer, WriteFiles("edge", old, new, False, "again"))
+            handle_now(handler, WriteFiles("edge", old, new, False, "again"))
         after = entries(root)
         assert {path for path in before if before[path] != after.get(path)} == set()
 
@@ -285,12 +285,12 @@ def test_drift_is_told_whatever_has_taken_a_files_place(root: Path, spoil: Calla
 def test_keys_and_password_of_core_are_set_where_there_is_a_core_and_told_where_there_is_none(root: Path) -> None:
     users = {"users": [{"name": "core", "sshAuthorizedKeys": [KEY], "passwordHash": "$6$x"}]}
     host, hosts = machine(root)
-    performer = HostPerformer(hosts)
+    handler = HostHandler(hosts)
     step = SetUsers("edge", config("old"), config("new", passwd=users), "an update")
     subprocess.run(
         ["sed", "-i", "/^core:/d", *(str(root / "etc" / name) for name in ("passwd", "group", "shadow"))], check=True
     )
-    perform_now(performer, step)
+    handle_now(handler, step)
     assert not (root / "home/core").exists()
     assert any("core" in note for note in host.notes)
     for name, line in (
@@ -300,7 +300,7 @@ def test_keys_and_password_of_core_are_set_where_there_is_a_core_and_told_where_
     ):
         with (root / "etc" / name).open("a") as file:
             file.write(f"{line}\n")
-    perform_now(performer, step)
+    handle_now(handler, step)
     keys = root / "home/core/.ssh/authorized_keys.d/ignition"
     assert keys.read_text() == f"{KEY}\n"
     assert (keys.stat().st_uid, keys.stat().st_mode & 0o777) == (1000, 0o600)

@@ -282,7 +282,7 @@ class Told:
     """Every condition of a node's record, in the order in which it changed."""
 
     def __init__(self, one: PoolWorld, node: str) -> None:
-        self.seen: list[tuple[str, str]] = []
+        self.observed: list[tuple[str, str]] = []
         self._node, self._last = node, dict[str, str]()
         one.core.store.subscribe(self._note)
 
@@ -292,7 +292,7 @@ class Told:
             for each in dig(stored.obj, "status", "conditions", default=()):
                 if self._last.get(each["type"]) != each["status"]:
                     self._last[each["type"]] = each["status"]
-                    self.seen.append((each["type"], each["status"]))
+                    self.observed.append((each["type"], each["status"]))
 
 
 def test_073_post_actions_are_complete_before_the_reset_and_never_after_a_reboot() -> None:
@@ -301,13 +301,13 @@ def test_073_post_actions_are_complete_before_the_reset_and_never_after_a_reboot
     one.until_updated(apply(one, machine_config("99-quiet", files(("/etc/nmstate/openshift/x.yml", "y")))))
     one.at_rest()
     done, reset = (("UpdatePostActionComplete", status) for status in ("True", "False"))
-    after = told.seen[told.seen.index(done) :]
+    after = told.observed[told.observed.index(done) :]
     assert after.index(reset) < after.index(("Updated", "True")) + len(after), "it is reset with or before the end"
-    assert ("RebootedNode", "True") not in told.seen
+    assert ("RebootedNode", "True") not in told.observed
     told = Told(one, "worker-0")
     one.until_updated(apply(one, machine_config("99-foo", files(("/etc/foo", "x")))))
     one.at_rest()
-    assert done not in told.seen and ("RebootedNode", "True") in told.seen
+    assert done not in told.observed and ("RebootedNode", "True") in told.observed
     assert annotations_of(one.nodes()["worker-0"])[POST_ACTION] == ""
 
 

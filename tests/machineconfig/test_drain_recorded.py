@@ -138,7 +138,7 @@ class Desk:
             request = annotations_of(self.node).get(DESIRED_DRAIN, "")
             self.node["metadata"]["annotations"][PROGRESS] = Progress(request, began, began, AT).text()
 
-    def seen(self) -> Observed:
+    def observed(self) -> Observed:
         sets = {ref_of(each) for each in kinded("DaemonSet", self.given.get("daemonSets") or [])}
         try:
             pool, trouble = primary_pool(self.node, self.given["pools"]), ""
@@ -148,7 +148,7 @@ class Desk:
         evicts = not self.given.get("noEvictionInDiscovery")
         return Observed(self.node, leaving, pool, trouble, self.mcn, evicts)
 
-    def perform(self, action: Any) -> Result:
+    def handle(self, action: Any) -> Result:
         try:
             return Result(action, True, self._do(action))
         except ApiError as error:
@@ -194,7 +194,7 @@ class Desk:
         if answer == "404" and evicts:
             raise NotFound(f'pods "{pod}" not found')
         if answer == "404":
-            return  # the performer of Delete takes it for a success
+            return  # the handler of Delete takes it for a success
         self.told["evicted" if evicts else "deleted"].add(pod)
 
     def sync(self, settings: DrainSettings) -> tuple[list[str], str | None]:
@@ -211,23 +211,23 @@ class Desk:
                 case Requeue(why=why) if why == UNWRITABLE or lifted:
                     return [], None  # upstream's queue holds nothing then
                 case Requeue(after_s=after):
-                    self.now += timedelta(seconds=after if self.seen().leaving else 1)
+                    self.now += timedelta(seconds=after if self.observed().leaving else 1)
                 case _:
                     return [], None
         return [], None
 
     def _one_pass(self, settings: DrainSettings) -> Plan:
-        seen = self.seen()
-        made = plan(seen, self.now, settings)
-        more: tuple[Observed, Plan] | None = (seen, made)
+        observed = self.observed()
+        made = plan(observed, self.now, settings)
+        more: tuple[Observed, Plan] | None = (observed, made)
         while more is not None:
-            seen, made = more
+            observed, made = more
             results: list[Result] = []
             for step in made.steps:
-                results += (done := [self.perform(action) for action in step])
+                results += (done := [self.handle(action) for action in step])
                 if not all(result.ok for result in done):
                     break
-            more = settle(seen, made, results, self.now, settings)
+            more = settle(observed, made, results, self.now, settings)
         return made
 
 
@@ -406,11 +406,11 @@ def test_a_blocked_drain_is_told_once_however_long_its_reason_is() -> None:
     spec = {"selector": {"matchLabels": labels}, "maxUnavailable": 0}
     budgets = [{"metadata": {"name": f"{i:0200}", "namespace": space}, "spec": spec} for i in range(20)]
     node = asked_for_a_drain().node
-    seen = Observed(node, (pod,), forecast=lambda: Sight([node], [pod], budgets))
-    first = plan(seen, AT)
+    observed = Observed(node, (pod,), forecast=lambda: Sight([node], [pod], budgets))
+    first = plan(observed, AT)
     (patch,), (told,) = first.steps
     assert isinstance(patch, Patch) and isinstance(told, Emit)
-    again = replace(seen, node=json_merge_patch(node, patch.body))
+    again = replace(observed, node=json_merge_patch(node, patch.body))
     assert plan(again, AT).steps == (), "it is no news"
 
 

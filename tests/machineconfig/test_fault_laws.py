@@ -15,7 +15,7 @@ from tests.machineconfig.room import NODES
 import syncline.machineconfig.agent.controller as controller
 import syncline.machineconfig.agent.files.script as script
 import syncline.machineconfig.agent.files.writing as writing
-import syncline.machineconfig.agent.perform as performing
+import syncline.machineconfig.agent.handler as handling
 import syncline.machineconfig.agent.planning.plan as agent
 import syncline.machineconfig.agent.planning.work as work
 import syncline.machineconfig.drain.plan as drain
@@ -62,9 +62,9 @@ def written_too_early(patch: Patch) -> None:
 
 
 def nothing_written(patch: Patch) -> None:
-    patch.setattr(performing, "update_files", lambda *_, **__: None)
-    patch.setattr(performing, "drift_of", lambda *_: None)
-    patch.setattr(performing, "boot_difference", lambda *_, **__: None)
+    patch.setattr(handling, "update_files", lambda *_, **__: None)
+    patch.setattr(handling, "drift_of", lambda *_: None)
+    patch.setattr(handling, "boot_difference", lambda *_, **__: None)
 
 
 def originals_deleted(patch: Patch) -> None:
@@ -72,15 +72,15 @@ def originals_deleted(patch: Patch) -> None:
 
 
 def rebooted_twice(patch: Patch) -> None:
-    def _after_reboot(seen: Any, now: Any) -> Any:
-        have = dict(seen.node["metadata"]["annotations"])
-        if seen.facts.boot_id != have[agent.REBOOT_FROM] and "test/twice" not in have:
-            step = agent.RebootHost(seen.node["metadata"]["name"], f"{have[agent.DESIRED]}.again", "once more")
-            plan = agent.Script(seen, now, "twice")
-            plan.annotate({"test/twice": "", agent.REBOOT_FROM: seen.facts.boot_id})
+    def _after_reboot(observed: Any, now: Any) -> Any:
+        have = dict(observed.node["metadata"]["annotations"])
+        if observed.facts.boot_id != have[agent.REBOOT_FROM] and "test/twice" not in have:
+            step = agent.RebootHost(observed.node["metadata"]["name"], f"{have[agent.DESIRED]}.again", "once more")
+            plan = agent.Script(observed, now, "twice")
+            plan.annotate({"test/twice": "", agent.REBOOT_FROM: observed.facts.boot_id})
             plan.do(step)
             return plan.plan()
-        return first(seen, now)
+        return first(observed, now)
 
     first = agent._after_reboot
     patch.setattr(agent, "_after_reboot", _after_reboot)
@@ -128,10 +128,10 @@ def updated_too_early(patch: Patch) -> None:
 def restless(patch: Patch) -> None:
     original = pools.plan
 
-    def plan(seen: Any, now: Any, settings: Any) -> Any:
-        made = original(seen, now, settings)
+    def plan(observed: Any, now: Any, settings: Any) -> Any:
+        made = original(observed, now, settings)
         writes = [
-            pools.Patch(pools.NODE, "", each["metadata"]["name"], _tick(now), "tick") for each in seen.world.nodes
+            pools.Patch(pools.NODE, "", each["metadata"]["name"], _tick(now), "tick") for each in observed.world.nodes
         ]
         return pools.replace(made, steps=(*made.steps, tuple(writes)), outcome=pools.Requeue(60, "tick"))
 
@@ -145,9 +145,9 @@ def _tick(now: Any) -> Obj:
 def chatty(patch: Patch) -> None:
     original = agent.plan_agent
 
-    def plan(seen: Any, now: Any, settings: Any) -> Any:
-        made = original(seen, now, settings)
-        said = [agent.Script(seen, now, "again") for _ in range(40)]
+    def plan(observed: Any, now: Any, settings: Any) -> Any:
+        made = original(observed, now, settings)
+        said = [agent.Script(observed, now, "again") for _ in range(40)]
         for each in said:
             each.annotate({})
         return agent.replace(made, steps=(*(step for each in said for step in each.steps), *made.steps))
@@ -164,7 +164,7 @@ def holds_ignored(patch: Patch) -> None:
 
 
 def services_forgotten(patch: Patch) -> None:
-    patch.setattr(performing, "_run_service", lambda *_: None)
+    patch.setattr(handling, "_run_service", lambda *_: None)
 
 
 def ends_untold(patch: Patch) -> None:

@@ -259,11 +259,11 @@ def cached(sight: Sight, counted: Counted) -> tuple[Sight, Counting]:
         cache.mark_synced(kind)
     asking = {DESIRED_DRAIN: "drain-x", LAST_DRAIN: "uncordon-w"}
     cache.put(NODE, drained | {"metadata": drained["metadata"] | {"annotations": asking}})
-    seen = observe(cache, ObjectRef("", "Node", "", name_of(drained)), counted)
+    observed = observe(cache, ObjectRef("", "Node", "", name_of(drained)), counted)
     cache.put(NODE, drained)
-    assert seen is not None and seen.forecast is not None
+    assert observed is not None and observed.forecast is not None
     cache.read_all.clear()
-    return seen.forecast(), cache
+    return observed.forecast(), cache
 
 
 @pytest.mark.parametrize("case", CASES)

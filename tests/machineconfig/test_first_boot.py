@@ -18,8 +18,8 @@ from syncline.cluster.machines.simulated import SimulatedMachine
 from syncline.hosts.linuxhost import LinuxHost, LinuxHosts
 from syncline.hosts.nodeservice import FIRST_BOOT, Service, install_service
 from syncline.kube.objects import Obj, annotations_of
+from syncline.machineconfig.agent.handler import HostHandler
 from syncline.machineconfig.agent.hosts import Joining
-from syncline.machineconfig.agent.perform import HostPerformer
 from syncline.machineconfig.agent.provisioning.firstboot import FIPS_ENABLED, REBOOT_NOTE
 from syncline.machineconfig.agent.steps import HostStep
 from syncline.machineconfig.names import CURRENT, DESIRED, ENCAPSULATED, FIRST_PIVOT, INSTALLED, NODE_ANNOTATIONS
@@ -182,17 +182,17 @@ def test_it_joins_with_one_reboot_whatever_request_the_agents_death_follows() ->
 
 
 def test_it_joins_with_one_reboot_whatever_host_step_the_agents_death_follows(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, perform = with_arguments("audit=0"), HostPerformer._do
+    one, handle = with_arguments("audit=0"), HostHandler._do
     for after in range(1, 20):
         steps = iter(range(1, after + 1))
 
-        def dying(self: HostPerformer, action: HostStep, steps: Iterator[int] = steps, after: int = after) -> Any:
-            done = perform(self, action)
+        def dying(self: HostHandler, action: HostStep, steps: Iterator[int] = steps, after: int = after) -> Any:
+            done = handle(self, action)
             if next(steps, 0) == after:
                 raise Killed(f"after {action.describe()}")
             return done
 
-        monkeypatch.setattr(HostPerformer, "_do", dying)
+        monkeypatch.setattr(HostHandler, "_do", dying)
         one.add_node(f"worker-{after}", "worker", born="")
         if not joined_once(one, f"worker-{after}"):
             assert after > 10, "every step of joining had its death"

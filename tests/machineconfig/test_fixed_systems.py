@@ -11,7 +11,7 @@ import pytest
 from syncline.control.plan import Patch, Plan
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.hosts import FixedSystem, HostFacts
-from syncline.machineconfig.agent.planning.observe import AgentObserved, Birth
+from syncline.machineconfig.agent.planning.observe import AgentObserved, Provisioning
 from syncline.machineconfig.agent.planning.plan import plan_agent
 from syncline.machineconfig.agent.steps import CheckDisk, Checked, Provision
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, REASON, STATE
@@ -36,12 +36,17 @@ def planned(wanted: Obj, system: FixedSystem | None, *, joins: bool = False, arc
     node: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
     old = machine_config("old")
     facts = HostFacts("boot", stored=None if joins else old, fixed=system)
-    seen = AgentObserved(
-        node, facts, None if joins else old, wanted, birth=Birth("new", wanted) if joins else None, policies={}
+    observed = AgentObserved(
+        node,
+        facts,
+        None if joins else old,
+        wanted,
+        provisioning=Provisioning("new", wanted) if joins else None,
+        policies={},
     )
-    plan = plan_agent(seen, NOW)
+    plan = plan_agent(observed, NOW)
     if any(isinstance(one, CheckDisk) for step in plan.steps for one in step):
-        plan = plan_agent(replace(seen, checked=Checked(None)), NOW)
+        plan = plan_agent(replace(observed, checked=Checked(None)), NOW)
     return plan
 
 

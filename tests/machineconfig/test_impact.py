@@ -123,12 +123,12 @@ def applied(one: PoolWorld, *objs: Obj) -> None:
 def kept(one: PoolWorld, *objs: Obj) -> PoolImpact:
     """The promise: told, then done, then compared."""
     impact = foretold(one, *objs)
-    told, seen = of(impact), Happened(one)
+    told, observed = of(impact), Happened(one)
     applied(one, *objs)
-    seen.until(lambda: one.updated(told.after))
+    observed.until(lambda: one.updated(told.after))
     assert impact.verdict is Verdict.CHANGES
-    assert steps(told) == seen.steps()
-    assert waves(told) == seen.waves
+    assert steps(told) == observed.steps()
+    assert waves(told) == observed.waves
     assert told.after == target(one)
     return told
 
@@ -223,13 +223,13 @@ def test_what_is_told_is_what_happens(name: str) -> None:
 
 def rests(one: PoolWorld, seconds: float) -> Happened:
     """Nothing happens to any node for so long."""
-    seen = Happened(one)
+    observed = Happened(one)
     before = {name: annotations_of(node).get(CURRENT) for name, node in one.nodes().items()}
     one.driver.advance(seconds)
-    seen.look()
-    assert not seen.waves and not seen.steps()
+    observed.look()
+    assert not observed.waves and not observed.steps()
     assert {name: annotations_of(node).get(CURRENT) for name, node in one.nodes().items()} == before
-    return seen
+    return observed
 
 
 def test_a_change_that_cannot_be_taken_on_is_told_with_its_config_its_field_and_the_way_out() -> None:
@@ -265,10 +265,10 @@ def test_a_paused_pool_says_nothing_until_resumed_and_what_follows_then() -> Non
     }
     applied(one, second)
     rests(one, 600)
-    seen = Happened(one)
+    observed = Happened(one)
     one.merge(f"{POOLS}/worker", {"spec": {"paused": False}})
-    seen.until(lambda: one.updated(told.after))
-    assert (steps(told), waves(told)) == (seen.steps(), seen.waves)
+    observed.until(lambda: one.updated(told.after))
+    assert (steps(told), waves(told)) == (observed.steps(), observed.waves)
 
 
 def test_an_update_under_way_is_none_of_the_change_and_told_once() -> None:
@@ -296,9 +296,9 @@ def test_a_pool_that_is_held_goes_on_when_the_hold_ends() -> None:
     assert starts is not None and abs(starts - 30 * 60) < 15
     applied(one, config)
     rests(one, 29 * 60)
-    seen = Happened(one)
-    seen.until(lambda: one.updated(told.after))
-    assert (steps(told), waves(told)) == (seen.steps(), seen.waves)
+    observed = Happened(one)
+    observed.until(lambda: one.updated(told.after))
+    assert (steps(told), waves(told)) == (observed.steps(), observed.waves)
 
 
 def test_nodes_go_in_the_order_given_canaries_first_and_as_many_as_may() -> None:
@@ -324,10 +324,10 @@ def test_a_custom_pool_takes_its_own_configs_and_those_of_the_workers() -> None:
     assert [told.name for told in impact.pools] == ["infra"]
     assert steps(of(impact, "infra")) == {"infra-0": ("reload crio.service",)}
     both = machine_config("51-all", files(("/etc/all", "x")))
-    impact, seen = foretold(one, mine, both), Happened(one)
+    impact, observed = foretold(one, mine, both), Happened(one)
     applied(one, mine, both)
-    seen.until(lambda: all(one.updated(of(impact, name).after, name) for name in ("infra", "worker")))
-    assert steps(of(impact, "infra")) | steps(of(impact)) == seen.steps()
+    observed.until(lambda: all(one.updated(of(impact, name).after, name) for name in ("infra", "worker")))
+    assert steps(of(impact, "infra")) | steps(of(impact)) == observed.steps()
     assert steps(of(impact, "infra")) == {"infra-0": ("drain", "reboot")}
 
 
@@ -341,11 +341,11 @@ def test_nodes_that_are_cordoned_are_left_out_and_take_a_place() -> None:
     one.merge(f"{POOLS}/worker", two)
     told = of(foretold(one, config))
     assert "node worker-1 waits: node worker-1 is reporting Unschedulable" in told.sentence()
-    seen = Happened(one)
+    observed = Happened(one)
     applied(one, config)
-    one.driver.until(lambda: bool(seen.look()) or one.counts()[1] == 2, limit_s=3600)
+    one.driver.until(lambda: bool(observed.look()) or one.counts()[1] == 2, limit_s=3600)
     rested = {node.node: node.steps for node in told.nodes if node.state is State.DONE}
-    assert (rested, waves(told)) == (seen.steps(), seen.waves)
+    assert (rested, waves(told)) == (observed.steps(), observed.waves)
 
 
 def test_a_drain_that_cannot_finish_is_told_with_its_chain_and_what_would_help() -> None:
@@ -429,10 +429,10 @@ def test_mirrors_of_registries_reload_or_drain_as_their_contents_ask_for() -> No
     ):
         spec = {field: [{"source": source, "mirrors": ["mirror.example/x"]}]}
         mirrors = {"apiVersion": api, "kind": kind, "metadata": {"name": "m"}, "spec": spec}
-        told, seen = of(foretold(one, mirrors)), Happened(one)
+        told, observed = of(foretold(one, mirrors)), Happened(one)
         one.send("POST", f"/apis/{api}/{kind.lower()}s", mirrors)
-        seen.until(lambda told=told: one.updated(told.after))  # type: ignore[misc]
-        assert (steps(told), waves(told)) == (seen.steps(), seen.waves)
+        observed.until(lambda told=told: one.updated(told.after))  # type: ignore[misc]
+        assert (steps(told), waves(told)) == (observed.steps(), observed.waves)
         assert set(steps(told).values()) == {wanted}
 
 
@@ -440,12 +440,12 @@ def test_what_was_measured_here_is_what_is_told() -> None:
     one = world(2)
     first = kept(one, machine_config("99-a", files(("/etc/a", "a"))))
     assert not first.pace.reboot.measured and first.used == {"drain", "write", "reboot"}
-    seen = Happened(one)
+    observed = Happened(one)
     told = of(foretold(one, machine_config("99-b", files(("/etc/b", "b")))))
     assert told.pace.reboot.updates == 2
     began = one.clock.now()
     applied(one, machine_config("99-b", files(("/etc/b", "b"))))
-    seen.until(lambda: one.updated(told.after))
+    observed.until(lambda: one.updated(told.after))
     lasted = (one.clock.now() - began).total_seconds()
     assert told.ends_s is not None and abs(told.ends_s - lasted) < 45, (told.pace, lasted)
 
@@ -480,7 +480,7 @@ def test_whatever_changes_what_is_told_is_what_happens(pair: PoolWorld, parts: s
     there = {name_of(each) for each in pair.get(CONFIGS)["items"] if name_of(each).startswith("60-")}
     gone = tuple(sorted(there - {name_of(each) for each in wanted}))
     fresh = [each for each in wanted if name_of(each) not in there]
-    impact, seen = foretold(pair, *fresh, delete=gone), Happened(pair)
+    impact, observed = foretold(pair, *fresh, delete=gone), Happened(pair)
     applied(pair, *fresh)
     for name in gone:
         pair.send("DELETE", f"{CONFIGS}/{name}")
@@ -488,8 +488,8 @@ def test_whatever_changes_what_is_told_is_what_happens(pair: PoolWorld, parts: s
         rests(pair, 60)
         return
     told = of(impact)
-    seen.until(lambda: pair.updated(told.after))
-    assert (steps(told), waves(told)) == (seen.steps(), seen.waves)
+    observed.until(lambda: pair.updated(told.after))
+    assert (steps(told), waves(told)) == (observed.steps(), observed.waves)
 
 
 # -- as people read it ------------------------------------------------------------------------------------------------

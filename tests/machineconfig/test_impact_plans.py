@@ -245,7 +245,7 @@ def test_an_object_with_finalizers_goes_when_they_do_and_takes_along_what_it_own
     one = scratch(owner, owned)
     ref = ObjectRef(kinds.GROUP, "KubeletConfig", "", "k")
     assert one.delete(ref, EPOCH) and dig(one.cache.get(ref), "metadata", "deletionTimestamp")
-    one.perform([Patch(kinds.KUBELET_CONFIG, "", "k", {"metadata": {"finalizers": None}}, "done")], EPOCH)
+    one.handle([Patch(kinds.KUBELET_CONFIG, "", "k", {"metadata": {"finalizers": None}}, "done")], EPOCH)
     assert one.cache.get(ref) is None and one.cache.get(ObjectRef(kinds.GROUP, "MachineConfig", "", "99-k")) is None
 
 

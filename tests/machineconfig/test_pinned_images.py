@@ -111,8 +111,8 @@ def test_a_set_that_goes_while_a_pool_names_it_is_told() -> None:
     one = world(1)
     node = one.nodes()["worker-0"]
     pool = {"metadata": {"name": "worker"}, "spec": {"pinnedImageSets": [{"name": "gone"}]}}
-    seen = PinnedObserved(node, (pool,), {}, one.get(f"{RECORDS}/worker-0"), up=True)
-    plan = plan_pinned(seen, one.clock.now())
+    observed = PinnedObserved(node, (pool,), {}, one.get(f"{RECORDS}/worker-0"), up=True)
+    plan = plan_pinned(observed, one.clock.now())
     assert isinstance(plan.outcome, Retry) and plan.outcome.error.startswith('failed to get PinnedImageSet "gone": ')
 
 

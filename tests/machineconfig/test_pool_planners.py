@@ -14,7 +14,7 @@ from syncline.kube.patching.patches import json_merge_patch
 from syncline.machineconfig.names import CURRENT, DESIRED, STATE
 from syncline.machineconfig.pools.candidates import ZONE, NodeWrite, max_unavailable, unavailable
 from syncline.machineconfig.pools.membership import members
-from syncline.machineconfig.pools.nodestate import SeenNode
+from syncline.machineconfig.pools.nodestate import ObservedNode
 from syncline.machineconfig.pools.rollout import PoolLook, World, look_at_pool
 
 AT = datetime(2026, 9, 1, tzinfo=UTC)
@@ -69,23 +69,23 @@ def written(nodes: list[Obj], writes: Sequence[NodeWrite]) -> list[Obj]:
     return list(found.values())
 
 
-def targeted(seen: PoolLook) -> set[str]:
-    return {write.node for write in seen.writes if write.annotations.get(DESIRED) == NEW}
+def targeted(observed: PoolLook) -> set[str]:
+    return {write.node for write in observed.writes if write.annotations.get(DESIRED) == NEW}
 
 
 @given(st.lists(states, max_size=8), limits)
 def test_never_more_nodes_are_down_by_our_hand_than_the_limit(drawn: list[tuple], limit: object) -> None:  # type: ignore[type-arg]
     nodes = nodes_of(drawn)
-    seen = look(nodes, limit)
+    observed = look(nodes, limit)
     if limit == "junk":
-        assert seen.error and not targeted(seen)
+        assert observed.error and not targeted(observed)
         return
     allowed = max_unavailable(pool_of(limit), len(nodes))
     before = unavailable(nodes)
-    after = unavailable(written(nodes, seen.writes))
+    after = unavailable(written(nodes, observed.writes))
     assert len(after) <= max(allowed, len(before))
     cordoned = {name_of(node) for node in nodes if node["spec"].get("unschedulable")}
-    assert not targeted(seen) & cordoned, "a node that a person keeps is not targeted"
+    assert not targeted(observed) & cordoned, "a node that a person keeps is not targeted"
 
 
 @given(st.lists(states, max_size=8), limits)
@@ -125,13 +125,13 @@ def test_nodes_that_were_read_once_are_judged_as_others_also_after_pools_changed
     limit: object,
 ) -> None:
     nodes = nodes_of(drawn)
-    seen = [SeenNode(node) for node in nodes]
-    assert seen == nodes
-    assert look(list(seen), limit) == look(nodes, limit)
+    observed = [ObservedNode(node) for node in nodes]
+    assert observed == nodes
+    assert look(list(observed), limit) == look(nodes, limit)
     special = {"metadata": {"name": "special"}, "spec": {"nodeSelector": {"matchLabels": {ZONE: "a"}}}}
     for pools in ([pool_of(limit)], [pool_of(limit), special], [special], [pool_of(limit)]):
         for pool in pools:
-            assert members(pool, seen, pools) == members(pool, nodes, pools)
+            assert members(pool, observed, pools) == members(pool, nodes, pools)
 
 
 def test_033_percentages_are_rounded_down_and_never_below_one() -> None:

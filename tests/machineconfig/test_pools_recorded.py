@@ -30,7 +30,7 @@ from syncline.machineconfig.pools.membership import (
     pool_of_machine_config_node,
 )
 from syncline.machineconfig.pools.nodestate import (
-    SeenNode,
+    ObservedNode,
     has_update_taint,
     is_candidate,
     is_core_os,
@@ -41,8 +41,8 @@ from syncline.machineconfig.pools.nodestate import (
     mcd_state,
     not_ready,
 )
+from syncline.machineconfig.pools.observedrecords import ObservedRecord
 from syncline.machineconfig.pools.rollout import World, look_at_pool
-from syncline.machineconfig.pools.seenrecords import SeenRecord
 from syncline.machineconfig.pools.status import PoolNodes, pool_status
 from syncline.machineconfig.pools.validity import Expected, invalid, summary
 
@@ -185,7 +185,7 @@ def zeroless(status: Obj) -> Obj:
 @by_id("poolstatus")
 def test_a_pool_s_status_is_upstream_s(case: Case) -> None:
     given = case["input"]
-    seen = PoolNodes(
+    observed = PoolNodes(
         given["pool"],
         given.get("nodes") or [],
         given.get("machineConfigNodes") or [],
@@ -193,7 +193,7 @@ def test_a_pool_s_status_is_upstream_s(case: Case) -> None:
         layering_of(given),
         frozenset(given.get("gates") or ()),
     )
-    got = pool_status(seen, AT)
+    got = pool_status(observed, AT)
     judge(case, zeroless(got) == zeroless(case["expect"]["status"]), got)
 
 
@@ -204,8 +204,8 @@ def test_one_look_at_a_pool_does_what_upstream_does(case: Case) -> None:
     builds = [given["machineOSBuild"]] if "machineOSBuild" in given else []
     world = World(
         given["pools"],
-        [SeenNode(node) for node in given["nodes"]],  # as the controller's cache has them
-        {name_of(mcn): SeenRecord(mcn) for mcn in given.get("machineConfigNodes") or []},
+        [ObservedNode(node) for node in given["nodes"]],  # as the controller's cache has them
+        {name_of(mcn): ObservedRecord(mcn) for mcn in given.get("machineConfigNodes") or []},
         given.get("controllerConfig"),
         given.get("pods") or [],
         {name_of(config): config for config in given.get("machineConfigs") or []},

@@ -19,10 +19,10 @@ from tests.machineconfig.test_machines_updated import apply, host, reason, state
 from syncline.base.clock import SystemClock
 from syncline.cluster.machines.machine import Layers, Power
 from syncline.hosts.linuxhost import LinuxHost, LinuxHosts
-from syncline.hosts.nodeagent import perform_now
+from syncline.hosts.nodeagent import handle_now
 from syncline.kube.objects import Obj, annotations_of
+from syncline.machineconfig.agent.handler import HostHandler
 from syncline.machineconfig.agent.hosts import FORCE_FILE
-from syncline.machineconfig.agent.perform import HostPerformer
 from syncline.machineconfig.agent.planning.notes import STAGED_AGAIN
 from syncline.machineconfig.agent.steps import SetUsers, StoreConfig, WriteFiles
 from syncline.machineconfig.names import CURRENT
@@ -63,10 +63,10 @@ class WithPackages(LinuxHost):
 def bring(root: Path, old: Obj | None, new: Obj) -> None:
     """As the agent does between its note that it writes and its reboot; begun anew after a crash."""
     hosts = LinuxHosts("edge", WithPackages(root, SystemClock(), offline=True), in_place=True)
-    performer = HostPerformer(hosts)
-    perform_now(performer, WriteFiles("edge", old, new, False, "test"))
-    perform_now(performer, SetUsers("edge", old, new, "test"))
-    perform_now(performer, StoreConfig("edge", new, "test"))
+    handler = HostHandler(hosts)
+    handle_now(handler, WriteFiles("edge", old, new, False, "test"))
+    handle_now(handler, SetUsers("edge", old, new, "test"))
+    handle_now(handler, StoreConfig("edge", new, "test"))
 
 
 def is_there(tree: Tree, config: Obj) -> list[str]:

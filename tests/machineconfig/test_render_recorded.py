@@ -178,7 +178,7 @@ def test_one_sync_of_a_pool(case: Case) -> None:
     pool = {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool"} | given["pool"]
     settings = RenderSettings(Release(given["controller"]["raw"], given["controller"]["hash"]))
     gates = given.get("gates") or []
-    seen = RenderObserved(
+    observed = RenderObserved(
         pool=pool,
         configs=tuple(given.get("configs") or ()),
         controller_config=given.get("controllerConfig"),
@@ -190,7 +190,7 @@ def test_one_sync_of_a_pool(case: Case) -> None:
         else (),
         stream_classes=given.get("streamClasses") or {},
     )
-    done, now = decide(seen), datetime(2030, 1, 1, tzinfo=UTC)
+    done, now = decide(observed), datetime(2030, 1, 1, tzinfo=UTC)
     got: Obj = {"error": done.waits or done.error, "events": [told(one) for one in done.emits]}
     for key, written in (("created", done.create), ("updated", done.update)):
         got[key] = [marks(written)] if written is not None else []

@@ -19,7 +19,7 @@ from syncline.base.cause import Cause
 from syncline.base.clock import format_time
 from syncline.cli.timelineview import describe_timeline, draw_timeline, timeline_document
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
-from syncline.machineconfig.causes.whereabouts import whereabouts_of
+from syncline.machineconfig.causes.progress import progress_of
 from syncline.machineconfig.names import CURRENT, DESIRED
 from syncline.machineconfig.timeline import NodeTimeline, Outcome, Stretch, Timeline, timeline_of
 
@@ -30,7 +30,7 @@ def workers(one: PoolWorld) -> list[Obj]:
     return [node for node in one.get(NODES)["items"] if name_of(node).startswith("worker")]
 
 
-def seen(one: PoolWorld) -> Timeline:
+def observed(one: PoolWorld) -> Timeline:
     events = one.get("/api/v1/events")["items"]
     return timeline_of(one.get(f"{POOLS}/worker"), workers(one), events, one.clock.now())
 
@@ -54,7 +54,7 @@ def rolled() -> Rolled:
     one.driver.until(lambda: one.counts()[1] == 1 and bool(rebooting(one)), limit_s=1200)
     node = rebooting(one)
     told = Told(node, found(one, NODE, node).cause, found(one, NODE, node).blocked)
-    under_way, text, record = seen(one), tuple(lines(one, POOL, "worker")), one.get(f"{RECORDS}/{node}")
+    under_way, text, record = observed(one), tuple(lines(one, POOL, "worker")), one.get(f"{RECORDS}/{node}")
     one.driver.until(lambda: one.updated(aim), limit_s=1200)
     return Rolled(one, aim, under_way, told, text, record)
 
@@ -78,7 +78,7 @@ def node_condition(node: Obj, kind: str) -> str:
 
 
 def test_a_finished_roll_out_tells_when_each_node_was_drained_and_rebooted(rolled: Rolled) -> None:
-    drawn = seen(rolled.one)
+    drawn = observed(rolled.one)
     assert (drawn.config, drawn.done, drawn.most_at_once) == (rolled.aim, 3, 1)
     assert [each.outcome for each in drawn.nodes] == [Outcome.DONE] * 3
     for each, following in pairwise(drawn.nodes):
@@ -99,7 +99,7 @@ def test_while_it_runs_one_node_is_at_work_and_the_others_wait(rolled: Rolled) -
 
 
 def test_the_picture_is_one_svg_with_a_bar_for_each_stretch_and_no_links_elsewhere(rolled: Rolled) -> None:
-    text = draw_timeline(seen(rolled.one))
+    text = draw_timeline(observed(rolled.one))
     root = ElementTree.fromstring(text)
     bars = [each for each in root.iter(f"{SVG}rect") if each.find(f"{SVG}title") is not None]
     assert len(bars) == 6 and "href" not in text and "<script" not in text
@@ -107,7 +107,7 @@ def test_the_picture_is_one_svg_with_a_bar_for_each_stretch_and_no_links_elsewhe
 
 
 def test_the_picture_has_colours_for_dark_screens_a_length_for_each_node_and_no_empty_legend(rolled: Rolled) -> None:
-    text = draw_timeline(seen(rolled.one))
+    text = draw_timeline(observed(rolled.one))
     texts = [each.text for each in ElementTree.fromstring(text).iter(f"{SVG}text")]
     assert "prefers-color-scheme:dark" in text
     assert [each for each in texts if each in ("50s", "51s", "52s")] and "changed in place" not in texts
@@ -131,7 +131,7 @@ def test_names_that_look_like_markup_stay_text_in_the_picture(rolled: Rolled) ->
 
 
 def test_the_document_has_seconds_and_instants_and_leaves_out_what_is_unknown(rolled: Rolled) -> None:
-    document = json.loads(json.dumps(timeline_document(seen(rolled.one))))
+    document = json.loads(json.dumps(timeline_document(observed(rolled.one))))
     assert document["done"] == 3 and document["mostAtOnce"] == 1
     assert all(each["seconds"] >= 50 and each["is"] == "done" for each in document["nodes"])
     quiet = timeline_of(rolled.one.get(f"{POOLS}/worker"), rolled.one.get(NODES)["items"], [], rolled.one.clock.now())
@@ -143,7 +143,7 @@ def test_an_earlier_config_is_told_as_long_as_its_events_live(rolled: Rolled) ->
     events = rolled.one.get("/api/v1/events")["items"]
     pool = rolled.one.get(f"{POOLS}/worker")
     earlier = timeline_of(pool, nodes, events, rolled.one.clock.now(), rolled.aim)
-    assert earlier.done == 3 and earlier.ended == seen(rolled.one).ended
+    assert earlier.done == 3 and earlier.ended == observed(rolled.one).ended
 
 
 def elsewhere(node: Obj) -> dict[str, str]:
@@ -169,14 +169,14 @@ def test_explain_says_where_a_node_is_since_when_and_what_comes_then(rolled: Rol
 
 
 def test_a_reboot_that_takes_too_long_is_somebodys_business(rolled: Rolled) -> None:
-    at = whereabouts_of(rolled.record, rolled.aim)
+    at = progress_of(rolled.record, rolled.aim)
     assert at is not None and at.doing == "rebooting" and "console" in at.look
     assert not at.overdue(at.until) and at.overdue(at.until + timedelta(seconds=1))
 
 
 def test_a_record_of_another_update_tells_nothing_of_this_one(rolled: Rolled) -> None:
-    assert whereabouts_of(rolled.record, "rendered-worker-other") is None
-    assert whereabouts_of(None, rolled.aim) is None
+    assert progress_of(rolled.record, "rendered-worker-other") is None
+    assert progress_of(None, rolled.aim) is None
 
 
 # -- the picture in the docs ------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_the_picture_in_the_docs_is_what_is_drawn(update_golden: bool) -> None:
     one.driver.advance(120)
     aim = apply(one, machine_config("99-motd", files(("/etc/motd", "hello"))))
     one.driver.until(lambda: one.updated(aim), limit_s=3600)
-    drawn = seen(one)
+    drawn = observed(one)
     assert drawn.done == 6 and drawn.most_at_once == 2
     text = draw_timeline(drawn)
     if update_golden:

@@ -16,9 +16,9 @@ from tests.recorded import known
 
 from syncline.control.plan import Emit, Outcome, Patch, Plan, Result, Retry, SetStatus
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.machineconfig.agent.handler import HOST_STEPS, HostHandler
 from syncline.machineconfig.agent.host import Host, HostError
 from syncline.machineconfig.agent.hosts import FORCE_FILE, HostFacts, Pull
-from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
 from syncline.machineconfig.agent.planning.observe import AgentObserved
 from syncline.machineconfig.agent.planning.plan import plan_agent
 from syncline.machineconfig.agent.planning.settling import settle_agent
@@ -108,16 +108,16 @@ class Play:
             machine.write(FORCE_FILE, b"")
         self.before = dict(machine.tree)
         self.hosts = OneHost(machine, given["old"], given.get("bootedImage", ""), self.log, given.get("nodeFips") or "")
-        self.performer = HostPerformer(self.hosts)
+        self.handler = HostHandler(self.hosts)
         self.ran = 0
 
     def run(self) -> None:
         for _ in range(MOST_PASSES):
-            seen = self._observe()
-            plan = plan_agent(seen, NOW)
+            observed = self._observe()
+            plan = plan_agent(observed, NOW)
             results, outcome = self._carry_out(plan)
-            while (more := settle_agent(seen, plan, results, NOW)) is not None:
-                seen, plan = more
+            while (more := settle_agent(observed, plan, results, NOW)) is not None:
+                observed, plan = more
                 results, outcome = self._carry_out(plan)
             if isinstance(outcome, Retry):
                 self.error = outcome.error
@@ -153,21 +153,21 @@ class Play:
 
     def _attempt(self, action: Any) -> Result:
         try:
-            return Result(action, ok=True, value=self._perform(action))
+            return Result(action, ok=True, value=self._handle(action))
         except OSError as error:
             return Result(action, ok=False, error=error)
 
-    def _perform(self, action: Any) -> Any:
+    def _handle(self, action: Any) -> Any:
         if isinstance(action, Emit):
             kind = "Warning" if action.warning else "Normal"
             self.log.append({"event": f"{kind} {action.event_reason} {action.message}"})
         elif isinstance(action, CheckDisk) and action.reason == "before an update":
             return Checked(None)  # upstream's caller looks for drift, before the call that was recorded
         elif isinstance(action, CheckDisk) and action.booted:
-            return self._perform(replace(action, booted=False))  # upstream looks at what has booted after a boot only
+            return self._handle(replace(action, booted=False))  # upstream looks at what has booted after a boot only
         elif isinstance(action, HOST_STEPS):
             machine = self.hosts.machine
-            work = self.performer.perform(action)
+            work = self.handler.handle(action)
             try:
                 next(work)
             except StopIteration as ended:

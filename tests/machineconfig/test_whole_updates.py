@@ -9,9 +9,9 @@ from tests.machineconfig.memory_host import MemoryHost
 from tests.machineconfig.recordings import same_text
 from tests.machineconfig.test_update_recorded import OneHost, Play
 
-from syncline.hosts.nodeagent import perform_now
+from syncline.hosts.nodeagent import handle_now
 from syncline.kube.objects import Obj, annotations_of
-from syncline.machineconfig.agent.perform import HostPerformer
+from syncline.machineconfig.agent.handler import HostHandler
 from syncline.machineconfig.agent.steps import WriteFiles
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN, REASON, STATE
 
@@ -159,7 +159,7 @@ def test_an_update_and_its_undoing_leave_the_authority_of_the_kubelet_alone() ->
         assert play.hosts.machine.read(CA) == b"?", "it came past the configs, and is newer than both"
     machine = MemoryHost()
     hosts = OneHost(machine, config(OLD), IMAGE, [])
-    perform_now(HostPerformer(hosts), WriteFiles("node-0", None, config(NEW, file(CA, "new")), True, "by hand"))
+    handle_now(HostHandler(hosts), WriteFiles("node-0", None, config(NEW, file(CA, "new")), True, "by hand"))
     assert machine.read(CA) == b"new"
 
 

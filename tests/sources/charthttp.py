@@ -40,11 +40,11 @@ class _Served:
 
 
 class ChartRepository(_Served):
-    """Serves a folder with ETags; ``credentials`` as ``user:password``; ``seen``: path, Authorization, status."""
+    """Serves a folder with ETags; ``credentials`` as ``user:password``; ``observed``: path, Authorization, status."""
 
     def __init__(self, folder: Path, credentials: str = "", redirect: str = "") -> None:
         self.folder, self.credentials, self.redirect = folder, credentials, redirect
-        self.seen: list[tuple[str, str, int]] = []
+        self.observed: list[tuple[str, str, int]] = []
         wanted = "Basic " + base64.b64encode(credentials.encode()).decode() if credentials else ""
 
         class Handler(_Quiet):
@@ -64,15 +64,15 @@ class ChartRepository(_Served):
                     headers = {"etag": f'"{hashlib.sha256(body).hexdigest()[:16]}"'}
                     if handler.headers.get("if-none-match") == headers["etag"]:
                         status, body = 304, b""
-                self.seen.append((handler.path, given, status))
+                self.observed.append((handler.path, given, status))
                 handler.answer(status, body, **headers)
 
         super().__init__(Handler)
 
     def asked(self, status: int = 200) -> list[str]:
         """Paths that were answered with ``status`` since the last question."""
-        found = [path for path, _, code in self.seen if code == status]
-        self.seen.clear()
+        found = [path for path, _, code in self.observed if code == status]
+        self.observed.clear()
         return found
 
 

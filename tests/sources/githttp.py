@@ -13,12 +13,12 @@ class Server:
     """Serves a folder to those who show ``authorization``; ``elsewhere`` answers each request with a redirect."""
 
     def __init__(self, folder: Path, authorization: str, elsewhere: str = "") -> None:
-        self.seen: list[str] = []
+        self.observed: list[str] = []
 
         class Handler(http.server.SimpleHTTPRequestHandler):
             def do_GET(handler) -> None:
                 given = handler.headers.get("authorization", "")
-                self.seen.append(given)
+                self.observed.append(given)
                 if elsewhere:
                     handler.send_response(302)
                     handler.send_header("location", elsewhere + handler.path)
@@ -50,7 +50,7 @@ class PushServer:
     ``writers`` push too, by their authorization header; ``anybody``: fetches need none."""
 
     def __init__(self, folder: Path, *, writers: tuple[str, ...], readers: tuple[str, ...] = (), anybody: bool = False):
-        self.seen: list[tuple[str, str]] = []
+        self.observed: list[tuple[str, str]] = []
         """Authorization and what was asked, in order."""
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -59,7 +59,7 @@ class PushServer:
                 path, _, query = handler.path.partition("?")
                 given = handler.headers.get("authorization", "")
                 pushes = "git-receive-pack" in handler.path
-                self.seen.append((given, f"{'push' if pushes else 'fetch'} {handler.command}"))
+                self.observed.append((given, f"{'push' if pushes else 'fetch'} {handler.command}"))
                 if not (given in writers or (not pushes and (anybody or given in readers))):
                     handler.send_response(403 if given in readers else 401)
                     handler.send_header("www-authenticate", 'Basic realm="git"')

@@ -50,16 +50,16 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 class Recorder:
-    """Answers by a function of the path; ``seen``: path, Authorization, body."""
+    """Answers by a function of the path; ``observed``: path, Authorization, body."""
 
     def __init__(self, answer: Callable[[str], Answer] = lambda _path: (404, {}, b"")) -> None:
-        self.seen: list[tuple[str, str, bytes]] = []
+        self.observed: list[tuple[str, str, bytes]] = []
         self.answer = answer
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def handled(handler) -> None:
                 body = handler.rfile.read(int(handler.headers.get("content-length") or 0))
-                self.seen.append((handler.path, handler.headers.get("authorization", ""), body))
+                self.observed.append((handler.path, handler.headers.get("authorization", ""), body))
                 status, headers, content = self.answer(handler.path)
                 handler.send_response(status)
                 for name, value in {"content-length": str(len(content)), **headers}.items():
@@ -82,7 +82,7 @@ class Recorder:
 
     @property
     def told(self) -> str:
-        return repr(self.seen)
+        return repr(self.observed)
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_a_submodule_of_an_unlisted_base_gets_no_credentials_either(
     reader.learn(book(account(closed.url, label="repo-creds")))
     reader.learn_rules(source_rules(lists(tenant=["/**"]), []))
     assert "sourceRepos" in read(reader, "tenant", str(upstream.path)).error
-    assert set(closed.seen) == {""}
+    assert set(closed.observed) == {""}
 
 
 def test_what_anybody_may_read_is_asked_without_the_administrators_own_credentials(
@@ -221,7 +221,7 @@ def test_what_anybody_may_read_is_asked_without_the_administrators_own_credentia
     upstream.commit({"app/kustomization.yaml": f"resources: ['{host.url}/base.git?ref=main']\n"})
     reader.learn_rules(source_rules(lists(tenant=["/**"]), []))
     assert read(reader, "tenant", str(upstream.path)).error
-    assert any(path.startswith("/base.git/info/refs") for path, _, _ in host.seen)
+    assert any(path.startswith("/base.git/info/refs") for path, _, _ in host.observed)
     assert CANARY not in host.told
 
 
@@ -234,7 +234,7 @@ def test_an_applications_own_source_must_be_listed_however_it_came_here(
     for url in (f"{host.url}/secret", f"{host.url}/mine/../secret", f"{host.url}/mine/%2e%2e/secret"):
         for block in ({}, {"chart": "web", "path": ""}):
             assert "is not permitted in project 'tenant'" in read(reader, "tenant", url, **block).error
-    assert host.seen == []
+    assert host.observed == []
 
 
 # -- charts ---------------------------------------------------------------------------------------------------------
@@ -270,9 +270,9 @@ def test_an_index_lends_the_credentials_of_its_repository_to_no_other_place(
     reader.learn_rules(source_rules(lists(tenant=[url], trusted=[f"{host.url}/**"]), []))
     block = {"chart": "web", "targetRevision": "1.0.0", "path": "", "helm": {"passCredentials": passes}}
     assert "asked without credentials" in read(reader, "tenant", url, **block).error
-    assert [given for path, given, _ in host.seen if "secret" in path] == [""]
+    assert [given for path, given, _ in host.observed if "secret" in path] == [""]
     read(reader, "trusted", url, **block)
-    assert host.seen[-1] == ("/secret/web-1.0.0.tgz", SHOWN, 200)
+    assert host.observed[-1] == ("/secret/web-1.0.0.tgz", SHOWN, 200)
 
 
 @pytest.mark.parametrize("form", ["http://{}/x.tgz", "//{}/x.tgz"])
@@ -284,7 +284,7 @@ def test_a_token_in_the_address_of_a_repository_goes_to_no_other_host(
     own = hosts(Recorder(lambda _path: (200, {}, index(place).encode())))
     with pytest.raises(SourceError, match="404"):
         Artifacts(tmp_path / "cache").chart(f"{own.url}/charts?token={CANARY}", "web", "1.0.0")
-    assert other.seen, "it was asked"
+    assert other.observed, "it was asked"
     assert CANARY not in other.told
 
 
@@ -369,10 +369,10 @@ def test_large_files_of_another_repository_are_asked_for_without_credentials(
     url = f"{own.url}/mine.git"
     access = RepositoryAccess(url, username="me", password=Secret(CANARY), lfs=True)
     for configured, shown in ((own.url + named, ""), (f"{own.url}/x/../mine.git/info/lfs", SHOWN), ("", SHOWN)):
-        own.seen.clear()
+        own.observed.clear()
         with pytest.raises(SourceError, match="404"):
             LargeFiles(url, access, tmp_path / "lfs", configured).smudged({"a": POINTER.encode()})
-        assert [given for _, given, _ in own.seen] == [shown]
+        assert [given for _, given, _ in own.observed] == [shown]
 
 
 def test_a_batch_answer_of_another_place_names_no_address_that_gets_our_credentials(
@@ -389,7 +389,7 @@ def test_a_batch_answer_of_another_place_names_no_address_that_gets_our_credenti
     access = RepositoryAccess(url, username="me", password=Secret(CANARY), lfs=True)
     LargeFiles(url, access, tmp_path / "lfs", f"{stranger.url}/lfs").smudged({"a": POINTER.encode()})
     assert SHOWN not in own.told + stranger.told
-    assert own.seen, "the object was brought"
+    assert own.observed, "the object was brought"
 
 
 def test_large_files_that_one_project_brought_are_not_found_by_another(tmp_path: Path, upstream: Upstream) -> None:
@@ -417,8 +417,8 @@ def test_who_was_sent_to_a_stranger_and_back_shows_nothing_any_more(hosts: Calla
     stranger.answer = lambda _path: (302, {"location": f"{own.url}/secret"}, b"")
     access = RepositoryAccess(own.url, username="me", password=Secret(CANARY))
     fetch(WebRequest(f"{own.url}/first", "test", access, secret_headers={"X-Token": CANARY}))
-    assert [(path, given) for path, given, _ in own.seen] == [("/first", SHOWN), ("/secret", "")]
-    assert stranger.seen == [("/", "", b"")]
+    assert [(path, given) for path, given, _ in own.observed] == [("/first", SHOWN), ("/secret", "")]
+    assert stranger.observed == [("/", "", b"")]
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -429,7 +429,7 @@ def test_what_buys_a_token_is_sent_to_nobody_else(hosts: Callable[..., Any], sta
     forget_cloud_tokens()
     with pytest.raises(SourceError, match="redirects what is for it alone"):
         with_cloud_token(RepositoryAccess("https://h/x", azure=azure))
-    assert stranger.seen == []
+    assert stranger.observed == []
 
 
 @pytest.mark.parametrize(
@@ -446,8 +446,8 @@ def test_tokens_that_git_shows_unasked_follow_no_redirect(
     git.learn(book({"url": own.url, "label": "repo-creds", **data}))
     with pytest.raises(SourceError, match="follow no redirect"):
         git.repository(f"{own.url}/app.git").refs()
-    assert own.seen[0][1], "the repository itself was shown it"
-    assert stranger.seen == []
+    assert own.observed[0][1], "the repository itself was shown it"
+    assert stranger.observed == []
 
 
 def test_a_registry_that_redirects_lets_nobody_ask_for_our_password(hosts: Callable[..., Any]) -> None:
@@ -477,8 +477,8 @@ def test_clients_of_a_cluster_follow_no_redirect_with_their_token(hosts: Callabl
             await link.close()
 
     assert not asyncio.run(asked())
-    assert [given for _, given, _ in own.seen] == [f"Bearer {CANARY}"] * 2
-    assert stranger.seen == []
+    assert [given for _, given, _ in own.observed] == [f"Bearer {CANARY}"] * 2
+    assert stranger.observed == []
 
 
 ODD = ["http://[x", "http://h:99999/x", "http://h:x/y", "//[/x", "http://a..b/x", "http://0x7f.1/x"]
@@ -533,4 +533,4 @@ def test_a_name_is_judged_by_where_it_leads(hosts: Callable[..., Any], reader: G
     port = host.url.rpartition(":")[2]
     with pytest.raises(SourceError, match="lies in a network"):
         reader._sources.remote("tenant").text(f"http://localhost:{port}/values.yaml")
-    assert host.seen == []
+    assert host.observed == []

@@ -129,7 +129,7 @@ def test_a_range_asks_only_whether_the_index_changed(
     read(reader, source(repository.url, "1.x"))
     repository.asked()
     read(reader, source(repository.url, "1.x"))
-    assert [(path, code) for path, _, code in repository.seen] == [("/index.yaml", 304)]
+    assert [(path, code) for path, _, code in repository.observed] == [("/index.yaml", 304)]
     published(tmp_path / "repo", tmp_path / "scratch", "demo", "1.9.0")
     assert read(reader, source(repository.url, "1.x")).revisions == ("1.9.0",)
 
@@ -170,12 +170,12 @@ def test_credentials_go_to_the_repository_and_to_no_other_host(reader: GitSource
     given = secret("s", url=private.url, type="helm", username="me", password=CANARY)
     reader.learn(credential_book([given], []))
     assert read(reader, source(private.url, "1.0.0")).error == ""
-    assert [one[1] for one in elsewhere.seen] == [""], "the archive lies at another host"
+    assert [one[1] for one in elsewhere.observed] == [""], "the archive lies at another host"
     other = GitSourceReader(tmp_path / "other", allow_local=True)
     other.learn(credential_book([given], []))
-    elsewhere.seen.clear()
+    elsewhere.observed.clear()
     read(other, source(private.url, "1.0.0", passCredentials=True))
-    assert [one[1].partition(" ")[0] for one in elsewhere.seen] == ["Basic"], "unless passCredentials says so"
+    assert [one[1].partition(" ")[0] for one in elsewhere.observed] == ["Basic"], "unless passCredentials says so"
     for served in (private, elsewhere):
         served.close()
 
@@ -186,7 +186,7 @@ def test_credentials_do_not_follow_a_redirect(reader: GitSourceReader, tmp_path:
     private = ChartRepository(tmp_path / "repo", f"me:{CANARY}", redirect=elsewhere.url)
     reader.learn(credential_book([secret("s", url=private.url, type="helm", username="me", password=CANARY)], []))
     found = read(reader, source(private.url, "1.0.0", passCredentials=True))
-    assert (found.error, [one[1] for one in elsewhere.seen]) == ("", [""])
+    assert (found.error, [one[1] for one in elsewhere.observed]) == ("", [""])
     for served in (private, elsewhere):
         served.close()
 
@@ -398,7 +398,7 @@ def test_dependencies_are_fetched_as_helm_dependency_build_does(
     repository.asked()
     upstream.commit({"README.md": "another commit"})
     assert versions(read(reader, in_git(upstream, "1.x", repository.url))) == {"app": "0.1.0", "inner": "1.1.0"}
-    assert repository.seen == [], "one chart renders one way"
+    assert repository.observed == [], "one chart renders one way"
 
 
 def test_a_lock_file_decides_and_must_fit_the_chart(
@@ -448,7 +448,7 @@ def test_repositories_that_the_project_does_not_list_get_no_credentials(
     source = in_git(upstream, "1.x", private.url)
     reader.learn_rules(SourceRules(permits=lambda _project, url: url != private.url))
     assert f"helm repos {private.url} are not permitted in project 'default'" in read(reader, source).error
-    assert {given for _, given, _ in private.seen} == {""}
+    assert {given for _, given, _ in private.observed} == {""}
     reader.learn_rules(SourceRules())
     assert versions(read(reader, source))["inner"] == "1.0.0"
     private.close()

@@ -30,13 +30,13 @@ class Tokens:
     """A place for tokens as both clouds have it; answers those who prove themselves."""
 
     def __init__(self) -> None:
-        self.seen: list[str] = []
+        self.observed: list[str] = []
         self.lasts = 3600
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(handler) -> None:
                 form = parse_qs(handler.rfile.read(int(handler.headers["content-length"])).decode())
-                self.seen.append(handler.path)
+                self.observed.append(handler.path)
                 allowed = self.google(form) if handler.path == "/google" else self.azure(handler.path, form)
                 answer = {"access_token": TOKEN, "expires_in": self.lasts} if allowed else {"error": "invalid_grant"}
                 handler.send_response(200 if allowed else 401)
@@ -96,7 +96,7 @@ def test_an_account_opens_a_repository_and_its_token_is_kept(
     learn(git, f"{server.url}/app.git", **account(tokens, cloud))
     repository = git.repository(f"{server.url}/app.git")
     assert [entry.path for entry in repository.tree(repository.resolve("HEAD")).entries] == ["a.yaml"]
-    assert len(tokens.seen) == 1
+    assert len(tokens.observed) == 1
     server.close()
 
 
@@ -106,7 +106,7 @@ def test_a_token_that_is_about_to_end_is_asked_for_again(tokens: Tokens, git: Gi
     for _ in range(2):
         with pytest.raises(SourceError, match="is not reachable"):
             git.repository("http://127.0.0.1:9/app.git").refs()
-    assert len(tokens.seen) == 2
+    assert len(tokens.observed) == 2
 
 
 @pytest.mark.parametrize(

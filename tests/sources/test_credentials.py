@@ -181,16 +181,18 @@ def test_git_reads_a_repository_with_user_and_password(served: list[Server], tmp
 def test_a_password_in_an_address_stands_in_no_list_of_processes(
     served: list[Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = tmp_path / "seen"
+    observed = tmp_path / "seen"
     wrapper = tmp_path / "bin" / "git"
     wrapper.parent.mkdir()
-    wrapper.write_text(f'#!/bin/sh\necho "$*" >> {seen}\nexec {shutil.which("git")} "$@"\n')
+    wrapper.write_text(f'#!/bin/sh\necho "$*" >> {observed}\nexec {shutil.which("git")} "$@"\n')
     wrapper.chmod(0o755)
     monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
     url = f"{served[0].url}/app.git".replace("://", f"://robot:{CANARY}@")
     repository = with_book(tmp_path, book()).repository(url)
     assert [entry.path for entry in repository.tree(repository.resolve("main")).entries] == ["a.yaml"]
-    assert "ls-remote" in seen.read_text() and "fetch" in seen.read_text() and CANARY not in seen.read_text()
+    assert (
+        "ls-remote" in observed.read_text() and "fetch" in observed.read_text() and CANARY not in observed.read_text()
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,7 +240,7 @@ def test_credentials_do_not_follow_a_redirect_to_another_host(served: list[Serve
     git = with_book(tmp_path, book(secret("s", "repository", url=url, username="robot", password=CANARY)))
     with pytest.raises(SourceError):
         git.repository(url).refs()
-    assert BASIC not in served[0].seen
+    assert BASIC not in served[0].observed
 
 
 def test_no_value_stands_in_an_argument_of_any_program(

@@ -322,11 +322,11 @@ RECORDED = CONFORMANCE / "gitops" / "glob.jsonl"
 @pytest.mark.skipif(not RECORDED.exists(), reason=absent(RECORDED))
 def test_addresses_are_normalised_as_recorded() -> None:
     cases = [json.loads(line) for line in RECORDED.read_text().splitlines()]
-    seen = [case for case in cases if case["input"]["matcher"] == "git-url"]
-    for case in seen:
+    observed = [case for case in cases if case["input"]["matcher"] == "git-url"]
+    for case in observed:
         first, second = (normalize_url(case["input"][name]) for name in ("pattern", "text"))
         assert {"id": case["id"], "normalized": first, "same": first == second} == {"id": case["id"], **case["expect"]}
-    assert seen
+    assert observed
 
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

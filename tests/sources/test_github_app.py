@@ -33,12 +33,12 @@ class Api:
     """The two questions of a GitHub: which installation, and its token."""
 
     def __init__(self) -> None:
-        self.seen: list[str] = []
+        self.observed: list[str] = []
         self.status = 201
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def answer(handler) -> None:
-                self.seen.append(f"{handler.command} {handler.path}")
+                self.observed.append(f"{handler.command} {handler.path}")
                 token = handler.headers["authorization"].removeprefix("Bearer ")
                 claims = jwt.decode(token, KEY.public_key(), algorithms=["RS256"])
                 given = {"id": 7} if handler.path == "/api/v3/orgs/org/installation" else {}
@@ -93,7 +93,7 @@ def test_an_app_opens_a_repository_with_a_token_that_is_kept(
     found = git.repository(url)
     assert [entry.path for entry in found.tree(found.resolve("HEAD")).entries] == ["a.yaml"]
     asked = ["GET /api/v3/orgs/org/installation"] if not installation else []
-    assert api.seen == [*asked, "POST /api/v3/app/installations/7/access_tokens"]
+    assert api.observed == [*asked, "POST /api/v3/app/installations/7/access_tokens"]
     server.close()
 
 
@@ -125,7 +125,7 @@ def test_with_force_http_basic_auth_the_password_is_shown_unasked(repository: tu
     url = f"{server.url}/org/app.git"
     learn(git, url, username="me", password="pw", forceHttpBasicAuth="true")
     git.repository(url).refs()
-    assert set(server.seen) == {wanted}
+    assert set(server.observed) == {wanted}
     server.close()
 
 

@@ -32,7 +32,7 @@ class LfsHost:
 
     def __init__(self, folder: Path) -> None:
         self.objects = {OID: CONTENT}
-        self.seen: list[tuple[str, str]] = []
+        self.observed: list[tuple[str, str]] = []
         self.wanted = "Basic " + base64.b64encode(b"me:pw").decode()
         self.header: dict[str, str] = {}
         self.store = ""
@@ -40,7 +40,7 @@ class LfsHost:
         class Handler(http.server.SimpleHTTPRequestHandler):
             def do_GET(handler) -> None:
                 given = handler.headers.get("authorization", "")
-                self.seen.append((handler.path, given))
+                self.observed.append((handler.path, given))
                 if handler.path.startswith("/store/"):
                     body = self.objects.get(handler.path.rpartition("/")[2], b"")
                     handler.reply(200 if body else 404, body)
@@ -51,7 +51,7 @@ class LfsHost:
 
             def do_POST(handler) -> None:
                 given = handler.headers.get("authorization", "")
-                self.seen.append((handler.path, given))
+                self.observed.append((handler.path, given))
                 asked = json.loads(handler.rfile.read(int(handler.headers["content-length"])))
                 if given != self.wanted or handler.headers["accept"] != MEDIA or asked["operation"] != "download":
                     handler.reply(401, b"")
@@ -120,9 +120,9 @@ def test_pointers_become_the_content_of_their_object(
 ) -> None:
     url, sha = served(host, upstream, tmp_path, git)
     assert read(git, url, sha) == {"big.yaml": CONTENT, "small.yaml": b"a: 1\n"}
-    host.seen.clear()
+    host.observed.clear()
     assert read(git, url, sha)["big.yaml"] == CONTENT
-    assert host.seen == [], "an object is brought once"
+    assert host.observed == [], "an object is brought once"
 
 
 def test_without_enable_lfs_pointers_stay_pointers(host: LfsHost, upstream: Upstream, git: Git, tmp_path: Path) -> None:
@@ -138,12 +138,12 @@ def test_headers_of_the_batch_replace_the_password_and_no_other_host_sees_it(
     host.store = elsewhere.url
     url, sha = served(host, upstream, tmp_path, git)
     assert read(git, url, sha)["big.yaml"] == CONTENT
-    assert elsewhere.seen == [(f"/store/{OID}", "")]
+    assert elsewhere.observed == [(f"/store/{OID}", "")]
     host.store, host.header = "", {"Authorization": "RemoteAuth x"}
     other = Git(GitSettings(tmp_path / "other"))
     learn(other, url, enableLfs="true", username="me", password="pw")
     assert read(other, url, sha)["big.yaml"] == CONTENT
-    assert host.seen[-1] == (f"/store/{OID}", "RemoteAuth x")
+    assert host.observed[-1] == (f"/store/{OID}", "RemoteAuth x")
     elsewhere.close()
 
 
@@ -167,7 +167,7 @@ def test_an_object_beyond_the_limit_is_never_asked_for(
     )
     with pytest.raises(SourceError, match=r"huge\.bin has 999999999999 bytes, at most 100000000 are read"):
         read(git, url, sha)
-    assert not [path for path, _ in host.seen if "/objects/batch" in path]
+    assert not [path for path, _ in host.observed if "/objects/batch" in path]
 
 
 def test_a_place_that_the_repository_names_gets_no_password(
@@ -177,7 +177,7 @@ def test_a_place_that_the_repository_names_gets_no_password(
     url, sha = served(host, upstream, tmp_path, git, **{".lfsconfig": f"[lfs]\n\turl = {elsewhere.url}/x\n"})
     with pytest.raises(SourceError, match="/x/objects/batch: 401"):
         read(git, url, sha)
-    assert elsewhere.seen == [("/x/objects/batch", "")]
+    assert elsewhere.observed == [("/x/objects/batch", "")]
     elsewhere.close()
 
 

@@ -76,11 +76,11 @@ def test_a_folder_of_another_repository_is_a_base(
 
 def test_what_was_fetched_for_a_commit_stays_with_it(reader: GitSourceReader, upstream: Upstream, host: Server) -> None:
     built(reader, upstream, f"{host.url}/org/other.git//base?ref=v1")
-    host.seen.clear()
+    host.observed.clear()
     upstream.commit({"README.md": "x"})
     source = {"repoURL": str(upstream.path), "path": "app", "targetRevision": "main"}
     assert names(reader.read((source,), ("main",), NOW, CONTEXT)) == ["b", "s"]
-    assert host.seen == []
+    assert host.observed == []
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_base_that_the_project_does_not_list_gets_no_credentials(
     reader.learn(credential_book([{"metadata": {"name": "s", "labels": labels}, "data": encoded}], []))
     reader.learn_rules(SourceRules(permits=lambda _project, other: other != url))
     built(reader, upstream, f"{url}//base?ref=v1")
-    assert set(host.seen) == {""}
+    assert set(host.observed) == {""}
 
 
 @pytest.mark.parametrize(

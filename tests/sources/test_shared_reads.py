@@ -13,7 +13,7 @@ import pytest
 
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.secret import Secret
-from syncline.gitops.application.manifests import Manifests, ManifestStore, Render, RenderPerformer
+from syncline.gitops.application.manifests import Manifests, ManifestStore, Render, RenderHandler
 from syncline.kube.objects import Obj
 from syncline.sources.environment import RenderContext
 from syncline.sources.git import access as git_access
@@ -54,9 +54,9 @@ def render(upstream: Any, number: int, *, asked: bool) -> Render:
     return Render(f"app-{number}", (source(upstream, number),), ("HEAD",), "a test", context=context, asked=asked)
 
 
-def asked_for(performer: RenderPerformer, upstream: Any, *, asked: bool) -> list[Callable[[], Manifests]]:
+def asked_for(handler: RenderHandler, upstream: Any, *, asked: bool) -> list[Callable[[], Manifests]]:
     """All are asked for before the first of them is read."""
-    return [next(performer.perform(render(upstream, number, asked=asked))).run for number in range(MANY)]
+    return [next(handler.handle(render(upstream, number, asked=asked))).run for number in range(MANY)]
 
 
 def looks(reader: GitSourceReader) -> int:
@@ -69,8 +69,8 @@ def test_one_question_to_the_host_serves_all_that_were_asked_for_before_it(
 ) -> None:
     folders(upstream, "1")
     reader = GitSourceReader(tmp_path / "cache", allow_local=True)
-    performer = RenderPerformer(reader, ManifestStore(), Still())
-    found = [read() for read in asked_for(performer, upstream, asked=asked)]
+    handler = RenderHandler(reader, ManifestStore(), Still())
+    found = [read() for read in asked_for(handler, upstream, asked=asked)]
     assert [len(one.objects) for one in found] == [2] * MANY
     assert looks(reader) == 1
 
@@ -80,11 +80,11 @@ def test_what_is_asked_for_after_a_commit_hears_of_it_although_clocks_stand_stil
 ) -> None:
     folders(upstream, "1")
     reader = GitSourceReader(tmp_path / "cache", allow_local=True)
-    performer = RenderPerformer(reader, ManifestStore(), Still())
-    before = asked_for(performer, upstream, asked=True)
+    handler = RenderHandler(reader, ManifestStore(), Still())
+    before = asked_for(handler, upstream, asked=True)
     before[0]()
     folders(upstream, "2")
-    after = asked_for(performer, upstream, asked=True)
+    after = asked_for(handler, upstream, asked=True)
     values = {one.objects[0]["data"]["v"] for one in (read() for read in after)}
     assert (values, looks(reader)) == ({"2"}, 2)
 

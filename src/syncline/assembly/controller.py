@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort, is_unmanaged
-from syncline.assembly.endpoints.gitops import gitops_faces
+from syncline.assembly.endpoints.gitops import gitops_endpoints
 from syncline.assembly.gitops import LOOKS_APART_S, GitOpsSettings, foreign_objects, gitops_loop
 from syncline.assembly.install import install_missing, not_established
 from syncline.assembly.jumps import tell_jumps
@@ -180,7 +180,7 @@ class Replica:
         remotes.wake = lambda ref: manager.wake("application", ref)
         async with (
             contextlib.AsyncExitStack() as closing,
-            gitops_faces(
+            gitops_endpoints(
                 gitops, role, self.port, reader, self.gate.admits, health=self.health, work=manager.pools.counts
             ) as self.ports,
         ):

@@ -12,20 +12,20 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mappin
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from syncline.base.action import Performer
+from syncline.base.action import Handler
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
 from syncline.control.cache import Cache, IndexFn, Snapshot
 from syncline.control.controller import Controller, Watch
-from syncline.control.executor import kube_performers
+from syncline.control.executor import kube_handlers
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager, Port
 from syncline.control.plan import Plan
-from syncline.gitops.application.predicting import Predict, PredictionBook, PredictPerformer
+from syncline.gitops.application.predicting import Predict, PredictHandler, PredictionBook
 from syncline.gitops.clusters import ClusterError, cluster_access
 from syncline.gitops.destinations import SECRETS, Connect, Declared, applications_in
 from syncline.gitops.resource_filter import ResourceFilter
-from syncline.gitops.sync.perform import SYNC_ACTIONS, SyncPerformer
+from syncline.gitops.sync.handler import SYNC_ACTIONS, SyncHandler
 from syncline.kube.client import Batch, Request, Response, Transport
 from syncline.kube.errors import Unanswered, Unavailable
 from syncline.kube.mapper import Mapper
@@ -58,7 +58,7 @@ def _mirror(index: Mapping[str, IndexFn], tell: Callable[[Obj], None]) -> Contro
         watches=(Watch(None, changed),),
         indices=index,
         observe=lambda _cache, _ref: None,
-        plan=lambda _seen, _now: Plan(),
+        plan=lambda _observed, _now: Plan(),
     )
 
 
@@ -68,13 +68,13 @@ class Remote:
 
     declared: Declared
     loop: ControlLoop
-    performers: Mapping[type, Performer]
+    handlers: Mapping[type, Handler]
     stop: Callable[[], None] = field(default=lambda: None)
     error: str = ""
     _whole: bool = False
 
     @property
-    def seen_whole(self) -> bool:
+    def observed_whole(self) -> bool:
         """Every kind that is wanted was listed once, or may not be read."""
         if not self._whole:
             cache = self.loop.cache
@@ -110,7 +110,7 @@ class RemoteClusters:
 
     def snapshot(self, server: str) -> Snapshot | None:
         remote = self._remotes.get(server)
-        return remote.loop.cache if remote is not None and remote.seen_whole else None
+        return remote.loop.cache if remote is not None and remote.observed_whole else None
 
     def problem(self, server: str) -> str:
         remote = self._remotes.get(server)
@@ -121,21 +121,21 @@ class RemoteClusters:
         refused = remote.loop.cache.unread(ObjectRef(*NAMESPACES, "", ""))
         if refused:
             return f"cluster {server}: {refused}"
-        return "" if remote.seen_whole else f"cluster {server} is being looked at for the first time"
+        return "" if remote.observed_whole else f"cluster {server} is being looked at for the first time"
 
     def connected(self) -> tuple[Declared, ...]:
         return self._connected
 
-    # -- for performers ------------------------------------------------------------------------------------------
+    # -- for handlers ------------------------------------------------------------------------------------------
 
-    def performers(self, server: str) -> Mapping[type, Performer]:
+    def handlers(self, server: str) -> Mapping[type, Handler]:
         """Raises OSError where the cluster is not connected."""
         remote = self._remotes.get(server)
         if remote is None:
             raise ConnectionError(f"cluster {server} is not connected")
-        return remote.performers
+        return remote.handlers
 
-    def perform(self, action: Connect) -> Generator[object, object, None]:
+    def handle(self, action: Connect) -> Generator[object, object, None]:
         """Close what is gone or changed, open what is new."""
         wanted = {one.server: one for one in action.wanted[:MAX_CLUSTERS]}
         for server in sorted(self._remotes):
@@ -158,14 +158,14 @@ class RemoteClusters:
 
     def _open(self, declared: Declared) -> None:
         mapper = Mapper()
-        mine: dict[type, Performer] = dict.fromkeys(SYNC_ACTIONS, SyncPerformer(mapper))
-        mine[Predict] = PredictPerformer(mapper, self.predictions, self._clock)
-        mine |= kube_performers(mapper, self._clock, FIELD_MANAGER)
+        mine: dict[type, Handler] = dict.fromkeys(SYNC_ACTIONS, SyncHandler(mapper))
+        mine[Predict] = PredictHandler(mapper, self.predictions, self._clock)
+        mine |= kube_handlers(mapper, self._clock, FIELD_MANAGER)
         mirror = _mirror(self.index, self._told)
         loop = ControlLoop(
             [mirror],
             mapper=mapper,
-            performers={},
+            handlers={},
             clock=self._clock,
             journal=self._journal,
             leaves_out=is_unmanaged,
@@ -242,11 +242,11 @@ class _Noticing:
         self._inner, self._remote, self._changed = inner, remote, changed
 
     async def send(self, request: Request) -> Response:
-        whole = self._remote.seen_whole
+        whole = self._remote.observed_whole
         answer = await self._inner.send(request)
         refused = answer.status in (401, 503) or isinstance(answer.error, Unanswered)
         error = f"cluster {self._remote.declared.server}: {answer.refusal()}" if refused else ""
-        if error != self._remote.error or whole != self._remote.seen_whole:
+        if error != self._remote.error or whole != self._remote.observed_whole:
             self._remote.error = error
             self._changed()
         elif request.method == "GET":
@@ -254,7 +254,7 @@ class _Noticing:
         return answer
 
     def _look(self, whole: bool) -> None:
-        if whole != self._remote.seen_whole:
+        if whole != self._remote.observed_whole:
             self._changed()
 
     def watch(self, request: Request) -> AsyncIterator[Batch]:

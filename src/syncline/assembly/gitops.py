@@ -10,26 +10,26 @@ from typing import Any
 from syncline.assembly.destinations import RemoteClusters
 from syncline.assembly.scripts.expressions import Expressions
 from syncline.assembly.sources.credentials import Taught, Teacher
-from syncline.base.action import Performer
+from syncline.base.action import Handler
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
 from syncline.cluster.access.users import UserInfo, service_account_user
 from syncline.control.cache import Cache
 from syncline.control.controller import Controller
-from syncline.control.executor import kube_performers
+from syncline.control.executor import kube_handlers
 from syncline.control.loop import ControlLoop
 from syncline.control.pools import PoolSettings
-from syncline.gitops.addressed import Addressed, AddressedPerformer
-from syncline.gitops.application.asking import AnswerBook, Ask, AskPerformer
+from syncline.gitops.addressed import Addressed, AddressedHandler
+from syncline.gitops.application.asking import AnswerBook, Ask, AskHandler
 from syncline.gitops.application.controller import CONTROLLER, Applications
-from syncline.gitops.application.manifests import Join, ManifestStore, Render, RenderPerformer, SourceReader
+from syncline.gitops.application.manifests import Join, ManifestStore, Render, RenderHandler, SourceReader
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings
-from syncline.gitops.application.predicting import Predict, PredictionBook, PredictPerformer
+from syncline.gitops.application.predicting import Predict, PredictHandler, PredictionBook
 from syncline.gitops.destinations import Connect, destination_controller
 from syncline.gitops.holds.controllers import HOLD_CONTROLLER, bridge_controller
 from syncline.gitops.hydration.controller import Hydrations
-from syncline.gitops.hydration.work import Forget, Hydrate, HydrationBook, HydrationPerformer, LookDry
-from syncline.gitops.sync.perform import SYNC_ACTIONS, SyncPerformer
+from syncline.gitops.hydration.work import Forget, Hydrate, HydrationBook, HydrationHandler, LookDry
+from syncline.gitops.sync.handler import SYNC_ACTIONS, SyncHandler
 from syncline.kube.kinds.argoproj import crds
 from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.mapper import Mapper
@@ -106,20 +106,20 @@ def gitops_loop(
     """The loop of the GitOps controllers; ``admits`` says which Applications this replica works on."""
     mapper = Mapper()
     store = ManifestStore()
-    syncs = SyncPerformer(mapper)
+    syncs = SyncHandler(mapper)
     book = PredictionBook()
-    mine: dict[type, Performer] = dict.fromkeys(SYNC_ACTIONS, syncs)
+    mine: dict[type, Handler] = dict.fromkeys(SYNC_ACTIONS, syncs)
     cache = Cache(mapper)
     teacher, hydrated = Teacher(reader, cache, settings.control_namespace), HydrationBook()
-    renders = RenderPerformer(reader, store, clock, settings.read_patience_s)
+    renders = RenderHandler(reader, store, clock, settings.read_patience_s)
     mine[Render] = mine[Join] = Taught(renders, teacher)
-    hydrations = HydrationPerformer(reader, hydrated, clock, patience_s=settings.read_patience_s)
+    hydrations = HydrationHandler(reader, hydrated, clock, patience_s=settings.read_patience_s)
     mine |= dict.fromkeys((LookDry, Hydrate, Forget), Taught(hydrations, teacher))
-    mine[Predict] = PredictPerformer(mapper, book, clock)
-    mine |= kube_performers(mapper, clock, "argocd-controller")
-    mine[Addressed] = AddressedPerformer(lambda cluster: remotes.performers(cluster) if cluster and remotes else mine)
+    mine[Predict] = PredictHandler(mapper, book, clock)
+    mine |= kube_handlers(mapper, clock, "argocd-controller")
+    mine[Addressed] = AddressedHandler(lambda cluster: remotes.handlers(cluster) if cluster and remotes else mine)
     answers = AnswerBook()
-    mine[Ask] = AskPerformer(Expressions(), answers, clock, settings.script_costs_s)
+    mine[Ask] = AskHandler(Expressions(), answers, clock, settings.script_costs_s)
     applications = Applications(store, settings, remotes, book, answers)
     controllers: list[Controller[Any]] = [
         applications.controller(admits),
@@ -133,7 +133,7 @@ def gitops_loop(
     loop = ControlLoop(
         controllers,
         mapper=mapper,
-        performers=mine,
+        handlers=mine,
         clock=clock,
         journal=journal,
         cache=cache,

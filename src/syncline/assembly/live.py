@@ -73,7 +73,7 @@ class LiveCluster:
     stopped: asyncio.Future[None]
     group: asyncio.TaskGroup
     machines: LiveMachines
-    faces: contextlib.AsyncExitStack
+    endpoints: contextlib.AsyncExitStack
     caller: Caller
     ports: list[DirectPort] = field(default_factory=list)
     """Of the controllers in this process."""
@@ -87,7 +87,7 @@ class LiveCluster:
     async def start_gitops(self, settings: GitOpsSettings) -> LiveManager:
         """Install what the GitOps controllers need, and run them; returns once they watch. Raises ListenError."""
         from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort
-        from syncline.assembly.endpoints.gitops import gitops_faces
+        from syncline.assembly.endpoints.gitops import gitops_endpoints
         from syncline.assembly.gitops import LOOKS_APART_S, gitops_loop, gitops_objects, gitops_user
         from syncline.assembly.jumps import tell_jumps
         from syncline.assembly.ports import HttpPort
@@ -107,8 +107,8 @@ class LiveCluster:
         )
         way = LiveWay(self.core.clock, HttpPort)
         remotes = RemoteClusters(way, self.core.clock, self.journal)
-        self.faces.push_async_callback(way.close)
-        self.faces.callback(remotes.close)
+        self.endpoints.push_async_callback(way.close)
+        self.endpoints.callback(remotes.close)
         role = gitops_loop(self.core.clock, self.journal, reader, settings.application, remotes=remotes)
         direct = DirectPort(self.core.transport(gitops_user(namespace), waits=True), self.caller.settle)
         self.ports.append(direct)
@@ -117,8 +117,8 @@ class LiveCluster:
         remotes.wake = lambda ref: manager.wake("application", ref)
         ready = asyncio.Event()
         manager.signs.by_the_clock = False
-        faces = gitops_faces(settings, role, port, reader, health=manager.health, work=manager.pools.counts)
-        self.gitops_ports = await self.faces.enter_async_context(faces)
+        endpoints = gitops_endpoints(settings, role, port, reader, health=manager.health, work=manager.pools.counts)
+        self.gitops_ports = await self.endpoints.enter_async_context(endpoints)
         self.group.create_task(manager.run(ready.set), name="gitops")
         self.group.create_task(tell_jumps(self.core.clock, direct, namespace), name="gitops clock")
         await ready.wait()
@@ -161,8 +161,8 @@ class LiveCluster:
             return configserver.joining_kubeconfig(transport.send, namespace, address or self.url)
 
         tls = tls_context(self.certificate, "") if self.certificate is not None else None
-        face = configserver.config_server(host, port, cache, kubeconfig, tls, self.settings.allowed_hosts)
-        taken = await self.faces.enter_async_context(face)
+        endpoint = configserver.config_server(host, port, cache, kubeconfig, tls, self.settings.allowed_hosts)
+        taken = await self.endpoints.enter_async_context(endpoint)
         self.config_server_url = url_of("https" if tls else "http", host, taken)
 
 
@@ -218,7 +218,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
                     stopped,
                     found.group,
                     found.machines,
-                    found.faces,
+                    found.endpoints,
                     caller,
                     ports,
                     certificate=certificate,

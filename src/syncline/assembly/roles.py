@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from syncline.base.action import Performer
+from syncline.base.action import Handler
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
 from syncline.cluster.access.users import UserInfo
 from syncline.cluster.builtin import BuiltinSettings, builtin_controllers
-from syncline.cluster.builtin import performers as builtin_performers
+from syncline.cluster.builtin import handlers as builtin_handlers
 from syncline.control.controller import Controller
-from syncline.control.executor import kube_performers
+from syncline.control.executor import kube_handlers
 from syncline.control.loop import ControlLoop
 from syncline.kube.mapper import Mapper
 
@@ -32,15 +32,13 @@ def cluster_loop(
     *,
     only: tuple[str, ...] | None = None,
     extra: tuple[Controller[Any], ...] = (),
-    performers: Callable[[Mapper], dict[type, Performer]] = lambda _mapper: {},
+    handlers: Callable[[Mapper], dict[type, Handler]] = lambda _mapper: {},
     strict: bool = False,
 ) -> ControlLoop:
     """The loop of the cluster itself: built-in controllers, scheduler, and the machines' (``extra``)."""
     mapper = Mapper()
     chosen = [c for c in (*builtin_controllers(settings), *extra) if only is None or c.name in only]
     mine = (
-        builtin_performers(mapper, settings)
-        | kube_performers(mapper, clock, "kube-controller-manager")
-        | performers(mapper)
+        builtin_handlers(mapper, settings) | kube_handlers(mapper, clock, "kube-controller-manager") | handlers(mapper)
     )
-    return ControlLoop(chosen, mapper=mapper, performers=mine, clock=clock, journal=journal, strict=strict)
+    return ControlLoop(chosen, mapper=mapper, handlers=mine, clock=clock, journal=journal, strict=strict)

@@ -29,12 +29,12 @@ __all__ = ["Working", "working"]
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """What runs. ``group``: where others may add their tasks; ``faces`` is closed before they end."""
+    """What runs. ``group``: where others may add their tasks; ``endpoints`` is closed before they end."""
 
     journal: Journal
     machines: LiveMachines
     group: asyncio.TaskGroup
-    faces: contextlib.AsyncExitStack
+    endpoints: contextlib.AsyncExitStack
 
 
 @contextlib.asynccontextmanager
@@ -55,19 +55,19 @@ async def working(
     loop = cluster_loop(
         core.clock,
         journal,
-        BuiltinSettings(keys.ca_pem if settings.tls else "", machines.beats, keys.authority, tokens=core.tokens),
+        BuiltinSettings(keys.ca_pem if settings.tls else "", machines.heartbeats, keys.authority, tokens=core.tokens),
         only=settings.controllers,
         extra=machines.controllers,
-        performers=machines.performers,
+        handlers=machines.handlers,
     )
     port = DirectPort(core.transport(CONTROLLER_MANAGER, waits=True), caller.settle)
     ports.append(port)
     manager = LiveManager(loop, port, core.clock)
     machines.attach(manager, core, url, keys.ca_pem)
-    async with contextlib.AsyncExitStack() as faces, asyncio.TaskGroup() as group:
+    async with contextlib.AsyncExitStack() as endpoints, asyncio.TaskGroup() as group:
         running = group.create_task(manager.run(), name="cluster controllers")
         try:
-            yield Working(journal, machines, group, faces)
+            yield Working(journal, machines, group, endpoints)
         finally:
             machines.stop()
             running.cancel()

@@ -1,7 +1,7 @@
 """What a plan is made of, seen from below: any room may declare its own closed union of actions.
 
 ``control`` knows how to run plans made of anything that satisfies :class:`Action`; the Kubernetes actions stand in
-``control/plan.py``, a room's own beside its planner. ``assembly`` registers one performer per action type.
+``control/plan.py``, a room's own beside its planner. ``assembly`` registers one handler per action type.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-__all__ = ["Action", "Late", "Performer", "Purpose", "Unfinished", "Work"]
+__all__ = ["Action", "Handler", "Late", "Purpose", "Unfinished", "Work"]
 
 
 class Action(Protocol):
@@ -54,7 +54,7 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A blocking function that a performer asks its driver to run.
+    """A blocking function that a handler asks its driver to run.
 
     The live driver runs it in a thread, the virtual one in place (virtual time stands still but for ``takes_s``).
     ``label`` names it in journals and waiting lists. ``project`` (a team's project, a namespace) and ``hosts`` are
@@ -73,8 +73,8 @@ class Work:
     """What it costs in virtual time, as data: what takes longer than ``late`` allows ends so much later there."""
 
 
-class Performer(Protocol):
+class Handler(Protocol):
     """Turns one action into requests: a generator that yields ``kube.client.Request`` or :class:`Work`, is sent the
     answer, and returns the result to be recorded. It raises what the request raised, if it cannot deal with it."""
 
-    def perform(self, action: Any) -> Generator[Any, Any, Any]: ...
+    def handle(self, action: Any) -> Generator[Any, Any, Any]: ...

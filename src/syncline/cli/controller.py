@@ -21,8 +21,8 @@ from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.serving import (
     application_namespaces_option,
     checked_plugins,
-    face_address,
-    face_options,
+    endpoint_address,
+    endpoint_options,
     hydrator_option,
     plugins_option,
     trace_target,
@@ -44,7 +44,7 @@ from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, l
 @click.option("--shards", default=1, show_default=True, type=click.IntRange(1, MAX_SHARDS), help="Parts to share out.")
 @click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Hold Leases while working.")
 @click.option("--identity", default=None, help="Name in the Leases [default: host name and a random end].")
-@face_options
+@endpoint_options
 @click.option("--node-name", envvar="NODE_NAME", default="", help="Node that this process runs on [env: NODE_NAME].")
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), default=None, help="Keep mirrors here.")
 @click.option("--grace", default=20.0, show_default=True, help="Seconds for passes in flight to end at a stop.")
@@ -89,8 +89,8 @@ def controller(
             allow_local_repos=allow_local_repos,
             plugins=checked_plugins(plugins),
             application=application,
-            webhook_listen=face_address("--webhook-listen", webhook_listen),
-            metrics_listen=face_address("--metrics-listen", metrics_listen),
+            webhook_listen=endpoint_address("--webhook-listen", webhook_listen),
+            metrics_listen=endpoint_address("--metrics-listen", metrics_listen),
             metrics_labels=metrics_application_labels,
             allowed_hosts=allowed_hosts,
             traces=trace_target(otlp_endpoint),

@@ -101,12 +101,12 @@ def _found(link: Connection, others: Elsewhere, cache: Cache, ref: ObjectRef, se
         return explain_object(View(cache, now, _logs(link)), obj)
     include(cache, obj, settings.control_namespace)
     with source_reader(link, cache, settings.control_namespace) as reader:
-        seen = observed_application(cache, ref, reader, settings, now, others)
-    assert seen is not None, "the Application was there a moment ago"
-    there = others.snapshot(seen.remote) if seen.remote else None
+        observed = observed_application(cache, ref, reader, settings, now, others)
+    assert observed is not None, "the Application was there a moment ago"
+    there = others.snapshot(observed.remote) if observed.remote else None
     if there is None:
-        return explain_application(View(cache, now, _logs(link)), seen)
-    return explain_application(View(there, now, _logs(others.link_to(obj))), seen)
+        return explain_application(View(cache, now, _logs(link)), observed)
+    return explain_application(View(there, now, _logs(others.link_to(obj))), observed)
 
 
 def _logs(link: Connection) -> LogTail:

@@ -199,7 +199,7 @@ def reboot(name: str, wait: bool, kubeconfig: str | None, context: str | None) -
         changed = _annotate(link, name, {REBOOT: request})
         print(f"node/{name} reboots", flush=True)
         if wait:
-            _wait_until(link, changed, lambda seen: annotations_of(seen).get(REBOOT_DONE) == request)
+            _wait_until(link, changed, lambda observed: annotations_of(observed).get(REBOOT_DONE) == request)
             print(f"node/{name} is back and Ready")
 
 
@@ -232,7 +232,7 @@ def recover(name: str, wait: bool, kubeconfig: str | None, context: str | None) 
         print(f"node/{name} boots", flush=True)
         if wait:
             old = dig(before, "status", "nodeInfo", "bootID")
-            _wait_until(link, changed, lambda seen: dig(seen, "status", "nodeInfo", "bootID") != old)
+            _wait_until(link, changed, lambda observed: dig(observed, "status", "nodeInfo", "bootID") != old)
             print(f"node/{name} is back and Ready")
 
 
@@ -256,13 +256,15 @@ def _wait_until(link: Connection, changed: Obj, has_booted: Callable[[Obj], bool
     name, since = changed["metadata"]["name"], changed["metadata"]["resourceVersion"]
     watched = client.watch(link.resource(NODE), resource_version=since, field_selector=f"metadata.name={name}")
     for event in link.watch(watched):
-        seen: Any = event["object"]
+        observed: Any = event["object"]
         if event["type"] == "DELETED":
             raise CommandFailed(f"node {name} was deleted while it booted")
-        if has_booted(seen) and _is_ready(seen):
+        if has_booted(observed) and _is_ready(observed):
             return
     raise CommandFailed(f"the server ended the watch before node {name} was back; `kubectl get node {name}` shows it")
 
 
-def _is_ready(seen: Obj) -> bool:
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in dig(seen, "status", "conditions", default=[]))
+def _is_ready(observed: Obj) -> bool:
+    return any(
+        c["type"] == "Ready" and c["status"] == "True" for c in dig(observed, "status", "conditions", default=[])
+    )

@@ -98,7 +98,7 @@ class LineProgress:
     def __init__(self, plan: PlannedSync | None = None, write: Callable[[str], None] = print) -> None:
         self._write = write
         self._waves = Waves(plan)
-        self._seen: dict[tuple[str, str, str], tuple[str, str]] = {}
+        self._observed: dict[tuple[str, str, str], tuple[str, str]] = {}
         self._said = ""
         self._line("TIME", "PHASE", "WAVE", "OBJECT", "", "MESSAGE")
 
@@ -109,8 +109,8 @@ class LineProgress:
         clock = now.astimezone().strftime("%H:%M:%S")
         for row in rows_of(app):
             key, state = (row.phase, row.kind, row.name), (row.state, row.says)
-            if self._seen.get(key) != state:
-                self._seen[key] = state
+            if self._observed.get(key) != state:
+                self._observed[key] = state
                 wave = self._waves.of(*key)
                 shown = "" if wave is None else str(wave)
                 self._line(clock, row.phase, shown, f"{row.kind} {row.name}", MARKS[row.state], row.says)

@@ -28,8 +28,8 @@ __all__ = [
     "application_namespaces_option",
     "checked_plugins",
     "encrypt_option",
-    "face_address",
-    "face_options",
+    "endpoint_address",
+    "endpoint_options",
     "host_and_port",
     "hydrator_option",
     "plugins_option",
@@ -55,7 +55,7 @@ def host_and_port(listen: str, *, tls: bool) -> tuple[str, int]:
     return host, int(port)
 
 
-def face_address(option: str, listen: str | None) -> tuple[str, int] | None:
+def endpoint_address(option: str, listen: str | None) -> tuple[str, int] | None:
     """Where webhooks or metrics listen, in plain HTTP: ``127.0.0.1:8082``, ``:8082`` (loopback), ``0.0.0.0:8082``."""
     if listen is None:
         return None
@@ -110,7 +110,7 @@ def checked_plugins(folder: Path | None) -> Path | None:
     return folder
 
 
-def face_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--webhook-listen``, ``--metrics-listen``, ``--metrics-application-labels``, ``--allowed-host`` and
     ``--otlp-endpoint``."""
     traces = "URL of an OpenTelemetry collector (OTLP over HTTP) for traces [default: $OTEL_EXPORTER_OTLP_ENDPOINT]."

@@ -18,8 +18,8 @@ from syncline.cli.serving import (
     application_namespaces_option,
     checked_plugins,
     encrypt_option,
-    face_address,
-    face_options,
+    endpoint_address,
+    endpoint_options,
     host_and_port,
     hydrator_option,
     plugins_option,
@@ -88,7 +88,7 @@ def _greet(cluster: LiveCluster, settings: ClusterSettings, kubeconfig: Path, ma
 @click.option("--zones", default="", help="a,b,c: zones of these nodes, given out in turn.")
 @click.option("--label", "labels", multiple=True, help="KEY=VALUE on each of these nodes; repeatable.")
 @click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write it here.")
-@face_options
+@endpoint_options
 @plugins_option
 @application_namespaces_option
 @hydrator_option
@@ -139,7 +139,7 @@ def up(
         raise CommandFailed("--encrypt-secrets is for data that is kept; leave --memory out", USAGE)
     if config_server_listen is not None and not machine_config:
         raise CommandFailed("--config-server-listen serves the configs of pools; add --machine-config", USAGE)
-    home, config_server = state_directory(), face_address("--config-server-listen", config_server_listen)
+    home, config_server = state_directory(), endpoint_address("--config-server-listen", config_server_listen)
     host, port = host_and_port(listen, tls=True)
     commands = run_commands_of(run_commands)
     where = None if memory else (data or home / "data")
@@ -163,8 +163,8 @@ def up(
         allow_local_repos=True,
         plugins=checked_plugins(plugins),
         application=application,
-        webhook_listen=face_address("--webhook-listen", webhook_listen),
-        metrics_listen=face_address("--metrics-listen", metrics_listen),
+        webhook_listen=endpoint_address("--webhook-listen", webhook_listen),
+        metrics_listen=endpoint_address("--metrics-listen", metrics_listen),
         metrics_labels=metrics_application_labels,
         allowed_hosts=allowed_hosts,
         traces=trace_target(otlp_endpoint),

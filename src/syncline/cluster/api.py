@@ -39,7 +39,7 @@ from syncline.cluster.verbs.watching import watch
 from syncline.kube.client import Request, Response
 from syncline.kube.elsewhere import Here, Overtaken, Slow, TooLarge, aside, keeping_to, left_aside
 from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound, method_not_supported, not_found
-from syncline.kube.outcall import Awaiting, Outcall, Outcome, settle
+from syncline.kube.outbound import Awaiting, OutboundCall, Outcome, settle
 from syncline.kube.schema.resources import subresource_of
 
 __all__ = ["Api"]
@@ -101,7 +101,7 @@ class Api:
         """More paths that name no resource, such as /metrics; authorized as all others."""
         self._definitions = Definitions(self.backend)
         self._slow = Slow()
-        self.caller: Callable[[Outcall], Outcome] | None = None
+        self.caller: Callable[[OutboundCall], Outcome] | None = None
         """Makes calls for those who cannot wait; None: they fail, and say why."""
 
     def handle(self, request: Request, user: UserInfo) -> Response:
@@ -160,7 +160,7 @@ class Api:
             return self._unserved(route)
         handler = _handler(resource, route, verb)
         accept = request.headers.get("accept", "") if request.headers else ""
-        tables = not _is_deed(resource, route)
+        tables = not _is_action(resource, route)
         accepted = accepted_of(accept, watching=verb == "watch", tables=tables) if accept else JSON
         now = self.backend.clock.now() if asked is None else asked.now
         x = Exchange(backend, request, user, route, verb, resource, now, accepted)
@@ -197,13 +197,13 @@ _OLD = {
 """Built-in resources of which every answer warns (``APILifecycleDeprecated`` of their Go types)."""
 
 
-_DEEDS = frozenset({"binding", "eviction", "token"})
+_ACTIONS = frozenset({"binding", "eviction", "token"})
 
 
-def _is_deed(resource: Resource, route: Route) -> bool:
+def _is_action(resource: Resource, route: Route) -> bool:
     """What is sent to be done or answered has no rows (no ``TableConvertor``)."""
     if route.subresource:
-        return route.subresource in _DEEDS
+        return route.subresource in _ACTIONS
     return (route.group, route.resource) in REVIEWS or resource.storage == "/bindings"
 
 

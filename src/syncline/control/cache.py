@@ -265,7 +265,7 @@ class Cache:
         if revision.isdigit():
             self._revision[kind] = max(self._revision.get(kind, 0), int(revision))
 
-    def seen_revision(self, kind: GroupKind) -> int:
+    def observed_revision(self, kind: GroupKind) -> int:
         """Highest resourceVersion heard of for a kind, 0 before the first list."""
         return self._revision.get(kind, 0)
 

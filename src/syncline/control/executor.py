@@ -1,7 +1,7 @@
 """Performs a plan as a generator of requests.
 
 Driven by a live driver (await) or a virtual one (in place); the executor itself has neither socket nor thread. Each
-action type has one performer, registered by ``assembly``; a plan with an unknown action type is a bug and raises.
+action type has one handler, registered by ``assembly``; a plan with an unknown action type is a bug and raises.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar, assert_never
 
-from syncline.base.action import Action, Performer, Work
+from syncline.base.action import Action, Handler, Work
 from syncline.base.clock import Clock
 from syncline.control.events import Said, publish
 from syncline.control.plan import (
@@ -34,7 +34,7 @@ from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, Obj, ResourceInfo, gvk_of
 from syncline.kube.patching.patches import create_merge_patch
 
-__all__ = ["Execution", "KubePerformer", "Together", "execute", "kube_performers", "run_in_place"]
+__all__ = ["Execution", "KubeHandler", "Together", "execute", "kube_handlers", "run_in_place"]
 
 Execution = Generator["Request | Work | Together", Any, tuple[Result, ...]]
 """Yields requests and work, is sent the answers, returns what became of each action."""
@@ -53,46 +53,46 @@ class Together:
     parts: tuple[Generator[Any, Any, Any], ...]
 
 
-def execute(plan: Plan, performers: Mapping[type, Performer], tell: Tell = lambda _action: _nobody) -> Execution:
+def execute(plan: Plan, handlers: Mapping[type, Handler], tell: Tell = lambda _action: _nobody) -> Execution:
     """Perform steps in order, then the status actions; see :class:`~syncline.control.plan.Plan` for the stop rule."""
     results: list[Result] = []
     for step in plan.steps:
         step_results: list[Result] = []
         if plan.together and len(step) > 1:
-            step_results += yield Together(tuple(_told(action, performers, tell) for action in step))
+            step_results += yield Together(tuple(_told(action, handlers, tell) for action in step))
         else:
             for action in step:
-                step_results.append((yield from _told(action, performers, tell)))
+                step_results.append((yield from _told(action, handlers, tell)))
         results += step_results
         if not all(result.ok for result in step_results):
             break
     for action in plan.status:
-        results.append((yield from _told(action, performers, tell)))
+        results.append((yield from _told(action, handlers, tell)))
     return tuple(results)
 
 
 def _nobody(_result: Result) -> None: ...
 
 
-def _told(action: Action, performers: Mapping[type, Performer], tell: Tell) -> Generator[Any, Any, Result]:
+def _told(action: Action, handlers: Mapping[type, Handler], tell: Tell) -> Generator[Any, Any, Result]:
     ended = tell(action)
-    result = yield from _attempt(action, performers)
+    result = yield from _attempt(action, handlers)
     ended(result)
     return result
 
 
-def _attempt(action: Action, performers: Mapping[type, Performer]) -> Generator[Any, Any, Result]:
-    performer = performers.get(type(action))
-    if performer is None:
-        raise TypeError(f"nobody performs {type(action).__name__}; register a performer in assembly")
+def _attempt(action: Action, handlers: Mapping[type, Handler]) -> Generator[Any, Any, Result]:
+    handler = handlers.get(type(action))
+    if handler is None:
+        raise TypeError(f"no handler for {type(action).__name__}: register one in assembly")
     try:
-        value = yield from performer.perform(action)
+        value = yield from handler.handle(action)
     except (ApiError, OSError) as error:  # operating faults are data; bugs go through
         return Result(action, ok=False, error=error)
     return Result(action, ok=True, value=value)
 
 
-class KubePerformer:
+class KubeHandler:
     """Performs the Kubernetes actions against whatever the driver's transport reaches."""
 
     def __init__(self, mapper: Mapper, clock: Clock, field_manager: str) -> None:
@@ -101,7 +101,7 @@ class KubePerformer:
         self._manager = field_manager
         self._said = Said()
 
-    def perform(self, action: KubeAction) -> Generator[Request, Response, Any]:
+    def handle(self, action: KubeAction) -> Generator[Request, Response, Any]:
         if isinstance(action, Emit):
             return (yield from publish(action, self._now(), self._said))
         request = self._request(action)
@@ -187,11 +187,11 @@ class KubePerformer:
         )
 
 
-def kube_performers(mapper: Mapper, clock: Clock, field_manager: str) -> dict[type, Performer]:
-    """The performers every loop has."""
-    performer = KubePerformer(mapper, clock, field_manager)
+def kube_handlers(mapper: Mapper, clock: Clock, field_manager: str) -> dict[type, Handler]:
+    """The handlers every loop has."""
+    handler = KubeHandler(mapper, clock, field_manager)
     kinds: tuple[type, ...] = (Create, Replace, Patch, Apply, Delete, Evict, SetStatus, Emit)
-    return dict.fromkeys(kinds, performer)
+    return dict.fromkeys(kinds, handler)
 
 
 def run_in_place(

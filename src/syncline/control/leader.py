@@ -138,7 +138,7 @@ class Share:
     """Shards that are ours, and when each was renewed last."""
     leaving: frozenset[int] = frozenset()
     """Shards that are ours but go to another replica as soon as nothing of them is being worked on."""
-    seen: Mapping[str, tuple[str, datetime]] = field(default_factory=dict)
+    observed: Mapping[str, tuple[str, datetime]] = field(default_factory=dict)
     """Each Lease's resourceVersion, and since when it is so."""
     acquired: Mapping[int, str] = field(default_factory=dict)
     """The acquireTime of each Lease that this process took; also of those whose answer never came."""
@@ -152,7 +152,7 @@ class Share:
 
     def lost(self) -> Share:
         """Holding nothing after the work was dropped; what was seen and written still counts."""
-        return Share(seen=self.seen, acquired=self.acquired, why="lost", vacant_since=self.vacant_since)
+        return Share(observed=self.observed, acquired=self.acquired, why="lost", vacant_since=self.vacant_since)
 
     def valid_until(self, settings: LeaderSettings) -> datetime | None:
         """Until when everything that is worked on is certainly ours; None: nothing is."""
@@ -209,7 +209,7 @@ def share_plan(
 
 
 def _verdict(lease: Obj, share: Share, settings: LeaderSettings, now: datetime, acquired: str | None) -> LeasePlan:
-    version, since = share.seen.get(name_of(lease), ("", now))
+    version, since = share.observed.get(name_of(lease), ("", now))
     unchanged = since if version == resource_version(lease) else now
     return lease_plan(lease, settings.identity, now, unchanged_since=unchanged, acquired=acquired)
 
@@ -366,7 +366,7 @@ def _said(answer: Response) -> str:
 def _sightings(leases: list[Obj], share: Share, now: datetime) -> dict[str, tuple[str, datetime]]:
     seen = {}
     for lease in leases:
-        version, since = share.seen.get(name_of(lease), ("", now))
+        version, since = share.observed.get(name_of(lease), ("", now))
         current = resource_version(lease)
         seen[name_of(lease)] = (current, since if version == current else now)
     return seen

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar, assert_never, cast
 
-from syncline.base.action import Action, Performer, Purpose, Work
+from syncline.base.action import Action, Handler, Purpose, Work
 from syncline.base.clock import Clock
 from syncline.base.journal import Entry, Journal
 from syncline.control.cache import Cache
@@ -91,7 +91,7 @@ class ControlLoop:
         controllers: Iterable[Controller[Any]],
         *,
         mapper: Mapper,
-        performers: Mapping[type, Performer],
+        handlers: Mapping[type, Handler],
         clock: Clock,
         journal: Journal,
         cache: Cache | None = None,
@@ -109,7 +109,7 @@ class ControlLoop:
         self.queue = WorkQueue()
         self.journal = journal
         self.observers: list[Observer] = []
-        self._performers = performers
+        self._handlers = handlers
         self._clock = clock
         self._strict = strict
         self._leaves_out = leaves_out
@@ -261,28 +261,28 @@ class ControlLoop:
         own = self._own_writes.get(key)
         if own is None:
             return False
-        behind = any(self.cache.seen_revision(kind) < revision for kind, revision in own.revisions.items())
+        behind = any(self.cache.observed_revision(kind) < revision for kind, revision in own.revisions.items())
         if behind and now < own.deadline:
             return True
         del self._own_writes[key]
         return False
 
     def _reconcile(self, key: Key, controller: Controller[Any]) -> Pass:
-        seen = controller.observe(self.cache, key.ref)
-        if seen is None:
+        observed = controller.observe(self.cache, key.ref)
+        if observed is None:
             self.queue.forgive(key)
             self._failed.pop(key, None)
             return
         now = self._clock.now()
-        start = controller.stimulus(seen) if controller.stimulus is not None else None
+        start = controller.stimulus(observed) if controller.stimulus is not None else None
         if (failed := self._failed.get(key)) is not None and failed[0] == start and now < failed[1]:
             self.queue.add(key, failed[1])
             return
-        plan = yield from _made(key, controller, seen, partial(controller.plan, seen, now))
+        plan = yield from _made(key, controller, observed, partial(controller.plan, observed, now))
         results = last = yield from self._execute(key, plan, now)
         self._record(key, results)
         if controller.settle is not None:
-            plan, results, last = yield from self._settle(key, controller, seen, plan, results)
+            plan, results, last = yield from self._settle(key, controller, observed, plan, results)
         self._failed.pop(key, None)
         wait = self._conclude(key, plan, results, last)
         if wait and controller.stimulus is not None:
@@ -301,7 +301,7 @@ class ControlLoop:
             self._at_rest[key] = resource_version(written)
 
     def _settle(
-        self, key: Key, controller: Controller[Any], seen: Any, plan: Plan, results: tuple[Result, ...]
+        self, key: Key, controller: Controller[Any], observed: Any, plan: Plan, results: tuple[Result, ...]
     ) -> Generator[Any, Any, tuple[Plan, tuple[Result, ...], tuple[Result, ...]]]:
         """Let the controller go on from the answers, round by round, until it has nothing to add. The last plan, all
         results, and those of the last round."""
@@ -309,10 +309,10 @@ class ControlLoop:
         assert settle is not None, "only controllers that settle get here"
         for _ in range(MAX_ROUNDS):
             now = self._clock.now()
-            more = yield from _made(key, controller, seen, partial(settle, seen, plan, results, now))
+            more = yield from _made(key, controller, observed, partial(settle, observed, plan, results, now))
             if more is None:
                 return plan, everything, results
-            seen, plan = more
+            observed, plan = more
             results = yield from self._execute(key, plan, now)
             self._record(key, results)
             everything += results
@@ -321,7 +321,7 @@ class ControlLoop:
     def _execute(self, key: Key, plan: Plan, began: datetime) -> Execution:
         observers, clock = self.observers, self._clock
         if not observers:
-            return execute(plan, self._performers)
+            return execute(plan, self._handlers)
         for observer in observers:
             observer.planned(key, plan, began, clock.now())
 
@@ -334,7 +334,7 @@ class ControlLoop:
 
             return acted
 
-        return execute(plan, self._performers, tell)
+        return execute(plan, self._handlers, tell)
 
     def _record(self, key: Key, results: tuple[Result, ...]) -> None:
         now = self._clock.now()
@@ -388,9 +388,9 @@ class ControlLoop:
         self.journal.write(Entry(self._clock.now(), key.controller, str(key.ref), what, why))
 
 
-def _made(key: Key, controller: Controller[Any], seen: Any, make: Callable[[], T]) -> Generator[Any, Any, T]:
+def _made(key: Key, controller: Controller[Any], observed: Any, make: Callable[[], T]) -> Generator[Any, Any, T]:
     """A plan, made in a thread of the driver where it is made of much."""
-    share = controller.beside(seen) if controller.beside is not None else None
+    share = controller.beside(observed) if controller.beside is not None else None
     if share is None:
         return make()
     made: T = yield Work(f"plan {key}", make, Purpose.PLANNING, share)

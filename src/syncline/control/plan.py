@@ -272,7 +272,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one action. ``value`` is the performer's answer (for Kubernetes actions the object)."""
+    """What became of one action. ``value`` is the handler's answer (for Kubernetes actions the object)."""
 
     action: Action
     ok: bool

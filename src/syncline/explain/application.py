@@ -67,16 +67,16 @@ FIXES = {
 """What to do about a condition if its message says nothing better."""
 
 
-def explain_application(view: View, seen: AppObserved) -> Found:
+def explain_application(view: View, observed: AppObserved) -> Found:
     """One chain whose head is the Application."""
     for part in (_deletion, _operation, _conditions, _reading, _last_operation, _health):
-        found = part(view, seen)
+        found = part(view, observed)
         if found is not None:
             break
     else:
-        found = _settled(view, seen)
-    found = _with_left_behind(seen, found)
-    return masked_found(view, replace(found, cause=_naming(found.cause, seen.view.name)), seen.view.mask)
+        found = _settled(view, observed)
+    found = _with_left_behind(observed, found)
+    return masked_found(view, replace(found, cause=_naming(found.cause, observed.view.name)), observed.view.mask)
 
 
 def _naming(cause: Cause, name: str) -> Cause:
@@ -86,9 +86,9 @@ def _naming(cause: Cause, name: str) -> Cause:
 
 
 def _head(
-    seen: AppObserved, state: str, message: str, since: datetime | None, *because: Cause, next_action: str = ""
+    observed: AppObserved, state: str, message: str, since: datetime | None, *because: Cause, next_action: str = ""
 ) -> Cause:
-    app = seen.view
+    app = observed.view
     evidence = {
         "revision": dig(app.status, "sync", "revision"),
         "operation": dig(app.operation_state, "phase"),
@@ -107,54 +107,58 @@ def _head(
     )
 
 
-def _joined(seen: AppObserved, state: str, message: str, since: datetime | None, below: list[Found]) -> Found:
-    head = _head(seen, state, message, since, *(found.cause for found in below))
+def _joined(observed: AppObserved, state: str, message: str, since: datetime | None, below: list[Found]) -> Found:
+    head = _head(observed, state, message, since, *(found.cause for found in below))
     return Found(head, blocked=any(found.blocked for found in below))
 
 
 # -- deletion and running operations ---------------------------------------------------------------------------------
 
 
-def _deletion(view: View, seen: AppObserved) -> Found | None:
-    if not seen.view.terminating or seen.view.operation is not None:
+def _deletion(view: View, observed: AppObserved) -> Found | None:
+    if not observed.view.terminating or observed.view.operation is not None:
         return None
-    plan = plan_deletion(seen, view.now)
-    live = [obj for ref, obj in sorted(seen.live.items()) if not seen.reach.refuses_own(ref)]
+    plan = plan_deletion(observed, view.now)
+    live = [obj for ref, obj in sorted(observed.live.items()) if not observed.reach.refuses_own(ref)]
     going = [obj for obj in live if is_terminating(obj) or _runs_at_the_end(obj)]
     below = [explain_object(view, obj) for obj in going[:MAX_ROWS]]
-    return _joined(seen, "Deleting", plan.why, time_or_none(dig(seen.view.obj, "metadata", "deletionTimestamp")), below)
+    return _joined(
+        observed, "Deleting", plan.why, time_or_none(dig(observed.view.obj, "metadata", "deletionTimestamp")), below
+    )
 
 
 def _runs_at_the_end(obj: Obj) -> bool:
     return is_delete_hook(obj, "PreDelete") or is_delete_hook(obj, "PostDelete")
 
 
-def _operation(view: View, seen: AppObserved) -> Found | None:
-    if seen.view.operation is None:
+def _operation(view: View, observed: AppObserved) -> Found | None:
+    if observed.view.operation is None:
         return None
-    state = seen.view.operation_state or {}
+    state = observed.view.operation_state or {}
     since = time_or_none(state.get("startedAt"))
     if not state:
         fix = "is the controller running? syncline up runs one"
-        return Found(_head(seen, "Requested", "the operation has not begun yet", since, next_action=fix), blocked=False)
+        return Found(
+            _head(observed, "Requested", "the operation has not begun yet", since, next_action=fix), blocked=False
+        )
     message = str(state.get("message") or "the operation has begun")
     if state.get("finishedAt"):
-        return _joined(seen, "Retrying", message, since, _failed_rows(view, seen, state))
-    if seen.pinned is not None and seen.pinned.error:
-        text = f"{message}; its source cannot be read: {seen.pinned.error}"
-        return Found(_head(seen, "Running", text, since, next_action=advice(seen.pinned.error)), blocked=True)
-    first = [] if state.get("syncResult") else awaited_windows(seen, view.now, manual=_by_hand(seen))
-    first = first or awaited_applications(seen)
-    first = first or [deepened(view, cause) for cause in awaited_conditions(seen, since)]
+        return _joined(observed, "Retrying", message, since, _failed_rows(view, observed, state))
+    if observed.pinned is not None and observed.pinned.error:
+        text = f"{message}; its source cannot be read: {observed.pinned.error}"
+        return Found(_head(observed, "Running", text, since, next_action=advice(observed.pinned.error)), blocked=True)
+    first = [] if state.get("syncResult") else awaited_windows(observed, view.now, manual=_by_hand(observed))
+    first = first or awaited_applications(observed)
+    first = first or [deepened(view, cause) for cause in awaited_conditions(observed, since)]
     if first and not dig(state, "syncResult", "resources"):
-        return _joined(seen, str(state.get("phase") or "Running"), message, since, first)
-    waits = _waits(view, seen)
-    below = [deepened(view, cause) for cause in waits] if waits else _running_rows(view, seen, state)
-    return _joined(seen, str(state.get("phase") or "Running"), message, since, below)
+        return _joined(observed, str(state.get("phase") or "Running"), message, since, first)
+    waits = _waits(view, observed)
+    below = [deepened(view, cause) for cause in waits] if waits else _running_rows(view, observed, state)
+    return _joined(observed, str(state.get("phase") or "Running"), message, since, below)
 
 
-def _by_hand(seen: AppObserved) -> bool:
-    return not dig(seen.view.operation, "initiatedBy", "automated")
+def _by_hand(observed: AppObserved) -> bool:
+    return not dig(observed.view.operation, "initiatedBy", "automated")
 
 
 def _waits(view: View, seen: AppObserved) -> tuple[Cause, ...]:
@@ -198,87 +202,89 @@ def _answer(view: View, action: SyncAction) -> Outcome | None:
             return None
 
 
-def _running_rows(view: View, seen: AppObserved, state: Obj) -> list[Found]:
+def _running_rows(view: View, observed: AppObserved, state: Obj) -> list[Found]:
     rows = dig(state, "syncResult", "resources", default=[])
     running = [row for row in rows if row.get("hookPhase") == "Running"]
-    return [_row(view, seen, row, "Running") for row in running[:MAX_ROWS]] + _failed_rows(view, seen, state)
+    return [_row(view, observed, row, "Running") for row in running[:MAX_ROWS]] + _failed_rows(view, observed, state)
 
 
 # -- what is wrong while nothing runs --------------------------------------------------------------------------------
 
 
-def _conditions(view: View, seen: AppObserved) -> Found | None:
+def _conditions(view: View, observed: AppObserved) -> Found | None:
     """A broken spec or source, by the conditions of the status or, before there is one, by the spec itself."""
-    told = [c for c in seen.view.status.get("conditions") or [] if str(c.get("type")).endswith("Error")]
+    told = [c for c in observed.view.status.get("conditions") or [] if str(c.get("type")).endswith("Error")]
     if not told:
-        told = [{"type": p.type, "message": p.message} for p in spec_problems(replace(seen, unread={}))]
+        told = [{"type": p.type, "message": p.message} for p in spec_problems(replace(observed, unread={}))]
     if not told:
         return None
     first = told[0]
     below = []
     if first.get("type") == "SyncError":
-        below = [found.cause for found in _failed_rows(view, seen, seen.view.operation_state or {})]
-    fix = "" if any(cause.next_action for cause in below) else _fix(seen, first)
+        below = [found.cause for found in _failed_rows(view, observed, observed.view.operation_state or {})]
+    fix = "" if any(cause.next_action for cause in below) else _fix(observed, first)
     since = time_or_none(first.get("lastTransitionTime"))
     others = tuple(Cause("condition", str(c.get("type")), one_line(str(c.get("message")))) for c in told[1:])
-    head = _head(seen, str(first["type"]), str(first.get("message")), since, *below, *others, next_action=fix)
+    head = _head(observed, str(first["type"]), str(first.get("message")), since, *below, *others, next_action=fix)
     return Found(head, blocked=True)
 
 
-def _fix(seen: AppObserved, condition: Obj) -> str:
+def _fix(observed: AppObserved, condition: Obj) -> str:
     known = advice(str(condition.get("message")))
-    return known or FIXES.get(str(condition.get("type")), "correct what the message says").format(name=seen.view.name)
+    return known or FIXES.get(str(condition.get("type")), "correct what the message says").format(
+        name=observed.view.name
+    )
 
 
-def _reading(_view: View, seen: AppObserved) -> Found | None:
+def _reading(_view: View, observed: AppObserved) -> Found | None:
     """A source that takes long; everything else that the status says is from before."""
-    told = next((c for c in seen.view.status.get("conditions") or [] if c.get("type") == SOURCE_WAIT), None)
+    told = next((c for c in observed.view.status.get("conditions") or [] if c.get("type") == SOURCE_WAIT), None)
     if told is None:
         return None
     fix = "look whether its host answers; other Applications do not wait for it"
     since = time_or_none(told.get("lastTransitionTime"))
-    return Found(_head(seen, "Waiting", str(told.get("message")), since, next_action=fix), blocked=False)
+    return Found(_head(observed, "Waiting", str(told.get("message")), since, next_action=fix), blocked=False)
 
 
-def _last_operation(view: View, seen: AppObserved) -> Found | None:
-    state = seen.view.operation_state or {}
+def _last_operation(view: View, observed: AppObserved) -> Found | None:
+    state = observed.view.operation_state or {}
     if state.get("phase") not in ("Failed", "Error"):
         return None
     message = str(state.get("message") or "the operation failed")
     since = time_or_none(state.get("finishedAt"))
-    below = _failed_rows(view, seen, state)
+    below = _failed_rows(view, observed, state)
     known = any(f.cause.next_action or f.cause.because for f in below)
     fix = "" if known else advice(message)
     head = _head(
-        seen,
+        observed,
         f"sync {state['phase']}",
         message,
         since,
         *(found.cause for found in below),
-        next_action=fix or ("" if known else f"correct it in the source, then: syncline app sync {seen.view.name}"),
+        next_action=fix or ("" if known else f"correct it in the source, then: syncline app sync {observed.view.name}"),
     )
     return Found(head, blocked=True)
 
 
-def _failed_rows(view: View, seen: AppObserved, state: Obj) -> list[Found]:
+def _failed_rows(view: View, observed: AppObserved, state: Obj) -> list[Found]:
     rows = dig(state, "syncResult", "resources", default=[])
     failed = [r for r in rows if r.get("status") == "SyncFailed" or r.get("hookPhase") in ("Failed", "Error")]
-    return [_row(view, seen, row, str(row.get("status") or row.get("hookPhase"))) for row in failed[:MAX_ROWS]]
+    return [_row(view, observed, row, str(row.get("status") or row.get("hookPhase"))) for row in failed[:MAX_ROWS]]
 
 
-def _live(view: View, seen: AppObserved, ref: ObjectRef) -> Obj | None:
+def _live(view: View, observed: AppObserved, ref: ObjectRef) -> Obj | None:
     """The object of a row of the status; None where the project does not permit it: a tenant may have written it."""
-    return None if seen.reach.refuses_own(ref) else view.cluster.get(ref)
+    return None if observed.reach.refuses_own(ref) else view.cluster.get(ref)
 
 
-def _row(view: View, seen: AppObserved, row: Obj, state: str) -> Found:
+def _row(view: View, observed: AppObserved, row: Obj, state: str) -> Found:
     """A row of results, and what its object shows; of a refusal the row's own words say it all."""
     ref = _ref(row)
     message = str(row.get("message") or "")
     if row.get("hookPhase") in ("Failed", "Error") and row.get("status") != "SyncFailed":
         state = str(row["hookPhase"])
     cause = Cause(str(ref), state, one_line(message), next_action=advice(message))
-    live = _live(view, seen, ref)
+    live = _live(view, observed, ref)
     if live is None or row.get("status") == "SyncFailed":
         return Found(cause, blocked=state != "Running")
     below = explain_object(view, live)
@@ -296,25 +302,25 @@ def _ref(row: Obj) -> ObjectRef:
     return ObjectRef(*(str(row.get(part) or "") for part in ("group", "kind", "namespace", "name")))
 
 
-def _health(view: View, seen: AppObserved) -> Found | None:
-    health = dig(seen.view.status, "health", default={})
+def _health(view: View, observed: AppObserved) -> Found | None:
+    health = dig(observed.view.status, "health", default={})
     if health.get("status") in (None, "Healthy"):
         return None
-    rows = [r for r in seen.view.status.get("resources") or [] if dig(r, "health", "status") in UNWELL]
+    rows = [r for r in observed.view.status.get("resources") or [] if dig(r, "health", "status") in UNWELL]
     worst = sorted(rows, key=lambda row: UNWELL.index(dig(row, "health", "status")))
-    below = [_unwell(view, seen, row) for row in worst[:MAX_ROWS]]
+    below = [_unwell(view, observed, row) for row in worst[:MAX_ROWS]]
     text = str(health.get("message") or "") or f"{len(rows)} of its resources are not Healthy"
-    found = _joined(seen, str(health["status"]), text, time_or_none(health.get("lastTransitionTime")), below)
+    found = _joined(observed, str(health["status"]), text, time_or_none(health.get("lastTransitionTime")), below)
     missing = health.get("status") == "Missing" and not found.blocked
     if not missing:
         return found
-    step = f"syncline plan {seen.view.name}, then: syncline app sync {seen.view.name}"
+    step = f"syncline plan {observed.view.name}, then: syncline app sync {observed.view.name}"
     return Found(replace(found.cause, next_action=step), blocked=False)
 
 
-def _unwell(view: View, seen: AppObserved, row: Obj) -> Found:
+def _unwell(view: View, observed: AppObserved, row: Obj) -> Found:
     ref, state = _ref(row), str(dig(row, "health", "status"))
-    refused = seen.reach.refuses_own(ref)
+    refused = observed.reach.refuses_own(ref)
     if refused:
         return Found(Cause(str(ref), state, refused), blocked=False)
     live = view.cluster.get(ref)
@@ -330,41 +336,47 @@ def _unwell(view: View, seen: AppObserved, row: Obj) -> Found:
     )
 
 
-def _settled(view: View, seen: AppObserved) -> Found:
-    sync = str(dig(seen.view.status, "sync", "status", default="Unknown"))
-    health = str(dig(seen.view.status, "health", "status", default="Unknown"))
-    ended = time_or_none(dig(seen.view.operation_state, "finishedAt"))
-    since = ended or time_or_none(dig(seen.view.status, "reconciledAt"))
-    differing = [r for r in seen.view.status.get("resources") or [] if r.get("status") == "OutOfSync"]
+def _settled(view: View, observed: AppObserved) -> Found:
+    sync = str(dig(observed.view.status, "sync", "status", default="Unknown"))
+    health = str(dig(observed.view.status, "health", "status", default="Unknown"))
+    ended = time_or_none(dig(observed.view.operation_state, "finishedAt"))
+    since = ended or time_or_none(dig(observed.view.status, "reconciledAt"))
+    differing = [r for r in observed.view.status.get("resources") or [] if r.get("status") == "OutOfSync"]
     if sync == "Synced":
-        return _synced(view, seen, f"{sync}, {health}", since)
+        return _synced(view, observed, f"{sync}, {health}", since)
     named = ", ".join(f"{r.get('kind')}/{r.get('name')}" for r in differing[:3])
     text = f"{len(differing)} resources differ from the source" + (f": {named}" if named else "")
-    step = f"syncline plan {seen.view.name}, then: syncline app sync {seen.view.name}"
-    waits = no_automated_sync(seen, view.now)
-    head = _head(seen, f"{sync}, {health}", text, since, *(found.cause for found in waits), next_action=step)
+    step = f"syncline plan {observed.view.name}, then: syncline app sync {observed.view.name}"
+    waits = no_automated_sync(observed, view.now)
+    head = _head(observed, f"{sync}, {health}", text, since, *(found.cause for found in waits), next_action=step)
     return Found(head, blocked=any(found.blocked for found in waits))
 
 
-def _synced(view: View, seen: AppObserved, state: str, since: datetime | None) -> Found:
+def _synced(view: View, observed: AppObserved, state: str, since: datetime | None) -> Found:
     """All is applied. Machine configs are not done with that: health says nothing of the machines that take them."""
     if not any(dig(pool, "status", "conditions") for pool in view.cluster.objects(POOL)):
-        return Found(_head(seen, state, "nothing blocks", since), blocked=False)  # nobody keeps pools here
-    rows = [_ref(row) for row in seen.view.status.get("resources") or [] if row.get("kind") == MACHINE_CONFIG.kind]
-    told = [explain_object(view, live) for ref in rows[:MAX_CONFIGS] if (live := _live(view, seen, ref)) is not None]
+        return Found(_head(observed, state, "nothing blocks", since), blocked=False)  # nobody keeps pools here
+    rows = [_ref(row) for row in observed.view.status.get("resources") or [] if row.get("kind") == MACHINE_CONFIG.kind]
+    told = [
+        explain_object(view, live) for ref in rows[:MAX_CONFIGS] if (live := _live(view, observed, ref)) is not None
+    ]
     waiting = [found for found in told if found.cause.state != APPLIED]
     if not waiting:
-        return Found(_head(seen, state, "nothing blocks", since), blocked=False)
+        return Found(_head(observed, state, "nothing blocks", since), blocked=False)
     first = next((found for found in waiting if found.blocked), waiting[0])
     text = "what it wants for machines is not on all of them yet"
-    return Found(_head(seen, state, text, since, first.cause), blocked=first.blocked)
+    return Found(_head(observed, state, text, since, first.cause), blocked=first.blocked)
 
 
-def _with_left_behind(seen: AppObserved, found: Found) -> Found:
+def _with_left_behind(observed: AppObserved, found: Found) -> Found:
     """Pools that an ended operation of this application left paused (DECISIONS 30)."""
-    ended = seen.view.operation is None
-    now_left = left_paused(seen.view.obj, seen.pools, seen.latest.objects if seen.latest else ()) if ended else ()
-    left = {one.pool: one for one in (*still_left(seen.view.obj, seen.pools), *now_left)}
+    ended = observed.view.operation is None
+    now_left = (
+        left_paused(observed.view.obj, observed.pools, observed.latest.objects if observed.latest else ())
+        if ended
+        else ()
+    )
+    left = {one.pool: one for one in (*still_left(observed.view.obj, observed.pools), *now_left)}
     if not left:
         return found
     causes_ = tuple(

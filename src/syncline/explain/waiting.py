@@ -26,39 +26,39 @@ __all__ = ["awaited_applications", "awaited_conditions", "awaited_windows", "no_
 # -- windows ---------------------------------------------------------------------------------------------------------
 
 
-def awaited_windows(seen: AppObserved, now: datetime, *, manual: bool) -> list[Found]:
+def awaited_windows(observed: AppObserved, now: datetime, *, manual: bool) -> list[Found]:
     """The windows of the project that keep the Application from being synced now; none where it may be."""
-    if not window_problem(seen.project, seen.view.obj, now, manual=manual):
+    if not window_problem(observed.project, observed.view.obj, now, manual=manual):
         return []
     found: list[Found] = []
-    entries = dig(seen.project, "spec", "syncWindows", default=[])
-    ours = matching_windows(entries, seen.view.obj)
+    entries = dig(observed.project, "spec", "syncWindows", default=[])
+    ours = matching_windows(entries, observed.view.obj)
     for number, entry in enumerate(entries):
         if not any(entry is one for one in ours):
             continue
         try:
             (window,) = read_windows([entry])
         except (WindowError, ValueError) as error:
-            found.append(Found(Cause(_place(seen, number), "unreadable", str(error)), blocked=True))
+            found.append(Found(Cause(_place(observed, number), "unreadable", str(error)), blocked=True))
             continue
         if window.denies if window.is_active(now) else window.allows:
-            found.append(Found(_window(seen, number, entry, window, now), blocked=True))
+            found.append(Found(_window(observed, number, entry, window, now), blocked=True))
     return found
 
 
-def _place(seen: AppObserved, number: int) -> str:
-    return f"sync window {number} of project {seen.view.project}"
+def _place(observed: AppObserved, number: int) -> str:
+    return f"sync window {number} of project {observed.view.project}"
 
 
-def _window(seen: AppObserved, number: int, entry: Obj, window: SyncWindow, now: datetime) -> Cause:
+def _window(observed: AppObserved, number: int, entry: Obj, window: SyncWindow, now: datetime) -> Cause:
     opens = _opens(window, now)
     zone = f" {window.zone}" if window.zone else ""
     text = f"{entry.get('kind')} {entry.get('schedule')!r} for {entry.get('duration')}{zone}"
     until = f"{'opens' if window.allows else 'ends'} at {format_time(opens)}" if opens else "goes on and on"
-    by_hand = f"sync by hand: syncline app sync {seen.view.name}"
-    allow = f"allow syncs by hand: syncline proj windows enable-manual-sync {seen.view.project} {number}"
+    by_hand = f"sync by hand: syncline app sync {observed.view.name}"
+    allow = f"allow syncs by hand: syncline proj windows enable-manual-sync {observed.view.project} {number}"
     return Cause(
-        _place(seen, number),
+        _place(observed, number),
         "closed" if window.allows else "denies",
         f"{text}, {until}",
         next_action=f"wait for it, or {by_hand if window.manual else allow}",
@@ -81,12 +81,12 @@ def _opens(window: SyncWindow, now: datetime) -> datetime | None:
     return None
 
 
-def no_automated_sync(seen: AppObserved, now: datetime) -> list[Found]:
+def no_automated_sync(observed: AppObserved, now: datetime) -> list[Found]:
     """Why an automated Application that differs is not synced by itself now; empty where it is not automated."""
-    app = seen.view.obj
+    app = observed.view.obj
     if dig(app, "spec", "syncPolicy", "automated") is None:
         return []
-    closed = awaited_windows(seen, now, manual=False)
+    closed = awaited_windows(observed, now, manual=False)
     if closed:
         return closed
     sync = dig(app, "status", "sync", default={})
@@ -101,20 +101,22 @@ def no_automated_sync(seen: AppObserved, now: datetime) -> list[Found]:
 # -- other applications ----------------------------------------------------------------------------------------------
 
 
-def awaited_applications(seen: AppObserved) -> list[Found]:
+def awaited_applications(observed: AppObserved) -> list[Found]:
     """Applications that this one depends on and that are not ready."""
-    app = seen.view.obj
-    if not not_ready(app, seen.before, seen.reach_of_applications):
+    app = observed.view.obj
+    if not not_ready(app, observed.before, observed.reach_of_applications):
         return []
-    known = {ref_of(one): one for one in seen.before if not isinstance(one, ObjectRef)}
-    return [found for ref in depends_on(app) if (found := _application(seen, ref, known.get(ref))) is not None]
+    known = {ref_of(one): one for one in observed.before if not isinstance(one, ObjectRef)}
+    return [found for ref in depends_on(app) if (found := _application(observed, ref, known.get(ref))) is not None]
 
 
-def _application(seen: AppObserved, ref: ObjectRef, other: Obj | None) -> Found | None:
+def _application(observed: AppObserved, ref: ObjectRef, other: Obj | None) -> Found | None:
     subject = f"Application {ref.namespace}/{ref.name}"
     if other is None:
-        fix = f"create it, or correct {DEPENDS_ON} of {seen.view.name}"
-        return Found(Cause(subject, "Missing", missing(ref, seen.reach_of_applications), next_action=fix), blocked=True)
+        fix = f"create it, or correct {DEPENDS_ON} of {observed.view.name}"
+        return Found(
+            Cause(subject, "Missing", missing(ref, observed.reach_of_applications), next_action=fix), blocked=True
+        )
     sync = str(dig(other, "status", "sync", "status", default="Unknown"))
     health = str(dig(other, "status", "health", "status", default="Unknown"))
     busy = bool(other.get("operation"))
@@ -135,36 +137,40 @@ def _application(seen: AppObserved, ref: ObjectRef, other: Obj | None) -> Found 
 # -- conditions ------------------------------------------------------------------------------------------------------
 
 
-def awaited_conditions(seen: AppObserved, started: datetime | None) -> list[Cause]:
+def awaited_conditions(observed: AppObserved, started: datetime | None) -> list[Cause]:
     """``syncline.dev/wait-for`` of the running operation's manifests that do not hold."""
-    pinned = seen.pinned
+    pinned = observed.pinned
     found: dict[str, Cause] = {}
     for target in pinned.objects if pinned is not None else ():
         try:
-            conditions = waits_of(target, seen.kinds, seen.view.destination_namespace, seen.reach.refuses)
-            problems = [(one, _problem(seen, one)) for one in conditions]
+            conditions = waits_of(target, observed.kinds, observed.view.destination_namespace, observed.reach.refuses)
+            problems = [(one, _problem(observed, one)) for one in conditions]
         except ConditionError:
             continue  # the operation has said so and ended
         for condition, problem in problems:
             if problem:
-                found.setdefault(str(condition.ref), _condition(seen, target, condition, problem, started))
+                found.setdefault(str(condition.ref), _condition(observed, target, condition, problem, started))
     return list(found.values())
 
 
-def _problem(seen: AppObserved, condition: Condition) -> str:
+def _problem(observed: AppObserved, condition: Condition) -> str:
     try:
-        return condition.problem(seen.lookup(condition.ref), seen.health, unread=seen.unread_there(condition.ref))
+        return condition.problem(
+            observed.lookup(condition.ref), observed.health, unread=observed.unread_there(condition.ref)
+        )
     except OutOfSteps as error:
         return str(error)
 
 
-def _condition(seen: AppObserved, target: Obj, condition: Condition, problem: str, started: datetime | None) -> Cause:
+def _condition(
+    observed: AppObserved, target: Obj, condition: Condition, problem: str, started: datetime | None
+) -> Cause:
     limit: timedelta | None = condition.deadline
-    live = seen.lookup(condition.ref)
+    live = observed.lookup(condition.ref)
     who = f"{ref_of(target).kind} {ref_of(target).name}"
-    own = [ref_of(one) for one in (seen.pinned.objects if seen.pinned is not None else ())]
+    own = [ref_of(one) for one in (observed.pinned.objects if observed.pinned is not None else ())]
     same = any((one.group, one.kind, one.name) == (*condition.ref[:2], condition.ref.name) for one in own)
-    hidden = seen.unread_there(condition.ref)
+    hidden = observed.unread_there(condition.ref)
     if live is not None or hidden:
         fix = ""
     elif same:

@@ -1,6 +1,6 @@
 """To whom an action is addressed: another cluster, or the same as somebody else.
 
-Plans of an Application wrap what they do to its destination; the performer sends the wrapped action's requests there.
+Plans of an Application wrap what they do to its destination; the handler sends the wrapped action's requests there.
 An action for the cluster at home in the controllers' own name is not wrapped.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from syncline.base.action import Action, Performer
+from syncline.base.action import Action, Handler
 from syncline.kube.client import Request
 
-__all__ = ["Addressed", "AddressedPerformer", "addressed"]
+__all__ = ["Addressed", "AddressedHandler", "addressed"]
 
 IMPERSONATE = "impersonate-user"
 
@@ -42,14 +42,14 @@ def addressed(steps: tuple[tuple[Action, ...], ...], cluster: str, user: str) ->
     return tuple(tuple(Addressed(action, cluster, user) for action in step) for step in steps)
 
 
-class AddressedPerformer:
-    """``performers_of`` a cluster, by type of action. Raises what sending raises; an unknown cluster is an OSError."""
+class AddressedHandler:
+    """``handlers_of`` a cluster, by type of action. Raises what sending raises; an unknown cluster is an OSError."""
 
-    def __init__(self, performers_of: Callable[[str], Mapping[type, Performer]]) -> None:
-        self._of = performers_of
+    def __init__(self, handlers_of: Callable[[str], Mapping[type, Handler]]) -> None:
+        self._of = handlers_of
 
-    def perform(self, action: Addressed) -> Generator[Any, Any, Any]:
-        steps = self._of(action.cluster)[type(action.action)].perform(action.action)
+    def handle(self, action: Addressed) -> Generator[Any, Any, Any]:
+        steps = self._of(action.cluster)[type(action.action)].handle(action.action)
         headers = {IMPERSONATE: action.user} if action.user else {}
         answer: Any = None
         failure: BaseException | None = None

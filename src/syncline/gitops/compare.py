@@ -189,29 +189,29 @@ def live_refs(targets: Iterable[Obj], kinds: KindTable, destination_namespace: s
     return sorted({ref for ref in refs if ref.name})
 
 
-def compare(seen: ComparisonInput) -> Comparison:
+def compare(observed: ComparisonInput) -> Comparison:
     """Compare everything; never raises for what manifests or live objects hold. Raises Unknown where expressions of
     users are to be evaluated first. What the comparison before made of the same objects is not made again."""
-    before = seen.before.made if seen.before is not None else None
-    if before is not None and before.ready.given is not seen.targets:
+    before = observed.before.made if observed.before is not None else None
+    if before is not None and before.ready.given is not observed.targets:
         before = None
-    ready = before.ready if before is not None else _ready(seen)
-    live = _ours(seen, ready, before.found if before is not None else {})
-    arranged = _arranged(seen, ready, live)
+    ready = before.ready if before is not None else _ready(observed)
+    live = _ours(observed, ready, before.found if before is not None else {})
+    arranged = _arranged(observed, ready, live)
     pairs = pair_arranged(
         arranged, {ref: one.obj for ref, one in live.items() if one.allowed}, before.pairs if before is not None else {}
     )
-    judged, error = _judge_all(seen, ready, arranged.hooks, pairs, before.judged if before is not None else {})
+    judged, error = _judge_all(observed, ready, arranged.hooks, pairs, before.judged if before is not None else {})
     conditions = [
         *ready.prepared.conditions,
-        *_shared(seen, live),
+        *_shared(observed, live),
         *([Condition(COMPARISON_ERROR, error)] if error else []),
-        *_without_namespace(seen, pairs),
+        *_without_namespace(observed, pairs),
     ]
     health = application_health([one.part for one in judged])
     conditions += [Condition(COMPARISON_ERROR, f"error setting app health: {why}") for why in health.errors]
     return Comparison(
-        status=_status(seen.app, judged, bool(error)),
+        status=_status(observed.app, judged, bool(error)),
         health=health,
         resources=tuple(one.shown for one in judged),
         conditions=tuple(conditions),
@@ -232,25 +232,25 @@ def compare(seen: ComparisonInput) -> Comparison:
     )
 
 
-def _ready(seen: ComparisonInput) -> _Ready:
-    app, destination = _app_name(seen), _destination(seen)
+def _ready(observed: ComparisonInput) -> _Ready:
+    app, destination = _app_name(observed), _destination(observed)
     prepared = prepare_targets(
-        seen.targets, app, destination, seen.kinds, seen.tracking, seen.excluded, _server(seen.app)
+        observed.targets, app, destination, observed.kinds, observed.tracking, observed.excluded, _server(observed.app)
     )
     # Hooks of the application's deletion take no part in a sync, unless they are sync hooks as well.
     before = [is_delete_hook(target, "PreDelete") for target in prepared.objects]
     after = [is_delete_hook(target, "PostDelete") for target in prepared.objects]
     kept = [target for target, *ends in zip(prepared.objects, before, after) if _is_synced(target, any(ends))]
-    own = managed_metadata(seen.app) is not None and not any(
-        is_managed_namespace(t, seen.app) for t in prepared.objects
+    own = managed_metadata(observed.app) is not None and not any(
+        is_managed_namespace(t, observed.app) for t in prepared.objects
     )
-    more = [managed_namespace(seen.app)] if own else []
+    more = [managed_namespace(observed.app)] if own else []
     return _Ready(
-        given=seen.targets,
+        given=observed.targets,
         prepared=prepared,
         wanted=frozenset(map(ref_of, prepared.objects)),
-        arranged=arrange(kept, destination, seen.kinds),
-        with_namespace=arrange([*kept, *more], destination, seen.kinds) if own else None,
+        arranged=arrange(kept, destination, observed.kinds),
+        with_namespace=arrange([*kept, *more], destination, observed.kinds) if own else None,
         pre_delete=any(before),
         post_delete=any(after),
     )
@@ -260,24 +260,26 @@ def _is_synced(target: Obj, of_deletion: bool) -> bool:
     return not of_deletion or any(str(kind) != "Skip" for kind in hook_types(target))
 
 
-def _arranged(seen: ComparisonInput, ready: _Ready, live: Mapping[ObjectRef, _Found]) -> Arranged:
+def _arranged(observed: ComparisonInput, ready: _Ready, live: Mapping[ObjectRef, _Found]) -> Arranged:
     """With the destination Namespace, if the application manages it, it is ours and no manifest describes it."""
     alone = ready.with_namespace
-    if alone is None or not any(one.allowed and is_managed_namespace(one.obj, seen.app) for one in live.values()):
+    if alone is None or not any(one.allowed and is_managed_namespace(one.obj, observed.app) for one in live.values()):
         return ready.arranged
     return alone
 
 
 def _judge_all(
-    seen: ComparisonInput,
+    observed: ComparisonInput,
     ready: _Ready,
     hooks: tuple[Obj, ...],
     pairs: tuple[Pair, ...],
     known: Mapping[int, _Judged],
 ) -> tuple[list[_Judged], str]:
     """Each pair, and why nothing could be compared: then no pair counts as modified."""
-    settings = diff_settings(seen)
-    judge = _Judge(seen, settings, settings_key(settings), seen.verdicts or Verdicts(), _app_name(seen), hooks)
+    settings = diff_settings(observed)
+    judge = _Judge(
+        observed, settings, settings_key(settings), observed.verdicts or Verdicts(), _app_name(observed), hooks
+    )
     if ready.prepared.error:
         error = f"Failed to load target state: {ready.prepared.error}"
     else:
@@ -290,7 +292,7 @@ def _judge_all(
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    seen: ComparisonInput
+    observed: ComparisonInput
     settings: DiffSettings
     known_by: str
     verdicts: Verdicts
@@ -299,31 +301,31 @@ class _Judge:
 
     def again(self, pair: Pair, known: _Judged | None) -> _Judged:
         """Raises DiffError and Unknown."""
-        seen = self.seen
-        if known is not None and not seen.anew:
+        observed = self.observed
+        if known is not None and not observed.anew:
             return known
-        modified = _is_modified(seen, pair, self.verdicts, self.settings, self.known_by)
-        to_sync = _to_sync(seen, pair, self.settings, self.app)
-        part = part_of(seen.app, pair, seen.health)
+        modified = _is_modified(observed, pair, self.verdicts, self.settings, self.known_by)
+        to_sync = _to_sync(observed, pair, self.settings, self.app)
+        part = part_of(observed.app, pair, observed.health)
         if known is not None and (known.modified, known.to_sync, known.part) == (modified, to_sync, part):
             return known
-        row = _row(seen, pair, self.hooks, modified, self.app)
+        row = _row(observed, pair, self.hooks, modified, self.app)
         images = tuple(_images(pair.live)) if pair.live else ()
         return _Judged(pair, modified, to_sync, part, row, _shown(row, part.health, False), images)
 
     def failed(self, pair: Pair) -> _Judged:
-        seen, part = self.seen, part_of(self.seen.app, pair, self.seen.health)
-        row = _row(seen, pair, self.hooks, False, self.app)
+        observed, part = self.observed, part_of(self.observed.app, pair, self.observed.health)
+        row = _row(observed, pair, self.hooks, False, self.app)
         images = tuple(_images(pair.live)) if pair.live else ()
         return _Judged(pair, False, pair, part, row, _shown(row, part.health, True), images)
 
 
-def _app_name(seen: ComparisonInput) -> str:
-    return instance_name(seen.app, seen.control_namespace)
+def _app_name(observed: ComparisonInput) -> str:
+    return instance_name(observed.app, observed.control_namespace)
 
 
-def _destination(seen: ComparisonInput) -> str:
-    return str(dig(seen.app, "spec", "destination", "namespace", default=""))
+def _destination(observed: ComparisonInput) -> str:
+    return str(dig(observed.app, "spec", "destination", "namespace", default=""))
 
 
 def _server(app: Obj) -> str:
@@ -335,13 +337,15 @@ def _cluster_name(app: Obj) -> str:
     return name or ("in-cluster" if _server(app) == IN_CLUSTER else "")
 
 
-def _ours(seen: ComparisonInput, ready: _Ready, known: Mapping[ObjectRef, _Found]) -> dict[ObjectRef, _Found]:
+def _ours(observed: ComparisonInput, ready: _Ready, known: Mapping[ObjectRef, _Found]) -> dict[ObjectRef, _Found]:
     """Live objects that take part if they are ``allowed``: the project permits them."""
-    app = _app_name(seen)
+    app = _app_name(observed)
     judged: dict[ObjectRef, _Found] = {}
-    for ref, obj in sorted(seen.live.items(), key=_first):
+    for ref, obj in sorted(observed.live.items(), key=_first):
         before = known.get(ref)
-        judged[ref] = before if before is not None and before.obj is obj else _found(seen, app, ref, obj, ready.wanted)
+        judged[ref] = (
+            before if before is not None and before.obj is obj else _found(observed, app, ref, obj, ready.wanted)
+        )
     return judged
 
 
@@ -349,27 +353,27 @@ def _first(pair: tuple[ObjectRef, Obj]) -> ObjectRef:
     return pair[0]
 
 
-def _found(seen: ComparisonInput, app: str, ref: ObjectRef, obj: Obj, wanted: frozenset[ObjectRef]) -> _Found:
-    owner = seen.tracking.app_name(obj)
+def _found(observed: ComparisonInput, app: str, ref: ObjectRef, obj: Obj, wanted: frozenset[ObjectRef]) -> _Found:
+    owner = observed.tracking.app_name(obj)
     ours = ref in wanted or (owner == app and not owner_references(obj))
-    excluded = seen.excluded.excludes(ref.group, ref.kind, _server(seen.app))
-    return _Found(obj, owner, ours and not excluded and _permitted(seen, ref))
+    excluded = observed.excluded.excludes(ref.group, ref.kind, _server(observed.app))
+    return _Found(obj, owner, ours and not excluded and _permitted(observed, ref))
 
 
-def _permitted(seen: ComparisonInput, ref: ObjectRef) -> bool:
-    if not seen.project:
+def _permitted(observed: ComparisonInput, ref: ObjectRef) -> bool:
+    if not observed.project:
         return True
-    if not permits_kind(seen.project, ref.group, ref.kind, ref.name, namespaced=bool(ref.namespace)):
+    if not permits_kind(observed.project, ref.group, ref.kind, ref.name, namespaced=bool(ref.namespace)):
         return False
     if not ref.namespace:
         return True
-    server, name = seen.server or _server(seen.app), seen.cluster_name or _cluster_name(seen.app)
-    return permits_destination(seen.project, server, name, ref.namespace, seen.project_clusters)
+    server, name = observed.server or _server(observed.app), observed.cluster_name or _cluster_name(observed.app)
+    return permits_destination(observed.project, server, name, ref.namespace, observed.project_clusters)
 
 
-def _shared(seen: ComparisonInput, live: Mapping[ObjectRef, _Found]) -> list[Condition]:
-    app, found = _app_name(seen), []
-    mine = f"{namespace_of(seen.app)}/{name_of(seen.app)}".lstrip("/")
+def _shared(observed: ComparisonInput, live: Mapping[ObjectRef, _Found]) -> list[Condition]:
+    app, found = _app_name(observed), []
+    mine = f"{namespace_of(observed.app)}/{name_of(observed.app)}".lstrip("/")
     for ref, one in live.items():
         if one.allowed and one.owner and one.owner != app:
             text = f"{ref.kind}/{ref.name} is part of applications {mine} and {one.owner.replace('_', '/')}"
@@ -377,17 +381,17 @@ def _shared(seen: ComparisonInput, live: Mapping[ObjectRef, _Found]) -> list[Con
     return found
 
 
-def diff_settings(seen: ComparisonInput) -> DiffSettings:
+def diff_settings(observed: ComparisonInput) -> DiffSettings:
     """How the pairs of this application are compared; also for faces that show what differs."""
-    options = dig(seen.app, "spec", "syncPolicy", "syncOptions", default=[])
+    options = dig(observed.app, "spec", "syncPolicy", "syncOptions", default=[])
     structured = "ServerSideApply=true" in options
     return replace(
-        seen.diff,
-        mode=DiffMode.STRUCTURED_MERGE if structured else seen.diff.mode,
-        ignore=tuple(IgnoreRule.parse(rule) for rule in dig(seen.app, "spec", "ignoreDifferences", default=[])),
-        overrides=seen.overrides,
-        tracking=seen.tracking,
-        include_mutation_webhook=has_option(seen.app, "IncludeMutationWebhook=true", COMPARE_OPTIONS),
+        observed.diff,
+        mode=DiffMode.STRUCTURED_MERGE if structured else observed.diff.mode,
+        ignore=tuple(IgnoreRule.parse(rule) for rule in dig(observed.app, "spec", "ignoreDifferences", default=[])),
+        overrides=observed.overrides,
+        tracking=observed.tracking,
+        include_mutation_webhook=has_option(observed.app, "IncludeMutationWebhook=true", COMPARE_OPTIONS),
     )
 
 
@@ -398,44 +402,46 @@ def asks_server(app: Obj, default: bool) -> bool:
     return default or has_option(app, "ServerSideDiff=true", COMPARE_OPTIONS)
 
 
-def asked_pairs(seen: ComparisonInput) -> tuple[Pair, ...]:
+def asked_pairs(observed: ComparisonInput) -> tuple[Pair, ...]:
     """Manifests with their live objects: those about which the API server is asked."""
-    ready = _ready(seen)
-    live = _ours(seen, ready, {})
+    ready = _ready(observed)
+    live = _ours(observed, ready, {})
     found = {ref: one.obj for ref, one in live.items() if one.allowed}
-    pairs = pair_arranged(_arranged(seen, ready, live), found, {})
+    pairs = pair_arranged(_arranged(observed, ready, live), found, {})
     return tuple(pair for pair in pairs if pair.target is not None and pair.live is not None)
 
 
-def _is_modified(seen: ComparisonInput, pair: Pair, verdicts: Verdicts, settings: DiffSettings, known_by: str) -> bool:
+def _is_modified(
+    observed: ComparisonInput, pair: Pair, verdicts: Verdicts, settings: DiffSettings, known_by: str
+) -> bool:
     """Raises DiffError and Unknown."""
-    if seen.predicted is not None and pair.target is not None and pair.live is not None:
-        found = seen.predicted(pair.target, pair.live)
+    if observed.predicted is not None and pair.target is not None and pair.live is not None:
+        found = observed.predicted(pair.target, pair.live)
         if found is not None:
             asked = found.of(settings)
             return verdicts.modified(pair.target, pair.live, asked, settings_key(asked))
     return verdicts.modified(pair.target, pair.live, settings, known_by)
 
 
-def _to_sync(seen: ComparisonInput, pair: Pair, settings: DiffSettings, app: str) -> Pair | None:
+def _to_sync(observed: ComparisonInput, pair: Pair, settings: DiffSettings, app: str) -> Pair | None:
     """The pair as it takes part in a sync. A live object whose tracking id names another one is a copy, or was made
     from a generateName: it is left alone (behaviour 64, ``WithResourcesFilter``). With
     ``RespectIgnoreDifferences=true`` manifests keep the live values of ignored fields; options are those of the
     operation asked for, else the spec's.
     """
     if pair.target is None:
-        return pair if seen.tracking.is_self_referenced(app, pair.live, None) else None
-    asked = dig(seen.app, "operation", "sync", "syncOptions", default=[])
-    options = asked or dig(seen.app, "spec", "syncPolicy", "syncOptions", default=[])
+        return pair if observed.tracking.is_self_referenced(app, pair.live, None) else None
+    asked = dig(observed.app, "operation", "sync", "syncOptions", default=[])
+    options = asked or dig(observed.app, "spec", "syncPolicy", "syncOptions", default=[])
     if "RespectIgnoreDifferences=true" not in options:
         return pair
     return Pair(respect_ignored(pair.target, pair.live, settings), pair.live)
 
 
-def _without_namespace(seen: ComparisonInput, pairs: Sequence[Pair]) -> list[Condition]:
+def _without_namespace(observed: ComparisonInput, pairs: Sequence[Pair]) -> list[Condition]:
     found: list[Condition] = []
     for pair in pairs:
-        if pair.ref.namespace or not seen.kinds.namespaced(pair.ref.group_kind):
+        if pair.ref.namespace or not observed.kinds.namespaced(pair.ref.group_kind):
             continue
         gvk = gvk_of(pair.obj)
         text = f"Namespace for {name_of(pair.obj)} {gvk.group}/{gvk.version}, Kind={gvk.kind} is missing."
@@ -455,17 +461,17 @@ class _Row:
     modified: bool
 
 
-def _row(seen: ComparisonInput, pair: Pair, hooks: tuple[Obj, ...], changed: bool, app: str) -> _Row:
+def _row(observed: ComparisonInput, pair: Pair, hooks: tuple[Obj, ...], changed: bool, app: str) -> _Row:
     target, live, obj = pair.target, pair.live, pair.obj
     hook = _shows_as_hook(obj)
-    own = seen.tracking.is_self_referenced(app, live, target)
-    status, counts = _resource_status(seen, pair, changed, hook, own)
+    own = observed.tracking.is_self_referenced(app, live, target)
+    status, counts = _resource_status(observed, pair, changed, hook, own)
     gvk = gvk_of(obj)
-    if seen.project and not permits_kind(
-        seen.project, gvk.group, gvk.kind, name_of(obj), namespaced=bool(seen.kinds.namespaced(gvk.group_kind))
+    if observed.project and not permits_kind(
+        observed.project, gvk.group, gvk.kind, name_of(obj), namespaced=bool(observed.kinds.namespaced(gvk.group_kind))
     ):
         status = SyncCode.UNKNOWN
-    options = dig(seen.app, "spec", "syncPolicy", "syncOptions", default=[])
+    options = dig(observed.app, "spec", "syncPolicy", "syncOptions", default=[])
     return _Row(
         obj=obj,
         status=status,
@@ -482,12 +488,14 @@ def _shows_as_hook(obj: Obj) -> bool:
     return is_hook(obj) or is_delete_hook(obj, "PreDelete") or is_delete_hook(obj, "PostDelete")
 
 
-def _resource_status(seen: ComparisonInput, pair: Pair, changed: bool, hook: bool, own: bool) -> tuple[SyncCode, bool]:
+def _resource_status(
+    observed: ComparisonInput, pair: Pair, changed: bool, hook: bool, own: bool
+) -> tuple[SyncCode, bool]:
     """The status of one resource, and whether it makes the application out of sync."""
     skipped = pair.target is not None and is_skipped(pair.target)
     if hook or is_ignored(pair.obj) or skipped or not own:
         return SyncCode.NONE, False
-    new_namespace = is_managed_namespace(pair.target, seen.app) and pair.live is None
+    new_namespace = is_managed_namespace(pair.target, observed.app) and pair.live is None
     if not new_namespace and (changed or pair.target is None or pair.live is None):
         extraneous = pair.target is None and has_option(pair.live, "IgnoreExtraneous", COMPARE_OPTIONS)
         return SyncCode.OUT_OF_SYNC, not extraneous

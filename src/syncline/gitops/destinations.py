@@ -1,7 +1,7 @@
 """Keeps the connections to other clusters in step with the Secrets that declare them.
 
 One plan for all of them: what is declared, by server, against what is connected. The action names Secrets, never their
-content; its performer in ``assembly`` reads the credentials when it connects.
+content; its handler in ``assembly`` reads the credentials when it connects.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class ObservedDestinations:
     connected: tuple[Declared, ...]
 
 
-def _plan(seen: ObservedDestinations, now: datetime) -> Plan:
-    if seen.declared == seen.connected:
+def _plan(observed: ObservedDestinations, now: datetime) -> Plan:
+    if observed.declared == observed.connected:
         return Plan(why="connected to what is declared")
     why = "the cluster Secrets changed"
-    return Plan(steps=((Connect(seen.declared, why),),), why=why)
+    return Plan(steps=((Connect(observed.declared, why),),), why=why)
 
 
 def destination_controller(

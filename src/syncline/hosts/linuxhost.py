@@ -244,7 +244,7 @@ class LinuxHosts:
         self._host = host
         self._stored: tuple[tuple[int, ...], Obj | None] = ((), None)
         self._managed: tuple[str, ...] = ()
-        self._seen: tuple[object, ...] | None = None
+        self._observed: tuple[object, ...] | None = None
         self._looked = ""
         self._lock: int | None = None
 
@@ -279,7 +279,7 @@ class LinuxHosts:
             joining=joining,
             forced=host.exists(FORCE_FILE),
             fixed=self._fixed(),
-            touched=self._seen != self._stamp(),
+            touched=self._observed != self._stamp(),
             fresh=self._looked != self._boot_id(),
         )
 
@@ -319,12 +319,12 @@ class LinuxHosts:
 
     def compared(self, node: str, *, booted: bool = False) -> None:
         self._stored_config()
-        self._seen = self._stamp()
+        self._observed = self._stamp()
         if booted:
             self._looked = self._boot_id()
 
     def differs(self, node: str) -> None:
-        self._seen, self._looked = None, ""
+        self._observed, self._looked = None, ""
 
     def pull(self, node: str, image: str) -> Pull:
         """By CRI-O, with its own credentials and mirrors; waits for it."""

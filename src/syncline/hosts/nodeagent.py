@@ -17,12 +17,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from syncline.assembly.ports import HttpPort
-from syncline.base.action import Action, Performer
+from syncline.base.action import Action, Handler
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
-from syncline.control.executor import kube_performers
+from syncline.control.executor import kube_handlers
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager
 from syncline.control.plan import Patch, Plan, Requeue, Result, SetStatus
@@ -34,8 +34,8 @@ from syncline.kube.objects import Obj, ObjectRef, annotations_of, name_of, resou
 from syncline.kube.transport.kubeconfig import ClusterAccess
 from syncline.machineconfig.agent.controller import NODE, agent_controller
 from syncline.machineconfig.agent.files.writing import UpdateError
+from syncline.machineconfig.agent.handler import HOST_STEPS, HostHandler
 from syncline.machineconfig.agent.host import Done, HostError
-from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
 from syncline.machineconfig.agent.planning.observe import AgentObserved
 from syncline.machineconfig.agent.planning.plan import plan_agent
 from syncline.machineconfig.agent.planning.settling import QUESTIONS, answered
@@ -65,7 +65,7 @@ from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, 
 from syncline.machineconfig.pinned.controller import pinned_images_controller
 from syncline.machineconfig.pinned.plan import PinnedObserved, plan_pinned
 
-__all__ = ["ShownHost", "Standing", "apply_config", "boot_first", "perform_now", "rehearse", "serve_agent"]
+__all__ = ["ShownHost", "Standing", "apply_config", "boot_first", "handle_now", "rehearse", "serve_agent"]
 
 log = logging.getLogger("syncline.assembly")
 
@@ -152,18 +152,18 @@ def _gated(agent: Controller[AgentObserved], gate: _Gate) -> Controller[AgentObs
             log.info("%s", plan.why)
         return plan
 
-    def plan(seen: AgentObserved, now: datetime) -> Plan:
+    def plan(observed: AgentObserved, now: datetime) -> Plan:
         gate.passes += 1
-        return logged(agent.plan(seen, now))
+        return logged(agent.plan(observed, now))
 
     def settle(
-        seen: AgentObserved, plan: Plan, results: tuple[Result, ...], now: datetime
+        observed: AgentObserved, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[AgentObserved, Plan] | None:
         for result in results:
             if isinstance(result.action, HOST_STEPS):
                 done = _value(result.value, "done") if result.ok else f"failed: {result.error}"
                 log.log(logging.INFO if result.ok else logging.ERROR, "%s: %s", result.action.describe(), done)
-        further = settle_agent(seen, plan, results, now)
+        further = settle_agent(observed, plan, results, now)
         return None if further is None else (further[0], logged(further[1]))
 
     def observe(cache: Snapshot, ref: ObjectRef) -> AgentObserved | None:
@@ -176,12 +176,12 @@ def _rehearsed(
     agent: Controller[AgentObserved], gate: _Gate, hosts: LinuxHosts, tell: Callable[[str], None]
 ) -> Controller[AgentObserved]:
     """Plans nothing and shows what it would have planned, once."""
-    performer = HostPerformer(hosts)
+    handler = HostHandler(hosts)
 
-    def plan(seen: AgentObserved, now: datetime) -> Plan:
+    def plan(observed: AgentObserved, now: datetime) -> Plan:
         gate.passes += 1
         if gate.passes == 1:
-            rehearse(seen, now, performer, tell)
+            rehearse(observed, now, handler, tell)
         return Plan(why="rehearsed")
 
     return replace(_gated(agent, gate), plan=plan)
@@ -189,17 +189,17 @@ def _rehearsed(
 
 def _rehearsed_images(hosts: LinuxHosts, tell: Callable[[str], None]) -> Controller[PinnedObserved]:
     """Shows what it would fetch and pin."""
-    performer = HostPerformer(hosts)
+    handler = HostHandler(hosts)
 
-    def plan(seen: PinnedObserved, now: datetime) -> Plan:
+    def plan(observed: PinnedObserved, now: datetime) -> Plan:
         for _ in range(2):
-            steps = [one for step in plan_pinned(seen, now).steps for one in step if isinstance(one, HOST_STEPS)]
+            steps = [one for step in plan_pinned(observed, now).steps for one in step if isinstance(one, HOST_STEPS)]
             for step in steps:
                 tell(step.describe())
-                perform_now(performer, step)
+                handle_now(handler, step)
             if not any(isinstance(step, PullImages) for step in steps):
                 break
-            seen = replace(seen, pulled=Pulled())
+            observed = replace(observed, pulled=Pulled())
         return Plan(why="rehearsed")
 
     return replace(pinned_images_controller(hosts), plan=plan)
@@ -229,14 +229,14 @@ async def serve_agent(
         agent = _gated(mine, gate) if tell is None else _rehearsed(mine, gate, hosts, tell)
         images = pinned_images_controller(hosts) if tell is None else _rehearsed_images(hosts, tell)
         mapper = Mapper()
-        performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MANAGER))
-        performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
+        handlers: dict[type, Handler] = dict(kube_handlers(mapper, clock, MANAGER))
+        handlers |= dict.fromkeys(HOST_STEPS, HostHandler(hosts))
         journal = Journal(limit=10_000)
         controllers: tuple[Controller[Any], ...] = (agent, images)
         if register is not None and tell is None:
             addresses = _own_addresses(access.server)
             controllers += (presence_controller(hosts.node, lambda: hosts.machine_facts(addresses), register),)
-        loop = ControlLoop(controllers, mapper=mapper, performers=performers, clock=clock, journal=journal)
+        loop = ControlLoop(controllers, mapper=mapper, handlers=handlers, clock=clock, journal=journal)
         manager = LiveManager(loop, port, clock, fields=dict.fromkeys(OWN_KINDS, f"metadata.name={hosts.node}"))
         process = _Process(manager, gate, hosts, clock, access.server)
         keeping = _keep_certificate(port, access, kubeconfig, clock) if kubeconfig is not None else None
@@ -291,7 +291,7 @@ class _Process:
 
     async def _follow(self) -> None:
         """Wake the agent when something changes on the machine; it notices its own writes by itself."""
-        seen: tuple[object, ...] | None = None
+        observed: tuple[object, ...] | None = None
         told: set[str] = set()
         while True:
             for note in [each for each in self.hosts.notes() if each not in told]:
@@ -303,10 +303,10 @@ class _Process:
                 except HostError as error:
                     log.warning("%s", error)
                     found = None
-                if found != seen:
+                if found != observed:
                     for name in self.manager.loop.controllers:
                         self.manager.wake(name, self._ref)
-                seen = found
+                observed = found
             await asyncio.sleep(WATCH_S)
 
     async def _until_rest(self, patience_s: float, rehearsed: bool) -> None:
@@ -414,9 +414,9 @@ class ShownHost(LinuxHost):
         return Done(0)
 
 
-def perform_now(performer: HostPerformer, step: HostStep) -> Any:
+def handle_now(handler: HostHandler, step: HostStep) -> Any:
     """On hosts whose steps run in place. Raises UpdateError and HostError."""
-    steps = performer.perform(step)
+    steps = handler.handle(step)
     try:
         next(steps)
     except StopIteration as ended:
@@ -424,17 +424,17 @@ def perform_now(performer: HostPerformer, step: HostStep) -> Any:
     raise AssertionError("its hosts work in place")
 
 
-def rehearse(seen: AgentObserved, now: datetime, performer: HostPerformer, tell: Callable[[str], None]) -> None:
+def rehearse(observed: AgentObserved, now: datetime, handler: HostHandler, tell: Callable[[str], None]) -> None:
     """Tell every step from here to rest, as if drains ended at once and services did as they are told; a reboot ends
-    it, as what comes after depends on the boot. ``performer`` works on a :class:`ShownHost`."""
+    it, as what comes after depends on the boot. ``handler`` works on a :class:`ShownHost`."""
     written = False
     for _ in range(MAX_ROUNDS):
-        plan = plan_agent(seen, now)
+        plan = plan_agent(observed, now)
         question = next((one for step in plan.steps for one in step if isinstance(one, QUESTIONS)), None)
         if question is not None:
-            found = None if written and isinstance(question, CheckDisk) else perform_now(performer, question)
+            found = None if written and isinstance(question, CheckDisk) else handle_now(handler, question)
             tell(f"{question.describe()}: {_value(found, 'it is as it should be')}")
-            seen = replace(answered(seen, question, found), facts=replace(seen.facts, touched=False))
+            observed = replace(answered(observed, question, found), facts=replace(observed.facts, touched=False))
             continue
         tell(plan.why)
         if not plan.steps:
@@ -443,17 +443,17 @@ def rehearse(seen: AgentObserved, now: datetime, performer: HostPerformer, tell:
             tell(f"  {_shown(action)}")
             if isinstance(action, HOST_STEPS):
                 try:
-                    perform_now(performer, action)
+                    handle_now(handler, action)
                 except (UpdateError, HostError) as error:
                     tell(f"    would fail: {error}")
                     return
                 written = True
-            seen = _after(seen, action)
+            observed = _after(observed, action)
             if isinstance(action, RebootHost):
                 return
-        if annotations_of(seen.node).get(STATE) in FAILED_STATES:
+        if annotations_of(observed.node).get(STATE) in FAILED_STATES:
             return
-        seen = replace(seen, checked=None)
+        observed = replace(observed, checked=None)
 
 
 def _shown(action: Action) -> str:
@@ -465,30 +465,36 @@ def _shown(action: Action) -> str:
     return f"{action.describe()}: {told}"
 
 
-def _after(seen: AgentObserved, action: Action) -> AgentObserved:
+def _after(observed: AgentObserved, action: Action) -> AgentObserved:
     """What would be seen once it was done; the drain controller does what it is asked at once."""
     match action:
         case Patch(body=dict() as body):
             notes = (body.get("metadata") or {}).get("annotations") or {}
-            have = {key: value for key, value in (annotations_of(seen.node) | notes).items() if value is not None}
+            have = {key: value for key, value in (annotations_of(observed.node) | notes).items() if value is not None}
             if DESIRED_DRAIN in notes:
                 have[LAST_DRAIN] = have[DESIRED_DRAIN]
-            return replace(seen, node=seen.node | {"metadata": seen.node["metadata"] | {"annotations": have}})
-        case SetStatus(new=new) if seen.record is not None:
-            return replace(seen, record=seen.record | {"status": new})
+            return replace(
+                observed, node=observed.node | {"metadata": observed.node["metadata"] | {"annotations": have}}
+            )
+        case SetStatus(new=new) if observed.record is not None:
+            return replace(observed, record=observed.record | {"status": new})
         case StoreConfig(config=config, image=image):
-            facts = replace(seen.facts, stored=config, image=image, forced=False)
-            return replace(seen, current=seen.current or config, facts=facts)
+            facts = replace(observed.facts, stored=config, image=image, forced=False)
+            return replace(observed, current=observed.current or config, facts=facts)
         case Provision(config=config):
-            facts = replace(seen.facts, stored=config, image="", forced=False)
-            return replace(seen, current=seen.current or config, facts=facts)
+            facts = replace(observed.facts, stored=config, image="", forced=False)
+            return replace(observed, current=observed.current or config, facts=facts)
         case WriteFiles():
-            return replace(seen, facts=replace(seen.facts, forced=False))
+            return replace(observed, facts=replace(observed.facts, forced=False))
         case EndFirstBoot():
-            return replace(seen, facts=replace(seen.facts, joining=replace(seen.facts.joining, encapsulated=None)))
+            return replace(
+                observed, facts=replace(observed.facts, joining=replace(observed.facts.joining, encapsulated=None))
+            )
         case EndJoining():
-            return replace(seen, facts=replace(seen.facts, joining=replace(seen.facts.joining, annotations=None)))
-    return seen
+            return replace(
+                observed, facts=replace(observed.facts, joining=replace(observed.facts.joining, annotations=None))
+            )
+    return observed
 
 
 # -- without a cluster ----------------------------------------------------------------------------------------------
@@ -497,7 +503,7 @@ def _after(seen: AgentObserved, action: Action) -> AgentObserved:
 def boot_first(hosts: LinuxHosts, tell: Callable[[str], None]) -> str | None:
     """What upstream's ``machine-config-daemon-firstboot.service`` does: stage what the booted system lacks, reboot.
     ``tell``: each step; None: nothing of it is left to do. Raises UpdateError, HostError and FirstBootError."""
-    performer, node = HostPerformer(hosts), hosts.node
+    handler, node = HostHandler(hosts), hosts.node
     facts = hosts.facts(node)
     assert facts is not None, "it is its own node"
     joining = facts.joining
@@ -508,7 +514,7 @@ def boot_first(hosts: LinuxHosts, tell: Callable[[str], None]) -> str | None:
     elif joining.encapsulated is None:
         return None
     else:
-        booted = perform_now(performer, LookAtBoot(node, "its first boot"))
+        booted = handle_now(handler, LookAtBoot(node, "its first boot"))
         tell(f"{node} has booted {booted.told}")
         boot = first_boot(joining.encapsulated, booted)
         if boot.changed and boot.refusal is not None:
@@ -517,17 +523,17 @@ def boot_first(hosts: LinuxHosts, tell: Callable[[str], None]) -> str | None:
         steps = first_boot_steps(node, boot, facts.boot_id)
     for step in steps:
         tell(step.describe())
-        perform_now(performer, step)
+        handle_now(handler, step)
     return f"{node} reboots" if any(isinstance(step, RebootHost) for step in steps) else f"{node} needs no reboot"
 
 
 def apply_config(hosts: LinuxHosts, config: Obj) -> None:
     """Bring the files, units and users of a tree to ``config``, and note it there; all is written, and what the config
     of before had alone goes. Raises UpdateError, HostError and ConfigError."""
-    performer = HostPerformer(hosts)
+    handler = HostHandler(hosts)
     facts = hosts.facts(hosts.node)
     assert facts is not None, "it is its own node"
     why = "it is applied by hand"
-    perform_now(performer, WriteFiles(hosts.node, facts.stored, config, True, why))
-    perform_now(performer, SetUsers(hosts.node, facts.stored, config, why))
-    perform_now(performer, StoreConfig(hosts.node, config, why))
+    handle_now(handler, WriteFiles(hosts.node, facts.stored, config, True, why))
+    handle_now(handler, SetUsers(hosts.node, facts.stored, config, why))
+    handle_now(handler, StoreConfig(hosts.node, config, why))

@@ -52,7 +52,7 @@ class MachineFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPresence:
+class ObservedPresence:
     """``node`` is None while the cluster has none."""
 
     name: str
@@ -63,13 +63,13 @@ class SeenPresence:
 
 def presence_controller(
     node: str, facts: Callable[[], MachineFacts], labels: Mapping[str, str]
-) -> Controller[SeenPresence]:
+) -> Controller[ObservedPresence]:
     """Kind Node; of the one node that is this machine. ``facts`` is asked at every sign of life."""
 
-    def observe(cache: Snapshot, ref: ObjectRef) -> SeenPresence | None:
+    def observe(cache: Snapshot, ref: ObjectRef) -> ObservedPresence | None:
         if ref.name != node or not cache.has_synced(NODE):
             return None
-        return SeenPresence(ref.name, cache.get(ref), facts(), labels)
+        return ObservedPresence(ref.name, cache.get(ref), facts(), labels)
 
     return Controller(
         name="node-presence",
@@ -79,31 +79,31 @@ def presence_controller(
     )
 
 
-def plan_presence(seen: SeenPresence, now: datetime) -> Plan:
+def plan_presence(observed: ObservedPresence, now: datetime) -> Plan:
     """Pure. Labels are given once, when the Node is made: later they are the cluster's to change."""
     again = Requeue(LEASE_EVERY_S, "the next sign of life", background=True)
-    if seen.node is None:
-        return Plan(((Create(_node(seen), "the machine has no Node"),),), Requeue(0.0, "then it tells how it is"))
-    status = set_status(seen.node, _status(seen, seen.node, now), "the machine tells how it is")
-    lease = Apply(_lease(seen, now), MANAGER, "a sign of life", force=True)
-    return Plan((*((step,) for step in status), (lease,)), again, f"{seen.name} is there")
+    if observed.node is None:
+        return Plan(((Create(_node(observed), "the machine has no Node"),),), Requeue(0.0, "then it tells how it is"))
+    status = set_status(observed.node, _status(observed, observed.node, now), "the machine tells how it is")
+    lease = Apply(_lease(observed, now), MANAGER, "a sign of life", force=True)
+    return Plan((*((step,) for step in status), (lease,)), again, f"{observed.name} is there")
 
 
-def _node(seen: SeenPresence) -> Obj:
-    usual = {"kubernetes.io/hostname": seen.name, "kubernetes.io/os": "linux"}
-    if seen.facts.architecture:
-        usual["kubernetes.io/arch"] = seen.facts.architecture
+def _node(observed: ObservedPresence) -> Obj:
+    usual = {"kubernetes.io/hostname": observed.name, "kubernetes.io/os": "linux"}
+    if observed.facts.architecture:
+        usual["kubernetes.io/arch"] = observed.facts.architecture
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": seen.name, "labels": usual | dict(seen.labels)},
+        "metadata": {"name": observed.name, "labels": usual | dict(observed.labels)},
         "spec": {"taints": [{"key": NO_KUBELET, "effect": "NoSchedule"}]},
     }
 
 
-def _status(seen: SeenPresence, node: Obj, now: datetime) -> Obj:
+def _status(observed: ObservedPresence, node: Obj, now: datetime) -> Obj:
     old: Obj = node.get("status") or {}
-    facts = seen.facts
+    facts = observed.facts
     told = {
         "architecture": facts.architecture or labels_of(node).get("kubernetes.io/arch", ""),
         "bootID": facts.boot_id,
@@ -114,7 +114,7 @@ def _status(seen: SeenPresence, node: Obj, now: datetime) -> Obj:
     }
     info = dict(dig(old, "nodeInfo", default={})) | told
     addresses = [{"type": "InternalIP", "address": each} for each in facts.addresses]
-    addresses.append({"type": "Hostname", "address": seen.name})
+    addresses.append({"type": "Hostname", "address": observed.name})
     told_types = {each[0] for each in CONDITIONS}
     others = [each for each in old.get("conditions") or () if each.get("type") not in told_types]
     mine = [_condition(old, *each, now) for each in CONDITIONS]
@@ -132,16 +132,16 @@ def _condition(old: Obj, kind: str, status: str, reason: str, message: str, now:
     return {"type": kind, **wanted, "lastHeartbeatTime": stamp, "lastTransitionTime": since or stamp}
 
 
-def _lease(seen: SeenPresence, now: datetime) -> Obj:
+def _lease(observed: ObservedPresence, now: datetime) -> Obj:
     """Owned by the Node, so that it goes with it."""
-    node = seen.node or {}
-    owner = {"apiVersion": "v1", "kind": "Node", "name": seen.name, "uid": str(dig(node, "metadata", "uid") or "")}
+    node = observed.node or {}
+    owner = {"apiVersion": "v1", "kind": "Node", "name": observed.name, "uid": str(dig(node, "metadata", "uid") or "")}
     return {
         "apiVersion": LEASE.api_version,
         "kind": LEASE.kind,
-        "metadata": {"name": seen.name, "namespace": LEASES, "ownerReferences": [owner]},
+        "metadata": {"name": observed.name, "namespace": LEASES, "ownerReferences": [owner]},
         "spec": {
-            "holderIdentity": seen.name,
+            "holderIdentity": observed.name,
             "leaseDurationSeconds": LEASE_SECONDS,
             "renewTime": format_micro_time(now),
         },

@@ -16,7 +16,7 @@ import msgspec
 
 from syncline.kube.errors import ApiError, error_from_status
 from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of
-from syncline.kube.outcall import Pending
+from syncline.kube.outbound import Pending
 
 __all__ = [
     "Batch",
@@ -93,7 +93,7 @@ class Response:
     session: Session | None = None
     """Set instead for a connection into a container."""
     pending: Pending | None = None
-    """Set instead where others have to be asked first (``outcall``)."""
+    """Set instead where others have to be asked first (``outbound``)."""
     annotations: Mapping[str, str] | None = None
     """What admission has to say to the audit log."""
     error: ApiError | None = None

@@ -2,7 +2,7 @@
 
 Expressions of people are judged while a request is answered. Each has a budget that bounds it (``cel/metering``), but a
 budget of seconds is too much for a loop that others wait for. So a request may spend :data:`STEPS_HERE` itself; the
-evaluation that would take more is given up and becomes an :class:`~syncline.kube.outcall.Errand`, data that another
+evaluation that would take more is given up and becomes an :class:`~syncline.kube.outbound.Errand`, data that another
 process evaluates, and the request runs again with its answer. Where no :class:`Here` is set (virtual time, a rehearsal,
 that other process), everything is evaluated in place: the answer is the same.
 """
@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from syncline.kube.cel.metering import Meter
-from syncline.kube.outcall import Awaiting, Errand, Outcome
+from syncline.kube.outbound import Awaiting, Errand, Outcome
 
 __all__ = [
     "BOUND",

@@ -176,9 +176,9 @@ class Stage:
             raise ScenarioError(f"{target} does not exist")
         if ref.group_kind != APPLICATION.group_kind:
             return explain_object(view, obj).cause
-        seen = observed_application(look.cache, ref, self._reader, settings, now)
-        assert seen is not None, "it was just found"
-        return explain_application(view, seen).cause
+        observed = observed_application(look.cache, ref, self._reader, settings, now)
+        assert observed is not None, "it was just found"
+        return explain_application(view, observed).cause
 
 
 def said_at(event: Obj) -> str:

@@ -88,9 +88,9 @@ class World:
         loop = cluster_loop(
             self.clock,
             self.journal,
-            BuiltinSettings(root_ca="virtual cluster", beats=machines.beats, machines_tell=True),
+            BuiltinSettings(root_ca="virtual cluster", heartbeats=machines.heartbeats, machines_tell=True),
             extra=machines.controllers,
-            performers=machines.performers,
+            handlers=machines.handlers,
             strict=True,
         )
         self.driver = VirtualDriver(self.clock)
@@ -133,8 +133,8 @@ class World:
         core = build_core(store=Store(), clock=self.clock, entropy=self.entropy.fork(server))
         core.bootstrap(port=6443)
         self.others[server] = core.transport()
-        beats = self.machines.beats
-        settings = BuiltinSettings(root_ca="virtual cluster", beats=beats, machines_tell=True)
+        heartbeats = self.machines.heartbeats
+        settings = BuiltinSettings(root_ca="virtual cluster", heartbeats=heartbeats, machines_tell=True)
         loop = cluster_loop(self.clock, self.journal, settings, strict=True)
         self._far.append(LoopActor(loop, core.transport(CONTROLLER_MANAGER), self.clock, self.order))
         self.driver.actors.append(self._far[-1])

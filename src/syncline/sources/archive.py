@@ -69,8 +69,8 @@ def unpack(content: bytes, label: str, limits: ArchiveLimits = ArchiveLimits()) 
     links: dict[str, str] = {}
     try:
         with tarfile.open(fileobj=cast(IO[bytes], counted), mode="r|") as archive:
-            for seen, member in enumerate(archive):
-                if seen >= limits.files:
+            for observed, member in enumerate(archive):
+                if observed >= limits.files:
                     raise _too_large(label, f"more than {limits.files} entries")
                 _take(archive, member, files, links, label, limits)
                 if len(links) > limits.links:

@@ -129,21 +129,21 @@ class Story:
         self._acted[ref] = _Acted(before.began if before else began, ended, verb)
         self._stepping = self._stepping or began
 
-    def planned(self, sync: SyncPlan, seen: SyncObserved, began: datetime, ended: datetime) -> list[Span]:
+    def planned(self, sync: SyncPlan, observed: SyncObserved, began: datetime, ended: datetime) -> list[Span]:
         """A round of a pass was planned; the last round says which wave ran and what is waited for."""
         spans: list[Span] = []
         if not self._compared:
             self._compared = True
             told = _Open(self._once("compare", began), self._root, "compare", began, {})
-            told.attributes["syncline.objects"] = len(seen.pairs)
+            told.attributes["syncline.objects"] = len(observed.pairs)
             spans.append(self._end(told, ended))
         if not sync.ended:
             return spans
         spans += self._dry_ended()
         at = self._since(sync.wait, ended)
         if self._unseen and self._rows:
-            self._take_over(sync.wait, seen)
-        place = self._place(sync, seen)
+            self._take_over(sync.wait, observed)
+        place = self._place(sync, observed)
         if place is not None and (self._wave is None or self._wave.path != _wave_path(*place)):
             spans += self._wave_begins(*place, at)
             self._compared = False
@@ -174,7 +174,7 @@ class Story:
 
     # -- phases, waves, waits ----------------------------------------------------------------------------------
 
-    def _place(self, sync: SyncPlan, seen: SyncObserved) -> tuple[SyncPhase, int] | None:
+    def _place(self, sync: SyncPlan, observed: SyncObserved) -> tuple[SyncPhase, int] | None:
         """Phase and wave that ran in this pass; of one that failed, or that another process began, by what is declared
         on what was applied or is waited for."""
         if sync.wave is not None:
@@ -185,16 +185,20 @@ class Story:
         row = next((row for row in sync.results if row.ref in refs), None)
         if row is None:
             return None
-        objects = [*(pair.obj for pair in seen.pairs), *seen.all_hooks]
+        objects = [*(pair.obj for pair in observed.pairs), *observed.all_hooks]
         found = next((obj for obj in objects if ref_of(obj) == row.ref), None)
         return row.sync_phase, 0 if found is None else declared_wave(found)
 
-    def _take_over(self, wait: Wait | None, seen: SyncObserved) -> None:
+    def _take_over(self, wait: Wait | None, observed: SyncObserved) -> None:
         """Go on with the wave that the rows had come to, by what is declared, since what the API remembers of it."""
         order = list(SyncPhase)
-        waves = {ref_of(obj): declared_wave(obj) for obj in (*(pair.obj for pair in seen.pairs), *seen.all_hooks)}
+        waves = {
+            ref_of(obj): declared_wave(obj) for obj in (*(pair.obj for pair in observed.pairs), *observed.all_hooks)
+        }
         row = max(self._rows.values(), key=lambda row: (order.index(row.sync_phase), waves.get(row.ref, 0)))
-        live = next((pair.live for pair in seen.pairs if pair.live is not None and ref_of(pair.live) == row.ref), None)
+        live = next(
+            (pair.live for pair in observed.pairs if pair.live is not None and ref_of(pair.live) == row.ref), None
+        )
         made = time_or_none(dig(live, "metadata", "creationTimestamp")) if live is not None else None
         at = max((wait.since if wait is not None else None) or made or self.began, self.began)
         self._wave_begins(row.sync_phase, waves.get(row.ref, 0), at)

@@ -17,7 +17,7 @@ from syncline.cluster.resources.registry import Registry
 from syncline.cluster.storage.store import Store
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj
-from syncline.kube.outcall import Outcall, Outcome
+from syncline.kube.outbound import OutboundCall, Outcome
 
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
@@ -50,7 +50,7 @@ class World:
 
     answers: dict[str, Hook | Outcome] = field(default_factory=dict)
     asked: list[tuple[str, Obj]] = field(default_factory=list)
-    calls: list[Outcall] = field(default_factory=list)
+    calls: list[OutboundCall] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.store, self.clock = Store(), VirtualClock()
@@ -59,7 +59,7 @@ class World:
         self.made("/api/v1/namespaces", {"metadata": {"name": "demo", "labels": {"team": "red"}}})
         self.made("/api/v1/namespaces/demo/serviceaccounts", {"metadata": {"name": "default"}})
 
-    def _call(self, call: Outcall) -> Outcome:
+    def _call(self, call: OutboundCall) -> Outcome:
         self.calls.append(call)
         path = "/" + call.url.partition("://")[2].partition("/")[2].partition("?")[0]
         review = json.loads(call.body)

@@ -23,7 +23,7 @@ from syncline.cluster.builtin.api_services import Observed, plan
 from syncline.cluster.serving.direct import DirectTransport
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj
-from syncline.kube.outcall import Outcall, Outcome
+from syncline.kube.outbound import OutboundCall, Outcome
 from syncline.kube.transport.http import BlockingClient
 from syncline.kube.transport.kubeconfig import load_kubeconfig
 
@@ -90,9 +90,9 @@ class Zoo:
 
     def __init__(self) -> None:
         self.up = True
-        self.calls: list[Outcall] = []
+        self.calls: list[OutboundCall] = []
 
-    def __call__(self, call: Outcall) -> Outcome:
+    def __call__(self, call: OutboundCall) -> Outcome:
         self.calls.append(call)
         if not self.up:
             return Outcome(failure=f'{call.method} "{call.url}": dial tcp 192.0.2.1:8443: connect: connection refused')
@@ -230,12 +230,12 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(json.dumps(event).encode() + b"\n")
             self.close_connection = True
             return None
-        seen = {
+        observed = {
             name.lower(): self.headers.get_all(name) for name in self.headers if name.lower().startswith("x-remote")
         }
         certificate = self.connection.getpeercert() or {}  # type: ignore[attr-defined]
         subject = [value for pairs in certificate.get("subject", ()) for _, value in pairs]
-        return self._answer({"kind": "Animal", "seen": seen, "shown": subject, "path": self.path})
+        return self._answer({"kind": "Animal", "seen": observed, "shown": subject, "path": self.path})
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))

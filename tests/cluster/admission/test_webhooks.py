@@ -11,7 +11,7 @@ from tests.cluster.admission.hooks import APPLY, GROUP, MAPS, MERGE, World, allo
 from syncline.cluster.access.users import ADMIN, UserInfo
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj
-from syncline.kube.outcall import NOBODY, Outcome
+from syncline.kube.outbound import NOBODY, Outcome
 
 FAILED = 'Internal error occurred: failed calling webhook "{}.hooks.example.com": '
 
@@ -184,7 +184,7 @@ def test_each_verb_is_asked_about_with_its_objects() -> None:
     world.send("PATCH", f"{MAPS}/fresh?fieldManager=me", fresh, APPLY).or_raise()
     world.send("DELETE", f"{menu}?propagationPolicy=Background").or_raise()
     world.send("DELETE", MAPS).or_raise()
-    seen = [
+    observed = [
         (
             request["operation"],
             request.get("name", ""),
@@ -194,7 +194,7 @@ def test_each_verb_is_asked_about_with_its_objects() -> None:
         )
         for _, request in world.asked
     ]
-    assert seen == [
+    assert observed == [
         ("UPDATE", "menu", "UpdateOptions", {"soup": "leek"}, {"soup": "pea"}),
         ("UPDATE", "menu", "UpdateOptions", {"soup": "rye"}, {"soup": "leek"}),
         ("CREATE", "fresh", "CreateOptions", None, None),

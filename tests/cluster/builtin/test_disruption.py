@@ -39,9 +39,9 @@ class Nodes:
         return woken
 
     def disruption(self, name: str) -> Disruption:
-        seen = self.controller.observe(self.cache, ObjectRef("", "Node", "", name))
-        assert seen is not None
-        return seen.disruption
+        observed = self.controller.observe(self.cache, ObjectRef("", "Node", "", name))
+        assert observed is not None
+        return observed.disruption
 
 
 def test_nodes_that_fail_one_by_one_in_large_zones_wake_nobody_else() -> None:

@@ -37,18 +37,18 @@ def changes(plan: Plan) -> list[str]:
     return sorted(repr(action) for action in plan.actions if not isinstance(action, LOOKS))
 
 
-def backwards(seen: Any) -> Any:
+def backwards(observed: Any) -> Any:
     """The same observation with its collections in the opposite order."""
-    if not dataclasses.is_dataclass(seen) or isinstance(seen, type):
-        return seen
+    if not dataclasses.is_dataclass(observed) or isinstance(observed, type):
+        return observed
     turned: dict[str, Any] = {}
-    for field in dataclasses.fields(seen):
-        value = getattr(seen, field.name)
+    for field in dataclasses.fields(observed):
+        value = getattr(observed, field.name)
         if isinstance(value, tuple) and value and all(isinstance(each, dict) for each in value):
             turned[field.name] = value[::-1]
         elif isinstance(value, dict) and field.name in MAPPINGS:
             turned[field.name] = dict(reversed(list(value.items())))
-    return dataclasses.replace(seen, **turned)
+    return dataclasses.replace(observed, **turned)
 
 
 class Checked:
@@ -61,11 +61,11 @@ class Checked:
             inner, plan=self.plan, predicate=None, urgent=None, at_rest=None, debounce_s=0.0
         )
 
-    def plan(self, seen: Any, now: datetime) -> Plan:
+    def plan(self, observed: Any, now: datetime) -> Plan:
         self.plans += 1
-        before, name = copy.deepcopy(seen), self.inner.name
-        made = self.inner.plan(seen, now)
-        assert seen == before, f"{name} changed what it was given"
+        before, name = copy.deepcopy(observed), self.inner.name
+        made = self.inner.plan(observed, now)
+        assert observed == before, f"{name} changed what it was given"
         assert changes(self.inner.plan(before, now)) == changes(made), f"{name} planned twice, differently"
         if name not in CHOOSES:
             turned = self.inner.plan(backwards(before), now)
@@ -82,8 +82,8 @@ def left_to_do(world: World, checked: list[Checked]) -> Iterator[str]:
         )
         for kind in kinds:
             for obj in world.loop.cache.objects(kind):
-                seen = each.inner.observe(world.loop.cache, ref_of(obj))
-                if seen is not None and (left := changes(each.inner.plan(seen, world.clock.now()))):
+                observed = each.inner.observe(world.loop.cache, ref_of(obj))
+                if observed is not None and (left := changes(each.inner.plan(observed, world.clock.now()))):
                     yield f"{each.inner.name} {ref_of(obj)}: {left}"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.cluster.world import World
 
-from syncline.cluster.builtin.storage.provisioner import SIMULATED, SeenClaim, plan, standard_class
+from syncline.cluster.builtin.storage.provisioner import SIMULATED, ObservedClaim, plan, standard_class
 from syncline.control.plan import Create, Patch
 from syncline.kube.objects import Obj
 from syncline.rehearsal.seams import CrashingTransport, Killed
@@ -230,12 +230,12 @@ def test_a_claim_of_somebody_elses_provisioner_is_announced_and_left_to_it(world
 def test_a_selected_node_that_is_gone_is_given_up() -> None:
     noted = claim(storage_class="standard")
     noted["metadata"] |= {"uid": "u", "annotations": {"volume.kubernetes.io/selected-node": "gone"}}
-    (step,) = plan(SeenClaim(noted, standard_class(), None, made=False)).steps
+    (step,) = plan(ObservedClaim(noted, standard_class(), None, made=False)).steps
     assert isinstance(step[0], Patch)
     assert step[0].body["metadata"]["annotations"] == {"volume.kubernetes.io/selected-node": None}
-    there = plan(SeenClaim(noted, standard_class(), {"metadata": {"name": "gone"}}, made=False))
+    there = plan(ObservedClaim(noted, standard_class(), {"metadata": {"name": "gone"}}, made=False))
     assert isinstance(there.steps[0][0], Create)
-    assert plan(SeenClaim(noted, standard_class(), None, made=True)).empty
+    assert plan(ObservedClaim(noted, standard_class(), None, made=True)).empty
 
 
 def test_provisioning_survives_a_crash_after_any_write() -> None:

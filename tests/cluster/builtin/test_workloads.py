@@ -266,7 +266,7 @@ def test_pods_leave_a_lost_node_when_their_toleration_is_over() -> None:
     world = rolled_out()
     world.node("n2")
     start = world.clock.now()
-    world.beats = lambda node: start if node == "n1" else world.clock.now()
+    world.heartbeats = lambda node: start if node == "n1" else world.clock.now()
     world.advance(60)
     taints = {(t["key"], t["effect"]) for t in world.get("/api/v1/nodes/n1")["spec"]["taints"]}
     assert ("node.kubernetes.io/unreachable", "NoExecute") in taints
@@ -280,7 +280,7 @@ def test_pods_leave_a_lost_node_when_their_toleration_is_over() -> None:
 def test_where_every_node_falls_silent_no_pod_is_evicted() -> None:
     world = rolled_out()
     start = world.clock.now()
-    world.beats = lambda _node: start
+    world.heartbeats = lambda _node: start
     world.advance(600)
     taints = {(t["key"], t["effect"]) for t in world.get("/api/v1/nodes/n1")["spec"]["taints"]}
     assert taints == {("node.kubernetes.io/unreachable", "NoSchedule")}

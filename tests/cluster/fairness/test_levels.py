@@ -44,8 +44,8 @@ def test_shares_of_600_seats_are_those_of_kubernetes() -> None:
 def test_an_idle_server_lends_as_kubernetes_does() -> None:
     bounds = bounds_of(BOOTSTRAP, 600)
     asked = Demand(1, 0.0086, 0.0925)
-    seen = {name: Seats(each, asked if each.exempt else Demand(), 0.0) for name, each in bounds.items()}
-    assert list(borrowed(seen).values()) == IDLE
+    observed = {name: Seats(each, asked if each.exempt else Demand(), 0.0) for name, each in bounds.items()}
+    assert list(borrowed(observed).values()) == IDLE
 
 
 def test_a_level_in_need_borrows_what_the_others_do_not_use_up_to_its_limit() -> None:
@@ -59,8 +59,8 @@ def test_a_level_in_need_borrows_what_the_others_do_not_use_up_to_its_limit() ->
 def test_what_exempt_requests_use_is_missing_for_the_others() -> None:
     bounds = bounds_of(BOOTSTRAP, 600)
     crowd = {name: Demand(400 if each.exempt else 1000) for name, each in bounds.items()}
-    seen = {name: Seats(each, crowd[name], 1000.0) for name, each in bounds.items()}
-    found = borrowed(seen)
+    observed = {name: Seats(each, crowd[name], 1000.0) for name, each in bounds.items()}
+    found = borrowed(observed)
     assert found["exempt"] == 400
     assert all(bounds[name].least <= seats for name, seats in found.items())
     assert sum(found.values()) <= 400 + sum(LEAST)

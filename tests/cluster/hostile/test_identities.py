@@ -459,8 +459,8 @@ def test_no_token_opens_the_api_that_should_not(figure: Callable[[str, str], Non
             answer = place.credentials("/version", token=token)
             assert answer.status == 401, f"a token {what} with {claims}: {answer.obj}"
             review = {"spec": {"token": token}}
-            seen = place.ask(ADMIN, "POST", "/apis/authentication.k8s.io/v1/tokenreviews", review).obj["status"]
-            assert not seen.get("authenticated"), f"a token {what} with {claims} is reviewed as {seen}"
+            observed = place.ask(ADMIN, "POST", "/apis/authentication.k8s.io/v1/tokenreviews", review).obj["status"]
+            assert not observed.get("authenticated"), f"a token {what} with {claims} is reviewed as {observed}"
             count += 2
     for what, token in _stale(place):
         if what == "that has expired":

@@ -305,10 +305,10 @@ def test_two_thousand_watches_opened_at_once_see_the_next_change(figure: Callabl
             assert each < 250 * 1024
             cluster.post(MAPS, {"metadata": {"name": "m"}, "data": {"a": "b"}})
 
-            async def seen(line: Line) -> bytes:
+            async def observed(line: Line) -> bytes:
                 return await line.reader.readuntil(b'"ADDED"')
 
-            assert all(await asyncio.gather(*map(seen, lines)))
+            assert all(await asyncio.gather(*map(observed, lines)))
             for line in lines:
                 line.close()
             await until(lambda: world.server.watching == 0)

@@ -9,11 +9,11 @@ from types import ModuleType
 from typing import Any
 
 from syncline.cluster.access.users import service_account_user
-from syncline.cluster.builtin import BuiltinSettings, builtin_controllers, performers
+from syncline.cluster.builtin import BuiltinSettings, builtin_controllers, handlers
 from syncline.cluster.machines.machine import MachineSpec
 from syncline.cluster.machines.room import MachineSettings, MachinesRoom
 from syncline.cluster.serving.direct import DirectTransport
-from syncline.control.executor import kube_performers
+from syncline.control.executor import kube_handlers
 from syncline.control.loop import ControlLoop
 from syncline.control.virtual import LoopActor, VirtualDriver
 from syncline.kube.client import Transport
@@ -57,13 +57,13 @@ class MachineWorld(_world.World):  # type: ignore[misc]
                 for number in range(self._nodes):
                     self.room.machines.add(MachineSpec(f"node-{number}", zone=f"zone-{number % 3}"))
         mapper = Mapper()
-        mine = performers(mapper) | kube_performers(mapper, self.clock, "syncline") | self.room.performers()
+        mine = handlers(mapper) | kube_handlers(mapper, self.clock, "syncline") | self.room.handlers()
         controllers = [
-            *builtin_controllers(BuiltinSettings("test root certificate", self.room.beat)),
+            *builtin_controllers(BuiltinSettings("test root certificate", self.room.heartbeat)),
             *self.room.controllers(),
         ]
         self.loop = ControlLoop(
-            controllers, mapper=mapper, performers=mine, clock=self.clock, journal=self.journal, strict=True
+            controllers, mapper=mapper, handlers=mine, clock=self.clock, journal=self.journal, strict=True
         )
         self.driver = VirtualDriver(self.clock)
         self.driver.add(LoopActor(self.loop, transport or self.transport, self.clock, self._shuffle))

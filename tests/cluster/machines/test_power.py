@@ -12,8 +12,8 @@ from syncline.cluster.machines.kubelet.power import (
     REBOOT,
     REBOOT_DONE,
     ChangePower,
+    ObservedPower,
     RebootMachine,
-    SeenPower,
     plan_power,
 )
 from syncline.cluster.machines.machine import Handshake, MachineState, Power
@@ -98,6 +98,6 @@ def test_power_is_changed_only_where_it_is_asked_for(
     asked: dict[str, str], state: dict[str, Any], expected: tuple[type, ...]
 ) -> None:
     node = {"metadata": {"name": "n", "annotations": asked}}
-    plan = plan_power(SeenPower(node, MachineState("boot", **state)), "n")
+    plan = plan_power(ObservedPower(node, MachineState("boot", **state)), "n")
     assert tuple(type(action) for step in plan.steps for action in step) == expected
     assert plan.why

@@ -112,8 +112,8 @@ def test_an_important_pod_takes_the_room_of_a_lesser_one() -> None:
     world.settle()
     made = world.post(PODS, pod("vip", "2", priorityClassName="high"))
     world.settle()
-    seen = world.get(f"{PODS}/vip")
-    assert seen["status"]["nominatedNodeName"] == "a" and not seen["spec"].get("nodeName")
+    observed = world.get(f"{PODS}/vip")
+    assert observed["status"]["nominatedNodeName"] == "a" and not observed["spec"].get("nodeName")
     victims = [world.get(f"{PODS}/{name}") for name in ("x", "y")]
     assert all("deletionTimestamp" in each["metadata"] for each in victims)
     (condition,) = [c for c in victims[0]["status"]["conditions"] if c["type"] == "DisruptionTarget"]

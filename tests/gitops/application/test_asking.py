@@ -18,7 +18,7 @@ from syncline.base.action import Purpose, Unfinished, Work
 from syncline.base.clock import VirtualClock
 from syncline.control.plan import Plan, Result
 from syncline.control.pools import Pools
-from syncline.gitops.application.asking import AnswerBook, Ask, Asking, AskPerformer, Stopped
+from syncline.gitops.application.asking import AnswerBook, Ask, AskHandler, Asking, Stopped
 from syncline.gitops.application.observe import AppObserved, AppSettings
 from syncline.gitops.application.plan import plan_application, settle_asked
 from syncline.gitops.application.view import AppView
@@ -196,8 +196,8 @@ def test_what_a_condition_names_is_read_before_the_plan() -> None:
 
 
 def asked(book: AnswerBook, clock: VirtualClock, *questions: JqQuestion) -> tuple[Generator[Work, Any, Any], Work]:
-    performer = AskPerformer(Expressions(), book, clock)
-    steps = performer.perform(Ask(APP, "team", questions or (QUESTION,), "why"))
+    handler = AskHandler(Expressions(), book, clock)
+    steps = handler.handle(Ask(APP, "team", questions or (QUESTION,), "why"))
     return steps, next(steps)
 
 
@@ -230,8 +230,8 @@ def test_what_ran_out_rests_twice_as_long_each_time_whatever_the_object() -> Non
         until = clock.now() + timedelta(seconds=pause)
         assert found == {QUESTION.key: Overran(".spec.replicas", "ran longer than 1 s", until)}
         other = JqQuestion(QUESTION.rules, {"kind": "Secret"})
-        performer = AskPerformer(Expressions(), book, clock)
-        resting = ended(performer.perform(Ask(APP, "team", (other,), "why")), None)
+        handler = AskHandler(Expressions(), book, clock)
+        resting = ended(handler.handle(Ask(APP, "team", (other,), "why")), None)
         assert resting == {other.key: Overran(".spec.replicas", "took too long a short while ago", until)}
         clock.set(until)
 
@@ -249,7 +249,7 @@ def test_the_loop_goes_round_while_an_expression_computes() -> None:
 
     async def beside() -> tuple[Any, int]:
         expressions = Expressions(expression_s=0.3)
-        steps = AskPerformer(expressions, AnswerBook(), VirtualClock(NOW)).perform(Ask(APP, "p", (question,), "why"))
+        steps = AskHandler(expressions, AnswerBook(), VirtualClock(NOW)).handle(Ask(APP, "p", (question,), "why"))
         running = asyncio.ensure_future(Pools().run(next(steps)))
         turns = 0
         while not running.done():

@@ -24,6 +24,6 @@ def test_a_large_application_is_planned_beside_the_loop_on_the_account_of_its_pr
     count: int, share: str | None
 ) -> None:
     live: dict[ObjectRef, Obj] = {ObjectRef("", "ConfigMap", "web", f"c-{number}"): {} for number in range(count)}
-    seen = AppObserved(AppView(APP), None, None, None, live, KindTable({}), AppSettings())
+    observed = AppObserved(AppView(APP), None, None, None, live, KindTable({}), AppSettings())
     beside = Applications(ManifestStore(), AppSettings()).controller().beside
-    assert beside is not None and beside(seen) == share
+    assert beside is not None and beside(observed) == share

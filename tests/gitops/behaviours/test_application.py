@@ -207,6 +207,6 @@ def test_charts_are_told_the_version_that_the_destination_says_it_has() -> None:
     ref = ObjectRef("argoproj.io", "Application", "argocd", "app")
     for told, given in ((cache.mapper.version, "1.36.0"), ("v1.29.4+k3s1", "1.29.4")):
         cache.mapper.version = told
-        seen = observe_application(cache, ref, ManifestStore(), AppSettings(kube_version=""))
-        assert seen is not None
-        assert seen.context.kube_version == given
+        observed = observe_application(cache, ref, ManifestStore(), AppSettings(kube_version=""))
+        assert observed is not None
+        assert observed.context.kube_version == given

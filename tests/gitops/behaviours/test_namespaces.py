@@ -113,9 +113,9 @@ def test_an_enabled_namespace_needs_a_project_that_permits_it_too() -> None:
 def test_commands_say_of_an_application_that_no_controller_works_on_it() -> None:
     play = team()
     world = play.world
-    seen = observed_application(
+    observed = observed_application(
         world.gitops_actor.loop.cache, ref_of(web(play)), play.source, AppSettings(), world.clock.now()
     )
-    assert seen is not None
-    (told,) = spec_problems(seen)
+    assert observed is not None
+    (told,) = spec_problems(observed)
     assert "namespace 'team' is not permitted: application.namespaces of argocd-cmd-params-cm" in told.message

@@ -127,9 +127,9 @@ def test_what_a_project_may_not_see_is_refused_in_the_same_words_whether_it_exis
 def test_a_value_that_was_found_is_never_printed(condition: Obj) -> None:
     wanted = json.dumps({"kind": "ConfigMap", "name": "seen"} | condition)
     play = tenant(ours(config("a"), wait_for=wanted))
-    seen = config("seen", VALUE)
+    observed = config("seen", VALUE)
     status = {"status": {"conditions": [{"type": "Ready", "status": VALUE}]}}
-    play.world.send("POST", MAPS, seen | (status if "condition" in condition else {}))
+    play.world.send("POST", MAPS, observed | (status if "condition" in condition else {}))
     play.begin()
     play.driver.advance(20)
     assert "/ConfigMap/default/a waits: " in play.state()["message"]

@@ -40,7 +40,7 @@ class Hosted(Stage):
         self.world.send("POST", PROJECTS, body)
 
     def pushed_with(self) -> set[str]:
-        return {given for given, what in self.host.seen if what == "push POST"}
+        return {given for given, what in self.host.observed if what == "push POST"}
 
 
 @pytest.fixture
@@ -84,12 +84,12 @@ def test_write_credentials_of_a_project_are_for_its_branches_alone(stage: Hosted
 def test_a_project_that_does_not_list_the_repository_gets_nothing_written(stage: Hosted) -> None:
     stage.project("tenant", "https://elsewhere.example.com/*")
     stage.secret("write", "repository-write", WRITE)
-    asked = len(stage.host.seen)
+    asked = len(stage.host.observed)
     stage.create("web", repo=stage.url, project="tenant")
     assert "is not permitted in project 'tenant'" in stage.operation()["message"]
     stage.create("out", repo=stage.path, project="tenant", sync_repo=stage.url)
     assert "is not permitted in project 'tenant'" in stage.operation("out")["message"]
-    assert stage.branches() == ["main"] and len(stage.host.seen) == asked, "nobody was asked either"
+    assert stage.branches() == ["main"] and len(stage.host.observed) == asked, "nobody was asked either"
     stage.create("victim", repo=stage.url)
     assert stage.operation("victim")["phase"] == "Hydrated", "nobody stops others by joining them"
     assert stage.files()[2:] == [f"victim/{name}" for name in ("README.md", "hydrator.metadata", "manifest.yaml")]
@@ -134,9 +134,9 @@ def test_a_host_that_refuses_says_so_and_is_not_asked_in_a_loop(stage: Hosted) -
     stage.create("web", repo=stage.url)
     assert stage.operation()["phase"] == "Failed" and "wr0ng-c4n4ry" not in str(stage.app())
     stage.driver.advance(10)
-    asked = len(stage.host.seen)
+    asked = len(stage.host.observed)
     stage.driver.advance(60)
-    assert len(stage.host.seen) == asked, "within the two minutes after a failure nothing is pushed"
+    assert len(stage.host.observed) == asked, "within the two minutes after a failure nothing is pushed"
     stage.world.send("DELETE", f"{SECRETS}/write")
     stage.secret("right", "repository-write", WRITE)
     stage.driver.advance(180)

@@ -49,10 +49,10 @@ def group(*members: Member, sha: str = NEW, **given: Any) -> Group:
     return Group(group_key(members[0].hydrator), members, AppSettings(), look=look, **given)
 
 
-def failure(seen: Group) -> str:
+def failure(observed: Group) -> str:
     """The message that the plan writes for the first member; empty if it writes none."""
-    for action in plan_hydration(seen, NOW).actions:
-        if isinstance(action, Patch) and action.name == seen.members[0].view.name:
+    for action in plan_hydration(observed, NOW).actions:
+        if isinstance(action, Patch) and action.name == observed.members[0].view.name:
             return str(
                 action.body.get("status", {}).get("sourceHydrator", {}).get("currentOperation", {}).get("message")
             )
@@ -191,8 +191,8 @@ def test_who_was_hydrated_into_a_folder_before_keeps_it() -> None:
     ],
 )
 def test_what_may_not_be_hydrated_is_left_out_and_stops_nobody(joins: Member) -> None:
-    seen = group(member(app()), joins)
-    (action,) = [one for one in plan_hydration(seen, NOW).actions if isinstance(one, Hydrate)]
+    observed = group(member(app()), joins)
+    (action,) = [one for one in plan_hydration(observed, NOW).actions if isinstance(one, Hydrate)]
     assert [job.app.name for job in action.jobs] == ["web"]
     assert failure(group(joins, member(app()))).startswith("Failed to hydrate: ")
 

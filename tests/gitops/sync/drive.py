@@ -144,7 +144,7 @@ class Driver:
         kinds = self.world.table()
         paired = pair_objects(targets, live, self.namespace, kinds)
         options = _options(operation["options"], step)
-        seen = SyncObserved(
+        observed = SyncObserved(
             namespace=self.namespace,
             revision=operation["revision"],
             started_at=parse_time(operation["startedAt"]),
@@ -158,13 +158,13 @@ class Driver:
             in_sync=frozenset(ObjectRef.parse(key) for key in operation["options"].get("inSync") or []),
             rules=_Rules(deny),
         )
-        return self._with_namespace(seen) if options.create_namespace else seen
+        return self._with_namespace(observed) if options.create_namespace else observed
 
-    def _with_namespace(self, seen: SyncObserved) -> SyncObserved:
+    def _with_namespace(self, observed: SyncObserved) -> SyncObserved:
         try:
-            return replace(seen, namespace_live=self.world.read(f"/Namespace//{self.namespace}"))
+            return replace(observed, namespace_live=self.world.read(f"/Namespace//{self.namespace}"))
         except CallError as error:
-            return seen if error.reason == "NotFound" else replace(seen, namespace_error=error.message)
+            return observed if error.reason == "NotFound" else replace(observed, namespace_error=error.message)
 
     def _denied(self, deny: dict[str, Any], obj: Obj) -> bool:
         gvk = gvk_of(obj)
@@ -180,17 +180,17 @@ class Driver:
     ) -> tuple[OperationPhase, str, tuple[ResultRow, ...]]:
         self.after_wave = None
         self.wave_error = operation["options"].get("waveHookError")
-        seen = self._observe(operation, phase, message, rows, step)
-        now = seen.started_at + timedelta(seconds=step)
+        observed = self._observe(operation, phase, message, rows, step)
+        now = observed.started_at + timedelta(seconds=step)
         while True:
-            plan = plan_sync(seen, now)
+            plan = plan_sync(observed, now)
             if plan.ended:
                 return plan.phase, plan.message, plan.results
-            seen = record(seen, plan, tuple(self._perform_step(step) for step in plan.steps))
+            observed = record(observed, plan, tuple(self._handle_step(step) for step in plan.steps))
 
-    def _perform_step(self, actions: tuple[SyncAction, ...]) -> tuple[Outcome, ...]:
+    def _handle_step(self, actions: tuple[SyncAction, ...]) -> tuple[Outcome, ...]:
         calls: list[dict[str, Any]] = []
-        outcomes = tuple(self._perform(action, calls) for action in actions)
+        outcomes = tuple(self._handle(action, calls) for action in actions)
         if not calls:
             return outcomes
         released_one_by_one = isinstance(actions[0], RemoveHookFinalizer) and LEFTOVER not in actions[0].reason
@@ -198,7 +198,7 @@ class Driver:
         (self.world.dry_calls if isinstance(actions[0], DryRun) else self.world.calls).extend(groups)
         return outcomes
 
-    def _perform(self, action: SyncAction, calls: list[dict[str, Any]]) -> Outcome:
+    def _handle(self, action: SyncAction, calls: list[dict[str, Any]]) -> Outcome:
         try:
             match action:
                 case DryRun(of=apply):

@@ -11,6 +11,7 @@ from typing import Any
 from tests.cluster.world import World
 
 from syncline.control.executor import run_in_place
+from syncline.gitops.sync.handler import SyncHandler
 from syncline.gitops.sync.model import (
     KindTable,
     OperationPhase,
@@ -20,7 +21,6 @@ from syncline.gitops.sync.model import (
     SyncPlan,
 )
 from syncline.gitops.sync.pairs import pair_objects
-from syncline.gitops.sync.perform import SyncPerformer
 from syncline.gitops.sync.plan import plan_sync, record
 from syncline.kube.client import Request, Response
 from syncline.kube.mapper import Mapper, discover
@@ -92,14 +92,14 @@ class Operator:
         self, started: datetime, operation: str, phase: OperationPhase, message: str, rows: tuple[ResultRow, ...]
     ) -> SyncPlan:
         mapper = Mapper(run_in_place(discover(), self.world.transport))
-        performer = SyncPerformer(mapper)
-        seen = self._observe(mapper, started, operation)
-        seen = replace(seen, phase=phase, message=message, results=rows)
-        while not (plan := plan_sync(seen, self.world.clock.now())).ended:
+        handler = SyncHandler(mapper)
+        observed = self._observe(mapper, started, operation)
+        observed = replace(observed, phase=phase, message=message, results=rows)
+        while not (plan := plan_sync(observed, self.world.clock.now())).ended:
             outcomes = tuple(
-                tuple(run_in_place(performer.perform(action), self.transport) for action in step) for step in plan.steps
+                tuple(run_in_place(handler.handle(action), self.transport) for action in step) for step in plan.steps
             )
-            seen = record(seen, plan, outcomes)
+            observed = record(observed, plan, outcomes)
         return plan
 
     def _observe(self, mapper: Mapper, started: datetime, operation: str) -> SyncObserved:

@@ -39,8 +39,8 @@ class Crashing(Driver):
     def _observe(self, *given: Any) -> SyncObserved:
         return replace(super()._observe(*given), operation="op-1")
 
-    def _perform(self, action: SyncAction, calls: list[dict[str, Any]]) -> Outcome:
-        outcome = super()._perform(action, calls)
+    def _handle(self, action: SyncAction, calls: list[dict[str, Any]]) -> Outcome:
+        outcome = super()._handle(action, calls)
         if not isinstance(action, (DryRun, ReadObject, AfterWave)):
             self.requests += 1
             if self.requests == self.left:
@@ -141,11 +141,11 @@ def test_the_result_of_a_hook_is_kept_before_its_object_goes() -> None:
             self.kept = {str(row.ref): row.hook_phase for row in rows}
             return super()._pass(operation, phase, message, rows, step)
 
-        def _perform(self, action: SyncAction, calls: list[dict[str, Any]]) -> Outcome:
+        def _handle(self, action: SyncAction, calls: list[dict[str, Any]]) -> Outcome:
             if "the hook has ended" in action.reason:
                 released.append(str(action.ref))  # type: ignore[union-attr]
                 assert self.kept[released[-1]].completed
-            return super()._perform(action, calls)
+            return super()._handle(action, calls)
 
     driver = Watching(scenario(fails=False), crash_after=0)
     driver.finish()

@@ -39,18 +39,18 @@ class Durable(Driver):
     attempt = "0"
 
     def _observe(self, *given: Any) -> SyncObserved:
-        seen = super()._observe(*given)
-        if seen.message.startswith("Retrying"):
-            self.attempt = seen.message
-        elif not seen.results and not seen.message:
+        observed = super()._observe(*given)
+        if observed.message.startswith("Retrying"):
+            self.attempt = observed.message
+        elif not observed.results and not observed.message:
             self.attempt = "0"
-        return replace(seen, operation=f"{seen.started_at.isoformat()}/{self.attempt}")
+        return replace(observed, operation=f"{observed.started_at.isoformat()}/{self.attempt}")
 
-    def _perform(self, action: SyncAction, calls: list[dict[str, Any]]) -> Outcome:
+    def _handle(self, action: SyncAction, calls: list[dict[str, Any]]) -> Outcome:
         if isinstance(action, DryRun) and action.of.mode is ApplyMode.RECREATE:
             return Outcome(True)
         if not isinstance(action, ApplyObject) or action.mode is not ApplyMode.RECREATE:
-            return super()._perform(action, calls)
+            return super()._handle(action, calls)
         key = self._real_key(action.ref)
         try:
             found = self.world.things.get(key)

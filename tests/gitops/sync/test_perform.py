@@ -18,8 +18,8 @@ from syncline.gitops.sync.actions import (
     SyncAction,
 )
 from syncline.gitops.sync.annotations import HOOK_FINALIZER, OPERATION
+from syncline.gitops.sync.handler import SyncHandler
 from syncline.gitops.sync.model import Outcome, WaitKind
-from syncline.gitops.sync.perform import SyncPerformer
 from syncline.gitops.sync.three_way import LAST_APPLIED, with_last_applied
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import FieldCause, already_exists, conflict, invalid, not_found
@@ -27,7 +27,7 @@ from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, gvk_of, ref_of
 from syncline.kube.schema.resources import builtin_resources
 
-PERFORMER = SyncPerformer(Mapper(builtin_resources()))
+HANDLER = SyncHandler(Mapper(builtin_resources()))
 OK = Response.of(200, {})
 GONE = Response.refused(not_found("configmaps", "a"))
 NEWER = Response.refused(conflict("configmaps", "a", "the object has been modified"))
@@ -36,7 +36,7 @@ NEWER = Response.refused(conflict("configmaps", "a", "the object has been modifi
 def talk(action: SyncAction, *answers: Response) -> tuple[list[Request], Outcome]:
     """Perform an action, answering its requests in turn; all answers must be used."""
     requests: list[Request] = []
-    flow = PERFORMER.perform(action)
+    flow = HANDLER.handle(action)
     left = list(answers)
     try:
         request = next(flow)

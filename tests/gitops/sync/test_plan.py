@@ -49,7 +49,7 @@ def live(obj: Obj, **fields: Any) -> Obj:
     return {**obj, "metadata": {**obj["metadata"], "uid": obj["metadata"]["name"], **fields}}
 
 
-def seen(*pairs: Pair, hooks: tuple[Obj, ...] = (), **more: Any) -> SyncObserved:
+def observed_of(*pairs: Pair, hooks: tuple[Obj, ...] = (), **more: Any) -> SyncObserved:
     given: dict[str, Any] = {"options": SyncOptions(prune=True), "operation": "op-1", **more}
     return SyncObserved("demo", "a1b2c3d4e5", START, pairs, hooks, KINDS, **given)
 
@@ -63,7 +63,7 @@ def run_pass(observed: SyncObserved) -> SyncPlan:
 
 
 def test_everything_is_dry_run_first_and_then_the_lowest_wave_runs() -> None:
-    observed = seen(Pair(config("late", sync_wave="1"), None), Pair(config("early"), None))
+    observed = observed_of(Pair(config("late", sync_wave="1"), None), Pair(config("early"), None))
     first = plan_sync(observed, START)
     assert [action.describe() for step in first.steps for action in step] == [
         "dry run: apply /ConfigMap/demo/early",
@@ -80,7 +80,7 @@ def test_equal_input_gives_an_equal_plan_and_is_left_as_it_was() -> None:
         Pair(None, live(config("old"))),
         Pair(config("b", sync_wave="2"), None),
     ]
-    observed = seen(*pairs, hooks=(job("h", "PreSync"),))
+    observed = observed_of(*pairs, hooks=(job("h", "PreSync"),))
     before = copy.deepcopy(observed.pairs), copy.deepcopy(observed.hooks)
     assert run_pass(observed) == run_pass(observed)
     assert (observed.pairs, observed.hooks) == before
@@ -89,10 +89,10 @@ def test_equal_input_gives_an_equal_plan_and_is_left_as_it_was() -> None:
 def test_the_order_in_which_objects_are_given_does_not_matter() -> None:
     pairs = [Pair(config(name, sync_wave=str(wave)), None) for wave, name in enumerate("dcbaefg")]
     pairs += [Pair(None, live(config(f"x{number}", sync_wave=str(number)))) for number in range(4)]
-    expected = [step.describe() for step in _actions(seen(*pairs))]
+    expected = [step.describe() for step in _actions(observed_of(*pairs))]
     for seed in range(20):
         random.Random(seed).shuffle(pairs)
-        assert [step.describe() for step in _actions(seen(*pairs))] == expected, f"seed {seed}"
+        assert [step.describe() for step in _actions(observed_of(*pairs))] == expected, f"seed {seed}"
 
 
 def _actions(observed: SyncObserved) -> list[Any]:
@@ -101,7 +101,7 @@ def _actions(observed: SyncObserved) -> list[Any]:
 
 def test_the_whole_operation_can_be_seen_ahead_of_time() -> None:
     hook = job("h", "PreSync")
-    observed = seen(
+    observed = observed_of(
         Pair(config("a"), None),
         Pair(config("b", sync_wave="2"), None),
         Pair(None, live(config("old"))),
@@ -126,7 +126,7 @@ def test_the_whole_operation_can_be_seen_ahead_of_time() -> None:
 
 def test_the_preview_warns_of_a_hook_whose_service_account_comes_later() -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "demo"}}
-    observed = seen(Pair(account, None), hooks=(job("h", "PreSync", "sa"),))
+    observed = observed_of(Pair(account, None), hooks=(job("h", "PreSync", "sa"),))
     (note,) = plan_preview(observed, START)[0].notes
     assert "/ServiceAccount/demo/sa" in note and "phase" not in note
     assert "for ever" in note
@@ -137,14 +137,14 @@ def test_the_preview_names_a_change_that_will_be_refused() -> None:
     del target["metadata"]["annotations"]["argocd.argoproj.io/hook"]
     changed = copy.deepcopy(target)
     changed["spec"]["template"]["spec"]["containers"][0]["image"] = "job:2"
-    (note,) = plan_preview(seen(Pair(changed, live(target))), START)[0].notes
+    (note,) = plan_preview(observed_of(Pair(changed, live(target))), START)[0].notes
     assert "field is immutable" in note
 
 
 def test_a_wait_names_its_objects_its_beginning_and_when_it_is_overdue() -> None:
     hook = job("h", "PreSync", "sa")
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "demo"}}
-    observed = seen(Pair(account, None), hooks=(hook,))
+    observed = observed_of(Pair(account, None), hooks=(hook,))
     plan = run_pass(observed)
     assert plan.message == "waiting for completion of hook batch/Job/h"
     assert plan.wait is not None and plan.wait.kind is WaitKind.HOOK
@@ -156,7 +156,7 @@ def test_a_wait_names_its_objects_its_beginning_and_when_it_is_overdue() -> None
 
 def test_a_deletion_that_hangs_names_the_finalizers() -> None:
     old = live(config("old"), deletionTimestamp="2026-01-01T00:01:00Z", finalizers=["x/y"])
-    observed = seen(Pair(config("a", sync_wave="5"), None), Pair(None, old))
+    observed = observed_of(Pair(config("a", sync_wave="5"), None), Pair(None, old))
     plan = run_pass(observed)
     again = plan_sync(replace(observed, results=plan.results), START)
     assert again.message == "waiting for deletion of /ConfigMap/old"
@@ -166,7 +166,7 @@ def test_a_deletion_that_hangs_names_the_finalizers() -> None:
 
 
 def test_results_survive_their_way_through_the_status() -> None:
-    plan = run_pass(seen(Pair(config("a"), None), Pair(None, live(config("old"))), hooks=(job("h", "PreSync"),)))
+    plan = run_pass(observed_of(Pair(config("a"), None), Pair(None, live(config("old"))), hooks=(job("h", "PreSync"),)))
     assert plan.results
     assert rows_from_status(rows_to_status(plan.results)) == plan.results
     assert rows_from_status([{"kind": "x"}, "junk", None]) == ()
@@ -176,19 +176,21 @@ def test_generated_names_are_the_same_in_every_pass_of_an_attempt_and_new_in_the
     target = job("", "x")
     target["metadata"] = {"generateName": "run-", "namespace": "demo"}
     options = SyncOptions(replace=True)
-    names = [_actions(seen(Pair(target, None), options=options, operation=op))[0].ref.name for op in ("1", "1", "2")]
+    names = [
+        _actions(observed_of(Pair(target, None), options=options, operation=op))[0].ref.name for op in ("1", "1", "2")
+    ]
     assert names[0] == names[1] != names[2]
     assert all(name.startswith("run-") and len(name) == len("run-") + 5 for name in names)
 
 
 def test_an_object_is_pruned_by_the_uid_that_was_seen() -> None:
-    (action,) = _actions(seen(Pair(None, live(config("old")))))
+    (action,) = _actions(observed_of(Pair(None, live(config("old")))))
     assert isinstance(action, PruneObject)
     assert action.uid == "old"
 
 
 def test_16_a_termination_leaves_resources_alone() -> None:
-    observed = seen(Pair(config("a"), live(config("a"))), phase=OperationPhase.TERMINATING)
+    observed = observed_of(Pair(config("a"), live(config("a"))), phase=OperationPhase.TERMINATING)
     plan = plan_termination(observed, START)
     assert (plan.ended, plan.phase, plan.message) == (True, OperationPhase.FAILED, "Operation terminated")
     assert plan_sync(observed, START) == plan
@@ -199,7 +201,7 @@ def test_an_object_that_is_read_but_not_shown_is_judged_by_what_was_read() -> No
     del target["metadata"]["annotations"]
     target["metadata"] = {"generateName": "run-", "namespace": "demo"}
     pairs = (Pair(target, None), Pair(config("late", sync_wave="1"), None))
-    observed = seen(*pairs, options=SyncOptions(replace=True))
+    observed = observed_of(*pairs, options=SyncOptions(replace=True))
     observed = replace(observed, results=run_pass(observed).results)
     plan = plan_sync(observed, START)
     ((read,),) = plan.steps
@@ -213,8 +215,8 @@ def test_an_object_that_got_its_name_in_this_attempt_is_found_again_not_pruned()
     target = job("", "x")
     target["metadata"] = {"generateName": "run-", "namespace": "demo"}
     options = SyncOptions(replace=True, prune=True)
-    (made,) = _actions(seen(Pair(target, None), options=options))
-    again = seen(Pair(target, None), Pair(None, live(made.target)), options=options)
+    (made,) = _actions(observed_of(Pair(target, None), options=options))
+    again = observed_of(Pair(target, None), Pair(None, live(made.target)), options=options)
     assert not any(isinstance(action, PruneObject) for action in _actions(again))
     plan = run_pass(again)
     assert [row.status for row in plan.results] == ["Synced"]
@@ -222,7 +224,7 @@ def test_an_object_that_got_its_name_in_this_attempt_is_found_again_not_pruned()
 
 def test_no_value_of_a_secret_is_in_any_text() -> None:
     secret = {**config("s"), "kind": "Secret", "data": {"v": "dG9wc2VjcmV0"}, "stringData": {"w": "topsecret"}}
-    observed = seen(Pair(secret, live(secret)), hooks=({**secret, "metadata": job("h", "PreSync")["metadata"]},))
+    observed = observed_of(Pair(secret, live(secret)), hooks=({**secret, "metadata": job("h", "PreSync")["metadata"]},))
     first = plan_sync(observed, START)
     texts = [repr(observed), repr(first), repr(plan_preview(observed, START)), repr(run_pass(observed))]
     texts += [action.describe() + action.reason for step in first.steps for action in step]

@@ -20,7 +20,7 @@ KEYS = "/home/core/.ssh/authorized_keys.d/ignition"
 SHADOW = "/etc/shadow"
 BOOKS = "/etc/machine-config-daemon/"
 """What the agent keeps for itself."""
-BIRTH = ("/etc/ignition-machine-config-encapsulated.json", "/etc/mcs-machine-config-content.json")
+PROVISIONING = ("/etc/ignition-machine-config-encapsulated.json", "/etc/mcs-machine-config-content.json")
 """What the machine joined with; also under other names, as upstream."""
 AUTHORITIES = tuple(FILES.values())
 """Written past configs, whenever the ControllerConfig changes; also the folders they stand in."""
@@ -124,7 +124,7 @@ def _others(machine: SimulatedMachine, disk: Disk, own: dict[str, Entry]) -> Ite
         if path in own:
             if found != own[path]:
                 yield f"{path} of the machine is {_shown(found)} instead of {_shown(own[path])}"
-        elif not path.startswith((BOOKS, *BIRTH)) and path not in (KEYS, SHADOW, *AUTHORITIES):
+        elif not path.startswith((BOOKS, *PROVISIONING)) and path not in (KEYS, SHADOW, *AUTHORITIES):
             yield f"{path} is left: {_shown(found)}"
         elif path.startswith((f"{BOOKS}orig", f"{BOOKS}noorig")) and not _belongs(path, disk):
             yield f"{path} is kept for nobody"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.machineconfig.faults.disks import AUTHORITIES, BIRTH, BOOKS, differences, lost
+from tests.machineconfig.faults.disks import AUTHORITIES, BOOKS, PROVISIONING, differences, lost
 from tests.machineconfig.faults.foretold import Foretold
 
 from syncline.cluster.machines.machine import Entry
@@ -238,7 +238,7 @@ class Laws:
         if self.foretold is not None:
             self.foretold.changes(step, have.get(DESIRED, ""))
         joins = not have.get(CURRENT) or machine.root.read("/etc/machine-config-daemon/currentconfig") is None
-        if joins or step.path.startswith((*BIRTH, f"{BOOKS}node-annotation")):
+        if joins or step.path.startswith((*PROVISIONING, f"{BOOKS}node-annotation")):
             return
         if step.path and any(path == step.path or path.startswith(f"{step.path}/") for path in AUTHORITIES):
             return

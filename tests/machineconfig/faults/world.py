@@ -16,9 +16,9 @@ from syncline.assembly.inspection.snapshot import look_at_cluster
 from syncline.assembly.machines.impact import forecaster
 from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_loop
 from syncline.assembly.machines.simulatedhosts import SimulatedHosts
-from syncline.base.action import Performer
+from syncline.base.action import Handler
 from syncline.cluster.machines.machine import Entry, Power, Unit
-from syncline.control.executor import kube_performers, run_in_place
+from syncline.control.executor import kube_handlers, run_in_place
 from syncline.control.loop import ControlLoop
 from syncline.hosts.nodeagent import MANAGER
 from syncline.kube.client import Response
@@ -26,8 +26,8 @@ from syncline.kube.holds import holds_of, noted_holds
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig
 from syncline.machineconfig.agent.controller import AGENT, agent_controller
+from syncline.machineconfig.agent.handler import HOST_STEPS, HostHandler
 from syncline.machineconfig.agent.host import HostError
-from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
 from syncline.machineconfig.impact.forecast import Change
 from syncline.machineconfig.timeline import Outcome, timeline_of
 from syncline.rehearsal.faults import Fault
@@ -86,12 +86,12 @@ class FaultWorld(PoolWorld):
     def _agent(self, node: str, clock: SkewedClock) -> ControlLoop:
         hosts = FaultyHosts(SimulatedHosts(self.machines.room.machines, self.clock), node, self.injector.steps)
         mapper = Mapper()
-        performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MANAGER))
-        performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
+        handlers: dict[type, Handler] = dict(kube_handlers(mapper, clock, MANAGER))
+        handlers |= dict.fromkeys(HOST_STEPS, HostHandler(hosts))
         return ControlLoop(
             (agent_controller(hosts),),
             mapper=mapper,
-            performers=performers,
+            handlers=handlers,
             clock=clock,
             journal=self.journal,
             strict=True,

@@ -245,7 +245,7 @@ def test_a_push_over_http_shows_the_credentials_for_writing(tmp_path: Path, bare
     sha = writer(tmp_path, url, access).write(wanted(web="kind: W\n"))
     assert bare.run("rev-parse", "env/test") == sha
     assert bare.note(sha) == {"drySha": DRY}
-    assert {given for given, _ in host.seen} <= {WRITER, ""}
+    assert {given for given, _ in host.observed} <= {WRITER, ""}
 
 
 @pytest.mark.parametrize("access", [None, ("reader", "re4d-s3cret"), ("bot", "wrong")])
@@ -268,7 +268,7 @@ def test_credentials_for_reading_never_push(tmp_path: Path, bare: Bare, host: Pu
     git = Git(GitSettings(tmp_path / "cache"), border)
     with pytest.raises(SourceError, match="repository-write"):
         git.writable(border.judge_writing(url, {"default"}), HydratedRepository).write(wanted(web="kind: W\n"))
-    assert WRITER not in {given for given, _ in host.seen}
+    assert WRITER not in {given for given, _ in host.observed}
 
 
 # -- signatures -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 
-from syncline.assembly.endpoints.listening import Answer, Face, listening
+from syncline.assembly.endpoints.listening import Answer, Endpoint, listening
 from syncline.assembly.endpoints.pushes import Touched
 from syncline.assembly.endpoints.webhooks import PATH, Webhooks
 from syncline.assembly.gitops import GitOps, GitOpsSettings
@@ -25,14 +25,14 @@ from syncline.telemetry.metrics import GitOpsMetrics, Labels, exposition, gauges
 from syncline.telemetry.otlp import exporting
 from syncline.telemetry.tracing import Tracer
 
-__all__ = ["gitops_faces"]
+__all__ = ["gitops_endpoints"]
 
 METRICS_TYPE = "text/plain"
 Address = tuple[str, int]
 
 
 @contextlib.asynccontextmanager
-async def gitops_faces(
+async def gitops_endpoints(
     settings: GitOpsSettings,
     role: GitOps,
     port: Port,
@@ -54,14 +54,14 @@ async def gitops_faces(
         loop.cache, port, settings.application.control_namespace, serves, _touched(role, reader, settings)
     )
     metrics: GitOpsMetrics | None = None
-    faces: dict[Address, dict[tuple[str, str], Face]] = {}
+    endpoints: dict[Address, dict[tuple[str, str], Endpoint]] = {}
     if settings.metrics_listen is not None:
         metrics = GitOpsMetrics(loop.cache, ours, labels=settings.metrics_labels, git_requests=reader.requests)
         loop.observers.append(metrics)
-        faces.setdefault(settings.metrics_listen, {}).update(_metrics_faces(loop, metrics, webhooks, work))
+        endpoints.setdefault(settings.metrics_listen, {}).update(_metrics_endpoints(loop, metrics, webhooks, work))
     if settings.webhook_listen is not None:
-        faces.setdefault(settings.webhook_listen, {})["POST", PATH] = webhooks.handle
-    for served in faces.values():
+        endpoints.setdefault(settings.webhook_listen, {})["POST", PATH] = webhooks.handle
+    for served in endpoints.values():
         served.update(_probes(health))
     async with contextlib.AsyncExitStack() as stack:
         if settings.traces is not None:
@@ -71,7 +71,7 @@ async def gitops_faces(
             if metrics is not None:
                 metrics.spans = lambda: (exporter.exported, exporter.dropped)
         ports: dict[Address, int] = {}
-        for address, served in sorted(faces.items()):
+        for address, served in sorted(endpoints.items()):
             ports[address] = await stack.enter_async_context(listening(*address, served, settings.allowed_hosts))
         working = asyncio.create_task(webhooks.work(), name="gitops webhooks")
         try:
@@ -86,12 +86,12 @@ def _touched(role: GitOps, reader: GitSourceReader, settings: GitOpsSettings) ->
     return None if settings.webhook_listen is None else Touched(reader, role.applications.last_read, role.loop.now)
 
 
-def _metrics_faces(
+def _metrics_endpoints(
     loop: ControlLoop,
     metrics: GitOpsMetrics,
     webhooks: Webhooks,
     work: Callable[[], Mapping[str, Mapping[str, int]]],
-) -> dict[tuple[str, str], Face]:
+) -> dict[tuple[str, str], Endpoint]:
     async def tell(_headers: Mapping[str, str], _body: bytes) -> Answer:
         more = {"syncline_webhooks_received": ("Webhooks that were genuine.", float(webhooks.received))}
         text = exposition(metrics, loop.cache, len(loop.queue), more)
@@ -100,10 +100,10 @@ def _metrics_faces(
     return {("GET", "/metrics"): tell}
 
 
-def _probes(health: Callable[[], Health]) -> dict[tuple[str, str], Face]:
+def _probes(health: Callable[[], Health]) -> dict[tuple[str, str], Endpoint]:
     """``/livez`` and ``/healthz`` fail where a restart may help, ``/readyz`` also where it would not."""
 
-    def probe(*, ready: bool) -> Face:
+    def probe(*, ready: bool) -> Endpoint:
         async def tell(_headers: Mapping[str, str], _body: bytes) -> Answer:
             return Answer(*health().answer(ready=ready))
 

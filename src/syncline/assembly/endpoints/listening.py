@@ -19,7 +19,7 @@ from aiohttp import web
 from syncline.base.browserguard import BrowserGuard
 from syncline.cluster.serving.guarding import guarded, plainly
 
-__all__ = ["Answer", "Face", "ListenError", "begun", "listening"]
+__all__ = ["Answer", "Endpoint", "ListenError", "begun", "listening"]
 
 MAX_BODY = 25 * 1024 * 1024
 """GitHub's own limit for what it sends."""
@@ -40,16 +40,16 @@ class Answer:
     content_type: str = "text/plain"
 
 
-Face = Callable[[Mapping[str, str], bytes], Awaitable[Answer]]
+Endpoint = Callable[[Mapping[str, str], bytes], Awaitable[Answer]]
 """Headers with lower-case names, and the body."""
 
 
 @contextlib.asynccontextmanager
 async def listening(
-    host: str, port: int, faces: Mapping[tuple[str, str], Face], names: Sequence[str] = ()
+    host: str, port: int, endpoints: Mapping[tuple[str, str], Endpoint], names: Sequence[str] = ()
 ) -> AsyncIterator[int]:
-    """Serve ``faces``, by method and path, until the context ends; yields the port. ``names``: what callers may call
-    this address beside its own. Raises :class:`ListenError`."""
+    """Serve ``endpoints``, by method and path, until the context ends; yields the port. ``names``: what callers may
+    call this address beside its own. Raises :class:`ListenError`."""
     slots = asyncio.Semaphore(MAX_AT_ONCE)
     guard = BrowserGuard(host, tuple(names))
 
@@ -60,8 +60,8 @@ async def listening(
         return await guarded(handler, guard, plainly)(request)
 
     app = web.Application(client_max_size=MAX_BODY, middlewares=[watched])
-    for (method, path), face in faces.items():
-        app.router.add_route(method, path, _handler(face, slots))
+    for (method, path), endpoint in endpoints.items():
+        app.router.add_route(method, path, _handler(endpoint, slots))
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
     async with begun(runner, host, port) as taken:
         yield taken
@@ -88,7 +88,7 @@ async def begun(
         await runner.cleanup()
 
 
-def _handler(face: Face, slots: asyncio.Semaphore) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _handler(endpoint: Endpoint, slots: asyncio.Semaphore) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handle(request: web.Request) -> web.Response:
         async with slots:
             try:
@@ -96,7 +96,7 @@ def _handler(face: Face, slots: asyncio.Semaphore) -> Callable[[web.Request], Aw
                     body = await request.read()
             except TimeoutError:
                 return web.Response(status=408, text="the body did not arrive in time\n")
-            answer = await face({name.lower(): value for name, value in request.headers.items()}, body)
+            answer = await endpoint({name.lower(): value for name, value in request.headers.items()}, body)
         return web.Response(status=answer.status, text=answer.body, content_type=answer.content_type)
 
     return handle

@@ -80,26 +80,26 @@ def application_differences(
     cache.put(APPLICATION.group_kind, app)
     system = system_of(cache, settings)
     store = ManifestStore()
-    seen = observe_application(cache, view.ref, store, settings, system=system, destinations=destinations)
-    assert seen is not None, "an Application that was put into the cache is there"
-    problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(replace(seen, unread={}))]
+    observed = observe_application(cache, view.ref, store, settings, system=system, destinations=destinations)
+    assert observed is not None, "an Application that was put into the cache is there"
+    problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(replace(observed, unread={}))]
     if problems:
-        return _stopped(seen.view.mask, *problems)
-    manifests = reader.read(view.sources, view.revisions_wanted, now, seen.context)
+        return _stopped(observed.view.mask, *problems)
+    manifests = reader.read(view.sources, view.revisions_wanted, now, observed.context)
     if manifests.error:
-        return _stopped(seen.view.mask, f"ComparisonError: Failed to load target state: {manifests.error}")
-    store.put(view.sources, view.revisions_wanted, manifests, seen.context)
-    seen = observe_application(cache, view.ref, store, settings, system=system, destinations=destinations)
-    assert seen is not None, "an Application that was put into the cache is there"
-    wanted = comparison_input(seen, manifests)
+        return _stopped(observed.view.mask, f"ComparisonError: Failed to load target state: {manifests.error}")
+    store.put(view.sources, view.revisions_wanted, manifests, observed.context)
+    observed = observe_application(cache, view.ref, store, settings, system=system, destinations=destinations)
+    assert observed is not None, "an Application that was put into the cache is there"
+    wanted = comparison_input(observed, manifests)
     comparison = compare(wanted)
-    hidden = seen.system.settings.hidden_annotations
+    hidden = observed.system.settings.hidden_annotations
     try:
         every = [pair for pair in comparison.pairs if not (is_hook(pair.obj) or is_ignored(pair.obj))]
-        pairs = [pair for pair in every if ref_of(pair.obj) not in seen.unread]
+        pairs = [pair for pair in every if ref_of(pair.obj) not in observed.unread]
         found = tuple(object_difference(pair, _asked(pair, diff_settings(wanted), dry_run), hidden) for pair in pairs)
     except DiffError as error:
-        return _stopped(seen.view.mask, f"ComparisonError: Failed to compare desired state to live state: {error}")
+        return _stopped(observed.view.mask, f"ComparisonError: Failed to compare desired state to live state: {error}")
     masked = [_masked(pair.target, pair.live, hidden) for pair in every]
     return AppDifferences(
         revisions=manifests.revisions,
@@ -107,7 +107,7 @@ def application_differences(
         manifests=tuple(target for target, _ in masked if target is not None),
         hooks=tuple(hook for hook, _ in (_masked(one, None, hidden) for one in comparison.hooks) if hook is not None),
         live=tuple(live for _, live in masked if live is not None),
-        unread=tuple(sorted(ref_of(pair.obj) for pair in every if ref_of(pair.obj) in seen.unread)),
+        unread=tuple(sorted(ref_of(pair.obj) for pair in every if ref_of(pair.obj) in observed.unread)),
     )
 
 

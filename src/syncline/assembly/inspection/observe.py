@@ -252,31 +252,31 @@ def planned_sync(
     view = AppView(app)
     cache.put(kind, app)
     system = system_of(cache, settings)
-    seen = observe_application(cache, view.ref, ManifestStore(), settings, system=system, destinations=destinations)
-    assert seen is not None, "an Application that was put into the cache is there"
-    problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(replace(seen, unread={}))]
+    observed = observe_application(cache, view.ref, ManifestStore(), settings, system=system, destinations=destinations)
+    assert observed is not None, "an Application that was put into the cache is there"
+    problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(replace(observed, unread={}))]
     if view.terminating:
         problems.append(f"{view.ref} is being deleted")
     if problems:
-        return _stopped(seen.view, problems)
-    manifests = reader.read(view.sources, _asked(view, request), now, seen.context)
+        return _stopped(observed.view, problems)
+    manifests = reader.read(view.sources, _asked(view, request), now, observed.context)
     if manifests.error:
-        return _stopped(seen.view, [f"ComparisonError: Failed to load target state: {manifests.error}"])
+        return _stopped(observed.view, [f"ComparisonError: Failed to load target state: {manifests.error}"])
     decision = _decision(cache, view, manifests, settings, now, destinations)
     operation = decision.operation if decision.operation is not None and not request.by_hand else None
     started = begun(app, operation or request.operation(), now)
     cache.put(kind, started)
     pinned = ManifestStore()
     begun_view = AppView(started)
-    pinned.put(operation_sources(begun_view), wanted_revisions(begun_view), manifests, seen.context)
+    pinned.put(operation_sources(begun_view), wanted_revisions(begun_view), manifests, observed.context)
     system = system_of(cache, settings)
-    seen = observe_application(cache, view.ref, pinned, settings, system=system, destinations=destinations)
-    assert seen is not None, "an Application that was put into the cache is there"
-    there = destinations.snapshot(seen.remote) if seen.remote and destinations is not None else cache
-    questions = ask(seen.remote) if ask is not None and there is not None else None
-    planned = _planned(seen, manifests, compare_application(seen, manifests), now, there, questions)
+    observed = observe_application(cache, view.ref, pinned, settings, system=system, destinations=destinations)
+    assert observed is not None, "an Application that was put into the cache is there"
+    there = destinations.snapshot(observed.remote) if observed.remote and destinations is not None else cache
+    questions = ask(observed.remote) if ask is not None and there is not None else None
+    planned = _planned(observed, manifests, compare_application(observed, manifests), now, there, questions)
     decided = _with_decision(planned, view, decision, automated=operation is not None)
-    return _masked(decided, seen.view.mask)
+    return _masked(decided, observed.view.mask)
 
 
 def _masked(planned: PlannedSync, mask: Masker) -> PlannedSync:
@@ -315,23 +315,23 @@ def _brings(groups: Sequence[PlannedGroup]) -> bool:
     return any(change.verb in CHANGES for group in groups for change in group.changes)
 
 
-def _last_sync(seen: AppObserved, manifests: Manifests, groups: Sequence[PlannedGroup]) -> str:
+def _last_sync(observed: AppObserved, manifests: Manifests, groups: Sequence[PlannedGroup]) -> str:
     """Where not all is read: what is seen to differ, else what the controller says, if it is about these commits."""
     if _brings(groups):
         return str(SyncCode.OUT_OF_SYNC)
-    same = compared_revisions(seen.view) == manifests.revisions
-    return _last_known(seen, "sync") if same else str(SyncCode.UNKNOWN)
+    same = compared_revisions(observed.view) == manifests.revisions
+    return _last_known(observed, "sync") if same else str(SyncCode.UNKNOWN)
 
 
-def _perhaps_pruned(seen: AppObserved, groups: Sequence[PlannedGroup]) -> list[str]:
+def _perhaps_pruned(observed: AppObserved, groups: Sequence[PlannedGroup]) -> list[str]:
     planned = {change.ref for group in groups for change in group.changes}
-    left = [ref for ref in seen.unread if ref.name and ref not in planned]
+    left = [ref for ref in observed.unread if ref.name and ref not in planned]
     return [f"{ref}: may not be read, so it is not known whether it would be pruned" for ref in left]
 
 
-def _last_known(seen: AppObserved, part: str) -> str:
+def _last_known(observed: AppObserved, part: str) -> str:
     """What the controller, which reads more, said of it."""
-    return str(dig(seen.view.status, part, "status", default="Unknown"))
+    return str(dig(observed.view.status, part, "status", default="Unknown"))
 
 
 def _stopped(view: AppView, problems: list[str]) -> PlannedSync:
@@ -355,9 +355,9 @@ def _decision(
     latest = ManifestStore()
     latest.put(view.sources, view.revisions_wanted, manifests, render_context(view, settings))
     system = system_of(cache, settings)
-    seen = observe_application(cache, view.ref, latest, settings, system=system, destinations=destinations)
-    assert seen is not None, "an Application that was put into the cache is there"
-    comparison = compare_application(seen, manifests)
+    observed = observe_application(cache, view.ref, latest, settings, system=system, destinations=destinations)
+    assert observed is not None, "an Application that was put into the cache is there"
+    comparison = compare_application(observed, manifests)
     return decide(view.obj, comparison.status, manifests.revisions, comparison.resources, now)
 
 
@@ -476,7 +476,7 @@ def _with_decision(planned: PlannedSync, view: AppView, decision: AutoSync, *, a
     return replace(planned, by=by, warnings=warnings)
 
 
-def _refusals(seen: SyncObserved, waves: list[PlannedWave], found: Refusals) -> list[str]:
+def _refusals(observed: SyncObserved, waves: list[PlannedWave], found: Refusals) -> list[str]:
     immutable = [ref for wave in waves for ref in wave.refused]
     return [
         *(
@@ -484,7 +484,7 @@ def _refusals(seen: SyncObserved, waves: list[PlannedWave], found: Refusals) -> 
             for ref in immutable
         ),
         *found.unsafe,
-        *(f"{_placed(seen, ref)}: {why}" for ref, why in found.refused.items() if ref not in immutable),
+        *(f"{_placed(observed, ref)}: {why}" for ref, why in found.refused.items() if ref not in immutable),
     ]
 
 
@@ -492,9 +492,9 @@ Differ = Callable[[ApplyObject], ObjectDifference | None]
 
 
 def _group(
-    seen: SyncObserved, wave: PlannedWave, differ: Differ, holds: tuple[str, ...], refused: Mapping[ObjectRef, str]
+    observed: SyncObserved, wave: PlannedWave, differ: Differ, holds: tuple[str, ...], refused: Mapping[ObjectRef, str]
 ) -> PlannedGroup:
-    planned = ((action, _change(seen, wave, action, differ)) for action in wave.actions)
+    planned = ((action, _change(observed, wave, action, differ)) for action in wave.actions)
     changes = tuple(
         replace(change, verb=Verb.REFUSE, why=refused[action.ref])
         if isinstance(action, ApplyObject) and action.ref in refused and action.ref not in wave.refused
@@ -502,27 +502,27 @@ def _group(
         for action, change in planned
         if change is not None
     )
-    needs, limits = conditions_before(seen, wave), gate_limits(seen, wave)
-    waits = tuple(replace(wait, refs=tuple(_placed(seen, ref) for ref in wait.refs)) for wait in wave.waits)
+    needs, limits = conditions_before(observed, wave), gate_limits(observed, wave)
+    waits = tuple(replace(wait, refs=tuple(_placed(observed, ref) for ref in wait.refs)) for wait in wave.waits)
     return PlannedGroup(str(wave.phase), wave.wave, changes, waits, wave.notes, needs, limits, holds)
 
 
-def _placed(seen: SyncObserved, ref: ObjectRef) -> ObjectRef:
+def _placed(observed: SyncObserved, ref: ObjectRef) -> ObjectRef:
     """The engine gives everything the destination's namespace; what is cluster-wide has none."""
-    cluster_wide = seen.kinds.namespaced(ref.group_kind) is False
+    cluster_wide = observed.kinds.namespaced(ref.group_kind) is False
     return ref._replace(namespace="") if cluster_wide else ref
 
 
-def _change(seen: SyncObserved, wave: PlannedWave, action: SyncAction, differ: Differ) -> PlannedChange | None:
+def _change(observed: SyncObserved, wave: PlannedWave, action: SyncAction, differ: Differ) -> PlannedChange | None:
     match action:
         case ApplyObject():
-            verb, why = _applied(seen, wave, action)
+            verb, why = _applied(observed, wave, action)
             difference = differ(action) if verb in CHANGES else None
-            return PlannedChange(verb, _placed(seen, _shown(action)), why, difference)
+            return PlannedChange(verb, _placed(observed, _shown(action)), why, difference)
         case PruneObject():
-            return PlannedChange(Verb.PRUNE, _placed(seen, action.ref), "no longer in the source")
+            return PlannedChange(Verb.PRUNE, _placed(observed, action.ref), "no longer in the source")
         case DeleteHook():
-            return PlannedChange(Verb.DELETE_HOOK, _placed(seen, action.ref), action.reason)
+            return PlannedChange(Verb.DELETE_HOOK, _placed(observed, action.ref), action.reason)
         case DryRun() | ReadObject() | RemoveHookFinalizer() | AfterWave():
             return None
         case _:
@@ -537,7 +537,7 @@ def _shown(action: ApplyObject) -> ObjectRef:
     return ObjectRef(action.ref.group, action.ref.kind, action.ref.namespace, f"{prefix}…")
 
 
-def _applied(seen: SyncObserved, wave: PlannedWave, action: ApplyObject) -> tuple[Verb, str]:
+def _applied(observed: SyncObserved, wave: PlannedWave, action: ApplyObject) -> tuple[Verb, str]:
     if is_hook(action.target):
         return Verb.RUN_HOOK, f"hook of {wave.phase}"
     if action.ref in wave.refused:
@@ -555,7 +555,7 @@ def _applied(seen: SyncObserved, wave: PlannedWave, action: ApplyObject) -> tupl
         case ApplyMode.CLIENT_SIDE | ApplyMode.SERVER_SIDE:
             if (
                 ObjectRef(action.ref.group, action.ref.kind, namespace_of(action.live), name_of(action.live))
-                in seen.in_sync
+                in observed.in_sync
             ):
                 return Verb.UNCHANGED, "as in the source"
             return Verb.CONFIGURE, "differs from the source" + _named(action.target, action.live, " in ")
@@ -605,10 +605,10 @@ def observed_application(
     """
     store = ManifestStore()
     system = system_of(cache, settings)
-    seen = observe_application(cache, ref, store, settings, system=system, destinations=destinations)
-    if seen is None or seen.view.operation is None or not seen.view.operation_state:
-        return seen
-    view = seen.view
+    observed = observe_application(cache, ref, store, settings, system=system, destinations=destinations)
+    if observed is None or observed.view.operation is None or not observed.view.operation_state:
+        return observed
+    view = observed.view
     sources, revisions = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)
-    store.put(sources, revisions, reader.read(sources, revisions, now, seen.context), seen.context)
+    store.put(sources, revisions, reader.read(sources, revisions, now, observed.context), observed.context)
     return observe_application(cache, ref, store, settings, system=system, destinations=destinations)

@@ -16,8 +16,8 @@ from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.sync import messages
 from syncline.gitops.sync.actions import ApplyObject, DryRun, SyncAction
 from syncline.gitops.sync.annotations import is_hook
+from syncline.gitops.sync.handler import SyncHandler
 from syncline.gitops.sync.model import Outcome, Refusal, ResultCode, SyncObserved, SyncPhase
-from syncline.gitops.sync.perform import SyncPerformer
 from syncline.gitops.sync.plan import PlannedWave, plan_dry_run, record
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import Unanswered
@@ -58,7 +58,7 @@ NO_REFUSALS = Refusals()
 
 
 def find_refusals(
-    seen: SyncObserved,
+    observed: SyncObserved,
     waves: Sequence[PlannedWave],
     there: Snapshot | None,
     questions: Questions | None,
@@ -66,12 +66,12 @@ def find_refusals(
 ) -> Refusals:
     """``there``: the destination as it was looked at."""
     applied = [action for wave in waves for action in wave.actions if isinstance(action, ApplyObject)]
-    changed = [action for action in applied if _changes(seen, action)]
+    changed = [action for action in applied if _changes(observed, action)]
     whole = questions is None or questions.namespaces
-    homeless = _homeless(seen, waves, there) if whole else {}
+    homeless = _homeless(observed, waves, there) if whole else {}
     invalid = any(wave.invalid for wave in waves)  # then the sync ends before it asks
-    asked = _Asked() if questions is None or invalid else _ask(seen, questions, there, now)
-    refused = {ref: why for ref, why in asked.refused.items() if _place(seen, ref) not in homeless}
+    asked = _Asked() if questions is None or invalid else _ask(observed, questions, there, now)
+    refused = {ref: why for ref, why in asked.refused.items() if _place(observed, ref) not in homeless}
     schema_of = schema_for if there is None else SchemaBook().of(there, (action.target for action in changed)).find
     for action in changed:
         unasked = action.ref not in asked.judged
@@ -79,24 +79,26 @@ def find_refusals(
         if own:
             refused[action.ref] = "; ".join([*([refused[action.ref]] if action.ref in refused else []), *own])
     maybe = [why for why, curable in homeless.values() if curable]
-    later = [f"{ref}: {why}" for ref, why in asked.deferred.items() if _place(seen, ref) not in homeless]
+    later = [f"{ref}: {why}" for ref, why in asked.deferred.items() if _place(observed, ref) not in homeless]
     unsafe = tuple(why for why, curable in homeless.values() if not curable)
     return Refusals(refused, unsafe, (*maybe, *later, *asked.notes))
 
 
-def _place(seen: SyncObserved, ref: ObjectRef) -> str:
+def _place(observed: SyncObserved, ref: ObjectRef) -> str:
     """Its namespace; the engine gives one to everything, and what is cluster-wide has none."""
-    return "" if seen.kinds.namespaced(ref.group_kind) is False else ref.namespace
+    return "" if observed.kinds.namespaced(ref.group_kind) is False else ref.namespace
 
 
-def _changes(seen: SyncObserved, action: ApplyObject) -> bool:
-    return is_hook(action.target) or action.live is None or ref_of(action.live) not in seen.in_sync
+def _changes(observed: SyncObserved, action: ApplyObject) -> bool:
+    return is_hook(action.target) or action.live is None or ref_of(action.live) not in observed.in_sync
 
 
 # -- what the manifests show ------------------------------------------------------------------------------------------
 
 
-def _homeless(seen: SyncObserved, waves: Sequence[PlannedWave], there: Snapshot | None) -> dict[str, tuple[str, bool]]:
+def _homeless(
+    observed: SyncObserved, waves: Sequence[PlannedWave], there: Snapshot | None
+) -> dict[str, tuple[str, bool]]:
     """Namespaces that do not exist and that no manifest brings: a sentence, and whether something that comes before
     their first object may make them (a hook, an operator). One that may not be read counts as there."""
     if there is None:
@@ -109,10 +111,10 @@ def _homeless(seen: SyncObserved, waves: Sequence[PlannedWave], there: Snapshot 
             continue
         if action.ref.group_kind == NAMESPACE:
             known.add(name_of(action.target))
-        place = _place(seen, action.ref)
+        place = _place(observed, action.ref)
         if place and place not in known | found.keys() and not _may_be_there(there, place):
-            found[place] = _homeless_text(seen, place, bool(changed)), bool(changed)
-        if _changes(seen, action) and place not in found:
+            found[place] = _homeless_text(observed, place, bool(changed)), bool(changed)
+        if _changes(observed, action) and place not in found:
             changed.add(str(action.ref))
     return found
 
@@ -122,9 +124,9 @@ def _may_be_there(there: Snapshot, namespace: str) -> bool:
     return there.get(ref) is not None or bool(there.unread(ref))
 
 
-def _homeless_text(seen: SyncObserved, namespace: str, curable: bool) -> str:
+def _homeless_text(observed: SyncObserved, namespace: str, curable: bool) -> str:
     text = f'namespaces "{namespace}" not found: no manifest brings it'
-    if namespace == seen.namespace:
+    if namespace == observed.namespace:
         text += ", and the sync does not make it (syncOptions: CreateNamespace=true)"
     return f"{text}; the sync fails unless what is applied before makes it" if curable else text
 
@@ -165,12 +167,12 @@ class _OnlyQuestions:
 class _Asker:
     """Answers dry runs of a pass. What the person may not ask, and what is left, counts as accepted and is noted."""
 
-    def __init__(self, questions: Questions, performer: SyncPerformer, unread: Callable[[ObjectRef], str]) -> None:
+    def __init__(self, questions: Questions, handler: SyncHandler, unread: Callable[[ObjectRef], str]) -> None:
         """``unread``: why an object may not be read; the plan says so of it, and whoever may not read cannot apply."""
         self._unread = unread
         self._transport = _OnlyQuestions(questions.transport)
         self._whole = questions.whole
-        self._performer = performer
+        self._handler = handler
         self.judged: set[ObjectRef] = set()
         self.asked = 0
         self.left = 0
@@ -184,7 +186,7 @@ class _Asker:
             self.left += 1
             return Outcome(True)
         try:
-            outcome = run_in_place(self._performer.perform(action), self._transport)
+            outcome = run_in_place(self._handler.handle(action), self._transport)
         except Unanswered as error:
             return self._unheard(str(error))
         if not outcome.ok and outcome.refusal is Refusal.RIGHTS:
@@ -213,7 +215,7 @@ def _ask(seen: SyncObserved, questions: Questions, there: Snapshot | None, now: 
     observed, looked = seen, there
     asker = _Asker(
         questions,
-        SyncPerformer(there.mapper),
+        SyncHandler(there.mapper),
         lambda ref: looked.unread(ref._replace(namespace=_place(observed, ref))),
     )
     plan = plan_dry_run(seen, now)

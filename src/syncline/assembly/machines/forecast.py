@@ -27,34 +27,34 @@ __all__ = ["broken_conditions", "conditions_before", "gate_limits", "guarded", "
 FUTURE = "; if that is meant, sync with `syncline app sync --prune`"
 
 
-def needs_first(seen: AppObserved) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def needs_first(observed: AppObserved) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the sync waits for before its first wave, and why it would be refused (a circle)."""
-    app = seen.view.obj
+    app = observed.view.obj
     named = [f"{ref.namespace}/{ref.name}" for ref in depends_on(app)]
     if not named:
         return (), ()
-    circle = dependency_problem(app, seen.before)
+    circle = dependency_problem(app, observed.before)
     if circle:
         return (), (circle,)
-    waits = not_ready(app, seen.before, seen.reach_of_applications).removeprefix("waiting for ")
+    waits = not_ready(app, observed.before, observed.reach_of_applications).removeprefix("waiting for ")
     told = f"Application {', '.join(named)} to be Synced and Healthy"
     return (f"{told} (now: {waits})" if waits else f"{told} (ready)",), ()
 
 
-def conditions_before(seen: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
+def conditions_before(observed: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
     """``syncline.dev/wait-for`` of the wave's objects with how it stands now."""
     found: list[str] = []
-    for action in _applied(seen, wave):
+    for action in _applied(observed, wave):
         with suppress(ConditionError):  # then the sync is refused, see broken_conditions
-            waits = waits_of(action.target, seen.kinds, seen.namespace, seen.rules.refuses)
-            found += [_condition(seen, one) for one in waits]
+            waits = waits_of(action.target, observed.kinds, observed.namespace, observed.rules.refuses)
+            found += [_condition(observed, one) for one in waits]
     return tuple(dict.fromkeys(found))
 
 
-def gate_limits(seen: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
+def gate_limits(observed: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
     """Deadlines that the wave's objects set for its gate, and what happens then."""
     found: list[str] = []
-    for action in _applied(seen, wave):
+    for action in _applied(observed, wave):
         with suppress(ConditionError):
             deadline = gate_deadline(action.target)
             if deadline is not None:
@@ -63,11 +63,11 @@ def gate_limits(seen: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _applied(seen: SyncObserved, wave: PlannedWave) -> list[ApplyObject]:
-    return [action for action in wave.actions if isinstance(action, ApplyObject)] if seen.durable else []
+def _applied(observed: SyncObserved, wave: PlannedWave) -> list[ApplyObject]:
+    return [action for action in wave.actions if isinstance(action, ApplyObject)] if observed.durable else []
 
 
-def _condition(seen: SyncObserved, condition: Condition) -> str:
+def _condition(observed: SyncObserved, condition: Condition) -> str:
     ref = condition.ref
     where = f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
     if condition.condition:
@@ -77,7 +77,9 @@ def _condition(seen: SyncObserved, condition: Condition) -> str:
     else:
         wanted = condition.cel or "it is healthy"
     try:
-        problem = condition.problem(seen.rules.lookup(ref), seen.rules.health, unread=seen.rules.unread(ref))
+        problem = condition.problem(
+            observed.rules.lookup(ref), observed.rules.health, unread=observed.rules.unread(ref)
+        )
     except OutOfSteps as error:
         problem = str(error)
     limit = f", at most {_span(condition.deadline)}" if condition.deadline is not None else ""
@@ -89,13 +91,13 @@ def _span(time: timedelta) -> str:
     return f"{seconds // 60}m" if seconds and seconds % 60 == 0 else f"{time.total_seconds():g}s"
 
 
-def broken_conditions(seen: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
+def broken_conditions(observed: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
     """Annotations that cannot be read: the whole operation is refused for them."""
     found: list[str] = []
-    for action in _applied(seen, wave):
+    for action in _applied(observed, wave):
         try:
             gate_deadline(action.target)
-            waits_of(action.target, seen.kinds, seen.namespace, seen.rules.refuses)
+            waits_of(action.target, observed.kinds, observed.namespace, observed.rules.refuses)
         except ConditionError as error:
             found.append(f"{action.ref}: {error}")
     return tuple(found)

@@ -7,21 +7,21 @@ from datetime import datetime
 from typing import Any
 
 from syncline import __version__
-from syncline.base.action import Performer
+from syncline.base.action import Handler
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
 from syncline.cluster.access.users import UserInfo, service_account_user
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
-from syncline.control.executor import kube_performers
+from syncline.control.executor import kube_handlers
 from syncline.control.loop import ControlLoop
 from syncline.kube.holds import ROOM_LEASE
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import ObjectRef, name_of
 from syncline.machineconfig.agent.controller import agent_controller
+from syncline.machineconfig.agent.handler import HOST_STEPS, HostHandler
 from syncline.machineconfig.agent.hosts import Hosts
 from syncline.machineconfig.agent.metrics import agent_metrics
-from syncline.machineconfig.agent.perform import HOST_STEPS, HostPerformer
 from syncline.machineconfig.agent.planning.observe import CLUSTER
 from syncline.machineconfig.drain.controller import drain_controller
 from syncline.machineconfig.drain.plan import DrainSettings
@@ -119,12 +119,12 @@ def machineconfig_loop(
     """The loop of the machine-config controllers; ``only``: a part of them, for tests. ``hosts``: machines whose agent
     runs here, too."""
     mapper = Mapper()
-    performers: dict[type, Performer] = dict(kube_performers(mapper, clock, MACHINE_CONFIG_MANAGER))
+    handlers: dict[type, Handler] = dict(kube_handlers(mapper, clock, MACHINE_CONFIG_MANAGER))
     controllers = only or (*rendering_controllers(settings), *pool_controllers(settings))
     if hosts is not None:
         controllers += (agent_controller(hosts), pinned_images_controller(hosts))
-        performers |= dict.fromkeys(HOST_STEPS, HostPerformer(hosts))
-    return ControlLoop(controllers, mapper=mapper, performers=performers, clock=clock, journal=journal, strict=strict)
+        handlers |= dict.fromkeys(HOST_STEPS, HostHandler(hosts))
+    return ControlLoop(controllers, mapper=mapper, handlers=handlers, clock=clock, journal=journal, strict=strict)
 
 
 def machine_config_gauges(cache: Snapshot, now: datetime) -> str:

@@ -305,7 +305,7 @@ class SimulatedHosts:
         self._machines = machines
         self._clock = clock
         self._stored: dict[str, tuple[bytes, Obj]] = {}
-        self._seen: dict[str, int] = {}
+        self._observed: dict[str, int] = {}
         self._looked: dict[str, str] = {}
 
     def follow(self, wake: Callable[[str], None]) -> Callable[[], None]:
@@ -341,7 +341,7 @@ class SimulatedHosts:
             image=(_content(machine, CURRENT_IMAGE_FILE) or b"").decode("utf-8", "replace").strip(),
             forced=machine.root.read(FORCE_FILE) is not None,
             fips=None if fips is None else kernel_fips(fips.decode("utf-8", "replace")),
-            touched=self._seen.get(node) != machine.root.revision,
+            touched=self._observed.get(node) != machine.root.revision,
             fresh=self._looked.get(node) != state.boot_id,
             blank=stored is None and joining == Joining(),
             joining=joining,
@@ -381,12 +381,12 @@ class SimulatedHosts:
 
     def compared(self, node: str, *, booted: bool = False) -> None:
         machine = self.host(node).machine
-        self._seen[node] = machine.root.revision
+        self._observed[node] = machine.root.revision
         if booted:
             self._looked[node] = machine.state.boot_id
 
     def differs(self, node: str) -> None:
-        self._seen.pop(node, None)
+        self._observed.pop(node, None)
         self._looked.pop(node, None)
 
     def pull(self, node: str, image: str) -> Pull:

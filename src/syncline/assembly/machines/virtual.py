@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from syncline.assembly.core import ClusterCore
 from syncline.assembly.settings import MACHINES, SCRATCH, ClusterSettings, RunCommands
-from syncline.base.action import Performer
+from syncline.base.action import Handler
 from syncline.base.clock import Clock, VirtualClock
 from syncline.base.scratch import sweep
 from syncline.cluster.access.users import service_account_user
@@ -79,11 +79,11 @@ class LiveMachines:
     def controllers(self) -> tuple[Controller[Any], ...]:
         return tuple(self.room.controllers())
 
-    def performers(self, _mapper: Mapper) -> dict[type, Performer]:
-        return self.room.performers()
+    def handlers(self, _mapper: Mapper) -> dict[type, Handler]:
+        return self.room.handlers()
 
-    def beats(self, node: str) -> datetime | None:
-        return self.room.beat(node)
+    def heartbeats(self, node: str) -> datetime | None:
+        return self.room.heartbeat(node)
 
     def attach(self, manager: LiveManager, core: ClusterCore, url: str, ca_pem: str) -> None:
         """Called once the server listens."""
@@ -118,11 +118,11 @@ class VirtualMachines:
     def controllers(self) -> tuple[Controller[Any], ...]:
         return tuple(self.room.controllers())
 
-    def performers(self, _mapper: Mapper) -> dict[type, Performer]:
-        return self.room.performers()
+    def handlers(self, _mapper: Mapper) -> dict[type, Handler]:
+        return self.room.handlers()
 
-    def beats(self, node: str) -> datetime | None:
-        return self.room.beat(node)
+    def heartbeats(self, node: str) -> datetime | None:
+        return self.room.heartbeat(node)
 
     def attach(self, loop: ControlLoop) -> None:
         """Called once the loop exists."""

@@ -1,6 +1,6 @@
 """Keeps the reader of repositories informed about credentials, settings and projects of the control namespace.
 
-Wraps performers of renders and hydrations: before each of them it is seen, in the loop's own thread, whether anything
+Wraps handlers of renders and hydrations: before each of them it is seen, in the loop's own thread, whether anything
 of the kinds that are read arrived since the last one; then what is read of them, and only if that changed it is parsed.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import Any, Protocol, runtime_checkable
 
 from syncline.assembly.sources.source_rules import MAPS, source_rules
-from syncline.base.action import Performer
+from syncline.base.action import Handler
 from syncline.control.cache import Snapshot
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GroupKind, ObjectRef, labels_of, name_of, resource_version
@@ -44,7 +44,7 @@ class Teacher:
         self._learner = reader if isinstance(reader, _Learns) else None
         self._cache = cache
         self._namespace = namespace
-        self._seen: tuple[object, ...] = ()
+        self._observed: tuple[object, ...] = ()
         """What the cache counted when it was looked at last."""
         self._known: tuple[tuple[str, str], ...] = ()
 
@@ -54,10 +54,10 @@ class Teacher:
         named = (self._cache.get(ObjectRef("", "ConfigMap", self._namespace, name)) for name in NAMED)
         maps = [found for found in named if found is not None]
         changes = (self._cache.changes(kind) for kind in (SECRETS, APP_PROJECT.group_kind))
-        seen = (*changes, *(f"{name_of(found)} {resource_version(found)}" for found in maps))
-        if seen == self._seen:
+        observed = (*changes, *(f"{name_of(found)} {resource_version(found)}" for found in maps))
+        if observed == self._observed:
             return
-        self._seen = seen
+        self._observed = observed
         secrets = [s for s in self._cache.objects(SECRETS, self._namespace) if SECRET_TYPE in labels_of(s)]
         projects = self._cache.objects(APP_PROJECT.group_kind, self._namespace)
         state = tuple((name_of(obj), resource_version(obj)) for obj in (*secrets, *maps, *projects))
@@ -68,12 +68,12 @@ class Teacher:
 
 
 class Taught:
-    """A performer of what a reader does, with the credentials of the moment at which it begins."""
+    """A handler of what a reader does, with the credentials of the moment at which it begins."""
 
-    def __init__(self, performer: Performer, teacher: Teacher) -> None:
-        self._performer = performer
+    def __init__(self, handler: Handler, teacher: Teacher) -> None:
+        self._handler = handler
         self._teacher = teacher
 
-    def perform(self, action: Any) -> Generator[Any, Any, Any]:
+    def handle(self, action: Any) -> Generator[Any, Any, Any]:
         self._teacher.teach()
-        return (yield from self._performer.perform(action))
+        return (yield from self._handler.handle(action))

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from syncline.cli.admin.files import text_of, written
-from syncline.cli.admin.plan import KINDS, Deed, ImportOptions, Step, belongs, exported, plan_import
+from syncline.cli.admin.plan import KINDS, Change, ImportOptions, Step, belongs, exported, plan_import
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.gitops.parameters import PARAMETERS_MAP, enables_namespace, parse_parameters, patterns_of
@@ -117,7 +117,7 @@ def import_(source: str, verbose: bool, yes: bool, namespace: str, **given: Any)
         flags = ("prune", "stop_operation", "ignore_tracking", "skip_label")
         options = ImportOptions(namespace, patterns, **{flag: given[flag] for flag in flags})
         steps = plan_import(wanted, _there(link, namespace, patterns), options)
-        gone = [step for step in steps if step.deed is Deed.PRUNE]
+        gone = [step for step in steps if step.change is Change.PRUNE]
         if gone and not yes and not given["dry_run"]:
             names = ", ".join(f"{one.obj['kind']}/{name_of(one.obj)}" for one in gone[:10])
             if not click.confirm(f"Delete {len(gone)} objects that the file does not have ({names})?", err=True):
@@ -125,7 +125,7 @@ def import_(source: str, verbose: bool, yes: bool, namespace: str, **given: Any)
         for step in steps:
             if not given["dry_run"]:
                 _do(link, step, override=given["override_on_conflict"])
-            if verbose or step.deed is not Deed.KEEP:
+            if verbose or step.change is not Change.KEEP:
                 print(_line(step, dry=given["dry_run"]))
 
 
@@ -144,19 +144,19 @@ def _read(source: str) -> list[Obj]:
 
 
 def _do(link: Connection, step: Step, *, override: bool) -> None:
-    if step.deed not in (Deed.CREATE, Deed.UPDATE, Deed.PRUNE):
+    if step.change not in (Change.CREATE, Change.UPDATE, Change.PRUNE):
         return
     info, where = link.resource(gvk_of(step.obj)), (namespace_of(step.obj), name_of(step.obj))
-    match step.deed:
-        case Deed.CREATE:
+    match step.change:
+        case Change.CREATE:
             link.ask(client.create(info, step.obj, field_manager="syncline"))
-        case Deed.PRUNE:
+        case Change.PRUNE:
             if step.obj["kind"] == APPLICATION.kind and finalizers(step.obj):
                 # What it has deployed stays, as upstream.
                 bare = {key: value for key, value in meta(step.obj).items() if key != "finalizers"}
                 link.ask(client.update(info, step.obj | {"metadata": bare}, field_manager="syncline"))
             link.ask(client.delete(info, *where))
-        case Deed.UPDATE:
+        case Change.UPDATE:
             wanted = step.obj
             for _ in range(MAX_CONFLICTS):
                 answer = link.send(client.update(info, wanted, field_manager="syncline"))
@@ -170,5 +170,5 @@ def _do(link: Connection, step: Step, *, override: bool) -> None:
 
 def _line(step: Step, *, dry: bool) -> str:
     group = gvk_of(step.obj).group
-    what = f"{group}/{step.obj['kind']} {name_of(step.obj)} in namespace {namespace_of(step.obj)} {step.deed}"
-    return f"{what} (dry run)" if dry and step.deed in (Deed.CREATE, Deed.UPDATE, Deed.PRUNE) else what
+    what = f"{group}/{step.obj['kind']} {name_of(step.obj)} in namespace {namespace_of(step.obj)} {step.change}"
+    return f"{what} (dry run)" if dry and step.change in (Change.CREATE, Change.UPDATE, Change.PRUNE) else what

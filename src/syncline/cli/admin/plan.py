@@ -10,7 +10,7 @@ from typing import Any
 from syncline.gitops.parameters import enables_namespace
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, labels_of, meta, name_of, namespace_of
 
-__all__ = ["CONFIG_MAPS", "KINDS", "Deed", "ImportOptions", "Step", "belongs", "exported", "plan_import"]
+__all__ = ["CONFIG_MAPS", "KINDS", "Change", "ImportOptions", "Step", "belongs", "exported", "plan_import"]
 
 CONFIG_MAPS = ("argocd-cm", "argocd-rbac-cm", "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm")
 KINDS = ("ConfigMap", "Secret", "AppProject", "Application", "ApplicationSet")
@@ -21,7 +21,7 @@ PASSING = ("reconciledAt", "observedAt")
 """Of a status, what says nothing."""
 
 
-class Deed(StrEnum):
+class Change(StrEnum):
     CREATE = "created"
     UPDATE = "updated"
     KEEP = "unchanged"
@@ -44,7 +44,7 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    deed: Deed
+    change: Change
     obj: Obj
     """What is to be written, or what is there."""
 
@@ -85,9 +85,9 @@ def plan_import(wanted: Iterable[Obj], live: Iterable[Obj], options: ImportOptio
         found = there.pop(_ref(placed), None)
         steps.append(_step(placed, found, options))
     for obj in there.values():
-        deed = Deed.SKIP if _skipped(obj, options) else Deed.PRUNE if options.prune else Deed.LEAVE
+        change = Change.SKIP if _skipped(obj, options) else Change.PRUNE if options.prune else Change.LEAVE
         # Settings are changed, never deleted.
-        steps.append(Step(Deed.LEAVE if deed is Deed.PRUNE and obj["kind"] == "ConfigMap" else deed, obj))
+        steps.append(Step(Change.LEAVE if change is Change.PRUNE and obj["kind"] == "ConfigMap" else change, obj))
     return steps
 
 
@@ -103,15 +103,15 @@ def _skipped(obj: Obj, options: ImportOptions) -> bool:
 
 def _step(obj: Obj, live: Obj | None, options: ImportOptions) -> Step:
     if _skipped(obj, options):
-        return Step(Deed.SKIP, obj)
+        return Step(Change.SKIP, obj)
     if live is None:
-        return Step(Deed.CREATE, obj)
+        return Step(Change.CREATE, obj)
     if options.ignore_tracking:
         obj = _tracked_as(obj, live)
     stops = options.stop_operation and bool(live.get("operation"))
     if _said(obj) == _said(live) and not stops:
-        return Step(Deed.KEEP, live)
-    return Step(Deed.UPDATE, _updated(obj, live, stops))
+        return Step(Change.KEEP, live)
+    return Step(Change.UPDATE, _updated(obj, live, stops))
 
 
 def _tracked_as(obj: Obj, live: Obj) -> Obj:

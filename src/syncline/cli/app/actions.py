@@ -127,7 +127,7 @@ def run(name: str, action: str, every: bool, params: tuple[str, ...], app_namesp
             _check(link, app, project, effects)
         for obj, effects in planned:
             for effect in effects:
-                print(_perform(link, obj, effect))
+                print(_handle(link, obj, effect))
 
 
 @contextlib.contextmanager
@@ -221,7 +221,7 @@ def _check(link: Connection, app: Obj, project: Obj, effects: tuple[Effect, ...]
             link.ask(client.create(info, effect.obj, dry_run=True, field_manager=MANAGER))
 
 
-def _perform(link: Connection, live: Obj, effect: Effect) -> str:
+def _handle(link: Connection, live: Obj, effect: Effect) -> str:
     info = _info(link, effect.obj)
     shown = f"{info.kind}/{name_of(effect.obj)}"
     if effect.verb is Verb.CREATE:

@@ -1,6 +1,6 @@
 """The controllers that every cluster has, as Kubernetes' controller manager and scheduler run them.
 
-``assembly`` and tests start them on one control loop; ``performers`` holds the actions that only they need.
+``assembly`` and tests start them on one control loop; ``handlers`` holds the actions that only they need.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from syncline.base.action import Performer
+from syncline.base.action import Handler
 from syncline.cluster.access.pki import CertificateAuthority
 from syncline.cluster.access.tokens import ServiceAccountTokens
-from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmPerformer, FindScale, ReadScale
-from syncline.cluster.builtin.api_services import API_SERVICE_CONTROLLER, AskServer, AskServerPerformer
+from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmHandler, FindScale, ReadScale
+from syncline.cluster.builtin.api_services import API_SERVICE_CONTROLLER, AskServer, AskServerHandler
 from syncline.cluster.builtin.autoscaler import autoscaler_controller
-from syncline.cluster.builtin.certificates.approval import ApproveIfAllowed, ApprovePerformer
+from syncline.cluster.builtin.certificates.approval import ApproveHandler, ApproveIfAllowed
 from syncline.cluster.builtin.certificates.controller import signing_request_controllers
-from syncline.cluster.builtin.certificates.signing import Sign, SignPerformer
+from syncline.cluster.builtin.certificates.signing import Sign, SignHandler
 from syncline.cluster.builtin.clusterrole_aggregation import CLUSTER_ROLE_AGGREGATION_CONTROLLER
 from syncline.cluster.builtin.cronjob.controller import cronjob_controller
 from syncline.cluster.builtin.daemonset.controller import DAEMONSET_CONTROLLER
@@ -31,7 +31,7 @@ from syncline.cluster.builtin.garbage_collector.controller import GARBAGE_COLLEC
 from syncline.cluster.builtin.job.controller import JOB_CONTROLLER
 from syncline.cluster.builtin.namespace.controller import NAMESPACE_CONTROLLER
 from syncline.cluster.builtin.node_lifecycle.controller import node_lifecycle_controller
-from syncline.cluster.builtin.node_lifecycle.observe import Beats
+from syncline.cluster.builtin.node_lifecycle.observe import Heartbeats
 from syncline.cluster.builtin.pod_garbage_collector import POD_GARBAGE_COLLECTOR_CONTROLLER
 from syncline.cluster.builtin.policy_types import POLICY_TYPES_CONTROLLER
 from syncline.cluster.builtin.replicaset.controller import REPLICASET_CONTROLLER, REPLICATIONCONTROLLER_CONTROLLER
@@ -45,13 +45,13 @@ from syncline.cluster.builtin.storage.claims import claim_controller
 from syncline.cluster.builtin.storage.ephemeral import EPHEMERAL_CLAIM_CONTROLLER
 from syncline.cluster.builtin.storage.provisioner import PROVISION_CONTROLLER, RECLAIM_CONTROLLER
 from syncline.cluster.builtin.storage.volumes import VOLUME_CONTROLLER
-from syncline.cluster.builtin.token_secrets import FillPerformer, FillTokenSecret, token_secret_controller
-from syncline.cluster.scheduler.actions import Bind, BindPerformer
+from syncline.cluster.builtin.token_secrets import FillHandler, FillTokenSecret, token_secret_controller
+from syncline.cluster.scheduler.actions import Bind, BindHandler
 from syncline.cluster.scheduler.controller import scheduler_controller
 from syncline.control.controller import Controller
 from syncline.kube.mapper import Mapper
 
-__all__ = ["BuiltinSettings", "builtin_controllers", "performers"]
+__all__ = ["BuiltinSettings", "builtin_controllers", "handlers"]
 
 
 def _no_machine(_node: str) -> datetime | None:
@@ -60,14 +60,14 @@ def _no_machine(_node: str) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class BuiltinSettings:
-    """``root_ca`` is the PEM bundle that pods verify the API server by; empty where the API has no TLS. ``beats`` asks
-    a simulated machine for its last sign of life; by default only leases and node statuses count. ``machines_tell``:
-    all nodes are such machines and write into their Node when they stop (virtual time). ``authority`` signs approved
-    certificate requests; without one, none is signed. ``tokens`` fills Secrets that hold a service account's token;
-    without it, such Secrets are left alone."""
+    """``root_ca`` is the PEM bundle that pods verify the API server by; empty where the API has no TLS. ``heartbeats``
+    asks a simulated machine for its last sign of life; by default only leases and node statuses count.
+    ``machines_tell``: all nodes are such machines and write into their Node when they stop (virtual time).
+    ``authority`` signs approved certificate requests; without one, none is signed. ``tokens`` fills Secrets that hold a
+    service account's token; without it, such Secrets are left alone."""
 
     root_ca: str = ""
-    beats: Beats = _no_machine
+    heartbeats: Heartbeats = _no_machine
     authority: CertificateAuthority | None = None
     machines_tell: bool = False
     tokens: ServiceAccountTokens | None = None
@@ -100,7 +100,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
         SERVICE_RANGE_CONTROLLER,
         SERVICE_ADDRESS_CONTROLLER,
         SPARE_ADDRESS_CONTROLLER,
-        node_lifecycle_controller(chosen.beats, tells=chosen.machines_tell),
+        node_lifecycle_controller(chosen.heartbeats, tells=chosen.machines_tell),
         GARBAGE_COLLECTOR_CONTROLLER,
         POD_GARBAGE_COLLECTOR_CONTROLLER,
         EVENT_EXPIRY_CONTROLLER,
@@ -114,20 +114,20 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
     ]
 
 
-def performers(mapper: Mapper, settings: BuiltinSettings | None = None) -> dict[type, Performer]:
-    """Beside ``kube_performers``: what these controllers do that is no plain Kubernetes action."""
-    confirm = ConfirmPerformer(mapper)
-    found: dict[type, Performer] = {
+def handlers(mapper: Mapper, settings: BuiltinSettings | None = None) -> dict[type, Handler]:
+    """Beside ``kube_handlers``: what these controllers do that is no plain Kubernetes action."""
+    confirm = ConfirmHandler(mapper)
+    found: dict[type, Handler] = {
         ConfirmAbsent: confirm,
         ConfirmEmpty: confirm,
         ReadScale: confirm,
         FindScale: confirm,
-        Bind: BindPerformer(),
-        ApproveIfAllowed: ApprovePerformer(),
-        AskServer: AskServerPerformer(),
+        Bind: BindHandler(),
+        ApproveIfAllowed: ApproveHandler(),
+        AskServer: AskServerHandler(),
     }
     if settings is not None and settings.authority is not None:
-        found[Sign] = SignPerformer(settings.authority)
+        found[Sign] = SignHandler(settings.authority)
     if settings is not None and settings.tokens is not None:
-        found[FillTokenSecret] = FillPerformer(settings.tokens)
+        found[FillTokenSecret] = FillHandler(settings.tokens)
     return found

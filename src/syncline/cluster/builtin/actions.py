@@ -17,7 +17,7 @@ from syncline.kube.errors import Conflict, NotFound
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, uid_of
 
-__all__ = ["CONTENT_VERBS", "ConfirmAbsent", "ConfirmEmpty", "ConfirmPerformer", "FindScale", "ReadScale"]
+__all__ = ["CONTENT_VERBS", "ConfirmAbsent", "ConfirmEmpty", "ConfirmHandler", "FindScale", "ReadScale"]
 
 CONTENT_VERBS = {"list", "watch", "delete"}
 """What a kind must allow to count as the content of a namespace."""
@@ -75,15 +75,13 @@ class FindScale:
         return f"find the scale of {self.target}"
 
 
-class ConfirmPerformer:
+class ConfirmHandler:
     """Performs the looks."""
 
     def __init__(self, mapper: Mapper) -> None:
         self._mapper = mapper
 
-    def perform(
-        self, action: ConfirmAbsent | ConfirmEmpty | ReadScale | FindScale
-    ) -> Generator[Request, Response, Any]:
+    def handle(self, action: ConfirmAbsent | ConfirmEmpty | ReadScale | FindScale) -> Generator[Request, Response, Any]:
         match action:
             case ConfirmAbsent():
                 return (yield from self._absent(action))

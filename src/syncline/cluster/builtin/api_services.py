@@ -31,7 +31,7 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["API_SERVICE_CONTROLLER", "AskServer", "AskServerPerformer", "Observed", "plan"]
+__all__ = ["API_SERVICE_CONTROLLER", "AskServer", "AskServerHandler", "Observed", "plan"]
 
 API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")
 SERVICE, SLICE = GroupKind("", "Service"), GroupKind("discovery.k8s.io", "EndpointSlice")
@@ -65,12 +65,12 @@ class Observed:
     slices: tuple[Obj, ...]
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """What is known without asking first; then the server is asked, again and again."""
-    obj = seen.api_service
+    obj = observed.api_service
     if not dig(obj, "spec", "service"):
         return _said(obj, now, "True", "Local", "Local APIServices are always available")
-    missing = _missing(seen)
+    missing = _missing(observed)
     if missing is not None:
         return _said(obj, now, "False", *missing)
     spec = obj["spec"]
@@ -97,23 +97,23 @@ def _with(conditions: list[Obj], now: datetime, status: str, reason: str, messag
     return [*without(conditions, "Available"), new]
 
 
-def _missing(seen: Observed) -> tuple[str, str] | None:
+def _missing(observed: Observed) -> tuple[str, str] | None:
     """Reason and message of what no server can be behind."""
-    wanted = seen.api_service["spec"]["service"]
+    wanted = observed.api_service["spec"]["service"]
     port = int(wanted.get("port") or DEFAULT_PORT)
     where = f'service/{wanted.get("name")} in "{wanted.get("namespace")}"'
-    if seen.service is None:
+    if observed.service is None:
         return "ServiceNotFound", f"{where} is not present"
-    spec = seen.service.get("spec") or {}
+    spec = observed.service.get("spec") or {}
     if spec.get("type", "ClusterIP") != "ClusterIP":
         return None
     found = next((one for one in spec.get("ports") or () if one.get("port") == port), None)
     if found is None:
         return "ServicePortError", f"{where} is not listening on port {port}"
-    if not seen.slices:
+    if not observed.slices:
         return "EndpointsNotFound", f"cannot find endpointslices for {where}"
     name = str(found.get("name") or "")
-    if not any(_listens(one, name) for one in seen.slices):
+    if not any(_listens(one, name) for one in observed.slices):
         return "MissingEndpoints", f'endpoints for {where} have no addresses with port name "{name}"'
     return None
 
@@ -124,10 +124,10 @@ def _listens(piece: Obj, name: str) -> bool:
     return ports and ready
 
 
-class AskServerPerformer:
+class AskServerHandler:
     """Asks through the API, so that it is the way of all other requests that is judged."""
 
-    def perform(self, action: AskServer) -> Generator[Request, Response, Any]:
+    def handle(self, action: AskServer) -> Generator[Request, Response, Any]:
         answer = yield Request("GET", action.path)
         if answer.ok:
             said = ("True", "Passed", "all checks passed")

@@ -95,29 +95,31 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     return Observed(autoscaler, tuple(sorted(name_of(each) for each in others)))
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """The scale is looked for a period after the autoscaler was made or last looked at, whatever changes meanwhile;
     :func:`settle` goes on from it."""
-    since = seen.looked or time_or_none(dig(seen.autoscaler, "metadata", "creationTimestamp")) or now
+    since = observed.looked or time_or_none(dig(observed.autoscaler, "metadata", "creationTimestamp")) or now
     left = (since + timedelta(seconds=PERIOD_S) - now).total_seconds()
     if left > 0:
-        again = seen.looked is not None
+        again = observed.looked is not None
         return Plan(outcome=Requeue(left, "an autoscaler looks every period", background=again), why="it is not time")
-    return Plan(((FindScale(seen.target, "an autoscaler scales it"),),), outcome=_later(), why="its scale is asked for")
+    return Plan(
+        ((FindScale(observed.target, "an autoscaler scales it"),),), outcome=_later(), why="its scale is asked for"
+    )
 
 
-def settle(seen: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+def settle(observed: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
     """What the scale makes of the autoscaler; then what became of the change of the scale."""
     for result in results:
         if isinstance(result.action, FindScale):
             if not result.ok:
-                return seen, _without_scale(seen, str(result.error), now)
-            found = replace(seen, scale=result.value)
+                return observed, _without_scale(observed, str(result.error), now)
+            found = replace(observed, scale=result.value)
             return found, _judge(found, now)
         if isinstance(result.action, SetStatus) and result.ok and isinstance(result.value, dict):
-            seen = replace(seen, autoscaler=result.value)
-        if isinstance(result.action, Patch) and seen.scale is not None:
-            return seen, _rescaled(seen, result, now)
+            observed = replace(observed, autoscaler=result.value)
+        if isinstance(result.action, Patch) and observed.scale is not None:
+            return observed, _rescaled(observed, result, now)
     return None
 
 
@@ -125,8 +127,8 @@ def _later() -> Requeue:
     return Requeue(PERIOD_S, "an autoscaler looks every period", background=True)
 
 
-def _told(seen: Observed, reason: str, message: str, *, warning: bool = True) -> Emit:
-    return Emit(seen.autoscaler, reason, message, COMPONENT, warning=warning)
+def _told(observed: Observed, reason: str, message: str, *, warning: bool = True) -> Emit:
+    return Emit(observed.autoscaler, reason, message, COMPONENT, warning=warning)
 
 
 def _conditions(status: Obj, now: datetime, *new: tuple[str, str, str, str]) -> list[Obj]:
@@ -139,20 +141,20 @@ def _conditions(status: Obj, now: datetime, *new: tuple[str, str, str, str]) -> 
     return list(found.values())
 
 
-def _without_scale(seen: Observed, error: str, now: datetime) -> Plan:
-    status = dict(seen.autoscaler.get("status") or {})
+def _without_scale(observed: Observed, error: str, now: datetime) -> Plan:
+    status = dict(observed.autoscaler.get("status") or {})
     status["conditions"] = _conditions(status, now, ("AbleToScale", "False", "FailedGetScale", GET_SCALE + error))
-    writes = set_status(seen.autoscaler, status, "what is scaled cannot be found")
-    return Plan(status=(*writes, _told(seen, "FailedGetScale", error)), outcome=_later(), why="there is no scale")
+    writes = set_status(observed.autoscaler, status, "what is scaled cannot be found")
+    return Plan(status=(*writes, _told(observed, "FailedGetScale", error)), outcome=_later(), why="there is no scale")
 
 
-def _replicas(seen: Observed) -> int:
-    return int(dig(seen.scale, "spec", "replicas", default=0))
+def _replicas(observed: Observed) -> int:
+    return int(dig(observed.scale, "spec", "replicas", default=0))
 
 
-def _bound(seen: Observed) -> tuple[int, str] | None:
+def _bound(observed: Observed) -> tuple[int, str] | None:
     """The bound that the target is beyond, and which one it is."""
-    spec, current = seen.autoscaler.get("spec") or {}, _replicas(seen)
+    spec, current = observed.autoscaler.get("spec") or {}, _replicas(observed)
     least, most = int(spec.get("minReplicas") or 1), int(spec.get("maxReplicas") or 1)
     if current > most:
         return most, "Current number of replicas above Spec.MaxReplicas"
@@ -161,27 +163,29 @@ def _bound(seen: Observed) -> tuple[int, str] | None:
     return None
 
 
-def _judge(seen: Observed, now: datetime) -> Plan:
-    bound = _bound(seen)
+def _judge(observed: Observed, now: datetime) -> Plan:
+    bound = _bound(observed)
     if bound is not None:
         wanted, why = bound
-        _, version = split_api_version(str(dig(seen.autoscaler, "spec", "scaleTargetRef", "apiVersion", default="v1")))
-        target = seen.target
+        _, version = split_api_version(
+            str(dig(observed.autoscaler, "spec", "scaleTargetRef", "apiVersion", default="v1"))
+        )
+        target = observed.target
         gvk = GVK(target.group, version, target.kind)
         patch = Patch(gvk, target.namespace, target.name, {"spec": {"replicas": wanted}}, why, subresource="scale")
         # Written first, so that it is known after a crash between the two.
-        status = {**(seen.autoscaler.get("status") or {}), "desiredReplicas": wanted}
-        steps = (set_status(seen.autoscaler, status, why), (patch,))
+        status = {**(observed.autoscaler.get("status") or {}), "desiredReplicas": wanted}
+        steps = (set_status(observed.autoscaler, status, why), (patch,))
         return Plan(tuple(step for step in steps if step), outcome=_later(), why=why)
     able = ("AbleToScale", "True", "SucceededGetScale", "the HPA controller was able to get the target's current scale")
-    if _replicas(seen) == 0:
+    if _replicas(observed) == 0:
         why = "scaling is disabled since the replica count of the target is zero"
-        return _status(seen, now, able, ("ScalingActive", "False", "ScalingDisabled", why), desired=0)
-    return _without_metrics(seen, able, now)
+        return _status(observed, now, able, ("ScalingActive", "False", "ScalingDisabled", why), desired=0)
+    return _without_metrics(observed, able, now)
 
 
 def _status(
-    seen: Observed,
+    observed: Observed,
     now: datetime,
     *conditions: tuple[str, str, str, str],
     desired: int | None = None,
@@ -190,8 +194,8 @@ def _status(
     told: tuple[Emit, ...] = (),
 ) -> Plan:
     """``desired`` None: as it was; ``metrics``: how many there are of which nothing is known."""
-    old = seen.autoscaler.get("status") or {}
-    current = _replicas(seen)
+    old = observed.autoscaler.get("status") or {}
+    current = _replicas(observed)
     status: Obj = {"lastScaleTime": format_time(now)} if rescaled else {}
     if not rescaled and old.get("lastScaleTime"):
         status["lastScaleTime"] = old["lastScaleTime"]
@@ -199,53 +203,53 @@ def _status(
     status["desiredReplicas"] = int(old.get("desiredReplicas") or 0) if desired is None else desired
     status["currentMetrics"] = [{"type": ""}] * metrics or None
     status["conditions"] = _conditions(old, now, *conditions)
-    writes = set_status(seen.autoscaler, status, "the target was looked at")
+    writes = set_status(observed.autoscaler, status, "the target was looked at")
     return Plan(status=(*writes, *told), outcome=_later(), why="the target was looked at")
 
 
-def _rescaled(seen: Observed, result: Result, now: datetime) -> Plan:
-    bound = _bound(seen)
+def _rescaled(observed: Observed, result: Result, now: datetime) -> Plan:
+    bound = _bound(observed)
     assert bound is not None
     wanted, why = bound
     if not result.ok:
         text = f"New size: {wanted}; reason: {why}; error: {result.error}"
         message = f"the HPA controller was unable to update the target scale: {result.error}"
         failed = ("AbleToScale", "False", "FailedUpdateScale", message)
-        return _status(seen, now, failed, told=(_told(seen, "FailedRescale", text),))
+        return _status(observed, now, failed, told=(_told(observed, "FailedRescale", text),))
     done = f"the HPA controller was able to update the target scale to {wanted}"
-    told = _told(seen, "SuccessfulRescale", f"New size: {wanted}; reason: {why}", warning=False)
+    told = _told(observed, "SuccessfulRescale", f"New size: {wanted}; reason: {why}", warning=False)
     able = ("AbleToScale", "True", "SucceededRescale", done)
-    return _status(seen, now, able, desired=wanted, rescaled=True, told=(told,))
+    return _status(observed, now, able, desired=wanted, rescaled=True, told=(told,))
 
 
 # --- metrics that cannot be had ------------------------------------------------------------------------------------
 
 
-def _without_metrics(seen: Observed, able: tuple[str, str, str, str], now: datetime) -> Plan:
-    selector = str(dig(seen.scale, "status", "selector", default=""))
+def _without_metrics(observed: Observed, able: tuple[str, str, str, str], now: datetime) -> Plan:
+    selector = str(dig(observed.scale, "status", "selector", default=""))
     if not selector:
         why = "the HPA target's scale is missing a selector"
-        return _refused(seen, now, able, ("InvalidSelector", why), ("SelectorRequired", "selector is required"))
-    if len(seen.rivals) > 1 and dig(seen.scale, "status", "replicas", default=0):
-        keys = " ".join(f"{namespace_of(seen.autoscaler)}/{name}" for name in seen.rivals)
+        return _refused(observed, now, able, ("InvalidSelector", why), ("SelectorRequired", "selector is required"))
+    if len(observed.rivals) > 1 and dig(observed.scale, "status", "replicas", default=0):
+        keys = " ".join(f"{namespace_of(observed.autoscaler)}/{name}" for name in observed.rivals)
         why = f"pods by selector {selector} are controlled by multiple HPAs: [{keys}]"
-        return _refused(seen, now, able, ("AmbiguousSelector", why), ("AmbiguousSelector", why))
-    metrics = dig(seen.autoscaler, "spec", "metrics", default=[])
-    unknown = [_SOURCES[str(metric["type"])](metric, namespace_of(seen.autoscaler)) for metric in metrics]
+        return _refused(observed, now, able, ("AmbiguousSelector", why), ("AmbiguousSelector", why))
+    metrics = dig(observed.autoscaler, "spec", "metrics", default=[])
+    unknown = [_SOURCES[str(metric["type"])](metric, namespace_of(observed.autoscaler)) for metric in metrics]
     first = unknown[0]
     whole = f"invalid metrics ({len(unknown)} invalid out of {len(unknown)}), first error is: {first.whole}"
     message = f"the HPA was unable to compute the replica count: {first.error}"
-    told = [_told(seen, one.reason, one.error) for one in unknown]
-    told.append(_told(seen, "FailedComputeMetricsReplicas", whole))
+    told = [_told(observed, one.reason, one.error) for one in unknown]
+    told.append(_told(observed, "FailedComputeMetricsReplicas", whole))
     active = ("ScalingActive", "False", first.reason, message)
-    return _status(seen, now, able, active, metrics=len(unknown), told=tuple(told))
+    return _status(observed, now, able, active, metrics=len(unknown), told=tuple(told))
 
 
 def _refused(
-    seen: Observed, now: datetime, able: tuple[str, str, str, str], why: tuple[str, str], told: tuple[str, str]
+    observed: Observed, now: datetime, able: tuple[str, str, str, str], why: tuple[str, str], told: tuple[str, str]
 ) -> Plan:
-    events = (_told(seen, *told), _told(seen, "FailedComputeMetricsReplicas", told[1]))
-    return _status(seen, now, able, ("ScalingActive", "False", *why), told=events)
+    events = (_told(observed, *told), _told(observed, "FailedComputeMetricsReplicas", told[1]))
+    return _status(observed, now, able, ("ScalingActive", "False", *why), told=events)
 
 
 def _usage(source: Obj) -> str:
@@ -313,21 +317,21 @@ def autoscaler_controller() -> Controller[Observed]:
     looked: dict[str, datetime] = {}
 
     def with_look(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        seen = observe(cache, ref)
-        return None if seen is None else replace(seen, looked=looked.get(uid_of(seen.autoscaler)))
+        observed = observe(cache, ref)
+        return None if observed is None else replace(observed, looked=looked.get(uid_of(observed.autoscaler)))
 
     def said_once(
-        seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
+        observed: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[Observed, Plan] | None:
-        settled = settle(seen, results, now)
+        settled = settle(observed, results, now)
         if settled is None:
             return None
         further, planned = settled
-        looked.pop(uid_of(seen.autoscaler), None)
-        looked[uid_of(seen.autoscaler)] = now
+        looked.pop(uid_of(observed.autoscaler), None)
+        looked[uid_of(observed.autoscaler)] = now
         if len(looked) > MAX_OBJECTS:
             del looked[next(iter(looked))]
-        return further, said.once(uid_of(seen.autoscaler), planned, REPEATED)
+        return further, said.once(uid_of(observed.autoscaler), planned, REPEATED)
 
     return Controller(
         name="horizontal-pod-autoscaler",

@@ -30,19 +30,19 @@ class Observed:
     others: tuple[Obj, ...]
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Apply the gathered rules where they differ; a role that gathers nothing by rule is left alone."""
-    rules = aggregated_rules(seen.role, seen.others)
-    if rules is None or rules == (seen.role.get("rules") or []):
+    rules = aggregated_rules(observed.role, observed.others)
+    if rules is None or rules == (observed.role.get("rules") or []):
         return Plan(why="the rules are right")
     body = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": CLUSTER_ROLE.kind,
-        "metadata": {"name": name_of(seen.role)},
+        "metadata": {"name": name_of(observed.role)},
         "rules": rules,
     }
     apply = Apply(body, MANAGER, "the roles that it gathers changed", force=True)
-    return Plan(((apply,),), why=f"{name_of(seen.role)} gathers {len(rules)} rules")
+    return Plan(((apply,),), why=f"{name_of(observed.role)} gathers {len(rules)} rules")
 
 
 def _gathering(_changed: Obj, cache: Snapshot) -> Iterable[ObjectRef]:

@@ -104,91 +104,93 @@ def _scaled_owner(cache: Snapshot, obj: Obj) -> Obj | None:
     return _scaled_owner(cache, owner) or owner
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """One status; looked at again when a pod that was evicted should have gone. Foreign controllers are asked first,
     and :func:`settle` goes on from their answers."""
-    if seen.foreign and seen.counts_controllers:
-        return Plan((tuple(read for read, _ in seen.foreign.values()),), why="other controllers are asked for scales")
-    return _count(seen, seen.scales, now)
+    if observed.foreign and observed.counts_controllers:
+        return Plan(
+            (tuple(read for read, _ in observed.foreign.values()),), why="other controllers are asked for scales"
+        )
+    return _count(observed, observed.scales, now)
 
 
-def settle(seen: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+def settle(observed: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
     """What the scales make of the budget; an answer that is missing makes it fail safe: nothing may go."""
     read = [(result.action.uid, result) for result in results if isinstance(result.action, ReadScale)]
     if not read:
         return None
-    scales = dict(seen.scales)
+    scales = dict(observed.scales)
     for uid, result in read:
         if not result.ok:
-            return seen, _fail_safe(seen, str(result.error), now)
+            return observed, _fail_safe(observed, str(result.error), now)
         if result.value is None:
-            return seen, _fail_safe(seen, f'found no controllers for pod "{seen.foreign[uid][1]}"', now)
+            return observed, _fail_safe(observed, f'found no controllers for pod "{observed.foreign[uid][1]}"', now)
         scales[uid] = int(dig(result.value, "spec", "replicas", default=0))
-    return seen, _count(seen, scales, now)
+    return observed, _count(observed, scales, now)
 
 
-def _fail_safe(seen: Observed, why: str, now: datetime) -> Plan:
-    old = seen.budget.get("status") or {}
-    new = _condition(seen.budget, "False", "SyncFailed", why, int(old.get("observedGeneration") or 0), now)
+def _fail_safe(observed: Observed, why: str, now: datetime) -> Plan:
+    old = observed.budget.get("status") or {}
+    new = _condition(observed.budget, "False", "SyncFailed", why, int(old.get("observedGeneration") or 0), now)
     status = _NUMBERS | old | {"disruptionsAllowed": 0, "conditions": [new]}
     text = f"Failed to calculate the number of expected pods: {why}"
-    told = Emit(seen.budget, "CalculateExpectedPodCountFailed", text, COMPONENT, warning=True)
-    writes = set_status(seen.budget, status, "the pods cannot be counted")
+    told = Emit(observed.budget, "CalculateExpectedPodCountFailed", text, COMPONENT, warning=True)
+    writes = set_status(observed.budget, status, "the pods cannot be counted")
     return Plan(status=(*writes, *((told,) if writes else ())), outcome=Retry(why), why=why)
 
 
-def _count(seen: Observed, scales: dict[str, int], now: datetime) -> Plan:
-    expected, desired = _expectation(seen, scales)
-    going = _going(seen, now)
-    healthy = sum(is_ready(pod) and not is_terminating(pod) and name_of(pod) not in going for pod in seen.pods)
+def _count(observed: Observed, scales: dict[str, int], now: datetime) -> Plan:
+    expected, desired = _expectation(observed, scales)
+    going = _going(observed, now)
+    healthy = sum(is_ready(pod) and not is_terminating(pod) and name_of(pod) not in going for pod in observed.pods)
     allowed = max(healthy - desired, 0) if expected > 0 else 0
-    status: Obj = {"observedGeneration": generation(seen.budget)}
+    status: Obj = {"observedGeneration": generation(observed.budget)}
     status |= {"disruptionsAllowed": allowed, "currentHealthy": healthy}
     status |= {"desiredHealthy": desired, "expectedPods": expected}
     chosen = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
-    status["conditions"] = [_condition(seen.budget, *chosen, "", generation(seen.budget), now)]
+    status["conditions"] = [_condition(observed.budget, *chosen, "", generation(observed.budget), now)]
     if going:
         status["disruptedPods"] = {name: format_time(at) for name, at in going.items()}
     oldest = min(going.values(), default=None)
     outcome = Done() if oldest is None else Requeue(_left_s(oldest, now), "an evicted pod should be gone")
-    writes = set_status(seen.budget, status, "the pods changed")
-    return Plan(status=(*writes, *(_told(seen) if writes else ())), outcome=outcome, why="the pods are counted")
+    writes = set_status(observed.budget, status, "the pods changed")
+    return Plan(status=(*writes, *(_told(observed) if writes else ())), outcome=outcome, why="the pods are counted")
 
 
-def _told(seen: Observed) -> tuple[Emit, ...]:
-    if not seen.pods:
-        return (Emit(seen.budget, "NoPods", "No matching pods found", COMPONENT),)
-    if not seen.unmanaged or not seen.counts_controllers:
+def _told(observed: Observed) -> tuple[Emit, ...]:
+    if not observed.pods:
+        return (Emit(observed.budget, "NoPods", "No matching pods found", COMPONENT),)
+    if not observed.unmanaged or not observed.counts_controllers:
         return ()
-    selector = go_selector(dig(seen.budget, "spec", "selector", default={}))
+    selector = go_selector(dig(observed.budget, "spec", "selector", default={}))
     text = (
         f"Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a result, "
         "the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for "
         'these pods please set ".spec.minAvailable" field of the PDB to an integer value.'
     )
-    return (Emit(seen.budget, "UnmanagedPods", text, COMPONENT, warning=True),)
+    return (Emit(observed.budget, "UnmanagedPods", text, COMPONENT, warning=True),)
 
 
 def _left_s(since: datetime, now: datetime) -> float:
     return max((since + timedelta(seconds=DISRUPTION_TIMEOUT_S) - now).total_seconds(), 0.0) + 1
 
 
-def _expectation(seen: Observed, scales: dict[str, int]) -> tuple[int, int]:
+def _expectation(observed: Observed, scales: dict[str, int]) -> tuple[int, int]:
     """Pods expected, and how many of them must stay healthy. Percentages are rounded up, for both limits."""
     scale = sum(scales.values())
-    unavailable = dig(seen.budget, "spec", "maxUnavailable")
+    unavailable = dig(observed.budget, "spec", "maxUnavailable")
     if unavailable is not None:
         return scale, max(scale - share(unavailable, scale, up=True), 0)
-    available = dig(seen.budget, "spec", "minAvailable")
+    available = dig(observed.budget, "spec", "minAvailable")
     if isinstance(available, int):
-        return len(seen.pods), available
+        return len(observed.pods), available
     return (scale, share(available, scale, up=True)) if available is not None else (0, 0)
 
 
-def _going(seen: Observed, now: datetime) -> dict[str, datetime]:
+def _going(observed: Observed, now: datetime) -> dict[str, datetime]:
     """Evicted pods that are still there and not yet being deleted."""
-    noted = dig(seen.budget, "status", "disruptedPods", default={})
-    present = {name_of(pod) for pod in seen.pods if not is_terminating(pod)}
+    noted = dig(observed.budget, "status", "disruptedPods", default={})
+    present = {name_of(pod) for pod in observed.pods if not is_terminating(pod)}
     times = {name: at for name, text in sorted(noted.items()) if (at := time_or_none(text)) and name in present}
     return {name: at for name, at in times.items() if at + timedelta(seconds=DISRUPTION_TIMEOUT_S) > now}
 
@@ -215,8 +217,8 @@ def _budgets_nearby(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 _counts_differ = differ(is_ready, is_terminating, labels_of, owner_references)
 
 
-def _settle(seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
-    return settle(seen, results, now)
+def _settle(observed: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+    return settle(observed, results, now)
 
 
 def _at_rest(obj: Obj) -> bool:

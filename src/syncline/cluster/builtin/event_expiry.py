@@ -34,13 +34,13 @@ class Observed:
     events: tuple[Obj, ...]
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Delete them once the hour of the last of them is over."""
-    left = (seen.since + timedelta(seconds=EVENT_TTL_S + MINUTE_S) - now).total_seconds()
+    left = (observed.since + timedelta(seconds=EVENT_TTL_S + MINUTE_S) - now).total_seconds()
     if left > 0:
         return Plan(outcome=Requeue(left, "events live for an hour", background=True), why="they are recent")
     return Plan(
-        (tuple(Delete.of(each, "said more than an hour ago") for each in seen.events),), why="their hour is over"
+        (tuple(Delete.of(each, "said more than an hour ago") for each in observed.events),), why="their hour is over"
     )
 
 

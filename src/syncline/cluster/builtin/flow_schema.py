@@ -35,23 +35,23 @@ class Observed:
     found: bool
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
-    level = dig(seen.schema, "spec", "priorityLevelConfiguration", "name", default="")
-    ending = "and it exists" if seen.found else "but there is no such object"
+def plan(observed: Observed, now: datetime) -> Plan:
+    level = dig(observed.schema, "spec", "priorityLevelConfiguration", "name", default="")
+    ending = "and it exists" if observed.found else "but there is no such object"
     condition = {
         "type": DANGLING,
-        "status": "False" if seen.found else "True",
+        "status": "False" if observed.found else "True",
         "lastTransitionTime": format_time(now),
-        "reason": "Found" if seen.found else "NotFound",
+        "reason": "Found" if observed.found else "NotFound",
         "message": f'This FlowSchema references the PriorityLevelConfiguration object named "{level}" {ending}',
     }
-    before = find(dig(seen.schema, "status", "conditions", default=[]), DANGLING)
+    before = find(dig(observed.schema, "status", "conditions", default=[]), DANGLING)
     if before is not None and all(before.get(key) == condition[key] for key in ("status", "reason", "message")):
         return Plan(why="the status says so")
     body: Obj = {
         "apiVersion": f"{GROUP}/v1",
         "kind": FLOW_SCHEMA.kind,
-        "metadata": {"name": name_of(seen.schema), "uid": uid_of(seen.schema)},
+        "metadata": {"name": name_of(observed.schema), "uid": uid_of(observed.schema)},
         "status": {"conditions": [condition]},
     }
     write = Apply(body, MANAGER, "its priority level came or went", force=True, subresource="status")

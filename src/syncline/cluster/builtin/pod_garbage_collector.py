@@ -40,13 +40,13 @@ class Observed:
     node: Obj | None
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """First say why, then delete without grace."""
-    pod, name = seen.pod, dig(seen.pod, "spec", "nodeName")
+    pod, name = observed.pod, dig(observed.pod, "spec", "nodeName")
     if not name:
         deleted = time_or_none(meta(pod).get("deletionTimestamp")) or now
         return _remove(pod, deleted + timedelta(seconds=UNPLACED_S), now, "it never had a node")
-    if seen.node is not None:
+    if observed.node is not None:
         return _remove(pod, now, now, f"node {name} is out of service")
     due = _given_at(pod) + timedelta(seconds=QUARANTINE_S)
     said = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}

@@ -46,12 +46,12 @@ class Observed:
     kinds: tuple[GVK, ...]
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """One status for each generation."""
-    policy = seen.policy
+    policy = observed.policy
     if generation(policy) <= int(dig(policy, "status", "observedGeneration", default=0) or 0):
         return Plan(why="this generation was checked")
-    warnings = list(_warnings(policy, seen.kinds))
+    warnings = list(_warnings(policy, observed.kinds))
     checked: Obj = {"expressionWarnings": warnings} if warnings else {}
     status = {**(policy.get("status") or {}), "observedGeneration": generation(policy), "typeChecking": checked}
     why = f"{name_of(policy)} has {len(warnings)} expressions that do not fit" if warnings else "its expressions fit"

@@ -43,16 +43,18 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     return Observed(quota, tuple(content))
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """One status: the limits as they are written, and the use of exactly the limited resources."""
-    hard = dig(seen.quota, "spec", "hard", default={})
-    counted = (usage_of(storage, obj) for storage, obj in seen.content if in_scope(seen.quota, storage, obj))
+    hard = dig(observed.quota, "spec", "hard", default={})
+    counted = (usage_of(storage, obj) for storage, obj in observed.content if in_scope(observed.quota, storage, obj))
     used = total({name: value for name, value in usage.items() if name in hard} for usage in counted)
     status: Obj = {"hard": dict(hard), "used": {name: str(used.get(name, "0")) for name in sorted(hard)}}
-    old = seen.quota.get("status") or {}
+    old = observed.quota.get("status") or {}
     if amounts(old.get("used")) == amounts(status["used"]) and old.get("hard") == status["hard"]:
         return Plan(why="the counts are right")
-    return Plan(status=set_status(seen.quota, status, "the counts changed"), why=f"{name_of(seen.quota)} is recounted")
+    return Plan(
+        status=set_status(observed.quota, status, "the counts changed"), why=f"{name_of(observed.quota)} is recounted"
+    )
 
 
 def _quotas_nearby(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:

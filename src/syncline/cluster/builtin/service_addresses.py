@@ -71,8 +71,8 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> Given | None:
     return Given(service, missing) if missing else None
 
 
-def _plan(seen: Given, now: datetime) -> Plan:
-    made = tuple(Create(_object(seen.service, each), "the Service has the address") for each in seen.missing)
+def _plan(observed: Given, now: datetime) -> Plan:
+    made = tuple(Create(_object(observed.service, each), "the Service has the address") for each in observed.missing)
     return Plan((made,), why=f"{len(made)} addresses have no object yet")
 
 
@@ -105,10 +105,10 @@ def _spare(cache: Snapshot, ref: ObjectRef) -> Spare | None:
     return Spare(address, any(each is not None and ref.name in _addresses(each) for each in services))
 
 
-def _removed(seen: Spare, now: datetime) -> Plan:
-    if seen.used:
+def _removed(observed: Spare, now: datetime) -> Plan:
+    if observed.used:
         return Plan(why="its Service has it")
-    return Plan(((Delete.of(seen.address, "no Service has it"),),), why="no Service has it")
+    return Plan(((Delete.of(observed.address, "no Service has it"),),), why="no Service has it")
 
 
 SPARE_ADDRESS_CONTROLLER = Controller(

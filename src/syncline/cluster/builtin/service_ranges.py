@@ -90,16 +90,16 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     return Observed(found, is_terminating(found) and _is_held(cache, found))
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Protect; say whether it is ready; let go of one that is being deleted, after a while."""
-    found, held = seen.found, finalizers(seen.found)
+    found, held = observed.found, finalizers(observed.found)
     if not is_terminating(found):
         if PROTECTION not in held:
             return Plan(((_hold(found, [*held, PROTECTION]),),), why="the range is protected")
         return Plan(status=_said(found, READY, now), why="the range is ready")
     if PROTECTION not in held:
         return Plan(why="others hold the range")
-    if seen.held:
+    if observed.held:
         return Plan(status=_said(found, HELD, now), why="addresses depend on the range")
     due = parse_time(meta(found)["deletionTimestamp"]) + timedelta(seconds=GRACE_S)
     if now < due:
@@ -121,8 +121,8 @@ def _said(found: Obj, verdict: tuple[str, str, str], now: datetime) -> tuple[Set
 
 
 def _hold(found: Obj, names: list[str]) -> Patch:
-    seen = {"uid": uid_of(found), "resourceVersion": resource_version(found)}
-    body: Obj = {"metadata": {"finalizers": names or None} | seen}
+    observed = {"uid": uid_of(found), "resourceVersion": resource_version(found)}
+    body: Obj = {"metadata": {"finalizers": names or None} | observed}
     return Patch(GVK(RANGE.group, "v1", RANGE.kind), "", name_of(found), body, "addresses depend on it")
 
 

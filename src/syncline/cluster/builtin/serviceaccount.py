@@ -34,20 +34,20 @@ class Observed:
     bundle: str
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Make what is missing, repair what was damaged."""
     actions: list[Create | Replace] = []
-    if not seen.has_account:
-        metadata = {"name": "default", "namespace": seen.namespace}
+    if not observed.has_account:
+        metadata = {"name": "default", "namespace": observed.namespace}
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
         actions.append(Create(account, "every namespace has one"))
-    data = {"ca.crt": seen.bundle}
-    if seen.root_ca is None:
-        actions.append(Create(_root_ca(seen.namespace, data), "pods verify the API server by it"))
-    elif seen.root_ca.get("data") != data:
-        repaired = {key: value for key, value in seen.root_ca.items() if key != "binaryData"} | {"data": data}
+    data = {"ca.crt": observed.bundle}
+    if observed.root_ca is None:
+        actions.append(Create(_root_ca(observed.namespace, data), "pods verify the API server by it"))
+    elif observed.root_ca.get("data") != data:
+        repaired = {key: value for key, value in observed.root_ca.items() if key != "binaryData"} | {"data": data}
         actions.append(Replace(repaired, "it was changed"))
-    return Plan((tuple(actions),) if actions else (), why=f"defaults of namespace {seen.namespace}")
+    return Plan((tuple(actions),) if actions else (), why=f"defaults of namespace {observed.namespace}")
 
 
 def _root_ca(namespace: str, data: dict[str, str]) -> Obj:

@@ -1,6 +1,6 @@
 """Fills Secrets of the type ``kubernetes.io/service-account-token``, and removes those whose account is gone.
 
-Kubernetes' tokens controller. The plan is made of the Secret and its account; the performer makes the token, so none
+Kubernetes' tokens controller. The plan is made of the Secret and its account; the handler makes the token, so none
 enters a plan or journal. Such a token lives as long as its Secret and its account.
 """
 
@@ -33,7 +33,7 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["FillPerformer", "FillTokenSecret", "Observed", "plan", "token_secret_controller"]
+__all__ = ["FillHandler", "FillTokenSecret", "Observed", "plan", "token_secret_controller"]
 
 SECRET = GroupKind("", "Secret")
 SERVICE_ACCOUNT = GroupKind("", "ServiceAccount")
@@ -73,14 +73,14 @@ class Observed:
     root_ca: str
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Delete without an account, else fill in what is missing."""
-    secret, account = seen.secret, seen.account
+    secret, account = observed.secret, observed.account
     wanted = annotations_of(secret).get(ACCOUNT_UID)
     if account is None or (wanted and wanted != uid_of(account)):
         delete = Delete.of(secret, "its service account is gone")
         return Plan(((delete,),), why="its service account is gone")
-    right = {"namespace": namespace_of(secret)} | ({"ca.crt": seen.root_ca} if seen.root_ca else {})
+    right = {"namespace": namespace_of(secret)} | ({"ca.crt": observed.root_ca} if observed.root_ca else {})
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in right.items()}
     held: Obj = dig(secret, "data", default={}) or {}
     lacking = {key: value for key, value in encoded.items() if held.get(key) != value}
@@ -100,13 +100,13 @@ def plan(seen: Observed, now: datetime) -> Plan:
     return Plan(((fill,),), why="the Secret is incomplete")
 
 
-class FillPerformer:
+class FillHandler:
     """Holds the keys that tokens are made with."""
 
     def __init__(self, tokens: ServiceAccountTokens) -> None:
         self._tokens = tokens
 
-    def perform(self, action: FillTokenSecret) -> Generator[Request, Response, Any]:
+    def handle(self, action: FillTokenSecret) -> Generator[Request, Response, Any]:
         data = dict(action.data)
         if action.needs_token:
             issued = self._tokens.issue(

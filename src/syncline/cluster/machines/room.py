@@ -1,7 +1,7 @@
 """The machines room as a whole: what ``assembly`` and tests start.
 
 One :class:`MachinesRoom` holds the registry, the records and the runtimes of a cluster; its controllers run on the
-control loop beside the built-in ones, its performers are registered with theirs.
+control loop beside the built-in ones, its handlers are registered with theirs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from syncline.base.action import Performer
+from syncline.base.action import Handler
 from syncline.base.clock import Clock
 from syncline.cluster.machines.containers import Container, ContainerTable, Order, Runtime
 from syncline.cluster.machines.images import ImageBook
@@ -21,7 +21,7 @@ from syncline.cluster.machines.kubelet.actions import (
     GoOn,
     KillContainer,
     NoteFailures,
-    PodPerformer,
+    PodHandler,
     RefreshVolumes,
     StartContainer,
 )
@@ -30,7 +30,7 @@ from syncline.cluster.machines.kubelet.node import (
     NODE_KEEPER,
     AddMachine,
     HasNode,
-    NodePerformer,
+    NodeHandler,
     PassTime,
     Registered,
     RemoveMachine,
@@ -40,7 +40,7 @@ from syncline.cluster.machines.kubelet.observe import PODS_ON_NODE
 from syncline.cluster.machines.kubelet.power import (
     POWER_KEEPER,
     ChangePower,
-    PowerPerformer,
+    PowerHandler,
     RebootMachine,
     power_controller,
 )
@@ -117,10 +117,10 @@ class MachinesRoom:
         kubelet = kubelet_controller(self.machines, self.table, self._ends_with_us)
         return [kubelet, node, power_controller(self.machines)]
 
-    def performers(self) -> dict[type, Performer]:
+    def handlers(self) -> dict[type, Handler]:
         runtimes = Runtimes(self._by_name, self._choices)
-        pods = PodPerformer(self.machines, self.table, runtimes, self._clock)
-        nodes = NodePerformer(self.machines, self._clock)
+        pods = PodHandler(self.machines, self.table, runtimes, self._clock)
+        nodes = NodeHandler(self.machines, self._clock)
         pod_actions: tuple[type, ...] = (
             CreateSandbox,
             StartContainer,
@@ -131,7 +131,7 @@ class MachinesRoom:
             ForgetPod,
         )
         node_actions: tuple[type, ...] = (AddMachine, RemoveMachine, Registered, HasNode, PassTime)
-        power = PowerPerformer(self.machines, self._clock)
+        power = PowerHandler(self.machines, self._clock)
         power_actions: tuple[type, ...] = (ChangePower, RebootMachine)
         return {
             **dict.fromkeys(pod_actions, pods),
@@ -156,6 +156,6 @@ class MachinesRoom:
         for name in self.machines.names():
             changed(name)
 
-    def beat(self, node: str) -> datetime | None:
-        """``BuiltinSettings.beats``: when a simulated machine last gave a sign of life."""
-        return self.machines.beat(node, self._clock.now())
+    def heartbeat(self, node: str) -> datetime | None:
+        """``BuiltinSettings.heartbeats``: when a simulated machine last gave a sign of life."""
+        return self.machines.heartbeat(node, self._clock.now())

@@ -255,7 +255,7 @@ class SimulatedMachine:
         self._become(state)
         return state
 
-    def last_beat(self, now: datetime) -> datetime | None:
+    def last_heartbeat(self, now: datetime) -> datetime | None:
         """When it last ran: ``now`` while it does, and just before the moment at which it stopped."""
         state = self.at(now)
         if state.power is Power.ON:
@@ -320,10 +320,10 @@ class Machines:
     def names(self) -> list[str]:
         return sorted(self._machines)
 
-    def beat(self, name: str, now: datetime) -> datetime | None:
+    def heartbeat(self, name: str, now: datetime) -> datetime | None:
         """When a machine last gave a sign of life; None for a node that is none of ours."""
         machine = self._machines.get(name)
-        return None if machine is None else machine.last_beat(now)
+        return None if machine is None else machine.last_heartbeat(now)
 
     def _tell(self, name: str) -> None:
         machine = self._machines.get(name)

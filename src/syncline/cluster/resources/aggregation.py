@@ -1,7 +1,7 @@
 """Aggregated APIs: which groups other servers answer for, how a request is handed on, and what they serve.
 
 Asked by ``api`` for each request while an APIService names a Service, and by ``discovery``. Follows the store. The call
-itself is made by whoever hosts the API (``kube.outcall``); what a server said of its resources is remembered for the
+itself is made by whoever hosts the API (``kube.outbound``); what a server said of its resources is remembered for the
 merged lists. Source: kube-aggregator ``pkg/apiserver`` (handler_proxy.go, handler_apis.go).
 """
 
@@ -19,7 +19,7 @@ from syncline.cluster.admission.dynamic.services import reach
 from syncline.cluster.storage.store import Event, Store
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj, dig, name_of
-from syncline.kube.outcall import Outcall, Outcome
+from syncline.kube.outbound import OutboundCall, Outcome
 
 __all__ = ["API_SERVICES", "Aggregated", "Aggregation", "is_available"]
 
@@ -149,7 +149,7 @@ class Aggregation:
         query = request.raw_query or urlencode(request.query or {})
         path = quote(request.path, safe="/:@,;=+!$&'()*~")
         body = request.body
-        call = Outcall(
+        call = OutboundCall(
             f"https://{server}:{entry.port}{path}{'?' if query else ''}{query}",
             body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body),
             CALL_S,
@@ -203,11 +203,11 @@ def _headers(request: Request, user: UserInfo) -> Mapping[str, str]:
 class _Forwarded:
     """A ``Pending`` of one call whose outcome is the answer."""
 
-    call: Outcall
+    call: OutboundCall
     learn: Callable[[bytes], None] | None
 
     @property
-    def calls(self) -> Sequence[Outcall]:
+    def calls(self) -> Sequence[OutboundCall]:
         return (self.call,)
 
     def abandon(self) -> None:

@@ -10,7 +10,7 @@ from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import ObjectRef, ResourceInfo
 
-__all__ = ["Bind", "BindPerformer"]
+__all__ = ["Bind", "BindHandler"]
 
 _PODS = ResourceInfo("", "v1", "Pod", "pods", namespaced=True)
 
@@ -33,10 +33,10 @@ class Bind:
         return f"bind {self.target} to {self.node}"
 
 
-class BindPerformer:
+class BindHandler:
     """Binds, then reads the pod: its resourceVersion tells the loop what its cache must have seen."""
 
-    def perform(self, action: Bind) -> Generator[Request, Response, Any]:
+    def handle(self, action: Bind) -> Generator[Request, Response, Any]:
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",

@@ -16,8 +16,8 @@ from syncline.kube.scheduling.filters import Counted
 __all__ = ["scheduler_controller"]
 
 
-def _settle(seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
-    return planning.settle(seen, results, now)
+def _settle(observed: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+    return planning.settle(observed, results, now)
 
 
 def scheduler_controller() -> Controller[Observed]:

@@ -96,7 +96,7 @@ def observe(cache: Snapshot, ref: ObjectRef, counted: Counted | None = None) -> 
         return None
     namespaces = {name_of(each): labels_of(each) for each in cache.objects(NAMESPACE)}
     placed = tuple(cache.indexed(BY_NODE, ""))
-    seen = Observed(
+    observed = Observed(
         tuple(waiting),
         tuple(cache.objects(NODE)),
         placed,
@@ -105,8 +105,8 @@ def observe(cache: Snapshot, ref: ObjectRef, counted: Counted | None = None) -> 
         counted=counted or Counted(),
     )
     if not any(claim_names(pod) for pod in waiting):
-        return seen
-    return replace(seen, storage=_storage(cache), complete=all(cache.has_synced(kind) for kind in STORAGE))
+        return observed
+    return replace(observed, storage=_storage(cache), complete=all(cache.has_synced(kind) for kind in STORAGE))
 
 
 def _storage(cache: Snapshot) -> Storage:

@@ -40,16 +40,16 @@ class _Decided:
         return tuple(tuple(step) for step in every if step)
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Bind what fits; say of the rest why not, once for each reason. A pod whose claims wait for its node gets their
     volumes first, and holds its room until they are bound; so does one for which others make room."""
-    if not seen.complete:
+    if not observed.complete:
         return Plan((), Requeue(CACHE_WAIT_S, "claims are not listed yet"))
-    cluster = Cluster.of(seen.nodes, seen.placed, seen.namespaces, seen.storage, seen.counted)
+    cluster = Cluster.of(observed.nodes, observed.placed, observed.namespaces, observed.storage, observed.counted)
     states = {state.name: state for state in cluster.nodes}
     lowest = min((priority_of(pod) for _, pod in cluster.pods()), default=None)
     decided = _Decided()
-    for pod in seen.waiting:
+    for pod in observed.waiting:
         node, refused = choose(pod, cluster)
         if node and len(decided.bindings) < MAX_PLACED:
             volumes = PodVolumes(pod, cluster.storage)
@@ -61,12 +61,12 @@ def plan(seen: Observed, now: datetime) -> Plan:
                 decided.bindings.append(bind)
         elif not node:
             higher = lowest is not None and lowest < priority_of(pod) and not _is_own_fault(refused)
-            found = preempt(pod, cluster, refused, seen.budgets) if higher else Preemption()
+            found = preempt(pod, cluster, refused, observed.budgets) if higher else Preemption()
             _refuse(pod, refused, found, decided, now)
             nominated = _nominated(pod, found)
             if nominated in states:
                 states[nominated].place(pod)
-    return Plan(decided.steps(), why=f"{len(seen.waiting)} pods wait for a node")
+    return Plan(decided.steps(), why=f"{len(observed.waiting)} pods wait for a node")
 
 
 def _is_own_fault(refused: Judgement) -> bool:
@@ -153,12 +153,12 @@ def _refusal(pod: Obj, message: str, nominated: str, now: datetime, *, waits: bo
     return [*set_status(pod, status, message), *(() if same else (event,))]
 
 
-def settle(seen: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+def settle(observed: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
     """Tell of the pods that were bound."""
     bound = [result.action for result in results if result.ok and isinstance(result.action, Bind)]
     if not bound:
         return None
-    pods = {uid_of(pod): pod for pod in seen.waiting}
+    pods = {uid_of(pod): pod for pod in observed.waiting}
     events = tuple(
         Emit(
             pods[each.uid],
@@ -171,4 +171,4 @@ def settle(seen: Observed, results: tuple[Result, ...], now: datetime) -> tuple[
     )
     failed = next((str(result.error) for result in results if not result.ok), "")
     told = Plan((events,), why="tell where the pods went")
-    return seen, Plan(told.steps, Retry(failed), told.why) if failed else told
+    return observed, Plan(told.steps, Retry(failed), told.why) if failed else told

@@ -20,7 +20,7 @@ from typing import Any
 from syncline.base.places import Crowded, Limits
 from syncline.base.threads import Threads
 from syncline.kube.errors import InternalError, TooManyRequests
-from syncline.kube.outcall import Errand, Outcome
+from syncline.kube.outbound import Errand, Outcome
 
 __all__ = ["Evaluators", "shared_evaluators"]
 

@@ -22,7 +22,7 @@ from syncline.cluster.verbs.write import MODIFIED
 from syncline.kube.client import Request, Response
 from syncline.kube.elsewhere import Here, Overtaken, Slow, TooLarge, keeping_to
 from syncline.kube.errors import ApiError, conflict
-from syncline.kube.outcall import Aside, Awaiting, Errand, Outcall, Outcome
+from syncline.kube.outbound import Aside, Awaiting, Errand, OutboundCall, Outcome
 
 __all__ = ["Asked", "Waiting"]
 
@@ -43,7 +43,7 @@ Run = Callable[[Backend, Request, UserInfo, Asked | None], Response]
 
 
 class Waiting:
-    """A ``Pending``: see ``kube.outcall``. ``slow`` None: everything is evaluated here, however
+    """A ``Pending``: see ``kube.outbound``. ``slow`` None: everything is evaluated here, however
     long it takes."""
 
     __slots__ = (
@@ -61,7 +61,7 @@ class Waiting:
         self._large = False
         self._strand: Strand[Response] | None = None
         self._keys: tuple[str, ...] = ()
-        self.calls: tuple[Outcall | Errand | Aside, ...] = ()
+        self.calls: tuple[OutboundCall | Errand | Aside, ...] = ()
 
     def run(self) -> Response:
         """An answer, or one that waits for :attr:`calls`."""

@@ -1,7 +1,7 @@
 """What requests wait for: HTTPS calls of webhooks and aggregated APIs, and long evaluations.
 
 Used by ``serve`` and by the live controllers' way in; the API says what to call and goes on with what came of it
-(``kube.outcall``). Failures are worded as Go's HTTP client words them, because webhook owners search for these words.
+(``kube.outbound``). Failures are worded as Go's HTTP client words them, because webhook owners search for these words.
 Every answer is bounded, in time and in size.
 """
 
@@ -23,7 +23,7 @@ from syncline.cluster.access.pki import KeyPair
 from syncline.cluster.serving.evaluators import shared_evaluators
 from syncline.kube.client import Response
 from syncline.kube.errors import TooManyRequests
-from syncline.kube.outcall import Aside, Errand, Outcall, Outcome
+from syncline.kube.outbound import Aside, Errand, OutboundCall, Outcome
 
 if TYPE_CHECKING:
     import aiohttp
@@ -117,7 +117,7 @@ class Caller:
             answer = pending.resume(outcomes)
         return answer
 
-    async def _came_of(self, one: Outcall | Errand | Aside) -> Outcome:
+    async def _came_of(self, one: OutboundCall | Errand | Aside) -> Outcome:
         if isinstance(one, Aside):
             return await self._beside(one)
         return await (shared_evaluators().run(one) if isinstance(one, Errand) else self.call(one))
@@ -130,7 +130,7 @@ class Caller:
         await self._parts.start(part.run, ("user", part.share))
         return Outcome()
 
-    async def call(self, call: Outcall) -> Outcome:
+    async def call(self, call: OutboundCall) -> Outcome:
         """What came of it; raises nothing but cancellation."""
         import aiohttp
 
@@ -149,7 +149,7 @@ class Caller:
             await self._session.close()
             self._session = None
 
-    async def _repeated(self, call: Outcall) -> Outcome:
+    async def _repeated(self, call: OutboundCall) -> Outcome:
         for _ in range(MAX_RETRIES):
             outcome = await self._once(call)
             after = outcome.headers.get("retry-after", "")
@@ -158,7 +158,7 @@ class Caller:
             await asyncio.sleep(int(after))
         return outcome
 
-    async def _once(self, call: Outcall) -> Outcome:
+    async def _once(self, call: OutboundCall) -> Outcome:
         import yarl
 
         url = yarl.URL(call.url, encoded=True)
@@ -195,7 +195,7 @@ class Caller:
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False)
         return self._session
 
-    def _context(self, call: Outcall) -> ssl.SSLContext:
+    def _context(self, call: OutboundCall) -> ssl.SSLContext:
         key = (call.ca_pem, call.insecure, call.as_proxy)
         context = self._contexts.get(key)
         if context is None:
@@ -236,11 +236,11 @@ async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
 # --- words ---------------------------------------------------------------------------------------------------------
 
 
-def _failed(call: Outcall, why: str) -> Outcome:
+def _failed(call: OutboundCall, why: str) -> Outcome:
     return Outcome(failure=f'{call.method.capitalize()} "{call.url}": {why}')
 
 
-def _worded(call: Outcall, error: BaseException) -> str:
+def _worded(call: OutboundCall, error: BaseException) -> str:
     cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
     where = _address(call, error)
     if isinstance(cause, ssl.SSLCertVerificationError):
@@ -258,7 +258,7 @@ def _worded(call: Outcall, error: BaseException) -> str:
     return "EOF" if type(error).__name__ == "ServerDisconnectedError" else str(error) or type(error).__name__
 
 
-def _untrusted(error: ssl.SSLCertVerificationError, call: Outcall) -> str:
+def _untrusted(error: ssl.SSLCertVerificationError, call: OutboundCall) -> str:
     name = call.server_name or call.url.partition("://")[2].partition("/")[0].rpartition(":")[0]
     if error.verify_code in (_HOSTNAME, _ADDRESS):
         return f"certificate is not valid for {name}"
@@ -267,7 +267,7 @@ def _untrusted(error: ssl.SSLCertVerificationError, call: Outcall) -> str:
     return "certificate signed by unknown authority"
 
 
-def _address(call: Outcall, error: BaseException) -> str:
+def _address(call: OutboundCall, error: BaseException) -> str:
     if call.address is not None:
         return f"{call.address[0]}:{call.address[1]}"
     host, port = getattr(error, "host", None), getattr(error, "port", None)

@@ -79,9 +79,9 @@ def container_list_causes(spec: Obj, path: str, around: Surroundings) -> list[Fi
 
 def _ephemeral_causes(spec: Obj, path: str, around: Surroundings, others: Collection[str]) -> list[FieldCause]:
     causes: list[FieldCause] = []
-    seen = set(others)
+    observed = set(others)
     for where, container in each(spec, "ephemeralContainers", path):
-        causes += _container_causes(container, where, around) + _twice(container, where, seen)
+        causes += _container_causes(container, where, around) + _twice(container, where, observed)
         causes += _image_space(container, where)
         target = container.get("targetContainerName")
         if target and target not in others:

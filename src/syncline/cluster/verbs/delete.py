@@ -22,7 +22,7 @@ from syncline.kube.client import Response
 from syncline.kube.elsewhere import aside, weigh
 from syncline.kube.errors import BadRequest, conflict
 from syncline.kube.objects import GVK, Obj, dig, finalizers, is_terminating, meta
-from syncline.kube.outcall import Awaiting, Errand, Outcall
+from syncline.kube.outbound import Awaiting, Errand, OutboundCall
 from syncline.kube.schema.crd import PENDING, terminating
 
 __all__ = ["CLEANUP_FINALIZER", "Removal", "delete", "delete_collection", "remove"]
@@ -143,7 +143,7 @@ CALLS_AT_ONCE = 256
 
 def _judge_all(x: Exchange, found: list[Stored], options: DeleteOptions) -> None:
     """All of a collection before any goes, so that a refusal leaves it whole; their webhooks are asked side by side."""
-    calls: list[tuple[str, Outcall | Errand]] = []
+    calls: list[tuple[str, OutboundCall | Errand]] = []
     for stored in found:
         if len(calls) >= CALLS_AT_ONCE:
             break

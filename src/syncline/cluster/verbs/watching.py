@@ -147,7 +147,7 @@ class WatchStream:
                 self._note_overrun(cursor)
                 break
             try:
-                taken.extend(made(*seen) for seen in map(self._event, events) if seen is not None)
+                taken.extend(made(*observed) for observed in map(self._event, events) if observed is not None)
             except ApiError as error:  # An object that cannot be converted.
                 self.fail(error.to_status())
         while waiting and len(taken) < limit:

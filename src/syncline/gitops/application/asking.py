@@ -1,6 +1,6 @@
 """Questions that a plan needs answered first: scripts and expressions of users, evaluated beside the loop.
 
-Begin at :class:`Ask`. A plan that lacks an answer becomes one that asks (``plan.py``); its performer lets the driver
+Begin at :class:`Ask`. A plan that lacks an answer becomes one that asks (``plan.py``); its handler lets the driver
 run the evaluation, and the plan is made again with the answers in the same pass. What takes longer goes on by itself:
 the Application says what it waits for, and its end wakes it. What ran out of its budget rests.
 """
@@ -23,7 +23,7 @@ from syncline.gitops.health import Health
 from syncline.gitops.health.overrides import HealthQuestion
 from syncline.kube.objects import ObjectRef, namespace_of
 
-__all__ = ["AnswerBook", "Answered", "Ask", "AskPerformer", "Asking", "Evaluator", "Question", "Stopped"]
+__all__ = ["AnswerBook", "Answered", "Ask", "AskHandler", "Asking", "Evaluator", "Question", "Stopped"]
 
 MAX_RESTING_NAMESPACES = 3
 """A script that rests for so many namespaces rests for all."""
@@ -130,7 +130,7 @@ class AnswerBook:
             self._count -= len(self._known.popitem(last=False)[1].known)
 
 
-class AskPerformer:
+class AskHandler:
     """Performs :class:`Ask` in the driver's worker."""
 
     def __init__(
@@ -143,7 +143,7 @@ class AskPerformer:
         self._book = book
         self._clock = clock
 
-    def perform(self, action: Ask) -> Generator[Work, Any, Answered]:
+    def handle(self, action: Ask) -> Generator[Work, Any, Answered]:
         now = self._clock.now()
         resting = {one.key: self._resting(action, one, now) for one in action.questions}
         known: dict[str, Known | Overran] = {key: found for key, found in resting.items() if found is not None}

@@ -121,26 +121,26 @@ class Applications:
             return None
         system = replace(self._system.of(cache), answers=self._answers.of(ref))
         books = self._schemas, system, self._destinations, self._named
-        seen = observe_application(cache, ref, self._store, self._settings, *books)
-        if seen is None:
+        observed = observe_application(cache, ref, self._store, self._settings, *books)
+        if observed is None:
             return None
         return replace(
-            seen,
+            observed,
             predictions=None if self._predictions is None else self._predictions.known(),
             asking=self._answers.asking(ref),
         )
 
-    def plan(self, seen: AppObserved, now: datetime) -> Plan:
-        return masked_plan(seen.view, plan_application(seen, now, self._compare))
+    def plan(self, observed: AppObserved, now: datetime) -> Plan:
+        return masked_plan(observed.view, plan_application(observed, now, self._compare))
 
     def settle(
-        self, seen: AppObserved, plan: Plan, results: tuple[Result, ...], now: datetime
+        self, observed: AppObserved, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[AppObserved, Plan] | None:
         if len(results) == 1 and isinstance(results[0].action, Ask):
-            further = settle_asked(seen, results[0], now, self._compare)
+            further = settle_asked(observed, results[0], now, self._compare)
         else:
-            further = settle_operation(seen, plan, results, now) if isinstance(plan, OperationPlan) else None
-        return None if further is None else (further[0], masked_plan(seen.view, further[1]))
+            further = settle_operation(observed, plan, results, now) if isinstance(plan, OperationPlan) else None
+        return None if further is None else (further[0], masked_plan(observed.view, further[1]))
 
     def _of_settings(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         is_ours = name_of(obj) in (CONFIG_MAP, PARAMETERS_MAP) and namespace_of(obj) == self._settings.control_namespace
@@ -154,11 +154,11 @@ class Applications:
             yield ObjectRef(APPLICATION.group, APPLICATION.kind, namespace, name)
 
 
-def _beside(seen: AppObserved) -> str | None:
+def _beside(observed: AppObserved) -> str | None:
     """A comparison takes about a tenth of a millisecond for each object that was not compared before."""
-    manifests = (made for made in (seen.latest, seen.pinned) if made is not None)
-    size = len(seen.live) + sum(len(made.objects) for made in manifests)
-    return seen.view.project if size > MOST_IN_PLACE else None
+    manifests = (made for made in (observed.latest, observed.pinned) if made is not None)
+    size = len(observed.live) + sum(len(made.objects) for made in manifests)
+    return observed.view.project if size > MOST_IN_PLACE else None
 
 
 def _is_operating(app: Obj) -> bool:

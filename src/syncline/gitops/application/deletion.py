@@ -86,31 +86,31 @@ def wanted_finalizers(obj: Obj, *, pre_delete: bool, post_delete: bool) -> list[
     return wanted
 
 
-def plan_deletion(seen: AppObserved, now: datetime) -> Plan:
+def plan_deletion(observed: AppObserved, now: datetime) -> Plan:
     """The next step of a deletion; an application whose destination is not there is let go (upstream, stage 1)."""
-    view = seen.view
+    view = observed.view
     mine = [name for name in finalizers(view.obj) if name.startswith(OURS)]
     if not mine:
         return Plan(why="deleted without cascade: its resources stay")
-    if not view.is_in(seen.clusters) and seen.clusters_unread:
-        return _failed(view, f"which clusters are declared is not known: {seen.clusters_unread}", now)
-    if not view.is_in(seen.clusters):
+    if not view.is_in(observed.clusters) and observed.clusters_unread:
+        return _failed(view, f"which clusters are declared is not known: {observed.clusters_unread}", now)
+    if not view.is_in(observed.clusters):
         why = "its destination is not there: what it made is left alone"
         return _release(view, mine, why, _left(view, why) if _cascading(mine) else ())
     cascading = _cascading(mine)
     stages: tuple[tuple[list[str], Callable[[], Plan | None]], ...] = (
-        ([name for name in mine if name == PRE_DELETE], lambda: _hooks(seen, "PreDelete", now)),
-        (cascading, lambda: _cascade(seen, cascading[0])),
-        ([name for name in mine if name == POST_DELETE], lambda: _hooks(seen, "PostDelete", now)),
-        ([name for name in mine if name == PRE_DELETE + CLEANUP], lambda: _clean_up(seen, "PreDelete")),
-        ([name for name in mine if name == POST_DELETE + CLEANUP], lambda: _clean_up(seen, "PostDelete")),
+        ([name for name in mine if name == PRE_DELETE], lambda: _hooks(observed, "PreDelete", now)),
+        (cascading, lambda: _cascade(observed, cascading[0])),
+        ([name for name in mine if name == POST_DELETE], lambda: _hooks(observed, "PostDelete", now)),
+        ([name for name in mine if name == PRE_DELETE + CLEANUP], lambda: _clean_up(observed, "PreDelete")),
+        ([name for name in mine if name == POST_DELETE + CLEANUP], lambda: _clean_up(observed, "PostDelete")),
     )
-    if seen.remote_problem:
-        return _failed(view, f"Failed to load live state: {seen.remote_problem}", now)
-    if seen.account_problem:
-        return _failed(view, seen.account_problem, now)
-    if seen.unread:
-        return _failed(view, f"Failed to load live state: {min(seen.unread.values())}", now)
+    if observed.remote_problem:
+        return _failed(view, f"Failed to load live state: {observed.remote_problem}", now)
+    if observed.account_problem:
+        return _failed(view, observed.account_problem, now)
+    if observed.unread:
+        return _failed(view, f"Failed to load live state: {min(observed.unread.values())}", now)
     for held, work in stages:
         if not held:
             continue
@@ -118,7 +118,7 @@ def plan_deletion(seen: AppObserved, now: datetime) -> Plan:
             going = work()
         except _Stuck as error:
             return _failed(view, str(error), now)
-        told = _not_permitted(seen) if held is cascading and going is None else ()
+        told = _not_permitted(observed) if held is cascading and going is None else ()
         return going or _release(view, held, f"{held[0].partition('.')[0]}: nothing is left to do", told)
     return _release(view, mine, "nothing of it is left to delete")
 
@@ -126,45 +126,45 @@ def plan_deletion(seen: AppObserved, now: datetime) -> Plan:
 # -- hooks --------------------------------------------------------------------------------------------------------
 
 
-def _hooks(seen: AppObserved, kind: str, now: datetime) -> Plan | None:
+def _hooks(observed: AppObserved, kind: str, now: datetime) -> Plan | None:
     """None: all of them have run. Raises :class:`_Stuck`."""
-    view, latest = seen.view, seen.latest
-    problems = spec_problems(seen)
+    view, latest = observed.view, observed.latest
+    problems = spec_problems(observed)
     if problems:
         raise _Stuck(f"no {kind} hook is read: {problems[0].message}")
-    if seen.reading is not None and latest is None:
-        raise _Stuck(f"the {kind} hooks are needed: {seen.reading.text}")
-    due = latest is None or now >= latest.resolved_at + timedelta(seconds=seen.settings.poll_s)
-    if due and seen.reading is None:
+    if observed.reading is not None and latest is None:
+        raise _Stuck(f"the {kind} hooks are needed: {observed.reading.text}")
+    due = latest is None or now >= latest.resolved_at + timedelta(seconds=observed.settings.poll_s)
+    if due and observed.reading is None:
         why = f"the deletion needs the {kind} hooks"
-        render = Render(view.name, view.sources, view.revisions_wanted, why, context=seen.context)
+        render = Render(view.name, view.sources, view.revisions_wanted, why, context=observed.context)
         return Plan(steps=((render,),), outcome=Requeue(0, "rendered"), why=why)
     assert latest is not None, "it is due when there is nothing"
     if latest.error:
         raise _Stuck(f"Failed to load target state: {latest.error}; without it no {kind} hook is known")
-    wanted = _targets(seen, kind)
-    there = {ref_of(obj): obj for obj in _managed(seen) if is_delete_hook(obj, kind)}
+    wanted = _targets(observed, kind)
+    there = {ref_of(obj): obj for obj in _managed(observed) if is_delete_hook(obj, kind)}
     missing = [obj for obj in wanted if ref_of(obj) not in there]
     if missing:
         for obj in missing:
-            _check(seen, obj, kind)
+            _check(observed, obj, kind)
         step = tuple(Create(obj, f"{kind} hook of {view.namespace}/{view.name}") for obj in missing)
         return Plan(
-            steps=seen.at_destination((step,)), outcome=Requeue(WAIT_S, f"{kind} hooks run"), why=step[0].reason
+            steps=observed.at_destination((step,)), outcome=Requeue(WAIT_S, f"{kind} hooks run"), why=step[0].reason
         )
-    return _judged(seen, kind, there.values(), now)
+    return _judged(observed, kind, there.values(), now)
 
 
-def _targets(seen: AppObserved, kind: str) -> list[Obj]:
+def _targets(observed: AppObserved, kind: str) -> list[Obj]:
     """The hooks as they are to be created: scoped, named, stamped as ours."""
-    view, latest = seen.view, seen.latest
+    view, latest = observed.view, observed.latest
     assert latest is not None, "hooks are looked for once there are manifests"
-    tracking = seen.settings.tracking
-    instance = tracking.instance_of_app(view.obj, seen.settings.control_namespace)
+    tracking = observed.settings.tracking
+    instance = tracking.instance_of_app(view.obj, observed.settings.control_namespace)
     found = []
     for obj in latest.objects:
         if is_delete_hook(obj, kind):
-            named = _named(scoped(obj, seen.kinds, view.destination_namespace), kind, view, latest.revision)
+            named = _named(scoped(obj, observed.kinds, view.destination_namespace), kind, view, latest.revision)
             with suppress(TrackingError):  # the API refuses such labels with a sentence
                 named = tracking.stamp(named, instance, view.destination_namespace)
             found.append(named)
@@ -182,24 +182,24 @@ def _named(obj: Obj, kind: str, view: AppView, revision: str) -> Obj:
     return obj | {"metadata": metadata | {"name": f"{prefix}{revision[:BARE_REVISION]}-{kind.lower()}-{second}"}}
 
 
-def _check(seen: AppObserved, obj: Obj, kind: str) -> None:
-    info = seen.kinds.served.get(gvk_of(obj))
+def _check(observed: AppObserved, obj: Obj, kind: str) -> None:
+    info = observed.kinds.served.get(gvk_of(obj))
     if info is None:
         raise _Stuck(f"{kind} hook {ref_of(obj)}: the cluster serves no {gvk_of(obj)}; install its definition")
-    where = {"server": seen.cluster.server, "name": seen.cluster.name}
-    refused = sync_permission(seen.project or {}, obj, info, where, seen.project_clusters)
+    where = {"server": observed.cluster.server, "name": observed.cluster.name}
+    refused = sync_permission(observed.project or {}, obj, info, where, observed.project_clusters)
     if refused:
         raise _Stuck(f"{kind} hook {ref_of(obj)}: {refused}")
-    if ref_of(obj) in seen.live:
+    if ref_of(obj) in observed.live:
         raise _Stuck(f"{kind} hook {ref_of(obj)}: an object of this name is there and is not ours; rename or delete it")
 
 
-def _judged(seen: AppObserved, kind: str, hooks: Iterable[Obj], now: datetime) -> Plan | None:
+def _judged(observed: AppObserved, kind: str, hooks: Iterable[Obj], now: datetime) -> Plan | None:
     """Wait, retry what failed, or go on."""
-    view = seen.view
+    view = observed.view
     failed, running = [], []
     for obj in hooks:
-        health = seen.system.health(obj)
+        health = observed.system.health(obj)
         status = HealthStatus.HEALTHY if health is None else health.status
         if status is HealthStatus.DEGRADED:
             failed.append(obj)
@@ -210,7 +210,7 @@ def _judged(seen: AppObserved, kind: str, hooks: Iterable[Obj], now: datetime) -
         text = f"{kind} hook(s) failed: {names}"
         due = [obj for obj in failed if now >= _ended(obj, now) + RETRY and not is_terminating(obj)]
         step = tuple(Delete.of(obj, "a failed hook is made anew", propagation="Background") for obj in due)
-        return _failed(view, text, now, seen.at_destination((step,) if step else ()))
+        return _failed(view, text, now, observed.at_destination((step,) if step else ()))
     if running:
         first = sorted(str(ref_of(obj)) for obj in running)
         why = f"waiting for completion of {kind} hook {first[0]}" + _more(len(first) - 1, "hooks")
@@ -226,10 +226,10 @@ def _ended(obj: Obj, now: datetime) -> datetime:
     return max(known) if known else time_or_none(meta(obj).get("creationTimestamp")) or now
 
 
-def _clean_up(seen: AppObserved, kind: str) -> Plan | None:
+def _clean_up(observed: AppObserved, kind: str) -> Plan | None:
     """What the delete policies of all hooks of the kind take away, judged by the worst of them (behaviour 91)."""
-    hooks = [obj for obj in _managed(seen) if is_delete_hook(obj, kind)]
-    found = [seen.system.health(obj) for obj in hooks]
+    hooks = [obj for obj in _managed(observed) if is_delete_hook(obj, kind)]
+    found = [observed.system.health(obj) for obj in hooks]
     statuses = {HealthStatus.HEALTHY if health is None else health.status for health in found}
     policy = None
     if HealthStatus.DEGRADED in statuses:
@@ -245,19 +245,19 @@ def _clean_up(seen: AppObserved, kind: str) -> Plan | None:
         for obj in going
         if not is_terminating(obj)
     )
-    return Plan(steps=seen.at_destination((step,) if step else ()), outcome=Requeue(WAIT_S, why), why=why)
+    return Plan(steps=observed.at_destination((step,) if step else ()), outcome=Requeue(WAIT_S, why), why=why)
 
 
 # -- the cascade --------------------------------------------------------------------------------------------------
 
 
-def _cascade(seen: AppObserved, finalizer: str) -> Plan | None:
+def _cascade(observed: AppObserved, finalizer: str) -> Plan | None:
     """None: everything that goes is gone."""
-    view = seen.view
+    view = observed.view
     propagation = "Background" if finalizer.endswith("/background") else "Foreground"
-    if seen.project is None:
+    if observed.project is None:
         raise _Stuck(f"project {view.project} does not exist, so nothing may be deleted; make it, or name another")
-    ours = [obj for obj in _managed(seen) if _cascades(obj, view.sync_options)]
+    ours = [obj for obj in _managed(observed) if _cascades(obj, view.sync_options)]
     ending = sorted(str(ref_of(obj)) for obj in ours if is_terminating(obj))
     if ending:
         why = f"waiting for deletion of {ending[0]}" + _more(len(ending) - 1, "")
@@ -271,7 +271,7 @@ def _cascade(seen: AppObserved, finalizer: str) -> Plan | None:
         return None
     reason = f"Application {view.namespace}/{view.name} is deleted with cascade"
     step = tuple(Delete.of(obj, reason, propagation=propagation) for obj in rounds[0])
-    steps = seen.at_destination((step,))
+    steps = observed.at_destination((step,))
     return Plan(steps=steps, outcome=Requeue(WAIT_S, "its resources are being deleted"), why=reason)
 
 
@@ -286,30 +286,30 @@ def _approved(view: AppView) -> bool:
     return approved is not None and asked is not None and approved >= asked
 
 
-def _managed(seen: AppObserved) -> list[Obj]:
+def _managed(observed: AppObserved) -> list[Obj]:
     """Tracked as ours, and what the project lets us own: whoever may annotate an object may not have it deleted. An
     object that merely has the key of a manifest is none of them."""
-    return [obj for obj, refused in _tracked(seen) if not refused]
+    return [obj for obj, refused in _tracked(observed) if not refused]
 
 
-def _tracked(seen: AppObserved) -> list[tuple[Obj, str]]:
+def _tracked(observed: AppObserved) -> list[tuple[Obj, str]]:
     """What carries our mark, and why the project does not let us own it."""
-    tracking = seen.settings.tracking
-    instance = tracking.instance_of_app(seen.view.obj, seen.settings.control_namespace)
-    found = [(ref, obj) for ref, obj in sorted(seen.live.items()) if tracking.app_name(obj) == instance]
-    return [(obj, seen.reach.refuses_own(ref) if seen.project is not None else "") for ref, obj in found]
+    tracking = observed.settings.tracking
+    instance = tracking.instance_of_app(observed.view.obj, observed.settings.control_namespace)
+    found = [(ref, obj) for ref, obj in sorted(observed.live.items()) if tracking.app_name(obj) == instance]
+    return [(obj, observed.reach.refuses_own(ref) if observed.project is not None else "") for ref, obj in found]
 
 
-def _not_permitted(seen: AppObserved) -> tuple[Emit, ...]:
+def _not_permitted(observed: AppObserved) -> tuple[Emit, ...]:
     """One Event about all that the cascade passes over: nothing else says that it is still there."""
-    options = seen.view.sync_options
-    refused = [why for obj, why in _tracked(seen) if why and _cascades(obj, options)]
+    options = observed.view.sync_options
+    refused = [why for obj, why in _tracked(observed) if why and _cascades(obj, options)]
     if not refused:
         return ()
     objects = "1 object is" if len(refused) == 1 else f"{len(refused)} objects are"
     first = f"the first {MAX_NAMED}" if len(refused) > MAX_NAMED else "namely"
     named = "; ".join(refused[:MAX_NAMED])
-    return _left(seen.view, f"{objects} not deleted (delete by hand what is of no use), {first}: {named}")
+    return _left(observed.view, f"{objects} not deleted (delete by hand what is of no use), {first}: {named}")
 
 
 def _left(view: AppView, text: str) -> tuple[Emit, ...]:

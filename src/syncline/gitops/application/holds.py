@@ -64,39 +64,39 @@ def _name(operation: str) -> str:
     return f"sync-{operation.rpartition('-')[0]}".replace(".", "-")
 
 
-def _own(seen: AppObserved, operation: str) -> Hold | None:
-    return next((hold for hold in seen.holds if hold.name == _name(operation)), None)
+def _own(observed: AppObserved, operation: str) -> Hold | None:
+    return next((hold for hold in observed.holds if hold.name == _name(operation)), None)
 
 
-def released(seen: AppObserved, operation: str) -> Plan | None:
+def released(observed: AppObserved, operation: str) -> Plan | None:
     """Give back what belongs to no running operation of this Application; ``operation`` is empty where none runs."""
     kept = _name(operation) if operation else ""
-    stale = [hold for hold in seen.holds if hold.name != kept]
+    stale = [hold for hold in observed.holds if hold.name != kept]
     if not stale:
         return None
     why = f"the operation that took Hold {stale[0].name} is over"
     step = tuple(Delete.of(hold.obj, why) for hold in stale)
-    return Plan(steps=seen.at_cluster((step,)), outcome=Requeue(0, why), why=why)
+    return Plan(steps=observed.at_cluster((step,)), outcome=Requeue(0, why), why=why)
 
 
-def renewed(seen: AppObserved, operation: str, now: datetime) -> Plan | None:
+def renewed(observed: AppObserved, operation: str, now: datetime) -> Plan | None:
     """An operation that lives keeps its Hold alive, also while it waits for its next attempt."""
-    hold = _own(seen, operation)
-    if hold is not None and _held_long(seen, now):
+    hold = _own(observed, operation)
+    if hold is not None and _held_long(observed, now):
         why = f"the operation has run for {LONGEST.total_seconds() / 3600:g} hours; it goes on without Hold {hold.name}"
-        event = Emit(seen.view.obj, "HoldGivenBack", why, COMPONENT, warning=True)
-        given_back = seen.at_cluster(((Delete.of(hold.obj, why),),))
+        event = Emit(observed.view.obj, "HoldGivenBack", why, COMPONENT, warning=True)
+        given_back = observed.at_cluster(((Delete.of(hold.obj, why),),))
         return Plan(steps=(*given_back, (event,)), outcome=Requeue(0, why), why=why)
     if hold is None or not hold.wants_renewal(now):
         return None
     why = "the operation goes on"
     body = {"spec": {"expiresAt": format_time(now + LIFE)}}
     patch = Patch(HOLD, "", hold.name, body, why)
-    return Plan(steps=seen.at_cluster(((patch,),)), outcome=Requeue(0, f"Hold {hold.name} is renewed"), why=why)
+    return Plan(steps=observed.at_cluster(((patch,),)), outcome=Requeue(0, f"Hold {hold.name} is renewed"), why=why)
 
 
-def _held_long(seen: AppObserved, now: datetime) -> bool:
-    started = time_or_none((seen.view.operation_state or {}).get("startedAt"))
+def _held_long(observed: AppObserved, now: datetime) -> bool:
+    started = time_or_none((observed.view.operation_state or {}).get("startedAt"))
     return started is not None and now >= started + LONGEST
 
 
@@ -123,11 +123,11 @@ def taken(seen: AppObserved, observed: SyncObserved, sync: SyncPlan, now: dateti
     return Plan(steps=seen.at_cluster(((Create(made, why),),)), outcome=Requeue(0, why), why=why)
 
 
-def _not_in_effect(seen: AppObserved, hold: Hold, wanted: frozenset[str], now: datetime) -> Plan | None:
+def _not_in_effect(observed: AppObserved, hold: Hold, wanted: frozenset[str], now: datetime) -> Plan | None:
     """Whoever keeps the pools notes the Hold on them; the sync waits for that, but not for long where nobody does."""
     made = time_or_none(meta(hold.obj).get("creationTimestamp"))
     pending = sorted(
-        name_of(pool) for pool in seen.pools if name_of(pool) in wanted and hold.name not in noted_holds(pool)
+        name_of(pool) for pool in observed.pools if name_of(pool) in wanted and hold.name not in noted_holds(pool)
     )
     if not pending or made is None or now >= made + TAKES_EFFECT:
         return None
@@ -151,25 +151,25 @@ def pools_to_hold(seen: AppObserved, observed: SyncObserved, actions: Iterable[S
     return found
 
 
-def refused_pools(seen: AppObserved) -> list[str]:
+def refused_pools(observed: AppObserved) -> list[str]:
     """Pools that the Application's annotation names and its project may not hold, whether there are such or not."""
-    named = [name.strip() for name in annotations_of(seen.view.obj).get(HOLD_POOLS, "").split(",")]
+    named = [name.strip() for name in annotations_of(observed.view.obj).get(HOLD_POOLS, "").split(",")]
     if len(named) > MAX_NAMED:
         return [f"{HOLD_POOLS}: found {len(named)} pools; at most {MAX_NAMED}"]
-    refused = [seen.reach.refuses_hold(name) for name in named if name not in ("", "all", "none")]
+    refused = [observed.reach.refuses_hold(name) for name in named if name not in ("", "all", "none")]
     return [f"{HOLD_POOLS}: {why}" for why in refused if why]
 
 
-def unheld_warning(seen: AppObserved, manifests: Iterable[Obj]) -> str:
+def unheld_warning(observed: AppObserved, manifests: Iterable[Obj]) -> str:
     """Pools that the manifests reach and that no sync of this Application holds, as a sentence; empty for none."""
-    if not seen.other_pools:
+    if not observed.other_pools:
         return ""
-    reached = [pool for obj in manifests for pool in pools_reached(obj, seen.other_pools)]
+    reached = [pool for obj in manifests for pool in pools_reached(obj, observed.other_pools)]
     if not reached:
         return ""
     return (
         f"syncs do not hold {_listed(set(reached))}, whose machines may reboot in the middle: "
-        f"{seen.reach.refuses_hold(min(reached))}"
+        f"{observed.reach.refuses_hold(min(reached))}"
     )
 
 
@@ -191,7 +191,7 @@ def _listed(pools: Iterable[str]) -> str:
     return f"pool {', '.join(sorted(pools))}"
 
 
-def give_back_for_gate(seen: AppObserved, operation: str, sync: SyncPlan, now: datetime) -> Plan | None:
+def give_back_for_gate(observed: AppObserved, operation: str, sync: SyncPlan, now: datetime) -> Plan | None:
     """A gate that waits for what its own Hold keeps from happening, or seems to, gets the Hold back first.
 
     That is a gate on a condition of held pools or of nodes, at once; on hooks and Jobs whose own text speaks of machine
@@ -199,25 +199,25 @@ def give_back_for_gate(seen: AppObserved, operation: str, sync: SyncPlan, now: d
     else after :data:`HEALTH_PATIENCE`, as it may need what the machines get. Other hooks and Jobs keep the Hold however
     long they work: a reboot would abort them. So do Applications that name their pools themselves.
     """
-    hold = _own(seen, operation)
+    hold = _own(observed, operation)
     if hold is None or sync.wait is None or not sync.wait.refs:
         return None
-    why = _held_up(seen, hold, sync.wait, now)
+    why = _held_up(observed, hold, sync.wait, now)
     if not why:
         return None
-    return Plan(steps=seen.at_cluster(((Delete.of(hold.obj, why),),)), outcome=Requeue(0, why), why=why)
+    return Plan(steps=observed.at_cluster(((Delete.of(hold.obj, why),),)), outcome=Requeue(0, why), why=why)
 
 
-def _held_up(seen: AppObserved, hold: Hold, wait: Wait, now: datetime) -> str:
+def _held_up(observed: AppObserved, hold: Hold, wait: Wait, now: datetime) -> str:
     """Why the gate may wait for the Hold; empty: it does not."""
     first = wait.refs[0]
     if wait.kind is WaitKind.CONDITION:  # a held pool that is waited for by its health counts as Healthy
         mine = all(ref.kind == "Node" or (ref.group_kind == POOL and ref.name in hold.pools) for ref in wait.refs)
         return f"the gate waits for {first}, which this operation's own Hold keeps from going on" if mine else ""
     waited = now - wait.since if wait.since is not None else timedelta(0)
-    if annotations_of(seen.view.obj).get(HOLD_POOLS, "").strip() or waited < WORK_PATIENCE:
+    if annotations_of(observed.view.obj).get(HOLD_POOLS, "").strip() or waited < WORK_PATIENCE:
         return ""
-    if waiter := next((ref for ref in wait.refs if _speaks_of_pools(seen, ref)), None):
+    if waiter := next((ref for ref in wait.refs if _speaks_of_pools(observed, ref)), None):
         return f"the gate waits for {waiter}, which speaks of machine config pools and may wait for their update"
     if wait.kind is not WaitKind.HEALTH or any(ref.kind == "Job" for ref in wait.refs) or waited < HEALTH_PATIENCE:
         return ""
@@ -227,9 +227,9 @@ def _held_up(seen: AppObserved, hold: Hold, wait: Wait, now: datetime) -> str:
 _POOLS = re.compile(r"machineconfigpool|\bmcp\b", re.IGNORECASE)
 
 
-def _speaks_of_pools(seen: AppObserved, ref: ObjectRef) -> bool:
+def _speaks_of_pools(observed: AppObserved, ref: ObjectRef) -> bool:
     """Whether what is waited for runs commands in whose text pools occur."""
-    manifests = seen.pinned.objects if seen.pinned is not None else ()
-    texts = [seen.live.get(ref), *(obj for obj in manifests if ref_of(obj).group_kind == ref.group_kind)]
+    manifests = observed.pinned.objects if observed.pinned is not None else ()
+    texts = [observed.live.get(ref), *(obj for obj in manifests if ref_of(obj).group_kind == ref.group_kind)]
     named = [obj for obj in texts if obj is not None and name_of(obj) == ref.name]
     return any(_POOLS.search(json.dumps(obj.get("spec"), default=str)) for obj in named)

@@ -1,6 +1,6 @@
 """What rendering produced, kept for observers.
 
-The performer of :class:`Render` writes here, ``observe`` reads. It is a cache, not state: lost with the process, filled
+The handler of :class:`Render` writes here, ``observe`` reads. It is a cache, not state: lost with the process, filled
 again by the next pass. Bounded by the number of entries.
 """
 
@@ -32,7 +32,7 @@ __all__ = [
     "PollingReader",
     "Reading",
     "Render",
-    "RenderPerformer",
+    "RenderHandler",
     "SourceReader",
     "local_manifests",
 ]
@@ -278,7 +278,7 @@ class ManifestStore:
         return self._readings.pop(key)[0].answers
 
 
-class RenderPerformer:
+class RenderHandler:
     """Performs :class:`Render` in the driver's worker. One that takes long answers with a :class:`Reading`."""
 
     def __init__(
@@ -290,7 +290,7 @@ class RenderPerformer:
         self._store = store
         self._clock = clock
 
-    def perform(self, action: Render | Join) -> Generator[Work, Any, Manifests | Reading | None]:
+    def handle(self, action: Render | Join) -> Generator[Work, Any, Manifests | Reading | None]:
         if isinstance(action, Join):
             self._store.join(action)
             return None

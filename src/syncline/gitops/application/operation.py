@@ -98,91 +98,98 @@ class OperationPlan(Plan):
 Compare = Callable[[AppObserved, Manifests], Comparison]
 
 
-def plan_operation(seen: AppObserved, now: datetime, compare: Compare, problems: tuple[str, ...]) -> Plan | None:
+def plan_operation(observed: AppObserved, now: datetime, compare: Compare, problems: tuple[str, ...]) -> Plan | None:
     """The next round of the operation; None when none is requested. ``problems``: ``Type: message`` of spec errors."""
-    view = seen.view
+    view = observed.view
     if view.operation is None:
         return None
     state = view.operation_state
     if state is None or _over(state):
-        return _begin(seen, now, problems)
-    if seen.remote_problem and state.get("phase") == OperationPhase.RUNNING and dig(state, "syncResult", "resources"):
-        why = f"waiting for the destination: {seen.remote_problem}"  # a cluster that is away for a moment fails nothing
+        return _begin(observed, now, problems)
+    if (
+        observed.remote_problem
+        and state.get("phase") == OperationPhase.RUNNING
+        and dig(state, "syncResult", "resources")
+    ):
+        # A cluster that is away for a moment fails nothing.
+        why = f"waiting for the destination: {observed.remote_problem}"
         return Plan(outcome=Requeue(PASS_INTERVAL_S, why), why=why)
     if problems:
-        return _finish(seen, OperationPhase.ERROR, ";".join(problems), None, None, now)
-    kept = renewed(seen, running_operation(view), now)
+        return _finish(observed, OperationPhase.ERROR, ";".join(problems), None, None, now)
+    kept = renewed(observed, running_operation(view), now)
     if kept is not None:
         return kept
-    if _timed_out(seen, state, now):
+    if _timed_out(observed, state, now):
         return _terminate(view, state)
-    overtaken = _overtaken(seen, state, now)
+    overtaken = _overtaken(observed, state, now)
     if overtaken is not None:
         return overtaken
     if state.get("phase") == OperationPhase.RUNNING and state.get("finishedAt"):
-        waiting = _wait_for_retry(seen, state, now)
+        waiting = _wait_for_retry(observed, state, now)
         if waiting is not None:
             return waiting
     if view.operation.get("sync") is None:
         message = "Invalid operation request: no operation specified"
-        return _finish(seen, OperationPhase.ERROR, message, None, None, now)
-    if local_texts(view) and signed_only(seen.project, operation_sources(view)):
-        return _finish(seen, OperationPhase.ERROR, LOCAL_UNSIGNED, None, None, now)
+        return _finish(observed, OperationPhase.ERROR, message, None, None, now)
+    if local_texts(view) and signed_only(observed.project, operation_sources(view)):
+        return _finish(observed, OperationPhase.ERROR, LOCAL_UNSIGNED, None, None, now)
     sources, asked = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)
     if len(asked) != len(sources):
         message = f"Invalid operation request: {len(asked)} revisions for {len(sources)} sources; give one for each"
-        return _finish(seen, OperationPhase.ERROR, message, None, None, now)
-    missing = _being_read(seen, state) or _render_first(seen)
+        return _finish(observed, OperationPhase.ERROR, message, None, None, now)
+    missing = _being_read(observed, state) or _render_first(observed)
     if missing is not None:
         return missing
-    pinned = seen.pinned
+    pinned = observed.pinned
     assert pinned is not None, "an operation goes on with its manifests only"
     if pinned.error:
         message = f"ComparisonError: Failed to load target state: {pinned.error}"
-        return _finish(seen, OperationPhase.ERROR, message, None, pinned, now)
+        return _finish(observed, OperationPhase.ERROR, message, None, pinned, now)
     waiting = (
-        _blocked_by_window(seen, state, now)
-        or _wait_for_applications(seen, state)
-        or _record_first(seen, state, pinned, asked)
+        _blocked_by_window(observed, state, now)
+        or _wait_for_applications(observed, state)
+        or _record_first(observed, state, pinned, asked)
     )
     if waiting is not None:
         return waiting
-    comparison = compare(seen, pinned)
-    refused = _refused(seen, comparison)
+    comparison = compare(observed, pinned)
+    refused = _refused(observed, comparison)
     if refused is not None and state.get("phase") == OperationPhase.RUNNING:
-        return _finish(seen, *refused, None, pinned, now)
-    return _round(seen, sync_observed(seen, pinned, comparison), pinned, now)
+        return _finish(observed, *refused, None, pinned, now)
+    return _round(observed, sync_observed(observed, pinned, comparison), pinned, now)
 
 
-def _being_read(seen: AppObserved, state: Obj) -> Plan | None:
+def _being_read(observed: AppObserved, state: Obj) -> Plan | None:
     """What an operation asks for is read after it began, and nothing that was known before stands for it."""
     terminating = state.get("phase") == OperationPhase.TERMINATING
-    if seen.pinned_reading is None or (terminating and seen.pinned is not None):
+    if observed.pinned_reading is None or (terminating and observed.pinned is not None):
         return None
-    why = seen.pinned_reading.text
-    status = {**seen.view.current, "operationState": {**state, "message": why}}
-    return Plan(status=app_patch(seen.view, status, why), outcome=Requeue(PASS_INTERVAL_S, why), why=why)
+    why = observed.pinned_reading.text
+    status = {**observed.view.current, "operationState": {**state, "message": why}}
+    return Plan(status=app_patch(observed.view, status, why), outcome=Requeue(PASS_INTERVAL_S, why), why=why)
 
 
-def _record_first(seen: AppObserved, state: Obj, pinned: Manifests, asked: tuple[str, ...]) -> Plan | None:
+def _record_first(observed: AppObserved, state: Obj, pinned: Manifests, asked: tuple[str, ...]) -> Plan | None:
     """Which commit a branch names is on record before anything is written: after a crash it may name another one."""
-    settled = all(len(revision) == SHA_LENGTH for revision in asked) or local_texts(seen.view)
+    settled = all(len(revision) == SHA_LENGTH for revision in asked) or local_texts(observed.view)
     if settled or state.get("syncResult") or state.get("phase") != OperationPhase.RUNNING:
         return None
-    why, result = f"the operation settles on {', '.join(pinned.revisions)}", _settled_on(seen, pinned)
-    patch = app_patch(seen.view, {**seen.view.current, "operationState": {**state, "syncResult": result}}, why)
+    why, result = f"the operation settles on {', '.join(pinned.revisions)}", _settled_on(observed, pinned)
+    patch = app_patch(observed.view, {**observed.view.current, "operationState": {**state, "syncResult": result}}, why)
     return Plan(status=patch, outcome=Requeue(0, why), why=why)
 
 
-def _wait_for_applications(seen: AppObserved, state: Obj) -> Plan | None:
+def _wait_for_applications(observed: AppObserved, state: Obj) -> Plan | None:
     """Applications that this one depends on come first; what has begun to be applied goes on."""
     if state.get("phase") != OperationPhase.RUNNING or dig(state, "syncResult", "resources"):
         return None
-    problem = not_ready(seen.view.obj, seen.before, seen.reach_of_applications)
+    problem = not_ready(observed.view.obj, observed.before, observed.reach_of_applications)
     if not problem:
         return None
-    status = {**seen.view.current, "operationState": {**state, "message": problem}}
-    return Plan(status=app_patch(seen.view, status, problem), outcome=Requeue(PASS_INTERVAL_S, problem), why=problem)
+    status = {**observed.view.current, "operationState": {**state, "message": problem}}
+    return Plan(
+        status=app_patch(observed.view, status, problem), outcome=Requeue(PASS_INTERVAL_S, problem), why=problem
+    )
 
 
 def _over(state: Obj) -> bool:
@@ -191,12 +198,12 @@ def _over(state: Obj) -> bool:
     return phase not in list(OperationPhase) or OperationPhase(phase).completed
 
 
-def _refused(seen: AppObserved, comparison: Comparison) -> tuple[OperationPhase, str] | None:
+def _refused(observed: AppObserved, comparison: Comparison) -> tuple[OperationPhase, str] | None:
     """What the comparison found that no sync may go on with (reference 1.5, step 8; behaviour 76)."""
-    view = seen.view
-    circle = dependency_problem(view.obj, seen.before)
-    if seen.account_problem or circle:
-        return OperationPhase.ERROR, seen.account_problem or circle
+    view = observed.view
+    circle = dependency_problem(view.obj, observed.before)
+    if observed.account_problem or circle:
+        return OperationPhase.ERROR, observed.account_problem or circle
     if guard_asked(view.obj) and dig(view.operation, "sync", "prune"):
         rows = [row for row in comparison.resources if not row.get("hook")]
         guarded = mass_deletion(view.obj, rows)
@@ -216,21 +223,21 @@ def _listed_options(view: AppView) -> tuple[str, ...]:
     return tuple(dig(view.operation, "sync", "syncOptions", default=())) or view.sync_options
 
 
-def _timed_out(seen: AppObserved, state: Obj, now: datetime) -> bool:
+def _timed_out(observed: AppObserved, state: Obj, now: datetime) -> bool:
     """The time since the operation began, attempts and waits included, is longer than allowed (behaviour 18)."""
-    left = _time_left(seen, state, now)
+    left = _time_left(observed, state, now)
     return state.get("phase") == OperationPhase.RUNNING and left is not None and left <= 0
 
 
-def _time_left(seen: AppObserved, state: Obj, now: datetime) -> float | None:
+def _time_left(observed: AppObserved, state: Obj, now: datetime) -> float | None:
     """Seconds until the operation is terminated; None: it may take as long as it likes."""
-    started, allowed = time_or_none(state.get("startedAt")), seen.settings.sync_timeout_s
+    started, allowed = time_or_none(state.get("startedAt")), observed.settings.sync_timeout_s
     return None if started is None or allowed <= 0 else allowed - (now - started).total_seconds()
 
 
-def _in_time(seen: AppObserved, state: Obj, wait: float, now: datetime) -> float:
+def _in_time(observed: AppObserved, state: Obj, wait: float, now: datetime) -> float:
     """A wait that ends no later than the time that the operation may take."""
-    left = _time_left(seen, state, now)
+    left = _time_left(observed, state, now)
     return wait if left is None else max(min(wait, left), 0.0)
 
 
@@ -242,18 +249,18 @@ def _terminate(view: AppView, state: Obj) -> Plan:
     return Plan(steps=(patch,), outcome=Requeue(0, TIMED_OUT), why=TIMED_OUT)
 
 
-def _overtaken(seen: AppObserved, state: Obj, now: datetime) -> Plan | None:
+def _overtaken(observed: AppObserved, state: Obj, now: datetime) -> Plan | None:
     """With ``syncline.dev/overtake: "true"`` a newer commit ends the automated operation that still waits for an older
     one, so that a fix need not wait for what it repairs; the next sync takes it."""
-    view, latest = seen.view, seen.latest
+    view, latest = observed.view, observed.latest
     wanted = annotations_of(view.obj).get(OVERTAKE) == "true" and state.get("phase") == OperationPhase.RUNNING
     if not wanted or not dig(view.operation, "initiatedBy", "automated") or not state.get("syncResult"):
         return None
-    if seen.reading is not None:
+    if observed.reading is not None:
         return None
-    if latest is None or now >= latest.resolved_at + timedelta(seconds=seen.settings.poll_s) or view.refresh:
+    if latest is None or now >= latest.resolved_at + timedelta(seconds=observed.settings.poll_s) or view.refresh:
         why = "look whether a newer commit repairs what the operation waits for"
-        render = Render(view.name, view.sources, view.revisions_wanted, why, context=seen.context)
+        render = Render(view.name, view.sources, view.revisions_wanted, why, context=observed.context)
         patch = app_patch(view, dict(view.current), why)
         return Plan(steps=((render,),), status=patch, outcome=Requeue(0, "rendered"), why=why)
     if latest.error or latest.revisions == pinned_revisions(view):
@@ -265,14 +272,14 @@ def _overtaken(seen: AppObserved, state: Obj, now: datetime) -> Plan | None:
     return Plan(steps=(patch,), outcome=Requeue(0, text), why=text)
 
 
-def _blocked_by_window(seen: AppObserved, state: Obj, now: datetime) -> Plan | None:
+def _blocked_by_window(observed: AppObserved, state: Obj, now: datetime) -> Plan | None:
     """A closed window holds a running operation; it goes on when it opens. A termination is never held."""
-    view = seen.view
+    view = observed.view
     if state.get("phase") != OperationPhase.RUNNING:
         return None
     manual = not dig(view.operation, "initiatedBy", "automated", default=False)
     started = time_or_none(state.get("startedAt"))
-    problem = window_problem(seen.project, view.obj, now, manual=manual, operation_started=started)
+    problem = window_problem(observed.project, view.obj, now, manual=manual, operation_started=started)
     if not problem:
         return None
     message = f"Sync operation {problem}"
@@ -339,16 +346,16 @@ def begun(app: Obj, operation: Obj, now: datetime) -> Obj:
     return {**app, "operation": operation, "status": {**AppView(app).status, "operationState": state}}
 
 
-def _begin(seen: AppObserved, now: datetime, problems: tuple[str, ...]) -> Plan:
+def _begin(observed: AppObserved, now: datetime, problems: tuple[str, ...]) -> Plan:
     """Persist that it runs, and which pools are paused, before anything is written to the cluster (behaviour 2). What
     the project does not permit is not even read; the next pass ends the operation."""
-    view = seen.view
+    view = observed.view
     begins = begun(view.obj, view.operation or {}, now)["status"]
     status: Obj = {**view.current, "operationState": begins["operationState"]}
     reason = "a sync was requested"
-    notes = begin_notes(view.obj, seen.pools) | {STARTED: _start_named(view, now)}
+    notes = begin_notes(view.obj, observed.pools) | {STARTED: _start_named(view, now)}
     patch = app_patch(view, status, reason, annotations=notes)
-    renders = () if problems else _resolve_now(seen, view)
+    renders = () if problems else _resolve_now(observed, view)
     return Plan(steps=(patch, renders), outcome=Requeue(0, reason), why=reason)
 
 
@@ -382,29 +389,29 @@ def running_operation(view: AppView) -> str:
     return _attempt(view, started, int(state.get("retryCount") or 0))
 
 
-def _resolve_now(seen: AppObserved, view: AppView) -> tuple[Render, ...]:
+def _resolve_now(observed: AppObserved, view: AppView) -> tuple[Render, ...]:
     """A branch or tag is resolved after the operation began, whatever an earlier look had found; a commit is what it
     is. Being part of the beginning is the evidence: times of whole seconds could not tell which came first."""
     asked = wanted_revisions(view)
     if len(asked) != len(operation_sources(view)) or local_texts(view):
         return ()
-    if seen.pinned is not None and all(len(revision) == SHA_LENGTH for revision in asked):
+    if observed.pinned is not None and all(len(revision) == SHA_LENGTH for revision in asked):
         return ()
-    return (Render(view.name, operation_sources(view), asked, NEEDED, context=seen.context, asked=True),)
+    return (Render(view.name, operation_sources(view), asked, NEEDED, context=observed.context, asked=True),)
 
 
-def _render_first(seen: AppObserved) -> Plan | None:
+def _render_first(observed: AppObserved) -> Plan | None:
     """After a restart what the beginning had rendered is lost: render again what was pinned or asked for."""
-    view = seen.view
-    if seen.pinned is not None:
+    view = observed.view
+    if observed.pinned is not None:
         return None
     asked = pinned_revisions(view) or wanted_revisions(view)
-    action = Render(view.name, operation_sources(view), asked, NEEDED, context=seen.context, asked=True)
+    action = Render(view.name, operation_sources(view), asked, NEEDED, context=observed.context, asked=True)
     return Plan(steps=((action,),), outcome=Requeue(0, "rendered"), why="resolve and render the operation's revision")
 
 
-def _wait_for_retry(seen: AppObserved, state: Obj, now: datetime) -> Plan | None:
-    view = seen.view
+def _wait_for_retry(observed: AppObserved, state: Obj, now: datetime) -> Plan | None:
+    view = observed.view
     finished = time_or_none(state.get("finishedAt")) or now
     attempt = int(state.get("retryCount") or 0)
     try:
@@ -413,7 +420,7 @@ def _wait_for_retry(seen: AppObserved, state: Obj, now: datetime) -> Plan | None
         message = f"{state.get('message') or ''} (failed to retry: {error})"
         return _completed(view, state | {"phase": "Error", "message": message}, OperationPhase.ERROR, None, (), now)
     if now < at:
-        wait = _in_time(seen, state, (at - now).total_seconds(), now)
+        wait = _in_time(observed, state, (at - now).total_seconds(), now)
         return Plan(outcome=Requeue(wait, f"retry #{attempt} at {format_time(at)}"), why="waiting for the next attempt")
     status = dict(view.current)
     again = {k: v for k, v in state.items() if k not in ("finishedAt", "syncResult")}
@@ -427,7 +434,7 @@ def _wait_for_retry(seen: AppObserved, state: Obj, now: datetime) -> Plan | None
         reason = "the retry takes the newest commit"
         tried = AppView({**view.obj, "operation": operation, "status": {"operationState": again}})
         sources, asked = operation_sources(tried), wanted_revisions(tried)
-        render = (Render(view.name, sources, asked, reason, context=seen.context, asked=True),)
+        render = (Render(view.name, sources, asked, reason, context=observed.context, asked=True),)
     patch = app_patch(view, status, "the next attempt begins", operation=operation)
     return Plan(steps=(patch, render), outcome=Requeue(0, "next attempt"), why=again["message"])
 
@@ -450,9 +457,9 @@ def _with_revisions(operation: Obj, revisions: tuple[str, ...]) -> Obj:
 # -- what the engine looks at -----------------------------------------------------------------------------------
 
 
-def sync_observed(seen: AppObserved, pinned: Manifests, comparison: Comparison) -> SyncObserved:
+def sync_observed(observed: AppObserved, pinned: Manifests, comparison: Comparison) -> SyncObserved:
     """The engine's view of this pass."""
-    view = seen.view
+    view = observed.view
     state = view.operation_state or {}
     started = time_or_none(state.get("startedAt"))
     assert started is not None, "an operation in progress has a start time"
@@ -464,14 +471,14 @@ def sync_observed(seen: AppObserved, pinned: Manifests, comparison: Comparison) 
         pairs=comparison.pairs,
         hooks=hooks_to_run(view.obj, comparison.hooks, comparison.pairs),
         all_hooks=comparison.hooks,
-        kinds=seen.kinds,
+        kinds=observed.kinds,
         options=sync_options(view, started),
         phase=OperationPhase(state.get("phase") or ""),
         message=str(state.get("message") or ""),
         results=rows_from_status(dig(state, "syncResult", "resources", default=[])),
         in_sync=comparison.in_sync,
-        rules=ObservedRules(seen),
-        namespace_live=seen.namespace_live,
+        rules=ObservedRules(observed),
+        namespace_live=observed.namespace_live,
         operation=_attempt(view, started, attempt),
     )
 
@@ -504,7 +511,7 @@ def sync_options(view: AppView, started: datetime) -> SyncOptions:
 
 
 def _finish(
-    seen: AppObserved,
+    observed: AppObserved,
     phase: OperationPhase,
     message: str,
     sync: SyncPlan | None,
@@ -512,17 +519,17 @@ def _finish(
     now: datetime,
     noted: dict[str, str | None] | None = None,
 ) -> Plan:
-    view = seen.view
+    view = observed.view
     state = dict(view.operation_state or {})
     terminated = state.get("phase") == OperationPhase.TERMINATING
     if terminated and state.get("message") == TIMED_OUT:
         message = f"{message}, triggered by controller sync timeout" if phase.completed else TIMED_OUT
     state |= {"phase": str(phase), "message": message}
     if sync is not None and pinned is not None:
-        state["syncResult"] = _sync_result(seen, sync, pinned)
+        state["syncResult"] = _sync_result(observed, sync, pinned)
     state.pop("finishedAt", None)
     if not phase.completed:
-        return _running(seen, state, sync, now)
+        return _running(observed, state, sync, now)
     state["finishedAt"] = format_time(now)
     if phase is not OperationPhase.SUCCEEDED and not terminated:
         try:
@@ -535,33 +542,33 @@ def _finish(
             return retried
     notes = noted if phase is OperationPhase.SUCCEEDED and noted else {}
     hooks = pinned.objects if pinned is not None else ()
-    return _completed(view, state, phase, pinned, left_paused(view.obj, seen.pools, hooks, state), now, notes)
+    return _completed(view, state, phase, pinned, left_paused(view.obj, observed.pools, hooks, state), now, notes)
 
 
-def _sync_result(seen: AppObserved, sync: SyncPlan, pinned: Manifests) -> Obj:
-    view, kinds = seen.view, list(seen.kinds.served.values())
+def _sync_result(observed: AppObserved, sync: SyncPlan, pinned: Manifests) -> Obj:
+    view, kinds = observed.view, list(observed.kinds.served.values())
     rows = [replace(row, message=augment_message(row.message, row.ref, row.version, kinds)) for row in sync.results]
-    result: Obj = {"resources": rows_to_status(rows)} | _settled_on(seen, pinned)
+    result: Obj = {"resources": rows_to_status(rows)} | _settled_on(observed, pinned)
     metadata = view.policy.get("managedNamespaceMetadata")
     return result | ({"managedNamespaceMetadata": metadata} if metadata else {})
 
 
-def _settled_on(seen: AppObserved, pinned: Manifests) -> Obj:
-    sources = operation_sources(seen.view)
-    if seen.view.multi_source or len(sources) > 1:
+def _settled_on(observed: AppObserved, pinned: Manifests) -> Obj:
+    sources = operation_sources(observed.view)
+    if observed.view.multi_source or len(sources) > 1:
         return {"revision": "", "revisions": list(pinned.revisions), "sources": list(sources)}
     return {"revision": pinned.revision, "source": dict(sources[0])}
 
 
-def _running(seen: AppObserved, state: Obj, sync: SyncPlan | None, now: datetime) -> Plan:
-    view = seen.view
+def _running(observed: AppObserved, state: Obj, sync: SyncPlan | None, now: datetime) -> Plan:
+    view = observed.view
     why = state["message"] or (sync.why if sync else "")
     wait = PASS_INTERVAL_S
     if sync is not None and sync.again:
         wait = 0.0
     elif sync is not None and sync.wait is not None and sync.wait.kind in UNTRACKED:
         wait = PASS_INTERVAL_S if rests_until(why) is not None else UNTRACKED_INTERVAL_S
-    wait = _in_time(seen, state, wait, now)
+    wait = _in_time(observed, state, wait, now)
     status = dict(view.current) | {"operationState": state}
     overdue = _overdue(view, sync, now)
     merged = merge_conditions(status.get("conditions") or [], (OVERDUE,), overdue, now)
@@ -572,7 +579,7 @@ def _running(seen: AppObserved, state: Obj, sync: SyncPlan | None, now: datetime
         () if known else tuple(Emit(view.obj, "GateOverdue", one.message, COMPONENT, warning=True) for one in overdue)
     )
     patch: tuple[Action, ...] = (*app_patch(view, status, why), *told, *_exhausted(view, why))
-    back = give_back_for_gate(seen, running_operation(view), sync, now) if sync is not None else None
+    back = give_back_for_gate(observed, running_operation(view), sync, now) if sync is not None else None
     steps = back.steps if back is not None else ()
     return OperationPlan(steps=steps, status=patch, outcome=Requeue(wait, why), why=why)
 

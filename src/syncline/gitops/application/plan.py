@@ -56,56 +56,56 @@ MAX_JITTER = 0.5
 """Part of the polling period by which applications are spread, so that they do not all ask at once."""
 
 
-def plan_application(seen: AppObserved, now: datetime, compare: Compare | None = None) -> Plan:
+def plan_application(observed: AppObserved, now: datetime, compare: Compare | None = None) -> Plan:
     """One pass over one Application. What an ended operation left paused is resumed after all else, so that a refusal
     of that stops nothing. ``compare``: :func:`compare_application`, with what spares work."""
-    answers = seen.system.answers.at(now)
-    if answers is not seen.system.answers:
-        seen = replace(seen, system=replace(seen.system, answers=answers))
-    unjudged = seen.unjudged if seen.asking is None else ()
+    answers = observed.system.answers.at(now)
+    if answers is not observed.system.answers:
+        observed = replace(observed, system=replace(observed.system, answers=answers))
+    unjudged = observed.unjudged if observed.asking is None else ()
     if unjudged:
-        return _plan_asking(seen, unjudged)
+        return _plan_asking(observed, unjudged)
     try:
-        plan = _plan(seen, now, compare or compare_application)
+        plan = _plan(observed, now, compare or compare_application)
     except Unknown as unknown:
-        return _plan_evaluated(seen, unknown, now)
-    if seen.view.operation is not None or seen.view.skipped:
+        return _plan_evaluated(observed, unknown, now)
+    if observed.view.operation is not None or observed.view.skipped:
         return plan
-    resumed = resume_left(seen.view.obj, seen.pools)
+    resumed = resume_left(observed.view.obj, observed.pools)
     if not resumed:
         return plan
     patches, events = resumed
     soon = min(plan.outcome.after_s, NOTED_S) if isinstance(plan.outcome, Requeue) else NOTED_S
     outcome = Requeue(soon, "pools are resumed; the note of them goes next")
-    return replace(plan, steps=(*plan.steps, *seen.at_cluster((patches,)), events), outcome=outcome)
+    return replace(plan, steps=(*plan.steps, *observed.at_cluster((patches,)), events), outcome=outcome)
 
 
 def settle_asked(
-    seen: AppObserved, result: Result, now: datetime, compare: Compare | None = None
+    observed: AppObserved, result: Result, now: datetime, compare: Compare | None = None
 ) -> tuple[AppObserved, Plan] | None:
     """Go on with what was answered; None: nothing was, and the pass ends."""
     match result.value:
         case Asking() as asking:
-            seen = replace(seen, asking=asking)
+            observed = replace(observed, asking=asking)
         case dict() as answers if result.ok:
-            system = seen.system
-            seen = replace(seen, asking=None, system=replace(system, answers=system.answers.with_more(answers)))
+            system = observed.system
+            observed = replace(observed, asking=None, system=replace(system, answers=system.answers.with_more(answers)))
         case _:
             return None
-    return seen, plan_application(seen, now, compare)
+    return observed, plan_application(observed, now, compare)
 
 
-def _plan_asking(seen: AppObserved, questions: tuple[Question, ...]) -> Plan:
+def _plan_asking(observed: AppObserved, questions: tuple[Question, ...]) -> Plan:
     why = "scripts and expressions of users are evaluated beside the controller"
-    asked = Ask(seen.view.ref, seen.view.project, questions, why)
+    asked = Ask(observed.view.ref, observed.view.project, questions, why)
     return Plan(steps=((asked,),), outcome=Requeue(0, why), why=why)
 
 
-def _plan_evaluated(seen: AppObserved, unknown: Unknown, now: datetime) -> Plan:
+def _plan_evaluated(observed: AppObserved, unknown: Unknown, now: datetime) -> Plan:
     """Have expressions of users evaluated, or wait for what is being evaluated already: the status says so."""
-    view, asking = seen.view, seen.asking
+    view, asking = observed.view, observed.asking
     if asking is None:
-        return _plan_asking(seen, unknown.questions)
+        return _plan_asking(observed, unknown.questions)
     state = view.operation_state
     status = waiting_status(view, asking.text, now, EVALUATION_WAIT)
     if state is not None and running_operation(view):
@@ -114,47 +114,56 @@ def _plan_evaluated(seen: AppObserved, unknown: Unknown, now: datetime) -> Plan:
     return Plan(status=patch, outcome=Requeue(LOOK_BESIDE_S, asking.text, background=True), why=asking.text)
 
 
-def _plan(seen: AppObserved, now: datetime, compare: Compare) -> Plan:
-    view = seen.view
+def _plan(observed: AppObserved, now: datetime, compare: Compare) -> Plan:
+    view = observed.view
     if view.skipped:
         return Plan(why=f"{view.ref}: annotation skip-reconcile is set")
-    given_back = released(seen, running_operation(view))
+    given_back = released(observed, running_operation(view))
     if given_back is not None:
         return given_back
     if view.terminating and view.operation is None:
-        return plan_deletion(seen, now)
-    problems = spec_problems(seen)
+        return plan_deletion(observed, now)
+    problems = spec_problems(observed)
     texts = tuple(f"{problem.type}: {problem.message}" for problem in problems)
     if view.operation is not None:
-        return _plan_operated(seen, now, texts, compare)
+        return _plan_operated(observed, now, texts, compare)
     if problems:
         status = failed_status(view, problems, now)
         reason = "; ".join(texts)
-        return Plan(status=app_patch(view, status, reason), outcome=_poll(seen), why=reason)
-    return _plan_refresh(seen, now, compare)
+        return Plan(status=app_patch(view, status, reason), outcome=_poll(observed), why=reason)
+    return _plan_refresh(observed, now, compare)
 
 
-def _plan_operated(seen: AppObserved, now: datetime, problems: tuple[str, ...], compare: Compare) -> Plan:
+def _plan_operated(observed: AppObserved, now: datetime, problems: tuple[str, ...], compare: Compare) -> Plan:
     """The next round of the operation. The status is kept current beside it: what is asked for is read first, and
     whatever the operation writes builds on the comparison of this pass."""
     remembered: dict[int, Comparison] = {}
 
-    def compared(seen: AppObserved, manifests: Manifests) -> Comparison:
+    def compared(observed: AppObserved, manifests: Manifests) -> Comparison:
         if id(manifests) not in remembered:
-            remembered[id(manifests)] = compare(seen, manifests)
+            remembered[id(manifests)] = compare(observed, manifests)
         return remembered[id(manifests)]
 
-    request = refresh_request(seen.view)
-    if not problems and seen.reading is None and running_operation(seen.view) and _is_due(seen, request, now):
-        return _look(seen, request)
-    answered = not request or (seen.latest is not None and (seen.latest.local or request in seen.latest.answers))
-    renders = (seen.latest, seen.pinned)
-    predicting = _asking(seen, _unanswered(seen, renders, now)) if not problems and _is_running(seen.view) else None
+    request = refresh_request(observed.view)
+    if (
+        not problems
+        and observed.reading is None
+        and running_operation(observed.view)
+        and _is_due(observed, request, now)
+    ):
+        return _look(observed, request)
+    answered = not request or (
+        observed.latest is not None and (observed.latest.local or request in observed.latest.answers)
+    )
+    renders = (observed.latest, observed.pinned)
+    predicting = (
+        _asking(observed, _unanswered(observed, renders, now)) if not problems and _is_running(observed.view) else None
+    )
     if predicting is not None:
         return predicting
-    beside = None if problems or not answered else _status_beside(seen, now, compared)
-    seen = replace(seen, view=replace(seen.view, beside=beside, answered=answered))
-    operation = plan_operation(seen, now, compared, problems)
+    beside = None if problems or not answered else _status_beside(observed, now, compared)
+    observed = replace(observed, view=replace(observed.view, beside=beside, answered=answered))
+    operation = plan_operation(observed, now, compared, problems)
     assert operation is not None, "an operation is requested"
     return operation
 
@@ -164,172 +173,177 @@ def _is_running(view: AppView) -> bool:
     return running_operation(view) is not None and dig(view.operation_state, "phase") == "Running"
 
 
-def _asking(seen: AppObserved, found: Missing) -> Plan | None:
+def _asking(observed: AppObserved, found: Missing) -> Plan | None:
     """The questions to the API server whose answers the comparison needs; None where it has all of them."""
     if found.asked:
         why = f"the API server is asked what an apply of {len(found.asked)} objects would make (ServerSideDiff=true)"
-        return Plan(steps=seen.at_destination((found.asked,)), outcome=Requeue(0, "it has answered"), why=why)
+        return Plan(steps=observed.at_destination((found.asked,)), outcome=Requeue(0, "it has answered"), why=why)
     return Plan(outcome=Requeue(NOTED_S, found.waits), why=found.waits) if found.waits else None
 
 
-def _predicted(seen: AppObserved, latest: Manifests, now: datetime, compare: Compare) -> Plan:
+def _predicted(observed: AppObserved, latest: Manifests, now: datetime, compare: Compare) -> Plan:
     """The comparison with the answers of the API server, or the questions that it needs first. What is compared by an
     old answer is looked at again when it is asked about."""
-    found = _unanswered(seen, (latest,), now)
-    plan = _asking(seen, found) or _plan_compared(seen, latest, now, compare)
+    found = _unanswered(observed, (latest,), now)
+    plan = _asking(observed, found) or _plan_compared(observed, latest, now, compare)
     later_s = found.later_s
     if later_s is None or not isinstance(plan.outcome, Requeue) or plan.outcome.after_s <= later_s:
         return plan
     return replace(plan, outcome=Requeue(max(later_s, NOTED_S), "ask the API server again", background=True))
 
 
-def _unanswered(seen: AppObserved, renders: tuple[Manifests | None, ...], now: datetime) -> Missing:
+def _unanswered(observed: AppObserved, renders: tuple[Manifests | None, ...], now: datetime) -> Missing:
     """What the API server has not been asked yet."""
-    if seen.predictions is None or not seen.asks_server:
+    if observed.predictions is None or not observed.asks_server:
         return Missing()
     pairs = [
         (pair.target, pair.live)
         for manifests in renders
         if manifests is not None and not manifests.error
-        for pair in asked_pairs(comparison_input(seen, manifests))
+        for pair in asked_pairs(comparison_input(observed, manifests))
         if pair.target is not None and pair.live is not None
     ]
-    return missing(seen.predictions, pairs, _asked_by(seen), now)
+    return missing(observed.predictions, pairs, _asked_by(observed), now)
 
 
-def _asked_by(seen: AppObserved) -> str:
+def _asked_by(observed: AppObserved) -> str:
     """Where a question is asked, as whom, and for which refresh of this Application."""
-    mine = f"{uid_of(seen.view.obj)}/"
-    requests = [one for one in (seen.latest.answers if seen.latest else ()) if one.startswith(mine)]
-    return "\n".join((seen.remote, seen.account, *requests[-1:]))
+    mine = f"{uid_of(observed.view.obj)}/"
+    requests = [one for one in (observed.latest.answers if observed.latest else ()) if one.startswith(mine)]
+    return "\n".join((observed.remote, observed.account, *requests[-1:]))
 
 
-def _status_beside(seen: AppObserved, now: datetime, compared: Compare) -> Obj | None:
+def _status_beside(observed: AppObserved, now: datetime, compared: Compare) -> Obj | None:
     """The status by what is known of the source; None where there is nothing to compare with."""
-    latest = seen.latest
-    if latest is None or (latest.error and _in_grace(seen, latest, now)):
+    latest = observed.latest
+    if latest is None or (latest.error and _in_grace(observed, latest, now)):
         return None
     if latest.error:
-        return _unread_status(seen, latest, now)
-    return _compared_status(seen, compared(seen, latest), latest, now)
+        return _unread_status(observed, latest, now)
+    return _compared_status(observed, compared(observed, latest), latest, now)
 
 
-def _unread_status(seen: AppObserved, latest: Manifests, now: datetime) -> Obj:
+def _unread_status(observed: AppObserved, latest: Manifests, now: datetime) -> Obj:
     """The source cannot be read: what is live is as healthy as it is."""
     problem = Condition("ComparisonError", f"Failed to load target state: {latest.error}")
-    alone = compare_application(seen, replace(latest, objects=()))
-    return failed_status(seen.view, [problem], now, health=alone.health)
+    alone = compare_application(observed, replace(latest, objects=()))
+    return failed_status(observed.view, [problem], now, health=alone.health)
 
 
 def compare_application(
-    seen: AppObserved,
+    observed: AppObserved,
     manifests: Manifests,
     verdicts: Verdicts | None = None,
     comparisons: Comparisons | None = None,
 ) -> Comparison:
     """The comparison of these manifests with what is live; ``verdicts`` and ``comparisons`` spare work."""
-    given = comparison_input(seen, manifests, verdicts)
-    asks = given.predicted is not None or seen.system.settings.health or seen.system.answers.known
+    given = comparison_input(observed, manifests, verdicts)
+    asks = given.predicted is not None or observed.system.settings.health or observed.system.answers.known
     given = replace(given, anew=bool(asks))  # it depends on more than can be held beside it
-    more = seen.remote, seen.all_holds, seen.schemas
+    more = observed.remote, observed.all_holds, observed.schemas
     found = compare_all(given) if comparisons is None else comparisons.of(given, more, compare_all)
-    unheld = unheld_warning(seen, manifests.objects)
+    unheld = unheld_warning(observed, manifests.objects)
     return replace(found, conditions=(*found.conditions, Condition(UNHELD, unheld))) if unheld else found
 
 
-def comparison_input(seen: AppObserved, manifests: Manifests, verdicts: Verdicts | None = None) -> ComparisonInput:
+def comparison_input(observed: AppObserved, manifests: Manifests, verdicts: Verdicts | None = None) -> ComparisonInput:
     """All that the comparison looks at."""
-    system = seen.system.settings
+    system = observed.system.settings
     return ComparisonInput(
-        app=seen.view.obj,
+        app=observed.view.obj,
         targets=manifests.objects,
-        live=seen.live,
-        project=seen.project or {},
-        kinds=seen.kinds,
-        tracking=seen.settings.tracking,
+        live=observed.live,
+        project=observed.project or {},
+        kinds=observed.kinds,
+        tracking=observed.settings.tracking,
         overrides=system.overrides,
         excluded=system.excluded,
         diff=DiffSettings(
-            schema_of=seen.schemas.find,
+            schema_of=observed.schemas.find,
             ignore_aggregated_roles=system.ignore_aggregated_roles,
-            jq=seen.system.answers,
+            jq=observed.system.answers,
         ),
         verdicts=verdicts,
-        health=seen.shown_health,
-        control_namespace=seen.settings.control_namespace,
-        project_clusters=seen.project_clusters,
-        server=seen.cluster.server,
-        cluster_name=seen.cluster.name,
-        predicted=answers(seen.predictions, _asked_by(seen)) if seen.predictions and seen.asks_server else None,
+        health=observed.shown_health,
+        control_namespace=observed.settings.control_namespace,
+        project_clusters=observed.project_clusters,
+        server=observed.cluster.server,
+        cluster_name=observed.cluster.name,
+        predicted=answers(observed.predictions, _asked_by(observed))
+        if observed.predictions and observed.asks_server
+        else None,
     )
 
 
-def _plan_refresh(seen: AppObserved, now: datetime, compare: Compare) -> Plan:
-    view = seen.view
-    latest = seen.latest
+def _plan_refresh(observed: AppObserved, now: datetime, compare: Compare) -> Plan:
+    view = observed.view
+    latest = observed.latest
     request = refresh_request(view)
-    if seen.reading is not None:
-        return _plan_beside(seen, seen.reading, now, compare)
-    if _is_due(seen, request, now):
-        return _look(seen, request)
+    if observed.reading is not None:
+        return _plan_beside(observed, observed.reading, now, compare)
+    if _is_due(observed, request, now):
+        return _look(observed, request)
     assert latest is not None, "it is due when there is nothing"
-    if latest.error and _in_grace(seen, latest, now):
+    if latest.error and _in_grace(observed, latest, now):
         why = f"the source cannot be read for a moment: {latest.error}"
-        return Plan(status=app_patch(view, waiting_status(view, "", now), why), outcome=_poll(seen, now), why=why)
+        return Plan(status=app_patch(view, waiting_status(view, "", now), why), outcome=_poll(observed, now), why=why)
     if latest.error:
         why = f"Failed to load target state: {latest.error}"
-        status = _unread_status(seen, latest, now)
-        return Plan(status=app_patch(view, status, why), outcome=_poll(seen, now), why=why)
-    return _predicted(seen, latest, now, compare)
+        status = _unread_status(observed, latest, now)
+        return Plan(status=app_patch(view, status, why), outcome=_poll(observed, now), why=why)
+    return _predicted(observed, latest, now, compare)
 
 
-def _is_due(seen: AppObserved, request: str, now: datetime) -> bool:
+def _is_due(observed: AppObserved, request: str, now: datetime) -> bool:
     """Whether the source is to be read now: nothing is known of it, somebody asks, or it is time."""
-    latest = seen.latest
+    latest = observed.latest
     if latest is None or latest.local:
         return latest is None
-    return _is_asked(latest, request) or now >= latest.resolved_at + _period(seen, latest)
+    return _is_asked(latest, request) or now >= latest.resolved_at + _period(observed, latest)
 
 
 def _is_asked(latest: Manifests | None, request: str) -> bool:
     return bool(request) and (latest is None or request not in latest.answers)
 
 
-def _look(seen: AppObserved, request: str) -> Plan:
-    latest, asked = seen.latest, _is_asked(seen.latest, request)
+def _look(observed: AppObserved, request: str) -> Plan:
+    latest, asked = observed.latest, _is_asked(observed.latest, request)
     reason = "no manifests yet" if latest is None else ("a refresh was asked for" if asked else "time to look again")
     render = replace(
-        _render(seen, reason),
+        _render(observed, reason),
         answers=request,
         asked=asked,
-        may_be_old_s=0.0 if asked or latest is None else SHARED_LOOK * seen.settings.poll_s,
+        may_be_old_s=0.0 if asked or latest is None else SHARED_LOOK * observed.settings.poll_s,
     )
     return Plan(steps=((render,),), outcome=Requeue(0, "rendered"), why=reason)
 
 
-def _render(seen: AppObserved, reason: str) -> Render:
-    view = seen.view
-    return Render(view.name, view.sources, view.revisions_wanted, reason, context=seen.context)
+def _render(observed: AppObserved, reason: str) -> Render:
+    view = observed.view
+    return Render(view.name, view.sources, view.revisions_wanted, reason, context=observed.context)
 
 
-def _plan_beside(seen: AppObserved, reading: Reading, now: datetime, compare: Compare) -> Plan:
+def _plan_beside(observed: AppObserved, reading: Reading, now: datetime, compare: Compare) -> Plan:
     """While the source is read: what was known goes on, unless somebody asked for what is new. The request to refresh
     stands until the answer is there."""
-    view, latest, request = seen.view, seen.latest, refresh_request(seen.view)
+    view, latest, request = observed.view, observed.latest, refresh_request(observed.view)
     if latest is not None and not latest.error and not request:
-        return _predicted(seen, latest, now, compare)
+        return _predicted(observed, latest, now, compare)
     joins = bool(request) and bool(reading.answers) and request not in reading.answers
-    join = ((Join(replace(_render(seen, reading.text), answers=request), reading.text),),) if joins else ()
+    join = ((Join(replace(_render(observed, reading.text), answers=request), reading.text),),) if joins else ()
     patch = app_patch(view, waiting_status(view, reading.text, now), reading.text, processed=False)
-    return Plan(steps=join, status=patch, outcome=_poll(seen, now), why=reading.text)
+    return Plan(steps=join, status=patch, outcome=_poll(observed, now), why=reading.text)
 
 
-def _in_grace(seen: AppObserved, latest: Manifests, now: datetime) -> bool:
+def _in_grace(observed: AppObserved, latest: Manifests, now: datetime) -> bool:
     """A source that fails for a moment changes nothing that was known, unless somebody asked (behaviours 54 and 87)."""
-    known = dig(seen.view.status, "sync", "status") not in (None, "", "Unknown")
+    known = dig(observed.view.status, "sync", "status") not in (None, "", "Unknown")
     since = latest.failing_since
     return (
-        known and since is not None and not latest.asked and now < since + timedelta(seconds=seen.settings.repo_grace_s)
+        known
+        and since is not None
+        and not latest.asked
+        and now < since + timedelta(seconds=observed.settings.repo_grace_s)
     )
 
 
@@ -353,19 +367,19 @@ def refresh_request(view: AppView) -> str:
     return f"{uid_of(view.obj)}/ended/{state.get('startedAt')}/{ended}" if by_hand and ended else ""
 
 
-def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime, compare: Compare) -> Plan:
-    view = seen.view
-    comparison = compare(seen, latest)
-    decision = _automated(seen, comparison, latest, now)
-    notes = left_notes(view.obj, seen.pools)
-    status = _with_auto(_compared_status(seen, comparison, latest, now), decision, now)
+def _plan_compared(observed: AppObserved, latest: Manifests, now: datetime, compare: Compare) -> Plan:
+    view = observed.view
+    comparison = compare(observed, latest)
+    decision = _automated(observed, comparison, latest, now)
+    notes = left_notes(view.obj, observed.pools)
+    status = _with_auto(_compared_status(observed, comparison, latest, now), decision, now)
     finalizers = wanted_finalizers(
         view.obj, pre_delete=comparison.has_pre_delete_hooks, post_delete=comparison.has_post_delete_hooks
     )
     why = f"{comparison.status} at {', '.join(latest.revisions) or '-'}, {comparison.health.status}; {decision.why}"
     if decision.operation is None:
         wait = decision.requeue_after_s
-        outcome = _poll(seen, now) if wait is None else Requeue(wait, decision.why)
+        outcome = _poll(observed, now) if wait is None else Requeue(wait, decision.why)
         return Plan(
             status=app_patch(view, status, why, finalizers=finalizers, annotations=notes),
             outcome=outcome,
@@ -378,29 +392,29 @@ def _plan_compared(seen: AppObserved, latest: Manifests, now: datetime, compare:
     return Plan(status=(*patch, event), outcome=Requeue(0, "the operation begins"), why=why)
 
 
-def _compared_status(seen: AppObserved, comparison: Comparison, latest: Manifests, now: datetime) -> Obj:
+def _compared_status(observed: AppObserved, comparison: Comparison, latest: Manifests, now: datetime) -> Obj:
     """The status after a comparison, with the conditions that observation adds to it."""
     conditions = (
         *comparison.conditions,
         *(
-            [Condition("OrphanedResourceWarning", f"Application has {seen.orphans} orphaned resources")]
-            if seen.orphans
+            [Condition("OrphanedResourceWarning", f"Application has {observed.orphans} orphaned resources")]
+            if observed.orphans
             else []
         ),
         *(Condition("SourceWarning", text) for text in latest.warnings[:MAX_WARNINGS]),
-        *([Condition(SOURCE_WAIT, seen.reading.text)] if seen.reading is not None else []),
+        *([Condition(SOURCE_WAIT, observed.reading.text)] if observed.reading is not None else []),
     )
-    status = compared_status(seen.view, comparison, latest, conditions, now)
-    known = seen.compared is not None and seen.compared.content == latest.content
-    if latest.content and not seen.view.refresh and known:
-        return without_new_commit(seen.view, status)
+    status = compared_status(observed.view, comparison, latest, conditions, now)
+    known = observed.compared is not None and observed.compared.content == latest.content
+    if latest.content and not observed.view.refresh and known:
+        return without_new_commit(observed.view, status)
     return status
 
 
-def _automated(seen: AppObserved, comparison: Comparison, latest: Manifests, now: datetime) -> AutoSync:
+def _automated(observed: AppObserved, comparison: Comparison, latest: Manifests, now: datetime) -> AutoSync:
     """Whether a sync starts by itself; a closed window is silent, as upstream."""
-    app = seen.view.obj
-    closed = window_problem(seen.project, app, now, manual=False)
+    app = observed.view.obj
+    closed = window_problem(observed.project, app, now, manual=False)
     if closed:
         return AutoSync(f"no automated sync: {closed}")
     backoff = SelfHealBackoff()
@@ -421,18 +435,18 @@ def _with_auto(status: Obj, decision: AutoSync, now: datetime) -> Obj:
     return rest | ({"conditions": merged} if merged else {})
 
 
-def _period(seen: AppObserved, latest: Manifests) -> timedelta:
+def _period(observed: AppObserved, latest: Manifests) -> timedelta:
     """The polling period with a spread that depends on the name only."""
-    base = seen.settings.error_poll_s if latest.error else seen.settings.poll_s
-    digest = hashlib.sha256(str(seen.view.ref).encode()).digest()
+    base = observed.settings.error_poll_s if latest.error else observed.settings.poll_s
+    digest = hashlib.sha256(str(observed.view.ref).encode()).digest()
     return timedelta(seconds=base * (1 + MAX_JITTER * digest[0] / 255))
 
 
-def _poll(seen: AppObserved, now: datetime | None = None) -> Requeue:
-    latest = seen.latest
-    if seen.reading is not None:
-        return Requeue(LOOK_BESIDE_S, seen.reading.text, background=True)
+def _poll(observed: AppObserved, now: datetime | None = None) -> Requeue:
+    latest = observed.latest
+    if observed.reading is not None:
+        return Requeue(LOOK_BESIDE_S, observed.reading.text, background=True)
     if latest is None or now is None or latest.local:
-        return Requeue(seen.settings.error_poll_s, "look again", background=True)
-    wait = (latest.resolved_at + _period(seen, latest) - now).total_seconds()
+        return Requeue(observed.settings.error_poll_s, "look again", background=True)
+    wait = (latest.resolved_at + _period(observed, latest) - now).total_seconds()
     return Requeue(max(wait, 0.1), "look at the repository again", background=True)

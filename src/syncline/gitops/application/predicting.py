@@ -1,6 +1,6 @@
 """Asking the API server what a sync would make of an object (compare option ``ServerSideDiff=true``).
 
-The plan of an Application names the questions whose answers are missing; the performer asks them as dry runs of a
+The plan of an Application names the questions whose answers are missing; the handler asks them as dry runs of a
 server-side apply, with the rights that a sync has; the comparison of the next pass reads the answers. A question is
 asked again where the manifest, the live object or the account differs, or a refresh is asked for, as upstream. An
 object that changes all the time is compared by its last answer in between, so that asking keeps no Application from
@@ -33,7 +33,7 @@ __all__ = [
     "Kept",
     "Missing",
     "Predict",
-    "PredictPerformer",
+    "PredictHandler",
     "PredictionBook",
     "answers",
     "missing",
@@ -152,14 +152,14 @@ def answers(book: Mapping[str, Kept], place: str) -> Callable[[Obj, Obj], Predic
     return find
 
 
-class PredictPerformer:
+class PredictHandler:
     """Performs :class:`Predict` against one cluster, whose kinds ``mapper`` knows. A refusal is an answer; where the
     API has none now, its error is raised and the pass is made again."""
 
     def __init__(self, mapper: Mapper, book: PredictionBook, clock: Clock) -> None:
         self._mapper, self._book, self._clock = mapper, book, clock
 
-    def perform(self, action: Predict) -> Generator[Request, Response, None]:
+    def handle(self, action: Predict) -> Generator[Request, Response, None]:
         found, error = yield from _asked(self._mapper, action.target)
         content = b"" if found is None else msgspec.json.encode(found)
         # A refused question has another name than an answered one, so that no verdict stands for both.

@@ -22,50 +22,52 @@ MAX_UNREAD = 5
 SOURCES = ("source", "sources", "sourceHydrator")
 
 
-def spec_problems(seen: AppObserved) -> list[Condition]:
+def spec_problems(observed: AppObserved) -> list[Condition]:
     """What is wrong with the spec and the operation, in upstream's words, and with settings of all Applications."""
-    found = [*_not_enabled(seen), *_judged(seen, seen.view.obj)]
-    if seen.view.operation is not None and operation_sources(seen.view) != seen.view.sources:
-        found += [one for one in _judged(seen, _as_operated(seen)) if one not in found]
-    if seen.view.operation is not None:
-        found += [Condition("InvalidSpecError", text) for text in refused_pools(seen)]
-    texts = list(seen.system.settings.problems)
-    if seen.remote_problem:
-        texts.append(f"Failed to load live state: {seen.remote_problem}")
-    texts += [f"Failed to load live state: {why}" for why in sorted(set(seen.unread.values()))[:MAX_UNREAD]]
+    found = [*_not_enabled(observed), *_judged(observed, observed.view.obj)]
+    if observed.view.operation is not None and operation_sources(observed.view) != observed.view.sources:
+        found += [one for one in _judged(observed, _as_operated(observed)) if one not in found]
+    if observed.view.operation is not None:
+        found += [Condition("InvalidSpecError", text) for text in refused_pools(observed)]
+    texts = list(observed.system.settings.problems)
+    if observed.remote_problem:
+        texts.append(f"Failed to load live state: {observed.remote_problem}")
+    texts += [f"Failed to load live state: {why}" for why in sorted(set(observed.unread.values()))[:MAX_UNREAD]]
     return [*found, *(Condition("ComparisonError", text) for text in texts)]
 
 
-def _not_enabled(seen: AppObserved) -> list[Condition]:
+def _not_enabled(observed: AppObserved) -> list[Condition]:
     """Of an Application that no controller works on: commands say so, for the controllers pass it over. A flag of the
     controllers may enable what the ConfigMap does not; what they have reconciled is enabled."""
-    if seen.enabled or seen.view.status.get("reconciledAt"):
+    if observed.enabled or observed.view.status.get("reconciledAt"):
         return []
     text = (
-        f"namespace '{seen.view.namespace}' is not permitted: application.namespaces of {PARAMETERS_MAP} in namespace "
-        f"{seen.settings.control_namespace} does not list it, so no controller works on this Application"
+        f"namespace '{observed.view.namespace}' is not permitted: application.namespaces of {PARAMETERS_MAP} in "
+        f"namespace {observed.settings.control_namespace} does not list it, so no controller works on this Application"
     )
     return [Condition("InvalidSpecError", text)]
 
 
-def _judged(seen: AppObserved, app: Obj) -> list[Condition]:
+def _judged(observed: AppObserved, app: Obj) -> list[Condition]:
     """What may not be read is no reason to call the spec wrong: neither its project nor its cluster is absent."""
-    cluster = resolve_destination(dig(app, "spec", "destination", default={}) or {}, seen.clusters)
-    if seen.project_unread:
-        why = f"what project {seen.view.project} permits is not known: {seen.project_unread}"
+    cluster = resolve_destination(dig(app, "spec", "destination", default={}) or {}, observed.clusters)
+    if observed.project_unread:
+        why = f"what project {observed.view.project} permits is not known: {observed.project_unread}"
         return [Condition("UnknownError", why)]
-    if seen.clusters_unread and isinstance(cluster, str):
-        return [Condition("UnknownError", f"which clusters are declared is not known: {seen.clusters_unread}")]
-    found = validate_spec(app, seen.project, control_namespace=seen.settings.control_namespace, clusters=seen.clusters)
-    if seen.clusters_unread and any(f"project '{seen.view.project}'" in one.message for one in found):
-        owned = f"which repositories and clusters belong to project {seen.view.project}"
-        return [Condition("UnknownError", f"{owned} is not known: {seen.clusters_unread}")]
+    if observed.clusters_unread and isinstance(cluster, str):
+        return [Condition("UnknownError", f"which clusters are declared is not known: {observed.clusters_unread}")]
+    found = validate_spec(
+        app, observed.project, control_namespace=observed.settings.control_namespace, clusters=observed.clusters
+    )
+    if observed.clusters_unread and any(f"project '{observed.view.project}'" in one.message for one in found):
+        owned = f"which repositories and clusters belong to project {observed.view.project}"
+        return [Condition("UnknownError", f"{owned} is not known: {observed.clusters_unread}")]
     return found
 
 
-def _as_operated(seen: AppObserved) -> Obj:
+def _as_operated(observed: AppObserved) -> Obj:
     """The Application as its operation would have it: with the sources that the operation uses."""
-    view = seen.view
+    view = observed.view
     sources = list(operation_sources(view))
     several = view.multi_source or len(sources) > 1
     spec = {key: value for key, value in view.spec.items() if key not in SOURCES}

@@ -22,32 +22,32 @@ __all__ = ["ObservedRules"]
 class ObservedRules(Rules):
     """By what was observed of the Application."""
 
-    seen: AppObserved
+    observed: AppObserved
 
     def permits(self, obj: Obj, info: ResourceInfo) -> str:
-        seen, cluster = self.seen, self._cluster
-        destination = {"server": cluster.server, "name": cluster.name, "namespace": seen.view.destination_namespace}
-        refused = sync_permission(seen.project or {}, obj, info, destination, seen.project_clusters)
+        observed, cluster = self.observed, self._cluster
+        destination = {"server": cluster.server, "name": cluster.name, "namespace": observed.view.destination_namespace}
+        refused = sync_permission(observed.project or {}, obj, info, destination, observed.project_clusters)
         return refused or _outside(cluster, obj, info)
 
     @cached_property
     def _cluster(self) -> Cluster:
-        return self.seen.cluster
+        return self.observed.cluster
 
     def health(self, obj: Obj) -> Health | None:
-        return self.seen.health(obj)
+        return self.observed.health(obj)
 
     def refuses(self, ref: ObjectRef) -> str:
-        return self.seen.reach.refuses(ref)
+        return self.observed.reach.refuses(ref)
 
     def follows(self, kind: GroupKind) -> bool:
-        return kind in self.seen.followed
+        return kind in self.observed.followed
 
     def lookup(self, ref: ObjectRef) -> Obj | None:
-        return self.seen.lookup(ref)
+        return self.observed.lookup(ref)
 
     def unread(self, ref: ObjectRef) -> str:
-        return self.seen.unread_there(ref)
+        return self.observed.unread_there(ref)
 
 
 def _outside(cluster: Cluster, obj: Obj, info: ResourceInfo) -> str:

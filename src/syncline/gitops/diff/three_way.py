@@ -32,8 +32,8 @@ def predict(original: Obj, target: Obj, live: Obj) -> tuple[Obj, Obj]:
         return live, json_merge_patch(live, patch)
     reduced = _with_claims_reduced(original, live) if gvk_of(original).group_kind in STATEFUL_SETS else live
     patch = three_way_strategic(original, target, reduced, schema)
-    seen = with_defaults(live)
-    return seen, with_defaults(strategic_merge_patch(live, patch, schema)) if patch else seen
+    observed = with_defaults(live)
+    return observed, with_defaults(strategic_merge_patch(live, patch, schema)) if patch else observed
 
 
 def _without_place(obj: Obj) -> Obj:

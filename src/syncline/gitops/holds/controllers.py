@@ -61,8 +61,8 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> tuple[Obj, bool] | None:
     return found, label not in owners
 
 
-def _plan(seen: tuple[Obj, bool], now: datetime) -> Plan:
-    hold, orphan = Hold.of(seen[0]), seen[1]
+def _plan(observed: tuple[Obj, bool], now: datetime) -> Plan:
+    hold, orphan = Hold.of(observed[0]), observed[1]
     if not orphan and hold.lives(now):
         assert hold.expires is not None, "a Hold that lives has an end"
         why = f"Hold {hold.name} ends at {hold.expires:%H:%M:%S}"
@@ -120,12 +120,12 @@ def bridge_controller(control_namespace: str) -> Controller[ObservedPool]:
     )
 
 
-def plan_pool(seen: ObservedPool, now: datetime) -> Plan:
+def plan_pool(observed: ObservedPool, now: datetime) -> Plan:
     """What the bridge does with one pool."""
-    if _room_is_there(seen.lease, now):
+    if _room_is_there(observed.lease, now):
         return Plan(why="our own machine-config room honours Holds itself")
-    pool, noted = seen.pool, noted_holds(seen.pool)
-    living = [hold for hold in seen.holds if hold.lives(now)]
+    pool, noted = observed.pool, noted_holds(observed.pool)
+    living = [hold for hold in observed.holds if hold.lives(now)]
     names = [hold.name for hold in living]
     fresh = [hold for hold in living if hold.name not in noted]
     paused = dig(pool, "spec", "paused") is True

@@ -114,36 +114,36 @@ class Group:
     others: tuple[Obj, ...] = ()
 
 
-def plan_hydration(seen: Group, now: datetime) -> Plan:
+def plan_hydration(observed: Group, now: datetime) -> Plan:
     """One pass over one group."""
-    if seen.run is not None:
-        if seen.run.ended is not None:
-            return _concluded(seen, seen.run, seen.run.ended)
-        why = f"waiting for Git since {format_time(seen.run.since)}"
+    if observed.run is not None:
+        if observed.run.ended is not None:
+            return _concluded(observed, observed.run, observed.run.ended)
+        why = f"waiting for Git since {format_time(observed.run.since)}"
         return Plan(outcome=Requeue(BESIDE_S, why, background=True), why=why)
-    problems = _problems(seen)
-    sound = tuple(member for member in seen.members if member.ref not in problems)
-    refused = _failed(seen, problems, now, COOLDOWN)
+    problems = _problems(observed)
+    sound = tuple(member for member in observed.members if member.ref not in problems)
+    refused = _failed(observed, problems, now, COOLDOWN)
     if not sound:
         return refused
-    plan = _plan_sound(replace(seen, members=sound), now)
+    plan = _plan_sound(replace(observed, members=sound), now)
     return replace(plan, status=(*plan.status, *refused.status))
 
 
-def _plan_sound(seen: Group, now: datetime) -> Plan:
-    if seen.looking:
-        why = f"waiting for a look at {seen.key.dry_url}"
+def _plan_sound(observed: Group, now: datetime) -> Plan:
+    if observed.looking:
+        why = f"waiting for a look at {observed.key.dry_url}"
         return Plan(outcome=Requeue(BESIDE_S, why, background=True), why=why)
-    look = seen.look
-    asked = tuple(sorted({m.asked for m in seen.members if m.asked and not (look and m.asked in look.answers)}))
-    if look is None or asked or now >= look.at + _period(seen, look):
-        return _looked(seen, asked)
+    look = observed.look
+    asked = tuple(sorted({m.asked for m in observed.members if m.asked and not (look and m.asked in look.answers)}))
+    if look is None or asked or now >= look.at + _period(observed, look):
+        return _looked(observed, asked)
     if look.error:
-        return _unseen(seen, look, now)
-    reasons = [reason for member in seen.members if (reason := _needs(member, look, now))]
+        return _unseen(observed, look, now)
+    reasons = [reason for member in observed.members if (reason := _needs(member, look, now))]
     if not reasons:
-        return _settled(seen, look, now)
-    return _begun(seen, look, reasons[0], now)
+        return _settled(observed, look, now)
+    return _begun(observed, look, reasons[0], now)
 
 
 # -- whether ----------------------------------------------------------------------------------------------------------
@@ -177,14 +177,14 @@ def _cools_until(member: Member, now: datetime) -> datetime:
     return now - COOLDOWN if finished is None else finished + COOLDOWN
 
 
-def _problems(seen: Group) -> dict[ObjectRef, str]:
+def _problems(observed: Group) -> dict[ObjectRef, str]:
     """What is wrong with Applications of the group, by upstream's rules and ours."""
-    if len(seen.members) > MAX_MEMBERS:
-        text = f"{len(seen.members)} Applications hydrate to one branch, at most {MAX_MEMBERS} may"
-        return {member.ref: text for member in seen.members}
-    found = {member.ref: text for member in seen.members if (text := _problem(member, seen.settings))}
-    sound = [member.view.obj for member in seen.members if member.ref not in found]
-    return found | {ref: text for ref, text in collisions([*sound, *seen.others]).items() if ref not in found}
+    if len(observed.members) > MAX_MEMBERS:
+        text = f"{len(observed.members)} Applications hydrate to one branch, at most {MAX_MEMBERS} may"
+        return {member.ref: text for member in observed.members}
+    found = {member.ref: text for member in observed.members if (text := _problem(member, observed.settings))}
+    sound = [member.view.obj for member in observed.members if member.ref not in found]
+    return found | {ref: text for ref, text in collisions([*sound, *observed.others]).items() if ref not in found}
 
 
 def _problem(member: Member, settings: AppSettings) -> str:
@@ -269,16 +269,16 @@ def _collides(other: AppView, folder: str) -> str:
 # -- what -----------------------------------------------------------------------------------------------------------
 
 
-def _looked(seen: Group, asked: tuple[str, ...]) -> Plan:
-    first = seen.members[0]
-    reason = "hydration was requested" if asked else ("no look yet" if seen.look is None else "time to look again")
+def _looked(observed: Group, asked: tuple[str, ...]) -> Plan:
+    first = observed.members[0]
+    reason = "hydration was requested" if asked else ("no look yet" if observed.look is None else "time to look again")
     scopes = tuple(
         Scope(member.ref, member.compared, paths)
-        for member in seen.members
+        for member in observed.members
         if member.compared and (paths := _generate_paths(member))
     )
-    old = 0.0 if asked or seen.look is None else SHARED_LOOK * seen.settings.poll_s
-    look = LookDry(seen.key, dry_source(first.hydrator), first.view.project, reason, asked, scopes, old)
+    old = 0.0 if asked or observed.look is None else SHARED_LOOK * observed.settings.poll_s
+    look = LookDry(observed.key, dry_source(first.hydrator), first.view.project, reason, asked, scopes, old)
     return Plan(steps=((look,),), outcome=Requeue(0, "looked"), why=reason)
 
 
@@ -293,9 +293,9 @@ def _generate_paths(member: Member) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _begun(seen: Group, look: Look, reason: str, now: datetime) -> Plan:
+def _begun(observed: Group, look: Look, reason: str, now: datetime) -> Plan:
     """Mark all Applications Hydrating, then let Git work."""
-    first = seen.members[0]
+    first = observed.members[0]
     jobs = tuple(
         Job(
             member.ref,
@@ -305,15 +305,15 @@ def _begun(seen: Group, look: Look, reason: str, now: datetime) -> Plan:
             member.view.project,
             member.request,
         )
-        for member in seen.members
+        for member in observed.members
     )
     sync = sync_source(first.hydrator)
     action = Hydrate(
-        seen.key, look.sha, look.ref, jobs, sync["repoURL"], sync["targetRevision"], seen.hydration, reason
+        observed.key, look.sha, look.ref, jobs, sync["repoURL"], sync["targetRevision"], observed.hydration, reason
     )
     started = {"startedAt": format_time(now), "phase": HYDRATING, "message": ""}
     marks = _patches(
-        seen.members,
+        observed.members,
         lambda member: (
             member.status
             if member.phase == HYDRATING and member.operation.get("sourceHydrator") == member.hydrator
@@ -325,10 +325,10 @@ def _begun(seen: Group, look: Look, reason: str, now: datetime) -> Plan:
     return Plan(steps=steps, outcome=Requeue(0, "hydrated"), why=reason)
 
 
-def _settled(seen: Group, look: Look, now: datetime) -> Plan:
+def _settled(observed: Group, look: Look, now: datetime) -> Plan:
     """Nothing is to be hydrated: the commit that was compared is noted, answered requests go."""
     patches = _patches(
-        seen.members,
+        observed.members,
         lambda member: (
             member.status
             if member.phase == FAILED and not member.compared
@@ -337,17 +337,17 @@ def _settled(seen: Group, look: Look, now: datetime) -> Plan:
         "no hydration is needed",
         lambda member: _without_request(member, member.request),
     )
-    cooling = [(_cools_until(m, now) - now).total_seconds() + 1 for m in seen.members if m.phase == FAILED]
-    wait = (look.at + _period(seen, look) - now).total_seconds()
+    cooling = [(_cools_until(m, now) - now).total_seconds() + 1 for m in observed.members if m.phase == FAILED]
+    wait = (look.at + _period(observed, look) - now).total_seconds()
     after = max(min([wait, *cooling]), 0.1)
     why = f"hydrated at {look.sha}"
     return Plan(status=patches, outcome=Requeue(after, "look at the dry source again", background=True), why=why)
 
 
-def _unseen(seen: Group, look: Look, now: datetime) -> Plan:
+def _unseen(observed: Group, look: Look, now: datetime) -> Plan:
     """The dry source cannot be looked at: said where somebody waits for it; what was hydrated stays so."""
-    concerned = {m.ref for m in seen.members if m.phase != HYDRATED or m.request is not None}
-    return _failed(seen, dict.fromkeys(concerned, look.error), now, _period(seen, look))
+    concerned = {m.ref for m in observed.members if m.phase != HYDRATED or m.request is not None}
+    return _failed(observed, dict.fromkeys(concerned, look.error), now, _period(observed, look))
 
 
 def _generic(problems: Mapping[ObjectRef, str]) -> str:
@@ -357,7 +357,7 @@ def _generic(problems: Mapping[ObjectRef, str]) -> str:
     return f"cannot hydrate because application {first.namespace}/{first.name} {more}"
 
 
-def _failed(seen: Group, texts: Mapping[ObjectRef, str], now: datetime, again: timedelta) -> Plan:
+def _failed(observed: Group, texts: Mapping[ObjectRef, str], now: datetime, again: timedelta) -> Plan:
     """Write failures once: one that stands already, of the same spec and nobody's request, is left as it is."""
 
     def status(member: Member) -> Obj:
@@ -373,7 +373,7 @@ def _failed(seen: Group, texts: Mapping[ObjectRef, str], now: datetime, again: t
         return member.status | {"currentOperation": _ended(FAILED, begun, now, message, member.hydrator)}
 
     patches = _patches(
-        seen.members,
+        observed.members,
         status,
         "hydration fails",
         lambda member: _without_request(member, member.request) if member.ref in texts else {},
@@ -396,11 +396,11 @@ def _ended(phase: str, begun: Any, now: datetime, message: str, hydrator: Obj, *
 # -- the end of a run -------------------------------------------------------------------------------------------------
 
 
-def _concluded(seen: Group, run: Run, end: Hydrated) -> Plan:
+def _concluded(observed: Group, run: Run, end: Hydrated) -> Plan:
     """Write how the run ended into all Applications that took part, then forget it."""
     jobs = {job.app: job for job in run.action.jobs}
     errors = dict.fromkeys(jobs, end.error) if end.error else _shared(end.errors, run.action.jobs)
-    took_part = tuple(member for member in seen.members if member.ref in jobs)
+    took_part = tuple(member for member in observed.members if member.ref in jobs)
 
     def status(member: Member) -> Obj:
         sha, hydrator = run.action.sha, member.operation.get("sourceHydrator") or member.hydrator
@@ -427,7 +427,7 @@ def _concluded(seen: Group, run: Run, end: Hydrated) -> Plan:
         else f"hydrated {run.action.sha} as {end.sha}"
     )
     patches = _patches(took_part, status, why, annotations)
-    forget: tuple[tuple[Action, ...], ...] = ((Forget(seen.key, why),),)
+    forget: tuple[tuple[Action, ...], ...] = ((Forget(observed.key, why),),)
     return Plan(steps=((patches, *forget) if patches else forget), outcome=Requeue(0, "look again"), why=why)
 
 
@@ -447,8 +447,8 @@ def _without_request(member: Member, answered: tuple[str, str] | None) -> dict[s
     return {HYDRATE: None, HYDRATE_STAMP: None}
 
 
-def _period(seen: Group, look: Look) -> timedelta:
-    return timedelta(seconds=seen.settings.error_poll_s if look.error else seen.settings.poll_s)
+def _period(observed: Group, look: Look) -> timedelta:
+    return timedelta(seconds=observed.settings.error_poll_s if look.error else observed.settings.poll_s)
 
 
 def _patches(

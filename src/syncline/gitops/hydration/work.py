@@ -1,6 +1,6 @@
 """What hydration asks of Git, as data, and what is remembered of the answers.
 
-The planner returns the actions, their performer in ``assembly`` does them beside the passes. The book is a cache, not
+The planner returns the actions, their handler in ``assembly`` does them beside the passes. The book is a cache, not
 state: lost with the process, and then the next pass begins again, which writes nothing twice.
 """
 
@@ -29,7 +29,7 @@ __all__ = [
     "Hydrate",
     "Hydrated",
     "HydrationBook",
-    "HydrationPerformer",
+    "HydrationHandler",
     "HydrationSettings",
     "Job",
     "Look",
@@ -204,7 +204,7 @@ class HydrationBook:
         self._runs.pop(key, None)
 
 
-class HydrationPerformer:
+class HydrationHandler:
     """Performs the actions in the driver's worker; what takes long goes on beside the passes."""
 
     def __init__(self, worker: object, book: HydrationBook, clock: Clock, *, patience_s: float = PATIENCE_S) -> None:
@@ -213,7 +213,7 @@ class HydrationPerformer:
         self._clock = clock
         self._patience_s = patience_s
 
-    def perform(self, action: LookDry | Hydrate | Forget) -> Generator[Work, Any, Any]:
+    def handle(self, action: LookDry | Hydrate | Forget) -> Generator[Work, Any, Any]:
         if isinstance(action, Forget):
             self._book.forget(action.key)
             return None

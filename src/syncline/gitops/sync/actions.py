@@ -1,6 +1,6 @@
 """What a sync does, as data: the closed union of its actions.
 
-Made by the planner, printed by ``syncline plan``, turned into requests by ``perform.py``. Each names its target and
+Made by the planner, printed by ``syncline plan``, turned into requests by ``handle.py``. Each names its target and
 why it is done. Objects may be Secrets: they are in no text and no ``repr``.
 """
 

@@ -1,6 +1,6 @@
 """What was applied last, so that an apply that would change nothing is not sent.
 
-Kept by the performer of one destination. An entry is evidence only beside a live object that a working watch shows: the
+Kept by the handler of one destination. An entry is evidence only beside a live object that a working watch shows: the
 same object, and either the very version that the apply left, or, where it was applied server-side, the same fields in
 our name (who changes a value of them takes them over). Lost with the process; bounded.
 """

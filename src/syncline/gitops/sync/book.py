@@ -31,7 +31,7 @@ __all__ = ["Book", "waiting_since"]
 
 @dataclass(slots=True)
 class Book:
-    seen: SyncObserved
+    observed: SyncObserved
     phase: OperationPhase
     message: str
     rows: dict[tuple[ObjectRef, SyncPhase], ResultRow]
@@ -43,8 +43,8 @@ class Book:
     """Hooks whose finalizer was taken off in this pass."""
 
     @classmethod
-    def open(cls, seen: SyncObserved) -> Book:
-        return cls(seen, seen.phase, seen.message, {row.key: row for row in seen.results})
+    def open(cls, observed: SyncObserved) -> Book:
+        return cls(observed, observed.phase, observed.message, {row.key: row for row in observed.results})
 
     @property
     def started(self) -> bool:
@@ -94,7 +94,7 @@ class Book:
             return
         if kind is WaitKind.HEALTH and any(task.is_hook for task in tasks):
             kind = WaitKind.HOOK
-        since = min((waiting_since(task, self.seen.started_at) for task in tasks), default=self.seen.started_at)
+        since = min((waiting_since(task, self.observed.started_at) for task in tasks), default=self.observed.started_at)
         self.wait = Wait(kind, tuple(task.ref for task in tasks), since, since + GATE_DEADLINE)
 
 

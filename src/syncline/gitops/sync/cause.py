@@ -24,18 +24,18 @@ MAX_CAUSES = 20
 _THEN = "the operation goes on with the next wave"
 
 
-def causes(seen: SyncObserved, plan: SyncPlan) -> tuple[Cause, ...]:
+def causes(observed: SyncObserved, plan: SyncPlan) -> tuple[Cause, ...]:
     """One cause per object that is waited for, in the order of the wave; none when nothing is waited for."""
     if plan.wait is None or plan.wait.kind is WaitKind.RESULTS:
         return ()
-    tasks = build_tasks(seen).tasks
+    tasks = build_tasks(observed).tasks
     by_ref = {task.ref: task for task in tasks}
-    return tuple(_cause(seen, plan.wait, ref, by_ref.get(ref), tasks) for ref in plan.wait.refs[:MAX_CAUSES])
+    return tuple(_cause(observed, plan.wait, ref, by_ref.get(ref), tasks) for ref in plan.wait.refs[:MAX_CAUSES])
 
 
-def _cause(seen: SyncObserved, wait: Wait, ref: ObjectRef, task: Task | None, tasks: Sequence[Task]) -> Cause:
+def _cause(observed: SyncObserved, wait: Wait, ref: ObjectRef, task: Task | None, tasks: Sequence[Task]) -> Cause:
     live = task.live if task is not None else None
-    state, message = _state(seen, live)
+    state, message = _state(observed, live)
     deeper: tuple[Cause, ...] = ()
     if task is not None and wait.kind is WaitKind.HOOK:
         account = missing_service_account(task, tasks)
@@ -54,13 +54,13 @@ def _cause(seen: SyncObserved, wait: Wait, ref: ObjectRef, task: Task | None, ta
     )
 
 
-def _state(seen: SyncObserved, live: Obj | None) -> tuple[str, str]:
+def _state(observed: SyncObserved, live: Obj | None) -> tuple[str, str]:
     if live is None:
         return "Missing", "not seen in the cluster yet"
     if is_terminating(live):
         left = ", ".join(finalizers(live))
         return "Terminating", f"held by finalizers: {left}" if left else "being deleted"
-    health = seen.rules.health(live)
+    health = observed.rules.health(live)
     return (str(health.status), health.message) if health is not None else ("Present", "")
 
 

@@ -50,18 +50,18 @@ def _option(task: Task, option: str) -> bool:
     return has_option(task.target, option) or has_option(task.live, option)
 
 
-def is_stamped(seen: SyncObserved, task: Task) -> bool:
+def is_stamped(observed: SyncObserved, task: Task) -> bool:
     """The live object was made by this very attempt, for this very phase."""
-    if not seen.durable or task.live is None or task.target is None:
+    if not observed.durable or task.live is None or task.target is None:
         return False
-    stamp = stamp_of(seen, task.phase)
+    stamp = stamp_of(observed, task.phase)
     wanted = annotations_of(task.target).get(OPERATION) == stamp
     return wanted and annotations_of(task.live).get(OPERATION) == stamp
 
 
-def is_stranger(seen: SyncObserved, task: Task) -> bool:
+def is_stranger(observed: SyncObserved, task: Task) -> bool:
     """A live object under a hook's name that is no hook and that no application tracks: not ours to delete."""
-    if not seen.durable or task.live is None or is_hook(task.live):
+    if not observed.durable or task.live is None or is_hook(task.live):
         return False
     return TRACKING_ID not in annotations_of(task.live) and INSTANCE_LABEL not in labels_of(task.live)
 
@@ -73,33 +73,33 @@ def stranger_message(task: Task) -> str:
     )
 
 
-def needs_confirmation(seen: SyncObserved, task: Task) -> bool:
+def needs_confirmation(observed: SyncObserved, task: Task) -> bool:
     own = option_value(task.live, "Prune")
-    return (seen.options.prune_option if own is None else own) == "confirm"
+    return (observed.options.prune_option if own is None else own) == "confirm"
 
 
-def prune_skipped(seen: SyncObserved, task: Task) -> str:
+def prune_skipped(observed: SyncObserved, task: Task) -> str:
     """Why a live object without manifest stays; empty if it goes."""
-    if not seen.options.prune:
+    if not observed.options.prune:
         return IGNORED
     own = option_value(task.live, "Prune")
-    return NO_PRUNE if (seen.options.prune_option if own is None else own) == "false" else ""
+    return NO_PRUNE if (observed.options.prune_option if own is None else own) == "false" else ""
 
 
-def prune_action(seen: SyncObserved, task: Task) -> PruneObject:
+def prune_action(observed: SyncObserved, task: Task) -> PruneObject:
     return PruneObject(
         task.ref,
         task.gvk,
         uid_of(task.obj),
-        seen.options.prune_propagation,
+        observed.options.prune_propagation,
         f"{task.ref} is no longer in the source",
     )
 
 
-def delete_hook(seen: SyncObserved, task: Task, reason: str) -> DeleteHook:
+def delete_hook(observed: SyncObserved, task: Task, reason: str) -> DeleteHook:
     live = task.live if task.live is not None else task.obj
     return DeleteHook(
-        task.ref, task.gvk, uid_of(live), seen.options.prune_propagation, reason, ending=is_terminating(live)
+        task.ref, task.gvk, uid_of(live), observed.options.prune_propagation, reason, ending=is_terminating(live)
     )
 
 
@@ -112,40 +112,40 @@ def read_object(task: Task) -> ReadObject:
     return ReadObject(task.ref, task.gvk, f"{task.ref} is waited for but not seen")
 
 
-def apply_action(seen: SyncObserved, task: Task, *, dry: bool) -> ApplyObject:
+def apply_action(observed: SyncObserved, task: Task, *, dry: bool) -> ApplyObject:
     """How a manifest is applied. A dry run never moves field managers.
 
     Upstream's dry run asks no server and so never applies server-side; ours does, and must not refuse what the apply
     would take: an annotation of what was last applied may be too large for an object that is never to have one.
     """
     assert task.target is not None, "a task without target is a prune"
-    force = seen.options.force or _option(task, "Force=true")
-    server_side = _server_side(seen, task.target) and (not dry or (seen.durable and not force))
-    mode = _mode(seen, task, server_side, force)
+    force = observed.options.force or _option(task, "Force=true")
+    server_side = _server_side(observed, task.target) and (not dry or (observed.durable and not force))
+    mode = _mode(observed, task, server_side, force)
     return ApplyObject(
         ref=task.ref,
-        target=stamped(task.target, stamp_of(seen, task.phase)) if mode is ApplyMode.RECREATE else task.target,
+        target=stamped(task.target, stamp_of(observed, task.phase)) if mode is ApplyMode.RECREATE else task.target,
         live=task.live,
         mode=mode,
         reason=_why(task),
         force=force,
-        validate=seen.options.validate and not has_option(task.target, "Validate=false"),
-        migrate_from=_manager_to_move(seen, task) if server_side and not dry else "",
-        kind_may_appear=seen.durable and (task.gvk.group, task.gvk.kind) in seen.defined_kinds,
-        propagation=seen.options.prune_propagation,
-        observed=_is_observed(seen, task),
+        validate=observed.options.validate and not has_option(task.target, "Validate=false"),
+        migrate_from=_manager_to_move(observed, task) if server_side and not dry else "",
+        kind_may_appear=observed.durable and (task.gvk.group, task.gvk.kind) in observed.defined_kinds,
+        propagation=observed.options.prune_propagation,
+        observed=_is_observed(observed, task),
     )
 
 
-def _is_observed(seen: SyncObserved, task: Task) -> bool:
+def _is_observed(observed: SyncObserved, task: Task) -> bool:
     """A kind is watched in one version, and a patch is made against the manifest's own."""
-    if not seen.durable or not seen.rules.follows(task.gvk.group_kind):
+    if not observed.durable or not observed.rules.follows(task.gvk.group_kind):
         return False
     return task.live is None or gvk_of(task.live) == task.gvk
 
 
-def dry_run(seen: SyncObserved, task: Task) -> DryRun:
-    action = apply_action(seen, task, dry=True)
+def dry_run(observed: SyncObserved, task: Task) -> DryRun:
+    action = apply_action(observed, task, dry=True)
     as_new = action.mode is ApplyMode.RECREATE or task.delete_before_creation
     return DryRun(action, f"{task.ref} is checked before anything is changed", as_new)
 
@@ -155,16 +155,16 @@ def _why(task: Task) -> str:
     return f"{task.ref} is in the source ({what})"
 
 
-def _server_side(seen: SyncObserved, target: Obj) -> bool:
+def _server_side(observed: SyncObserved, target: Obj) -> bool:
     if has_option(target, "ServerSideApply=false"):
         return False
-    return seen.options.server_side_apply or has_option(target, "ServerSideApply=true")
+    return observed.options.server_side_apply or has_option(target, "ServerSideApply=true")
 
 
-def _mode(seen: SyncObserved, task: Task, server_side: bool, force: bool) -> ApplyMode:
-    replaced = seen.options.replace or _option(task, "Replace=true")
+def _mode(observed: SyncObserved, task: Task, server_side: bool, force: bool) -> ApplyMode:
+    replaced = observed.options.replace or _option(task, "Replace=true")
     protected = is_definition(task.obj) or task.gvk.kind == "Namespace"
-    if task.live is not None and not protected and seen.durable and _is_recreated(task, replaced, force):
+    if task.live is not None and not protected and observed.durable and _is_recreated(task, replaced, force):
         return ApplyMode.RECREATE
     if not replaced:
         return ApplyMode.SERVER_SIDE if server_side else ApplyMode.CLIENT_SIDE
@@ -179,8 +179,8 @@ def _is_recreated(task: Task, replaced: bool, force: bool) -> bool:
     return classify_change(task.target, task.live, replace=replaced, force=force).change is Change.RECREATE
 
 
-def _manager_to_move(seen: SyncObserved, task: Task) -> str:
-    options = seen.options
+def _manager_to_move(observed: SyncObserved, task: Task) -> str:
+    options = observed.options
     if not options.client_side_apply_migration or task.live is None:
         return ""
     fields = dig(task.live, "metadata", "managedFields", default=[])

@@ -25,7 +25,7 @@ class PlannedWait:
     refs: tuple[ObjectRef, ...]
 
 
-def gate_after(seen: SyncObserved, wave: Sequence[Task], everything: Sequence[Task]) -> tuple[PlannedWait, ...]:
+def gate_after(observed: SyncObserved, wave: Sequence[Task], everything: Sequence[Task]) -> tuple[PlannedWait, ...]:
     """In the order in which people read it: hooks, health, deletions, confirmations."""
     regular = [task for task in everything if task.phase is not SyncPhase.SYNC_FAIL]
     last = bool(regular) and _place(wave[0]) == _place(regular[-1])
@@ -33,11 +33,13 @@ def gate_after(seen: SyncObserved, wave: Sequence[Task], everything: Sequence[Ta
     hooks = [task for task in wave if task.is_hook]
     waits = several and (not last or bool(hooks))
     applied = [task for task in wave if not task.is_hook and not task.is_prune]
-    pruned = [task for task in wave if task.is_prune and not prune_skipped(seen, task)]
-    unconfirmed = [task for task in pruned if needs_confirmation(seen, task) and not seen.options.prune_confirmed]
+    pruned = [task for task in wave if task.is_prune and not prune_skipped(observed, task)]
+    unconfirmed = [
+        task for task in pruned if needs_confirmation(observed, task) and not observed.options.prune_confirmed
+    ]
     found = (
         (WaitKind.HOOK, hooks),
-        (WaitKind.HEALTH, [task for task in applied if waits and _has_health(seen, task)]),
+        (WaitKind.HEALTH, [task for task in applied if waits and _has_health(observed, task)]),
         (WaitKind.DELETION, [task for task in pruned if task not in unconfirmed]),
         (WaitKind.CONFIRMATION, unconfirmed),
     )
@@ -48,6 +50,6 @@ def _place(task: Task) -> tuple[SyncPhase, int]:
     return task.phase, task.wave
 
 
-def _has_health(seen: SyncObserved, task: Task) -> bool:
+def _has_health(observed: SyncObserved, task: Task) -> bool:
     """Kinds without a health check count as done once they are applied."""
-    return seen.rules.health(task.obj) is not None
+    return observed.rules.health(task.obj) is not None

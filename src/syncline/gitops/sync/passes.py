@@ -54,9 +54,9 @@ from syncline.kube.objects import Obj, ObjectRef, meta, ref_of
 __all__ = ["dry_pass", "sync_pass", "terminate_pass"]
 
 
-def terminate_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
+def terminate_pass(observed: SyncObserved, now: datetime) -> Flow[Book]:
     """End an operation: running hooks are deleted, resources stay as they are."""
-    book = Book.open(seen)
+    book = Book.open(observed)
     runner = Runner(book, now)
     tasks = _prepare(book).tasks
     yield from _release_completed(book, runner, tasks)
@@ -68,22 +68,22 @@ def terminate_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
     return book
 
 
-def sync_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
+def sync_pass(observed: SyncObserved, now: datetime) -> Flow[Book]:
     """Carry an operation on by at most one wave."""
-    book = Book.open(seen)
+    book = Book.open(observed)
     runner = Runner(book, now)
     ready = _prepare(book)
     tasks = ready.tasks
     if ready.problems:
         book.set_phase(OperationPhase.FAILED, messages.invalid_message(ready.problems))
         return book
-    broken = _unreadable(seen, tasks)
+    broken = _unreadable(observed, tasks)
     if broken:
         book.set_phase(OperationPhase.FAILED, messages.invalid_message(broken))
         return book
     if not ready.started and (yield from _check_beforehand(book, runner, tasks)):
         return book
-    cut_off = _out_of_sync(seen, _cut_off(ready))
+    cut_off = _out_of_sync(observed, _cut_off(ready))
     if cut_off:
         yield from _run_next(book, runner, tasks, cut_off)
         return book
@@ -91,7 +91,7 @@ def sync_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
     _judge_deadlines(book, tasks, now)
     if (yield from _wait_for_running(book, tasks)) or _wait_for_pruned(book, tasks):
         return book
-    if done and seen.durable:
+    if done and observed.durable:
         # The results must be kept before an object goes from which alone they could be read again.
         book.set_phase(OperationPhase.RUNNING, book.message, "results of hooks are kept before their objects go")
         book.wait, book.again = Wait(WaitKind.RESULTS, tuple(task.ref for task in done)), True
@@ -101,13 +101,13 @@ def sync_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
     return book
 
 
-def dry_pass(seen: SyncObserved, now: datetime) -> Flow[Book]:
+def dry_pass(observed: SyncObserved, now: datetime) -> Flow[Book]:
     """Only the questions with which an operation begins: rows say what would be refused. Nothing is written."""
-    seen = replace(seen, options=replace(seen.options, dry_run=True, apply_out_of_sync_only=True))
-    book = Book.open(seen)
+    observed = replace(observed, options=replace(observed.options, dry_run=True, apply_out_of_sync_only=True))
+    book = Book.open(observed)
     ready = _prepare(book)
     if not ready.problems:
-        yield from Runner(book, now).run(_out_of_sync(seen, ready.tasks), dry=True)
+        yield from Runner(book, now).run(_out_of_sync(observed, ready.tasks), dry=True)
     return book
 
 
@@ -123,7 +123,7 @@ class _Ready:
 
 
 def _prepare(book: Book) -> _Ready:
-    made = build_tasks(book.seen)
+    made = build_tasks(book.observed)
     for problem in (*made.broken, *made.invalid):
         book.note(problem.task, ResultCode.SYNC_FAILED, problem.state, problem.message)
     tasks = list(made.tasks)
@@ -131,15 +131,15 @@ def _prepare(book: Book) -> _Ready:
     started = book.started
     recognised: list[Task] = []
     for task in tasks:
-        if task.pending and is_stamped(book.seen, task):
+        if task.pending and is_stamped(book.observed, task):
             book.note(task, ResultCode.SYNCED, OperationPhase.RUNNING, f"{_label(task)} created")
-            recognised += [] if _is_own_namespace(book.seen, task) else [task]
+            recognised += [] if _is_own_namespace(book.observed, task) else [task]
     return _Ready(tasks, [problem.message for problem in made.invalid], recognised, started or bool(recognised))
 
 
-def _is_own_namespace(seen: SyncObserved, task: Task) -> bool:
+def _is_own_namespace(observed: SyncObserved, task: Task) -> bool:
     """The destination Namespace comes before the dry run, so it says nothing about that."""
-    return (task.gvk.group, task.gvk.kind, task.ref.name) == ("", "Namespace", seen.namespace)
+    return (task.gvk.group, task.gvk.kind, task.ref.name) == ("", "Namespace", observed.namespace)
 
 
 def _cut_off(ready: _Ready) -> list[Task]:
@@ -156,29 +156,29 @@ def _label(task: Task) -> str:
 
 def _check_beforehand(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[bool]:
     """Make the destination Namespace, then dry-run everything else; True if the operation ends here."""
-    seen = book.seen
-    namespace = next((task for task in tasks if _is_missing_namespace(seen, task)), None)
+    observed = book.observed
+    namespace = next((task for task in tasks if _is_missing_namespace(observed, task)), None)
     if namespace is not None and (yield from runner.run([namespace], dry=False)) is RunState.FAILED:
         why = messages.with_reasons(messages.NAMESPACE_FAILED, [namespace])
         book.set_phase(OperationPhase.FAILED, why)
         return True
     rest = [task for task in tasks if task is not namespace]
-    if (yield from runner.run(_out_of_sync(seen, rest), dry=True)) is RunState.FAILED:
+    if (yield from runner.run(_out_of_sync(observed, rest), dry=True)) is RunState.FAILED:
         book.set_phase(OperationPhase.FAILED, messages.DRY_RUN_FAILED)
         return True
     return False
 
 
-def _unreadable(seen: SyncObserved, tasks: Sequence[Task]) -> list[str]:
+def _unreadable(observed: SyncObserved, tasks: Sequence[Task]) -> list[str]:
     """Annotations of ours that cannot be read: nothing is applied then."""
     problems: list[str] = []
     count = 0
-    for task in tasks if seen.durable else ():
+    for task in tasks if observed.durable else ():
         if not is_conditioned(task.facts.annotations):
             continue
         try:
             gate_deadline(task.obj)
-            count += len(_conditions(seen, task))
+            count += len(_conditions(observed, task))
         except ConditionError as error:
             problems.append(f"{task.ref}: {error}")
     if count > MAX_ALL_WAITS:
@@ -186,30 +186,32 @@ def _unreadable(seen: SyncObserved, tasks: Sequence[Task]) -> list[str]:
     return problems
 
 
-def _conditions(seen: SyncObserved, task: Task) -> tuple[Condition, ...]:
-    return () if task.target is None else waits_of(task.target, seen.kinds, seen.namespace, seen.rules.refuses)
+def _conditions(observed: SyncObserved, task: Task) -> tuple[Condition, ...]:
+    return (
+        () if task.target is None else waits_of(task.target, observed.kinds, observed.namespace, observed.rules.refuses)
+    )
 
 
 def _wait_for_conditions(book: Book, wave: Sequence[Task], now: datetime) -> bool:
     """True if something that the wave's manifests wait for does not hold yet. Deadlines count from the beginning of
     the operation; one that is over fails it. After expressions that took too long nothing is judged for a while; the
     message is the memory of that."""
-    seen = book.seen
-    asked = [(task, one) for task in wave for one in _conditions(seen, task)] if seen.durable else []
-    over = [one for _, one in asked if one.deadline is not None and now >= seen.started_at + one.deadline]
-    rest = rests_until(seen.message)
+    observed = book.observed
+    asked = [(task, one) for task in wave for one in _conditions(observed, task)] if observed.durable else []
+    over = [one for _, one in asked if one.deadline is not None and now >= observed.started_at + one.deadline]
+    rest = rests_until(observed.message)
     if asked and not over and rest is not None and now < rest <= now + timedelta(seconds=RETRY_S):
-        return _waits(book, [one.ref for _, one in asked], seen.message)
+        return _waits(book, [one.ref for _, one in asked], observed.message)
     refs: list[ObjectRef] = []
     why = again = ""
     steps = Steps()
     for task, condition in asked:
         try:
             problem = condition.problem(
-                seen.rules.lookup(condition.ref),
-                seen.rules.health,
+                observed.rules.lookup(condition.ref),
+                observed.rules.health,
                 steps,
-                unread=seen.rules.unread(condition.ref),
+                unread=observed.rules.unread(condition.ref),
             )
         except ConditionError as error:
             problem = str(error)
@@ -231,36 +233,36 @@ def _wait_for_conditions(book: Book, wave: Sequence[Task], now: datetime) -> boo
 
 
 def _waits(book: Book, refs: list[ObjectRef], why: str) -> bool:
-    seen = book.seen
+    observed = book.observed
     book.set_phase(OperationPhase.RUNNING, why)
-    book.wait = Wait(WaitKind.CONDITION, tuple(refs), seen.started_at, seen.started_at + GATE_DEADLINE)
+    book.wait = Wait(WaitKind.CONDITION, tuple(refs), observed.started_at, observed.started_at + GATE_DEADLINE)
     return True
 
 
 def _judge_deadlines(book: Book, tasks: Sequence[Task], now: datetime) -> None:
     """What a resource asks for when its gate has waited too long: to fail, or to go on without it."""
-    for task in tasks if book.seen.durable else ():
+    for task in tasks if book.observed.durable else ():
         limit = gate_deadline(task.obj) if task.running and not task.is_prune else None
-        if limit is None or now < waiting_since(task, book.seen.started_at) + limit[0]:
+        if limit is None or now < waiting_since(task, book.observed.started_at) + limit[0]:
             continue
         text = f"not done after {limit[0].total_seconds():g} s ({GATE_DEADLINE_KEY})"
         fails = limit[1] == "fail"
         book.note(task, task.status, OperationPhase.FAILED if fails else OperationPhase.SUCCEEDED, text)
 
 
-def _is_missing_namespace(seen: SyncObserved, task: Task) -> bool:
-    return task.target is not None and task.live is None and _is_own_namespace(seen, task)
+def _is_missing_namespace(observed: SyncObserved, task: Task) -> bool:
+    return task.target is not None and task.live is None and _is_own_namespace(observed, task)
 
 
-def _out_of_sync(seen: SyncObserved, tasks: Sequence[Task]) -> list[Task]:
+def _out_of_sync(observed: SyncObserved, tasks: Sequence[Task]) -> list[Task]:
     """Without what the comparison calls unmodified, if the operation asks for that; hooks always stay."""
-    if not seen.options.apply_out_of_sync_only:
+    if not observed.options.apply_out_of_sync_only:
         return list(tasks)
-    return [task for task in tasks if task.is_hook or not _is_in_sync(seen, task)]
+    return [task for task in tasks if task.is_hook or not _is_in_sync(observed, task)]
 
 
-def _is_in_sync(seen: SyncObserved, task: Task) -> bool:
-    return task.target is not None and task.live is not None and ref_of(task.live) in seen.in_sync
+def _is_in_sync(observed: SyncObserved, task: Task) -> bool:
+    return task.target is not None and task.live is not None and ref_of(task.live) in observed.in_sync
 
 
 def _judge_running(book: Book, tasks: Sequence[Task]) -> list[Task]:
@@ -279,7 +281,7 @@ def _judge_running(book: Book, tasks: Sequence[Task]) -> list[Task]:
 
 def _judge_resource(book: Book, task: Task) -> None:
     assert task.live is not None, "only a live object has health"
-    health = book.seen.rules.health(task.live)
+    health = book.observed.rules.health(task.live)
     if health is None:
         book.note(task, task.status, OperationPhase.SUCCEEDED, task.message)
     elif health.failed:
@@ -296,7 +298,7 @@ def _wait_for_running(book: Book, tasks: Sequence[Task]) -> Flow[bool]:
     Upstream waits for resources beside a failed task too, for ever if one of them never gets healthy.
     """
     several = bool(tasks) and (tasks[0].phase, tasks[0].wave) != (tasks[-1].phase, tasks[-1].wave)
-    lost = book.seen.durable and any(_has_failed(task) for task in tasks)
+    lost = book.observed.durable and any(_has_failed(task) for task in tasks)
     running = [task for task in tasks if task.running and (task.is_hook or (several and not lost))]
     if not running:
         return False
@@ -315,7 +317,7 @@ def _wait_for_running(book: Book, tasks: Sequence[Task]) -> Flow[bool]:
 
 def _judge_read(book: Book, task: Task, live: Obj | None) -> bool:
     """Judge what was read although the comparison does not show it; True if the task is done with that."""
-    if not book.seen.durable or live is None:
+    if not book.observed.durable or live is None:
         return False
     task.live = live
     if task.is_hook:
@@ -359,7 +361,7 @@ def _go_on(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[None]:
         yield from runner.delete_hooks(_deletable(tasks, DeletePolicy.HOOK_FAILED), "the sync failed")
         yield from _run_fail_hooks(book, runner, _fail_hooks(tasks), regular, messages.UNSUCCESSFUL)
         return
-    pending = _out_of_sync(book.seen, [task for task in regular if task.pending])
+    pending = _out_of_sync(book.observed, [task for task in regular if task.pending])
     if not pending:
         yield from runner.delete_hooks(_deletable(tasks, DeletePolicy.HOOK_SUCCEEDED), "the sync succeeded")
         book.set_phase(OperationPhase.SUCCEEDED, messages.NO_MORE_TASKS)
@@ -379,11 +381,11 @@ def _run_next(book: Book, runner: Runner, tasks: Sequence[Task], wave: Sequence[
     succeeded = _deletable(tasks, DeletePolicy.HOOK_SUCCEEDED)
     failed = _deletable(tasks, DeletePolicy.HOOK_FAILED)
     regular = [task for task in tasks if task.phase is not SyncPhase.SYNC_FAIL]
-    pending = _out_of_sync(book.seen, [task for task in regular if task.pending])
+    pending = _out_of_sync(book.observed, [task for task in regular if task.pending])
     last = (pending[-1].phase, pending[-1].wave) == (wave[0].phase, wave[0].wave)
     whole = [task for task in regular if (task.phase, task.wave) == (wave[0].phase, wave[0].wave)]
     waits = any(task.is_hook and (task.pending or task.running) for task in whole)
-    state = yield from _run_wave(book, runner, wave, last, _seen_late(book.seen, wave, tasks))
+    state = yield from _run_wave(book, runner, wave, last, _seen_late(book.observed, wave, tasks))
     match state:
         case RunState.FAILED:
             yield from _after_failure(book, runner, wave, _fail_hooks(tasks), failed)
@@ -399,20 +401,20 @@ def _run_next(book: Book, runner: Runner, tasks: Sequence[Task], wave: Sequence[
             return
 
 
-def _seen_late(seen: SyncObserved, wave: Sequence[Task], tasks: Sequence[Task]) -> list[Task]:
+def _seen_late(observed: SyncObserved, wave: Sequence[Task], tasks: Sequence[Task]) -> list[Task]:
     """What could not be dry-run at the beginning, as an earlier wave made its namespace or kind since then, and what
     was refused then."""
-    if not seen.durable:
+    if not observed.durable:
         return []
     again = [task for task in wave if task.deferred] if any(not task.pending for task in tasks) else []
     early = [task for task in tasks if makes_room(task) and task not in wave]
-    makers = [task for task in early if task.ref.name != seen.namespace and _is_new(seen, task)]
+    makers = [task for task in early if task.ref.name != observed.namespace and _is_new(observed, task)]
     return [task for task in wave if task in again or any(makes_room_for(maker, task) for maker in makers)]
 
 
-def _is_new(seen: SyncObserved, task: Task) -> bool:
+def _is_new(observed: SyncObserved, task: Task) -> bool:
     created = meta(task.live or {}).get("creationTimestamp")
-    return task.target is not None and isinstance(created, str) and created >= format_time(seen.started_at)
+    return task.target is not None and isinstance(created, str) and created >= format_time(observed.started_at)
 
 
 def _run_wave(
@@ -429,7 +431,7 @@ def _run_wave(
         return state
     phase, number = wave[0].phase, wave[0].wave
     book.wave = WaveDone(phase, number, final)
-    if not book.seen.options.wave_callback:
+    if not book.observed.options.wave_callback:
         return state
     ((outcome,),) = yield ((AfterWave(phase, number, final, "the wave is through"),),)
     if outcome.ok:

@@ -30,35 +30,35 @@ MAX_ROUNDS = 2000
 """Rounds of one pass: a few, plus two for each hook that a termination has to end."""
 
 
-def plan_sync(seen: SyncObserved, now: datetime) -> SyncPlan:
+def plan_sync(observed: SyncObserved, now: datetime) -> SyncPlan:
     """What comes next in this pass: steps to be performed, or its end.
 
-    The pass is told again from its start with the answers in ``seen``; equal input gives an equal plan.
+    The pass is told again from its start with the answers in ``observed``; equal input gives an equal plan.
     """
-    terminating = seen.phase is OperationPhase.TERMINATING
-    return _told(seen, terminate_pass(seen, now) if terminating else sync_pass(seen, now))
+    terminating = observed.phase is OperationPhase.TERMINATING
+    return _told(observed, terminate_pass(observed, now) if terminating else sync_pass(observed, now))
 
 
-def plan_termination(seen: SyncObserved, now: datetime) -> SyncPlan:
+def plan_termination(observed: SyncObserved, now: datetime) -> SyncPlan:
     """What comes next in ending an operation, whatever its phase says."""
-    return _told(seen, terminate_pass(seen, now))
+    return _told(observed, terminate_pass(observed, now))
 
 
-def plan_dry_run(seen: SyncObserved, now: datetime) -> SyncPlan:
+def plan_dry_run(observed: SyncObserved, now: datetime) -> SyncPlan:
     """What comes next in asking the API whether the operation would be accepted; it writes nothing."""
-    return _told(seen, dry_pass(seen, now))
+    return _told(observed, dry_pass(observed, now))
 
 
-def _told(seen: SyncObserved, story: Flow[Book]) -> SyncPlan:
-    assert len(seen.answers) <= MAX_ROUNDS, f"a pass of more than {MAX_ROUNDS} rounds does not end"
+def _told(observed: SyncObserved, story: Flow[Book]) -> SyncPlan:
+    assert len(observed.answers) <= MAX_ROUNDS, f"a pass of more than {MAX_ROUNDS} rounds does not end"
     try:
         steps = next(story)
-        for answers in seen.answers:
+        for answers in observed.answers:
             steps = story.send(answers)
     except StopIteration as end:
         return _ended(end.value)
     why = steps[0][0].reason
-    return SyncPlan(steps, seen.phase, seen.message, seen.results, why)
+    return SyncPlan(steps, observed.phase, observed.message, observed.results, why)
 
 
 def _ended(book: Book) -> SyncPlan:
@@ -74,11 +74,11 @@ def _ended(book: Book) -> SyncPlan:
     )
 
 
-def record(seen: SyncObserved, plan: SyncPlan, outcomes: Answers) -> SyncObserved:
+def record(observed: SyncObserved, plan: SyncPlan, outcomes: Answers) -> SyncObserved:
     """Fold the outcomes of a plan's steps in; they have the shape of ``plan.steps``."""
     shapes = [len(step) for step in plan.steps], [len(step) for step in outcomes]
     assert shapes[0] == shapes[1], f"outcomes {shapes[1]} do not match steps {shapes[0]}"
-    return replace(seen, answers=(*seen.answers, outcomes))
+    return replace(observed, answers=(*observed.answers, outcomes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,27 +98,27 @@ class PlannedWave:
     invalid: tuple[str, ...] = ()
 
 
-def plan_preview(seen: SyncObserved, now: datetime) -> list[PlannedWave]:
+def plan_preview(observed: SyncObserved, now: datetime) -> list[PlannedWave]:
     """The whole operation ahead of time, wave by wave, from the same tasks and decisions; SyncFail comes last and
     runs only if the operation fails. ``now`` is not used yet but belongs to every plan."""
     waves: dict[tuple[SyncPhase, int], list[Task]] = {}
-    made = build_tasks(seen)
+    made = build_tasks(observed)
     for task in made.tasks:
         waves.setdefault((task.phase, task.wave), []).append(task)
     problems = {id(problem.task): problem.message for problem in made.invalid}
     planned: list[PlannedWave] = []
     for (phase, wave), tasks in waves.items():
         invalid = _invalid(problems, tasks)
-        refused = [task for task in tasks if _refusal(seen, task)]
+        refused = [task for task in tasks if _refusal(observed, task)]
         notes = [*_warnings(made.tasks, tasks), *invalid]
-        actions = _preview(seen, tasks, notes)
+        actions = _preview(observed, tasks, notes)
         planned.append(
             PlannedWave(
                 phase,
                 wave,
                 actions,
-                notes=(*notes, *(_refusal(seen, task) for task in refused)),
-                waits=gate_after(seen, tasks, made.tasks),
+                notes=(*notes, *(_refusal(observed, task) for task in refused)),
+                waits=gate_after(observed, tasks, made.tasks),
                 refused=tuple(task.ref for task in refused),
                 invalid=tuple(invalid),
             )
@@ -142,30 +142,30 @@ def _warnings(everything: Sequence[Task], tasks: list[Task]) -> list[str]:
     return found
 
 
-def _preview(seen: SyncObserved, tasks: list[Task], notes: list[str]) -> tuple[SyncAction, ...]:
+def _preview(observed: SyncObserved, tasks: list[Task], notes: list[str]) -> tuple[SyncAction, ...]:
     """The actions of a wave; prunes that will not happen are noted."""
     actions: list[SyncAction] = []
     for task in tasks:
         if not task.is_prune:
             continue
-        skipped = prune_skipped(seen, task)
+        skipped = prune_skipped(observed, task)
         if skipped:
             notes.append(f"{task.ref}: {skipped}")
             continue
-        if needs_confirmation(seen, task) and not seen.options.prune_confirmed:
+        if needs_confirmation(observed, task) and not observed.options.prune_confirmed:
             notes.append(f"{task.ref}: waits for pruning confirmation")
-        actions.append(prune_action(seen, task))
+        actions.append(prune_action(observed, task))
     creates = [task for task in tasks if not task.is_prune]
     leftovers = [task for task in creates if task.delete_before_creation]
-    actions += [delete_hook(seen, task, "its delete policy is BeforeHookCreation") for task in leftovers]
-    actions += [apply_action(seen, task, dry=False) for task in creates]
+    actions += [delete_hook(observed, task, "its delete policy is BeforeHookCreation") for task in leftovers]
+    actions += [apply_action(observed, task, dry=False) for task in creates]
     return tuple(actions)
 
 
-def _refusal(seen: SyncObserved, task: Task) -> str:
+def _refusal(observed: SyncObserved, task: Task) -> str:
     """Why a change would be refused, if it would; a leftover hook is deleted first."""
     if task.target is None or task.live is None or task.delete_before_creation:
         return ""
-    options = seen.options
+    options = observed.options
     classified = classify_change(task.target, task.live, replace=options.replace, force=options.force)
     return classified.message if classified.change is Change.REFUSE else ""

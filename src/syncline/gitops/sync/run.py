@@ -82,14 +82,14 @@ class Runner:
 
     def __init__(self, book: Book, now: datetime) -> None:
         self.book = book
-        self.seen = book.seen
+        self.observed = book.observed
         self.now = now
         self.waiting: dict[WaitKind, list[Task]] = {}
 
     def run(self, tasks: Sequence[Task], *, dry: bool, among: Sequence[Task] = ()) -> Flow[RunState]:
         """All of ``tasks``, in the order of the engine; later stages only if the former did not fail or wait.
         ``among``: all that is about to run, where a dry run asks for a part of it."""
-        dry = dry or self.seen.options.dry_run
+        dry = dry or self.observed.options.dry_run
         self.waiting = {}
         if not dry and (yield from self._release_leftovers(tasks)) is RunState.FAILED:
             return RunState.FAILED
@@ -119,15 +119,15 @@ class Runner:
         self.waiting.setdefault(kind, []).append(task)
 
     def _prune(self, tasks: Sequence[Task], dry: bool) -> Flow[RunState]:
-        if not self.seen.options.prune_confirmed:
-            unconfirmed = [task for task in tasks if needs_confirmation(self.seen, task)]
+        if not self.observed.options.prune_confirmed:
+            unconfirmed = [task for task in tasks if needs_confirmation(self.observed, task)]
             if unconfirmed:
                 self.waiting[WaitKind.CONFIRMATION] = unconfirmed
                 return RunState.PENDING
-        written = not dry or self.seen.options.dry_run
+        written = not dry or self.observed.options.dry_run
         going: list[Task] = []
         for task in tasks:
-            skipped = prune_skipped(self.seen, task)
+            skipped = prune_skipped(self.observed, task)
             if skipped:
                 self._record(task, ResultCode.PRUNE_SKIPPED, skipped, written)
             elif dry:
@@ -140,9 +140,9 @@ class Runner:
 
     def _delete_pruned(self, going: Sequence[Task]) -> Flow[RunState]:
         state = RunState.SUCCESSFUL
-        for task, outcome in (yield from ask([going], lambda task: prune_action(self.seen, task))):
+        for task, outcome in (yield from ask([going], lambda task: prune_action(self.observed, task))):
             # Gone is what was wanted; upstream fails here.
-            if outcome.ok or (outcome.not_found and self.seen.durable):
+            if outcome.ok or (outcome.not_found and self.observed.durable):
                 self._record(task, ResultCode.PRUNED, "pruned", True)
             else:
                 self._record(task, ResultCode.SYNC_FAILED, outcome.message, True)
@@ -156,14 +156,14 @@ class Runner:
     def _delete_leftovers(self, tasks: Sequence[Task]) -> Flow[RunState]:
         state = RunState.SUCCESSFUL
         leftovers = [task for task in tasks if task.delete_before_creation]
-        strangers = [task for task in leftovers if is_stranger(self.seen, task)]
+        strangers = [task for task in leftovers if is_stranger(self.observed, task)]
         for task in strangers:
             self._record(task, ResultCode.SYNC_FAILED, stranger_message(task), True)
         if strangers:
             return RunState.FAILED
 
         def remove(task: Task) -> SyncAction:
-            return delete_hook(self.seen, task, f"{task.ref} is deleted before it is created again")
+            return delete_hook(self.observed, task, f"{task.ref} is deleted before it is created again")
 
         for task, outcome in (yield from ask([leftovers], remove)):
             if outcome.ok:
@@ -180,7 +180,7 @@ class Runner:
         # Kinds go one after another, the objects of a kind together; what has no dry run still parts them.
         groups = [list(group) for _, group in groupby(tasks, key=lambda task: task.gvk.kind)]
         if dry:
-            makers = [task for task in tasks if task.live is None and makes_room(task)] if self.seen.durable else []
+            makers = [task for task in tasks if task.live is None and makes_room(task)] if self.observed.durable else []
             groups = [[task for task in group if not _skips_dry_run(task, makers)] for group in groups]
         state = RunState.SUCCESSFUL
         for task, outcome in (yield from ask(groups, lambda task: self._action(task, dry))):
@@ -192,7 +192,7 @@ class Runner:
 
     def _may_be_cured(self, task: Task, outcome: Outcome, among: Sequence[Task]) -> bool:
         """Whether something that comes earlier may make possible what a dry run was refused (DECISIONS 39)."""
-        if outcome.ok or outcome.pending is not None or not self.seen.durable:
+        if outcome.ok or outcome.pending is not None or not self.observed.durable:
             return False
         earlier = (one for one in among if _comes_before(one, task) and self._changes(one))
         match outcome.refusal:
@@ -204,20 +204,20 @@ class Runner:
         return any(not one.is_prune and one.facts.defines == own for one in earlier)
 
     def _changes(self, task: Task) -> bool:
-        return task.is_hook or task.live is None or task.is_prune or ref_of(task.live) not in self.seen.in_sync
+        return task.is_hook or task.live is None or task.is_prune or ref_of(task.live) not in self.observed.in_sync
 
     def _defer(self, task: Task, outcome: Outcome) -> None:
         text = messages.deferred_message(outcome.message)
-        if self.seen.options.dry_run:
+        if self.observed.options.dry_run:
             self.book.note(task, ResultCode.SYNCED, OperationPhase.SUCCEEDED, text)
         else:
             self.book.defer(task, text)
 
     def _action(self, task: Task, dry: bool) -> DryRun | ApplyObject:
-        return dry_run(self.seen, task) if dry else apply_action(self.seen, task, dry=False)
+        return dry_run(self.observed, task) if dry else apply_action(self.observed, task, dry=False)
 
     def _note_applied(self, task: Task, outcome: Outcome, dry: bool) -> RunState:
-        if outcome.pending is not None and self.now < self.seen.started_at + GATE_DEADLINE:
+        if outcome.pending is not None and self.now < self.observed.started_at + GATE_DEADLINE:
             self._wait(task, outcome.pending)
             return RunState.PENDING
         if not outcome.ok:
@@ -225,7 +225,7 @@ class Runner:
             return RunState.FAILED
         if not dry:
             self._record(task, ResultCode.SYNCED, outcome.message, True)
-        elif self.seen.options.dry_run:
+        elif self.observed.options.dry_run:
             self.book.note(task, ResultCode.SYNCED, OperationPhase.SUCCEEDED, outcome.message)
         return RunState.SUCCESSFUL
 
@@ -241,7 +241,7 @@ class Runner:
 
     def delete_hooks(self, tasks: Sequence[Task], why: str) -> Flow[None]:
         """Delete hooks at the end, not waiting for it; one that is gone already is fine."""
-        answered = yield from ask([[task] for task in tasks], lambda task: delete_hook(self.seen, task, why))
+        answered = yield from ask([[task] for task in tasks], lambda task: delete_hook(self.observed, task, why))
         for task, outcome in answered:
             if not outcome.ok and not outcome.not_found:
                 self._fail(task, f"failed to delete resource: failed to delete resource: {outcome.message}")

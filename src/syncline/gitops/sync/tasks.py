@@ -71,17 +71,17 @@ class TaskList:
     broken: tuple[Problem, ...]
 
 
-def build_tasks(seen: SyncObserved) -> TaskList:
-    """All tasks in order, with the results kept so far (``seen.results``) not yet attached."""
-    grouped = _group(seen)
-    tasks = _resource_tasks(seen, grouped)
-    if not seen.options.skip_hooks and not seen.options.resources:
-        tasks += _hook_tasks(seen)
-    created, broken = _namespace_task(seen, grouped)
+def build_tasks(observed: SyncObserved) -> TaskList:
+    """All tasks in order, with the results kept so far (``observed.results``) not yet attached."""
+    grouped = _group(observed)
+    tasks = _resource_tasks(observed, grouped)
+    if not observed.options.skip_hooks and not observed.options.resources:
+        tasks += _hook_tasks(observed)
+    created, broken = _namespace_task(observed, grouped)
     tasks += created
     _find_live(tasks, grouped)
-    invalid = _check_all(seen, tasks)
-    mirror_prune_waves(tasks, seen.options.prune_last)
+    invalid = _check_all(observed, tasks)
+    mirror_prune_waves(tasks, observed.options.prune_last)
     return TaskList(tuple(sort_tasks(tasks)), tuple(invalid), tuple(broken))
 
 
@@ -100,15 +100,15 @@ def generated_name(obj: Obj, revision: str, phase: SyncPhase, started: int) -> s
     return f"{meta(obj).get('generateName') or ''}" + f"{short}-{phase}-{started}".lower()
 
 
-def stamp_of(seen: SyncObserved, phase: SyncPhase) -> str:
-    return f"{seen.operation}/{phase}"
+def stamp_of(observed: SyncObserved, phase: SyncPhase) -> str:
+    return f"{observed.operation}/{phase}"
 
 
-def _group(seen: SyncObserved) -> dict[ObjectRef, Pair]:
+def _group(observed: SyncObserved) -> dict[ObjectRef, Pair]:
     """One pair per key; of several the last stays."""
     grouped: dict[ObjectRef, Pair] = {}
-    for index, given in enumerate(seen.pairs):
-        pair = _with_name(seen, index, given)
+    for index, given in enumerate(observed.pairs):
+        pair = _with_name(observed, index, given)
         known = grouped.get(pair.ref)
         if known is not None and known.target is not None and pair.target is None:
             pair = Pair(known.target, pair.live)  # its name was only just given to the manifest
@@ -116,42 +116,42 @@ def _group(seen: SyncObserved) -> dict[ObjectRef, Pair]:
     return grouped
 
 
-def _with_name(seen: SyncObserved, index: int, pair: Pair) -> Pair:
+def _with_name(observed: SyncObserved, index: int, pair: Pair) -> Pair:
     """An object with only ``generateName`` gets a name that a repetition of this attempt finds again."""
     target = pair.target
-    if not seen.durable or target is None or pair.facts.ref.name or not meta(target).get("generateName"):
+    if not observed.durable or target is None or pair.facts.ref.name or not meta(target).get("generateName"):
         return pair
-    if not (seen.options.replace or has_option(target, "Replace=true")):
+    if not (observed.options.replace or has_option(target, "Replace=true")):
         return pair
-    digest = hashlib.sha256(f"{seen.operation}/{index}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{observed.operation}/{index}".encode()).hexdigest()
     named = _with_meta(target, name=f"{meta(target)['generateName']}{digest[:_SUFFIX_LENGTH]}")
-    return Pair(stamped(named, stamp_of(seen, SyncPhase.SYNC)), pair.live)
+    return Pair(stamped(named, stamp_of(observed, SyncPhase.SYNC)), pair.live)
 
 
-def _resource_tasks(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> list[Task]:
-    chosen = seen.options.resources
+def _resource_tasks(observed: SyncObserved, grouped: dict[ObjectRef, Pair]) -> list[Task]:
+    chosen = observed.options.resources
     tasks: list[Task] = []
     for ref, pair in grouped.items():
         # A live hook whose manifest is gone is left alone.
         if pair.facts.is_hook or (chosen and not any(one.matches(ref) for one in chosen)):
             continue
-        placed = pair.placed(seen.namespace)
+        placed = pair.placed(observed.namespace)
         tasks += [Task(phase, placed, pair.live, pair.target is None) for phase in phases_of(pair.facts)]
     return tasks
 
 
-def _hook_tasks(seen: SyncObserved) -> list[Task]:
-    started = int(seen.started_at.timestamp())
+def _hook_tasks(observed: SyncObserved) -> list[Task]:
+    started = int(observed.started_at.timestamp())
     tasks: list[Task] = []
-    for hook in seen.hooks:
+    for hook in observed.hooks:
         for phase in phases_of(Facts.of(hook)):
-            target = hook if namespace_of(hook) else _with_meta(hook, namespace=seen.namespace)
+            target = hook if namespace_of(hook) else _with_meta(hook, namespace=observed.namespace)
             if not name_of(target):
-                target = _with_meta(target, name=generated_name(hook, seen.revision, phase, started))
+                target = _with_meta(target, name=generated_name(hook, observed.revision, phase, started))
             if not has_hook_finalizer(target):
                 target = _with_meta(target, finalizers=[*finalizers(target), HOOK_FINALIZER])
-            if seen.durable:
-                target = stamped(target, stamp_of(seen, phase))
+            if observed.durable:
+                target = stamped(target, stamp_of(observed, phase))
             tasks.append(Task(phase, Facts.of(target), None))
     return tasks
 
@@ -165,24 +165,24 @@ def stamped(obj: Obj, stamp: str) -> Obj:
     return _with_meta(obj, annotations={**annotations_of(obj), OPERATION: stamp})
 
 
-def _namespace_task(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> tuple[list[Task], list[Problem]]:
+def _namespace_task(observed: SyncObserved, grouped: dict[ObjectRef, Pair]) -> tuple[list[Task], list[Problem]]:
     """The task that makes or labels the destination Namespace, if the application asks for it."""
-    if not seen.options.create_namespace or not seen.namespace or _is_declared(seen, grouped):
+    if not observed.options.create_namespace or not observed.namespace or _is_declared(observed, grouped):
         return [], []
-    managed = seen.options.managed_namespace_metadata
-    manifest = namespace_manifest(seen.namespace, managed)
-    if seen.namespace_error:
+    managed = observed.options.managed_namespace_metadata
+    manifest = namespace_manifest(observed.namespace, managed)
+    if observed.namespace_error:
         task = Task(SyncPhase.PRE_SYNC, Facts.of(manifest), None)
-        why = f"namespace auto creation failed: {seen.namespace_error}"
+        why = f"namespace auto creation failed: {observed.namespace_error}"
         return [task], [Problem(task, why, OperationPhase.ERROR)]
-    live = seen.namespace_live
-    made_now = seen.durable and (
-        live is None or annotations_of(live).get(OPERATION) == stamp_of(seen, SyncPhase.PRE_SYNC)
+    live = observed.namespace_live
+    made_now = observed.durable and (
+        live is None or annotations_of(live).get(OPERATION) == stamp_of(observed, SyncPhase.PRE_SYNC)
     )
     if managed is None and live is not None and not made_now:
         return [], []
     if made_now:
-        manifest = stamped(manifest, stamp_of(seen, SyncPhase.PRE_SYNC))
+        manifest = stamped(manifest, stamp_of(observed, SyncPhase.PRE_SYNC))
     return [Task(SyncPhase.PRE_SYNC, Facts.of(manifest), live)], []
 
 
@@ -198,12 +198,12 @@ def namespace_manifest(name: str, managed: Mapping[str, Mapping[str, str]] | Non
     return _with_meta(manifest, labels=dict(managed.get("labels") or {}), annotations=annotations)
 
 
-def _is_declared(seen: SyncObserved, grouped: dict[ObjectRef, Pair]) -> bool:
+def _is_declared(observed: SyncObserved, grouped: dict[ObjectRef, Pair]) -> bool:
     """A Namespace that is a hook does not count for upstream: it is made, then deleted as the hook's leftover."""
     manifests = [pair.facts for pair in grouped.values() if pair.target is not None]
-    if seen.durable:
-        manifests += map(Facts.of, seen.hooks)
-    return any(one.makes_namespace and one.ref.name == seen.namespace for one in manifests)
+    if observed.durable:
+        manifests += map(Facts.of, observed.hooks)
+    return any(one.makes_namespace and one.ref.name == observed.namespace for one in manifests)
 
 
 def _find_live(tasks: Iterable[Task], grouped: dict[ObjectRef, Pair]) -> None:
@@ -217,29 +217,29 @@ def _find_live(tasks: Iterable[Task], grouped: dict[ObjectRef, Pair]) -> None:
                 break
 
 
-def _check_all(seen: SyncObserved, tasks: Iterable[Task]) -> list[Problem]:
+def _check_all(observed: SyncObserved, tasks: Iterable[Task]) -> list[Problem]:
     """Permission is judged once for all objects of a kind and a namespace; names count only of those without one."""
     problems: list[Problem] = []
     judged: dict[tuple[GVK, str, str], str] = {}
     for task in tasks:
-        found = seen.kinds.find(task.gvk)
+        found = observed.kinds.find(task.gvk)
         if not isinstance(found, KindProblem):
             key = task.gvk, task.ref.namespace, "" if found.namespaced else task.ref.name
             refusal = judged.get(key)
             if refusal is None:
-                refusal = judged[key] = seen.rules.permits(task.obj, found)
+                refusal = judged[key] = observed.rules.permits(task.obj, found)
             if refusal:
                 problems.append(Problem(task, refusal))
-        elif found.not_found and _may_skip_dry_run(seen, task):
+        elif found.not_found and _may_skip_dry_run(observed, task):
             task.skip_dry_run = True
         else:
             problems.append(Problem(task, found.message))
     return problems
 
 
-def _may_skip_dry_run(seen: SyncObserved, task: Task) -> bool:
+def _may_skip_dry_run(observed: SyncObserved, task: Task) -> bool:
     return (
-        seen.options.skip_dry_run_on_missing
+        observed.options.skip_dry_run_on_missing
         or has_option(task.target, "SkipDryRunOnMissingResource=true")
-        or (task.gvk.group, task.gvk.kind) in seen.defined_kinds
+        or (task.gvk.group, task.gvk.kind) in observed.defined_kinds
     )

@@ -21,7 +21,7 @@ __all__ = ["judge_hook", "terminate_hooks"]
 def judge_hook(book: Book, task: Task) -> None:
     """Write down whether a hook still runs, from the health of its object."""
     assert task.live is not None, "only a live hook can be judged"
-    health = book.seen.rules.health(task.live)
+    health = book.observed.rules.health(task.live)
     if health is not None and health.failed:
         why = f"failed to get resource health: failed to get resource health: {health.why}"
         book.note(task, task.status, OperationPhase.ERROR, why)
@@ -66,7 +66,7 @@ def terminate_hooks(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[b
 
 def _terminate(book: Book, runner: Runner, task: Task) -> Flow[bool]:
     assert task.live is not None, "a hook that is not there has been dealt with"
-    health = book.seen.rules.health(task.live)
+    health = book.observed.rules.health(task.live)
     unknown = health is not None and health.failed
     if health is not None and unknown:
         why = f"Failed to get hook health: failed to get resource health: {health.why}"
@@ -79,7 +79,7 @@ def _terminate(book: Book, runner: Runner, task: Task) -> Flow[bool]:
             return False
     if unknown or state is OperationPhase.RUNNING or task.has_policy(DeletePolicy.HOOK_FAILED):
         ((_, outcome),) = yield from ask(
-            [[task]], lambda task: delete_hook(book.seen, task, "the operation is terminated")
+            [[task]], lambda task: delete_hook(book.observed, task, "the operation is terminated")
         )
         if not outcome.ok and not outcome.not_found:
             why = f"Failed to delete: failed to delete resource: {outcome.message}"

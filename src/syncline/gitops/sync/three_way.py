@@ -1,6 +1,6 @@
 """Client-side apply: the last-applied annotation and the patch made from it.
 
-Called by the performer and by whoever predicts what an apply would do. Pure. Source: kubectl ``pkg/util/apply.go`` and
+Called by the handler and by whoever predicts what an apply would do. Pure. Source: kubectl ``pkg/util/apply.go`` and
 ``pkg/cmd/apply``.
 """
 

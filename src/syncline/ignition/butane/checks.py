@@ -150,20 +150,20 @@ def _is_usual(mode: int, *, directory: bool) -> bool:
     if mode == 0:
         return True
     owner, group, other = mode >> 6 & 7, mode >> 3 & 7, mode & 7
-    seen = 0
+    observed = 0
     for bits in (other, group, owner):
-        if seen & ~bits:  # whoever is closer to the file may do what others may
+        if observed & ~bits:  # whoever is closer to the file may do what others may
             return False
-        if bits & 1 and seen & 4 and not seen & 1:
+        if bits & 1 and observed & 4 and not observed & 1:
             return False
         if bits & 3 and not bits & 4:
             return False
-        seen |= bits
-    if not seen & 4:
+        observed |= bits
+    if not observed & 4:
         return False
     if directory:
-        return bool(seen & 1) and not mode & 0o4000 and (not mode & 0o3000 or bool(seen & 2))
-    if mode & 0o6000 and (not seen & 1 or mode & 2):
+        return bool(observed & 1) and not mode & 0o4000 and (not mode & 0o3000 or bool(observed & 2))
+    if mode & 0o6000 and (not observed & 1 or mode & 2):
         return False
     return not mode & 0o1000
 

@@ -22,7 +22,7 @@ from syncline.kube.cel.values import EvaluationError, Optional
 from syncline.kube.elsewhere import elsewhere, key_of
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
-from syncline.kube.outcall import Errand
+from syncline.kube.outbound import Errand
 from syncline.kube.patching.fieldpath import FieldPathError, told_path
 from syncline.kube.schema import fieldcauses as causes
 from syncline.kube.schema.celschema import converter, declare

@@ -29,16 +29,16 @@ class _Sort:
 
     least: float
     next_least: float
-    seen: int = 0
+    observed: int = 0
 
     def learn(self, seconds: float) -> bool:
         """True where it is time to find the quickest again."""
-        self.seen += 1
+        self.observed += 1
         self.next_least = min(self.next_least, seconds)
         self.least = min(self.least, seconds)
-        if self.seen < FORGET_AFTER:
+        if self.observed < FORGET_AFTER:
             return False
-        self.least, self.next_least, self.seen = self.next_least, seconds, 0
+        self.least, self.next_least, self.observed = self.next_least, seconds, 0
         return True
 
 

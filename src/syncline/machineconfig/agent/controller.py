@@ -65,9 +65,9 @@ def agent_controller(hosts: Hosts, settings: AgentSettings | None = None) -> Con
     chosen = settings or AgentSettings()
 
     def settle(
-        seen: AgentObserved, plan: Plan, results: tuple[Result, ...], now: datetime
+        observed: AgentObserved, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[AgentObserved, Plan] | None:
-        return settle_agent(seen, plan, results, now, chosen)
+        return settle_agent(observed, plan, results, now, chosen)
 
     return Controller(
         name=AGENT,
@@ -81,16 +81,16 @@ def agent_controller(hosts: Hosts, settings: AgentSettings | None = None) -> Con
         reads=(MACHINE_CONFIG_NODE,),
         predicate=differ(_notes, labels_of),
         observe=lambda cache, ref: observe_agent(cache, ref, hosts),
-        plan=lambda seen, now: plan_agent(seen, now, chosen),
+        plan=lambda observed, now: plan_agent(observed, now, chosen),
         settle=settle,
         stimulus=_stimulus,
     )
 
 
-def _stimulus(seen: AgentObserved) -> tuple[object, ...]:
+def _stimulus(observed: AgentObserved) -> tuple[object, ...]:
     """What can change the fate of an update that failed. Its own notes and writes are none of it: an update that
     was undone would wake itself for ever."""
-    have, facts = annotations_of(seen.node), seen.facts
+    have, facts = annotations_of(observed.node), observed.facts
     asked = tuple(have.get(key) for key in (CURRENT, DESIRED, DESIRED_DRAIN, LAST_DRAIN))
     of_host = (
         facts.boot_id,
@@ -100,8 +100,8 @@ def _stimulus(seen: AgentObserved) -> tuple[object, ...]:
         facts.image,
         facts.stored and name_of(facts.stored),
     )
-    rest = (seen.misplaced, seen.waived, seen.desired, seen.policies)
-    return asked, of_host, rest, resource_version(seen.controller_config or {})
+    rest = (observed.misplaced, observed.waived, observed.desired, observed.policies)
+    return asked, of_host, rest, resource_version(observed.controller_config or {})
 
 
 def _waiting_for(config: Obj, cache: Snapshot) -> Iterable[ObjectRef]:

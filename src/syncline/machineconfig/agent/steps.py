@@ -1,6 +1,6 @@
 """What the agent does to its machine, as data. Each step can be done again after a crash.
 
-Planned by ``machineconfig/agent/planning/plan.py``, performed by ``machineconfig/agent/perform.py`` on the host of a
+Planned by ``machineconfig/agent/planning/plan.py``, performed by ``machineconfig/agent/handler.py`` on the host of a
 node.
 """
 

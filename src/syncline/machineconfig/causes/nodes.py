@@ -9,8 +9,8 @@ from syncline.base.cause import OR, Cause
 from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.causes.overview import Overview, Told, awaited, node_ref, since_of, written_at
+from syncline.machineconfig.causes.progress import LOOK_AT_AGENT, PATIENCE, progress_of
 from syncline.machineconfig.causes.remedies import remedy
-from syncline.machineconfig.causes.whereabouts import LOOK_AT_AGENT, PATIENCE, whereabouts_of
 from syncline.machineconfig.drain.feasible import Blocked, Homeless, Outlook, judge
 from syncline.machineconfig.drain.plan import UPSTREAM
 from syncline.machineconfig.drain.pods import leaves
@@ -93,7 +93,7 @@ def _updating(over: Overview, node: Obj) -> Told:
     """What it does just now, until when that is no reason to worry, and what comes then."""
     have, who = annotations_of(node), str(node_ref(node))
     text = f"updates from {have.get(CURRENT) or 'nothing'} to {have.get(DESIRED) or 'nothing'}"
-    at = whereabouts_of(over.records.get(name_of(node)), have.get(DESIRED, ""))
+    at = progress_of(over.records.get(name_of(node)), have.get(DESIRED, ""))
     if at is None:
         state = mcd_state(node)  # of the update before, until its agent takes this one up
         told = Cause(who, state if state not in ("", DONE) else "Targeted", text, written_at(node))

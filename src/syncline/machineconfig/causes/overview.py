@@ -15,7 +15,7 @@ from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
 from syncline.control.cache import Snapshot
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of, ref_of
-from syncline.machineconfig.causes.whereabouts import Records
+from syncline.machineconfig.causes.progress import Records
 from syncline.machineconfig.drain import observe as drains
 from syncline.machineconfig.drain.feasible import Sight
 from syncline.machineconfig.names import (
@@ -50,7 +50,7 @@ class Told:
 class Decided:
     """What the pool controller decides now, and from what."""
 
-    seen: Observed
+    observed: Observed
     world: World
     look: PoolLook
 
@@ -97,8 +97,8 @@ class Overview:
         return found
 
     def _decide(self, name: str) -> Decided | None:
-        seen = observe_plainly(self.look, ObjectRef(*POOL, "", name))
-        return Decided(seen, *looked(seen, self.now)) if seen is not None else None
+        observed = observe_plainly(self.look, ObjectRef(*POOL, "", name))
+        return Decided(observed, *looked(observed, self.now)) if observed is not None else None
 
     def kept(self, node: Obj) -> str:
         """Why no update of a node may begin: its pool is paused or held; empty if it may."""
@@ -114,8 +114,8 @@ class Overview:
         if name not in self._renders:
             config = self.look.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME))
             release = release_of(config, self.look.objects(MACHINE_CONFIG))
-            seen = observe_render(self.look, ref_of(pool), RenderSettings(release))
-            self._renders[name] = decide(seen) if seen is not None else None
+            observed = observe_render(self.look, ref_of(pool), RenderSettings(release))
+            self._renders[name] = decide(observed) if observed is not None else None
         return self._renders[name]
 
 

@@ -109,8 +109,8 @@ def generating_cause(over: Overview, config: Obj) -> Told:
     conditions = [each for each in dig(config, "status", "conditions", default=[]) if each.get("status") is not None]
     last = conditions[-1] if conditions else {}
     text = str(last.get("message") or "")
-    generation, seen = (int(dig(config, *path, default=0) or 0) for path in _GENERATIONS)
-    if not last or generation != seen:
+    generation, observed = (int(dig(config, *path, default=0) or 0) for path in _GENERATIONS)
+    if not last or generation != observed:
         late = f"do the machine-config controllers run? nobody looks at {config.get('kind')} {name_of(config)}"
         told = cause_of(config, "new", "nobody has looked at it yet", written_at(config))
         return awaited(told, over, PATIENCE, "machine configs are made of it", late)

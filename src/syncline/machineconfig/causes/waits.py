@@ -91,7 +91,7 @@ def _gathers(over: Overview, pool: Obj, nodes: Sequence[Obj], wait: Wait) -> Cau
 
 def _deferred(over: Overview, decided: Decided, wait: Wait) -> Cause:
     """For a while a node is kept for the operations of our own controllers; the youngest of them counts."""
-    begun = [time_or_none(dig(app, "status", "operationState", "startedAt")) for app in decided.seen.operations]
+    begun = [time_or_none(dig(app, "status", "operationState", "startedAt")) for app in decided.observed.operations]
     since = max((each for each in begun if each is not None), default=None)
     keeps, text = timedelta(seconds=SETTINGS.defer_s), wait.message.removeprefix(f"{wait.nodes[0]}: ")
     told = awaited(

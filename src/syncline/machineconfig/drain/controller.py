@@ -46,11 +46,13 @@ def drain_controller(settings: DrainSettings | None = None) -> Controller[Observ
     def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         return observing.observe(cache, ref, counted)
 
-    def plan(seen: Observed, now: datetime) -> Plan:
-        return planning.plan(seen, now, settings)
+    def plan(observed: Observed, now: datetime) -> Plan:
+        return planning.plan(observed, now, settings)
 
-    def settle(seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
-        return planning.settle(seen, plan, results, now, settings)
+    def settle(
+        observed: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
+    ) -> tuple[Observed, Plan] | None:
+        return planning.settle(observed, plan, results, now, settings)
 
     return Controller(
         name="machine-config-drain",

@@ -76,73 +76,73 @@ class DrainSettings:
 UPSTREAM = DrainSettings()
 
 
-def plan(seen: Observed, now: datetime, settings: DrainSettings = DrainSettings()) -> Plan:
-    have = annotations_of(seen.node)
+def plan(observed: Observed, now: datetime, settings: DrainSettings = DrainSettings()) -> Plan:
+    have = annotations_of(observed.node)
     wanted = have.get(DESIRED_DRAIN, "")
     if wanted == have.get(LAST_DRAIN, ""):
-        return _forget(seen)
-    if seen.trouble:
-        return Plan(outcome=Retry(seen.trouble), why=seen.trouble)
+        return _forget(observed)
+    if observed.trouble:
+        return Plan(outcome=Retry(observed.trouble), why=observed.trouble)
     verb = wanted.split("-")[0]
     if verb == "uncordon":
-        return _uncordon(seen, wanted, now)
+        return _uncordon(observed, wanted, now)
     if verb != "drain":
-        text = f"node {name_of(seen.node)}: non-recognized drain verb detected {verb}"
+        text = f"node {name_of(observed.node)}: non-recognized drain verb detected {verb}"
         return Plan(outcome=Retry(text), why=text)
-    return _drain(seen, wanted, now, settings)
+    return _drain(observed, wanted, now, settings)
 
 
-def _forget(seen: Observed) -> Plan:
+def _forget(observed: Observed) -> Plan:
     """What is remembered of a drain that nobody asks for any more goes."""
-    have = annotations_of(seen.node)
+    have = annotations_of(observed.node)
     notes: dict[str, str | None] = {key: None for key in (PROGRESS, BLOCKED) if key in have}
     if not notes:
         return Plan(why="the drain that is asked for is done")
-    return Plan(((_write(seen.node, notes, "nobody asks for the drain any more"),),), why="forget an old drain")
+    return Plan(((_write(observed.node, notes, "nobody asks for the drain any more"),),), why="forget an old drain")
 
 
-def _uncordon(seen: Observed, wanted: str, now: datetime) -> Plan:
+def _uncordon(observed: Observed, wanted: str, now: datetime) -> Plan:
     parent = Phase("UpdateComplete", "True", "Uncordoned", "Uncordoned Node as part of completing upgrade phase")
-    told = f"UnCordoned node. The node is reporting Unschedulable = {_go(_cordoned(seen.node))}"
+    told = f"UnCordoned node. The node is reporting Unschedulable = {_go(_cordoned(observed.node))}"
     child = Phase("Uncordoned", "True", "UpdateCompleteUncordoned", told)
     notes = {LAST_DRAIN: wanted, PROGRESS: None, BLOCKED: None}
-    if KEEP_CORDON in annotations_of(seen.node):
-        patch = _write(seen.node, notes | {KEEP_CORDON: None}, "its update has ended; somebody else cordoned it")
-    elif _cordoned_by_others(seen.node):
-        patch = _write(seen.node, notes, "its update has ended, and was none of those that cordon")
+    if KEEP_CORDON in annotations_of(observed.node):
+        patch = _write(observed.node, notes | {KEEP_CORDON: None}, "its update has ended; somebody else cordoned it")
+    elif _cordoned_by_others(observed.node):
+        patch = _write(observed.node, notes, "its update has ended, and was none of those that cordon")
     else:
-        patch = _write(seen.node, notes, "its update has ended", unschedulable=False)
-    return Plan((*_phase(seen, parent, child, now), (patch,)), why=f"uncordon node {name_of(seen.node)}")
+        patch = _write(observed.node, notes, "its update has ended", unschedulable=False)
+    return Plan((*_phase(observed, parent, child, now), (patch,)), why=f"uncordon node {name_of(observed.node)}")
 
 
-def _drain(seen: Observed, wanted: str, now: datetime, settings: DrainSettings) -> Plan:
-    progress = Progress.of(seen.node)
+def _drain(observed: Observed, wanted: str, now: datetime, settings: DrainSettings) -> Plan:
+    progress = Progress.of(observed.node)
     mine = progress is not None and progress.request == wanted
-    kept = "" if mine else seen.kept(now)
+    kept = "" if mine else observed.kept(now)
     if kept:
-        return _keep(seen, kept, now)
-    if not mine or not _cordoned(seen.node):
-        verdict = _verdict(seen, mine, now)
+        return _keep(observed, kept, now)
+    if not mine or not _cordoned(observed.node):
+        verdict = _verdict(observed, mine, now)
         if verdict is not None and verdict.outlook is not Outlook.CAN:
-            return _hold_back(seen, verdict, wanted, now, settings)
-        return _begin(seen, wanted, progress if mine else None, now, settings)
+            return _hold_back(observed, verdict, wanted, now, settings)
+        return _begin(observed, wanted, progress if mine else None, now, settings)
     assert progress is not None, "it is mine"
     wait = _wait_s(progress, now)
     if progress.retry is not None and wait <= 0:
-        return _attempt_anew(seen, progress, now, settings)
-    if not seen.leaving:
-        return _done(seen, wanted, now)
+        return _attempt_anew(observed, progress, now, settings)
+    if not observed.leaving:
+        return _done(observed, wanted, now)
     if progress.retry is not None:
         return Plan(outcome=Requeue(wait, "the next attempt to drain"), why="waits to try again")
-    return _go_on(seen, progress, now, settings)
+    return _go_on(observed, progress, now, settings)
 
 
-def _keep(seen: Observed, why: str, now: datetime) -> Plan:
+def _keep(observed: Observed, why: str, now: datetime) -> Plan:
     """Not begun while the pool is paused or held, whatever the node was targeted for before. The pool tells it; a note
     that the drain cannot finish would be about a drain that is not due."""
     gone: dict[str, str | None] = {BLOCKED: None}
-    steps = ((_write(seen.node, gone, why),),) if BLOCKED in annotations_of(seen.node) else ()
-    ends = [hold.expires for hold in seen.holds if hold.lives(now) and hold.expires is not None]
+    steps = ((_write(observed.node, gone, why),),) if BLOCKED in annotations_of(observed.node) else ()
+    ends = [hold.expires for hold in observed.holds if hold.lives(now) and hold.expires is not None]
     if not ends:
         return Plan(steps, why=f"{why}: the drain is not begun")
     left_s = (min(ends) - now).total_seconds()
@@ -156,65 +156,65 @@ def _wait_s(progress: Progress, now: datetime) -> float:
     return (progress.retry - now).total_seconds()
 
 
-def _verdict(seen: Observed, begun: bool, now: datetime) -> Verdict | None:
+def _verdict(observed: Observed, begun: bool, now: datetime) -> Verdict | None:
     """Asked before the first cordon only: what was begun is ended."""
-    if begun or seen.forecast is None or not seen.leaving or insists(seen.node, seen.pool):
+    if begun or observed.forecast is None or not observed.leaving or insists(observed.node, observed.pool):
         return None
-    return judge(seen.forecast(), name_of(seen.node), now)
+    return judge(observed.forecast(), name_of(observed.node), now)
 
 
-def _hold_back(seen: Observed, verdict: Verdict, wanted: str, now: datetime, settings: DrainSettings) -> Plan:
+def _hold_back(observed: Observed, verdict: Verdict, wanted: str, now: datetime, settings: DrainSettings) -> Plan:
     """Not cordoned: what blocks is noted on the node, from where the pool takes it."""
     again = Requeue(settings.look_again_s, "whether the drain can finish now", background=True)
-    note, event = _blocked_note(seen, wanted, now, verdict)
+    note, event = _blocked_note(observed, wanted, now, verdict)
     if note is None:
         gone: dict[str, str | None] = {BLOCKED: None}
-        known = BLOCKED in annotations_of(seen.node)
-        steps = ((_write(seen.node, gone, "the drain only has to wait"),),) if known else ()
+        known = BLOCKED in annotations_of(observed.node)
+        steps = ((_write(observed.node, gone, "the drain only has to wait"),),) if known else ()
         return Plan(steps, again, verdict.message())
     if event is None:
         return Plan(outcome=again, why=note.message)
     notes: dict[str, str | None] = {BLOCKED: note.text(), PROGRESS: None}
-    patch = _write(seen.node, notes, "its drain cannot finish")
+    patch = _write(observed.node, notes, "its drain cannot finish")
     return Plan(((patch,), (event,)), again, note.message)
 
 
 def _blocked_note(
-    seen: Observed, wanted: str, now: datetime, verdict: Verdict | None = None
+    observed: Observed, wanted: str, now: datetime, verdict: Verdict | None = None
 ) -> tuple[BlockedNote | None, Emit | None]:
     """What is to be noted of a drain that cannot finish, and an Event if that is news; nothing if it can."""
-    if seen.forecast is None:
+    if observed.forecast is None:
         return None, None
-    sight = seen.forecast()
-    verdict = judge(sight, name_of(seen.node), now) if verdict is None else verdict
+    sight = observed.forecast()
+    verdict = judge(sight, name_of(observed.node), now) if verdict is None else verdict
     if verdict.outlook is not Outlook.BLOCKED:
         return None, None
-    old = BlockedNote.of(seen.node)
+    old = BlockedNote.of(observed.node)
     since = old.since if old is not None and old.request == wanted else now
     fixes = tuple(text for each in proposals(sight, verdict, now) if len(text := str(each)) <= MAX_TEXT)
     note = BlockedNote(wanted, since, verdict.message()[:MAX_TEXT], fixes)
     if note == old:
         return note, None
-    return note, Emit(seen.node, "DrainBlocked", note.sentence(), COMPONENT, warning=True)
+    return note, Emit(observed.node, "DrainBlocked", note.sentence(), COMPONENT, warning=True)
 
 
 # -- attempts --------------------------------------------------------------------------------------------------------
 
 
-def _begin(seen: Observed, wanted: str, lifted: Progress | None, now: datetime, settings: DrainSettings) -> Plan:
+def _begin(observed: Observed, wanted: str, lifted: Progress | None, now: datetime, settings: DrainSettings) -> Plan:
     """Cordon, also where somebody lifted it (``lifted``): the timer starts (anew, but this attempt still counts)."""
     progress = Progress(wanted, now, now) if lifted is None else Progress(wanted, lifted.began, now, anew=True)
     parent = Phase("UpdateExecuted", "Unknown", "Cordoned", "Cordoned Node as part of update executed phase")
-    told = f"Cordoned node. The node is reporting Unschedulable = {_go(_cordoned(seen.node))}"
+    told = f"Cordoned node. The node is reporting Unschedulable = {_go(_cordoned(observed.node))}"
     child = Phase("Cordoned", "True", "UpdateExecutedCordoned", told)
     notes: dict[str, str | None] = {PROGRESS: progress.text(), BLOCKED: None}
-    if _cordoned_by_others(seen.node):
+    if _cordoned_by_others(observed.node):
         notes[KEEP_CORDON] = "true"
-    elif KEEP_CORDON in annotations_of(seen.node) and not _cordoned(seen.node):
+    elif KEEP_CORDON in annotations_of(observed.node) and not _cordoned(observed.node):
         notes[KEEP_CORDON] = None  # whoever had cordoned it has lifted that, too
-    patch = _write(seen.node, notes, "its agent asks for a drain", unschedulable=True)
-    events = _too_long(seen, progress, now, settings)
-    return Plan((*_phase(seen, parent, child, now), (patch, *events)), why=f"cordon node {name_of(seen.node)}")
+    patch = _write(observed.node, notes, "its agent asks for a drain", unschedulable=True)
+    events = _too_long(observed, progress, now, settings)
+    return Plan((*_phase(observed, parent, child, now), (patch, *events)), why=f"cordon node {name_of(observed.node)}")
 
 
 def _cordoned_by_others(node: Obj) -> bool:
@@ -223,30 +223,34 @@ def _cordoned_by_others(node: Obj) -> bool:
     return _cordoned(node) and not ours
 
 
-def _attempt_anew(seen: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> Plan:
+def _attempt_anew(observed: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> Plan:
     fresh = replace(progress, attempt=now, retry=None)
-    patch = _write(seen.node, {PROGRESS: fresh.text()}, "another attempt to drain")
-    events = _too_long(seen, progress, now, settings)
+    patch = _write(observed.node, {PROGRESS: fresh.text()}, "another attempt to drain")
+    events = _too_long(observed, progress, now, settings)
     steps = ((patch,), events) if events else ((patch,),)  # what cannot be noted is not told again and again
-    return Plan(steps, why=f"try again to drain node {name_of(seen.node)}")
+    return Plan(steps, why=f"try again to drain node {name_of(observed.node)}")
 
 
-def _too_long(seen: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> tuple[Emit, ...]:
+def _too_long(observed: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> tuple[Emit, ...]:
     if now - progress.began < timedelta(seconds=settings.limit_s):
         return ()
     limit = _go_duration(settings.limit_s)
-    text = f"node {name_of(seen.node)}: drain exceeded timeout: {limit}. Will continue to retry."
-    return (Emit(seen.node, "DrainFailed", text, COMPONENT, warning=True),)
+    text = f"node {name_of(observed.node)}: drain exceeded timeout: {limit}. Will continue to retry."
+    return (Emit(observed.node, "DrainFailed", text, COMPONENT, warning=True),)
 
 
-def _go_on(seen: Observed, progress: Progress, now: datetime, settings: DrainSettings, *, first: bool = False) -> Plan:
+def _go_on(
+    observed: Observed, progress: Progress, now: datetime, settings: DrainSettings, *, first: bool = False
+) -> Plan:
     """Within an attempt: evict all at first, then who is not going yet, and all once more at its end, so that what is
     told of each is an answer."""
     left = _left_s(progress, now, settings)
-    asked = [pod for pod in seen.leaving if first or left <= 0 or not is_terminating(pod)]
+    asked = [pod for pod in observed.leaving if first or left <= 0 or not is_terminating(pod)]
     wait = min(settings.evict_again_s, left) if asked else left
-    told = f"{len(seen.leaving)} pods have to leave {name_of(seen.node)}"
-    return Plan((*_draining(seen, now), *_removals(seen, asked)), Requeue(max(wait, 0.0), "pods are going"), told)
+    told = f"{len(observed.leaving)} pods have to leave {name_of(observed.node)}"
+    return Plan(
+        (*_draining(observed, now), *_removals(observed, asked)), Requeue(max(wait, 0.0), "pods are going"), told
+    )
 
 
 def _left_s(progress: Progress, now: datetime, settings: DrainSettings) -> float:
@@ -256,28 +260,28 @@ def _left_s(progress: Progress, now: datetime, settings: DrainSettings) -> float
     return settings.attempt_s - (now - progress.attempt).total_seconds()
 
 
-def _removals(seen: Observed, pods: Sequence[Obj]) -> tuple[tuple[Evict | Delete, ...], ...]:
+def _removals(observed: Observed, pods: Sequence[Obj]) -> tuple[tuple[Evict | Delete, ...], ...]:
     """All at once; without the eviction subresource one after the other, up to the first that is refused."""
-    why = f"node {name_of(seen.node)} is drained"
-    if seen.evicts:
+    why = f"node {name_of(observed.node)} is drained"
+    if observed.evicts:
         evictions = tuple(Evict(namespace_of(pod), name_of(pod), why, uid_of(pod)) for pod in pods)
         return (evictions,) if evictions else ()
     ordered = sorted(pods, key=lambda pod: (namespace_of(pod), name_of(pod)))
     return tuple((Delete.of({"apiVersion": "v1", "kind": "Pod"} | pod, why),) for pod in ordered)
 
 
-def _draining(seen: Observed, now: datetime) -> tuple[tuple[SetStatus, ...], ...]:
-    wanted, last = _request(seen.node), annotations_of(seen.node).get(LAST_DRAIN, "")
+def _draining(observed: Observed, now: datetime) -> tuple[tuple[SetStatus, ...], ...]:
+    wanted, last = _request(observed.node), annotations_of(observed.node).get(LAST_DRAIN, "")
     parent = Phase("UpdateExecuted", "Unknown", "Drained", "Draining Node as part of update executed phase")
     told = (
         f"Draining node. The drain will not be complete until desired drainer {wanted} matches current drainer {last}"
     )
-    return _phase(seen, parent, Phase("Drained", "Unknown", "UpdateExecutedDrained", told), now)
+    return _phase(observed, parent, Phase("Drained", "Unknown", "UpdateExecutedDrained", told), now)
 
 
-def _overdue(seen: Observed, pods: Iterable[Obj], settings: DrainSettings) -> list[str]:
+def _overdue(observed: Observed, pods: Iterable[Obj], settings: DrainSettings) -> list[str]:
     """What is said at the end of an attempt of pods that are still there."""
-    if not seen.evicts:
+    if not observed.evicts:
         return [DEADLINE for _ in pods]
     limit = _go_duration(settings.attempt_s)
     return [
@@ -294,19 +298,21 @@ def _joined(errors: Sequence[str]) -> str:
     return found[0] if len(found) == 1 else f"[{', '.join(found)}]"
 
 
-def _give_up(seen: Observed, progress: Progress, errors: Sequence[str], now: datetime, settings: DrainSettings) -> Plan:
+def _give_up(
+    observed: Observed, progress: Progress, errors: Sequence[str], now: datetime, settings: DrainSettings
+) -> Plan:
     """The attempt has failed; the next one comes by itself."""
     error = _joined(errors)
     rare = progress.attempt - progress.began >= timedelta(seconds=settings.patience_s)
     wait = settings.rare_retry_s if rare else settings.retry_s
-    wanted, last = _request(seen.node), annotations_of(seen.node).get(LAST_DRAIN, "")
+    wanted, last = _request(observed.node), annotations_of(observed.node).get(LAST_DRAIN, "")
     parent = Phase("UpdateExecuted", "Unknown", "Drained", "Node Drain has not succeeded")
     told = f"Error: Node Drain has not succeeded. Error is: {error} {UNTIL} {wanted} matches current drainer {last}"
-    phase = _phase(seen, parent, Phase("Drained", "Unknown", "UpdateExecutedDrained", told), now)
+    phase = _phase(observed, parent, Phase("Drained", "Unknown", "UpdateExecutedDrained", told), now)
     noted = progress.failed(now + timedelta(seconds=wait))
-    blocked, _ = _blocked_note(seen, wanted, now)
+    blocked, _ = _blocked_note(observed, wanted, now)
     notes = {PROGRESS: noted.text(), BLOCKED: blocked.text() if blocked is not None else None}
-    patch = _write(seen.node, notes, "the attempt to drain failed")
+    patch = _write(observed.node, notes, "the attempt to drain failed")
     events: tuple[Emit, ...] = ()
     if rare:
         minutes, pause = settings.patience_s / 60, settings.rare_retry_s / 60
@@ -314,82 +320,82 @@ def _give_up(seen: Observed, progress: Progress, errors: Sequence[str], now: dat
             f"Drain failed. Drain has been failing for more than {minutes:g} minutes. Waiting {pause:g} minutes then "
             f"retrying. Error message from drain: {error}"
         )
-        events = (Emit(seen.node, "DrainThresholdExceeded", text, COMPONENT, warning=True),)
+        events = (Emit(observed.node, "DrainThresholdExceeded", text, COMPONENT, warning=True),)
     return Plan((*phase, (patch, *events)), Requeue(wait, "the next attempt to drain"), f"the drain failed: {error}")
 
 
-def _done(seen: Observed, wanted: str, now: datetime) -> Plan:
+def _done(observed: Observed, wanted: str, now: datetime) -> Plan:
     """Told only of a node that is cordoned as it was seen: the write is conditional."""
     parent = Phase("UpdateExecuted", "Unknown", "Drained", "Drained Node as part of update executed phase")
     told = f"Drained node. The drain is complete as the desired drainer matches current drainer: {wanted}"
     child = Phase("Drained", "True", "UpdateExecutedDrained", told)
     notes = {LAST_DRAIN: wanted, PROGRESS: None, BLOCKED: None}
-    patch = _write(seen.node, notes, "nothing is left to evict")
-    return Plan((*_phase(seen, parent, child, now), (patch,)), why=f"node {name_of(seen.node)} is drained")
+    patch = _write(observed.node, notes, "nothing is left to evict")
+    return Plan((*_phase(observed, parent, child, now), (patch,)), why=f"node {name_of(observed.node)} is drained")
 
 
 # -- answers ---------------------------------------------------------------------------------------------------------
 
 
 def settle(
-    seen: Observed, made: Plan, results: Sequence[Result], now: datetime, settings: DrainSettings = DrainSettings()
+    observed: Observed, made: Plan, results: Sequence[Result], now: datetime, settings: DrainSettings = DrainSettings()
 ) -> tuple[Observed, Plan] | None:
     """Go on from the answers: evictions follow the cordon at once, refusals end or prolong an attempt."""
-    seen = _with_written(seen, results)
+    observed = _with_written(observed, results)
     if any(isinstance(result.error, Conflict) for result in results):
         return None  # something has changed meanwhile: the key is planned again at once
     if any(isinstance(result.action, SetStatus) and not result.ok for result in results):
         untold = tuple(step for step in made.steps if not any(isinstance(action, SetStatus) for action in step))
         if untold:
-            return seen, replace(made, steps=untold)  # a record that takes no writes holds no drain up
+            return observed, replace(made, steps=untold)  # a record that takes no writes holds no drain up
     written = next((r for r in results if isinstance(r.action, Patch) and r.action.gvk.kind == "Node"), None)
     if written is not None:
         after = _after_write if written.ok else _after_refused_write
-        return after(seen, written, now, settings)
+        return after(observed, written, now, settings)
     removals = [result for result in results if isinstance(result.action, Evict | Delete)]
-    return _after_removals(seen, removals, now, settings) if removals else None
+    return _after_removals(observed, removals, now, settings) if removals else None
 
 
-def _with_written(seen: Observed, results: Sequence[Result]) -> Observed:
+def _with_written(observed: Observed, results: Sequence[Result]) -> Observed:
     """The objects as the answers show them, so that the next writes are conditional on these."""
     for result in results:
         if result.ok and isinstance(result.value, dict):
             if isinstance(result.action, Patch) and result.action.gvk.kind == "Node":
-                seen = replace(seen, node=result.value, tries=0)
+                observed = replace(observed, node=result.value, tries=0)
             elif isinstance(result.action, SetStatus):
-                seen = replace(seen, machine_config_node=result.value)
-    return seen
+                observed = replace(observed, machine_config_node=result.value)
+    return observed
 
 
 def _after_write(
-    seen: Observed, written: Result, now: datetime, settings: DrainSettings
+    observed: Observed, written: Result, now: datetime, settings: DrainSettings
 ) -> tuple[Observed, Plan] | None:
     """An attempt that was noted begins at once."""
-    progress = Progress.of(seen.node)
+    progress = Progress.of(observed.node)
     if progress is None or progress.retry is not None or not _notes(written).get(PROGRESS):
         return None
-    if not seen.leaving:
-        return seen, _done(seen, progress.request, now)
-    return seen, _go_on(seen, progress, now, settings, first=True)
+    if not observed.leaving:
+        return observed, _done(observed, progress.request, now)
+    return observed, _go_on(observed, progress, now, settings, first=True)
 
 
 def _after_refused_write(
-    seen: Observed, written: Result, now: datetime, settings: DrainSettings
+    observed: Observed, written: Result, now: datetime, settings: DrainSettings
 ) -> tuple[Observed, Plan] | None:
     """Cordons are tried again, an answer that is not given is an error; notes can wait, pods need not wait for them."""
-    name, notes = name_of(seen.node), _notes(written)
+    name, notes = name_of(observed.node), _notes(written)
     spec = getattr(written.action, "body", {}).get("spec")
     if isinstance(written.error, NotFound):
         return None
-    if spec is not None and bool(spec["unschedulable"]) != _cordoned(seen.node):
-        if seen.tries + 1 < settings.tries:
-            return replace(seen, tries=seen.tries + 1), Plan(((written.action,),), why="write the node again")
-        return seen, _unwritable(seen, written, now, settings, cordon=bool(spec["unschedulable"]))
+    if spec is not None and bool(spec["unschedulable"]) != _cordoned(observed.node):
+        if observed.tries + 1 < settings.tries:
+            return replace(observed, tries=observed.tries + 1), Plan(((written.action,),), why="write the node again")
+        return observed, _unwritable(observed, written, now, settings, cordon=bool(spec["unschedulable"]))
     if LAST_DRAIN in notes:
         text = f"failed to set node uncordoned annotation: node {name}: unable to update: {written.error}"
-        return seen, Plan(outcome=Retry(f"node {name}: {text}"), why=text)
-    have = annotations_of(seen.node) | {key: text for key, text in notes.items() if text is not None}
-    noted = replace(seen, node=seen.node | {"metadata": seen.node["metadata"] | {"annotations": have}})
+        return observed, Plan(outcome=Retry(f"node {name}: {text}"), why=text)
+    have = annotations_of(observed.node) | {key: text for key, text in notes.items() if text is not None}
+    noted = replace(observed, node=observed.node | {"metadata": observed.node["metadata"] | {"annotations": have}})
     return _after_write(noted, written, now, settings)
 
 
@@ -399,37 +405,37 @@ def _notes(written: Result) -> dict[str, str | None]:
     return found
 
 
-def _unwritable(seen: Observed, written: Result, now: datetime, settings: DrainSettings, *, cordon: bool) -> Plan:
+def _unwritable(observed: Observed, written: Result, now: datetime, settings: DrainSettings, *, cordon: bool) -> Plan:
     """The MachineConfigNode says so; the queue tries again, ever more rarely."""
-    name = name_of(seen.node)
+    name = name_of(observed.node)
     tried = f"node {name}: failed to {'cordon' if cordon else 'uncordon'} ({settings.tries} tries)"
     error = f"{tried}: [timed out waiting for the condition, cordon error: {written.error}]"
-    state = f"The node is reporting Unschedulable = {_go(_cordoned(seen.node))}"
+    state = f"The node is reporting Unschedulable = {_go(_cordoned(observed.node))}"
     if not cordon:
         told = "Failed to Uncordon Node as part of completing upgrade phase"
         parent = Phase("UpdateComplete", "Unknown", "Uncordoned", told)
         child = f"Error: Failed to UnCordon node. Error is: {error} {state}"
-        phase = _phase(seen, parent, Phase("Uncordoned", "Unknown", "UpdateCompleteUncordoned", child), now)
+        phase = _phase(observed, parent, Phase("Uncordoned", "Unknown", "UpdateCompleteUncordoned", child), now)
         return Plan(phase, Retry(f"failed to uncordon node {name}: {error}"), error)
     told = "Failed to Cordon Node as part of In progress update phase"
     parent = Phase("UpdateExecuted", "Unknown", "Cordoned", told)
     child = f"Error: Failed to Cordon node. Error is {error}, {state}"
-    phase = _phase(seen, parent, Phase("Cordoned", "Unknown", "UpdateExecutedCordoned", child), now)
+    phase = _phase(observed, parent, Phase("Cordoned", "Unknown", "UpdateExecutedCordoned", child), now)
     return Plan(phase, Requeue(settings.retry_s, UNWRITABLE), error)
 
 
 def _after_removals(
-    seen: Observed, removals: Sequence[Result], now: datetime, settings: DrainSettings
+    observed: Observed, removals: Sequence[Result], now: datetime, settings: DrainSettings
 ) -> tuple[Observed, Plan] | None:
     """An attempt fails when its time is over, or when nobody is left who may still go within it."""
     refused = _refusals(removals)
-    others = [pod for pod in seen.leaving if (namespace_of(pod), name_of(pod)) not in refused]
-    progress = Progress.of(seen.node) or Progress(_request(seen.node), now, now)
-    hopeless = refused and (not others or not seen.evicts)
+    others = [pod for pod in observed.leaving if (namespace_of(pod), name_of(pod)) not in refused]
+    progress = Progress.of(observed.node) or Progress(_request(observed.node), now, now)
+    hopeless = refused and (not others or not observed.evicts)
     if not hopeless and _left_s(progress, now, settings) > 0:
         return None
-    overdue = _overdue(seen, others, settings) if seen.evicts or not refused else []
-    return seen, _give_up(seen, progress, [*refused.values(), *overdue], now, settings)
+    overdue = _overdue(observed, others, settings) if observed.evicts or not refused else []
+    return observed, _give_up(observed, progress, [*refused.values(), *overdue], now, settings)
 
 
 def _refusals(removals: Iterable[Result]) -> dict[tuple[str, str], str]:
@@ -463,12 +469,12 @@ def _write(node: Obj, notes: dict[str, str | None], why: str, *, unschedulable: 
     return Patch(gvk_of({"apiVersion": "v1", "kind": "Node"}), "", name_of(node), body, why)
 
 
-def _phase(seen: Observed, parent: Phase, child: Phase, now: datetime) -> tuple[tuple[SetStatus, ...], ...]:
-    mcn = seen.machine_config_node
-    status = advance(mcn, seen.node, parent, child, now) if mcn is not None else None
+def _phase(observed: Observed, parent: Phase, child: Phase, now: datetime) -> tuple[tuple[SetStatus, ...], ...]:
+    mcn = observed.machine_config_node
+    status = advance(mcn, observed.node, parent, child, now) if mcn is not None else None
     if mcn is None or status is None:
         return ()
-    actions = set_status(mcn, status, f"node {name_of(seen.node)}: {child.type}")
+    actions = set_status(mcn, status, f"node {name_of(observed.node)}: {child.type}")
     return (actions,) if actions else ()
 
 

@@ -60,63 +60,65 @@ class Kind:
     no_pool: Callable[[Obj], str]
 
 
-def plan_generated(kind: Kind, seen: GeneratingObserved, now: datetime) -> Plan:
+def plan_generated(kind: Kind, observed: GeneratingObserved, now: datetime) -> Plan:
     """What to write for one object."""
-    config, name = seen.config, name_of(seen.config)
+    config, name = observed.config, name_of(observed.config)
     if is_terminating(config):
-        return _taken_back(kind, seen)
-    waits = controller_config_wait(seen.controller_config)
+        return _taken_back(kind, observed)
+    waits = controller_config_wait(observed.controller_config)
     if waits is not None:
         return Plan(outcome=Retry(waits), why=f"{name} waits: {waits}")
     try:
-        pools = _pools(seen)
+        pools = _pools(observed)
         refused = kind.invalid(config, None)
         if refused is None and not pools:
             refused = kind.no_pool(config)
         refused = refused or next((why for why in (kind.invalid(config, pool) for pool in pools) if why), None)
-        made = [] if refused else [_made(kind, seen, pool) for pool in pools]
+        made = [] if refused else [_made(kind, observed, pool) for pool in pools]
     except ValueError as error:
         refused, made = str(error), []
     if refused is not None:
         outcome: Outcome = Stalled(refused, f"change {config['kind']} {name}")
         return Plan(status=_status(kind, config, refused, now), outcome=outcome, why=f"{name} is refused: {refused}")
-    return _written(kind, seen, made, now)
+    return _written(kind, observed, made, now)
 
 
-def _pools(seen: GeneratingObserved) -> list[Obj]:
+def _pools(observed: GeneratingObserved) -> list[Obj]:
     """Pools by their labels; a selector that is absent or empty matches none. Raises ValueError."""
     try:
-        selector = label_selector_from(dig(seen.config, "spec", "machineConfigPoolSelector"))
+        selector = label_selector_from(dig(observed.config, "spec", "machineConfigPoolSelector"))
     except SelectorError as error:
         raise GeneratedError(f"invalid label selector: {error}") from error
     if selector.empty:
         return []
-    return sorted((pool for pool in seen.pools if selector.matches(labels_of(pool))), key=name_of)
+    return sorted((pool for pool in observed.pools if selector.matches(labels_of(pool))), key=name_of)
 
 
-def _made(kind: Kind, seen: GeneratingObserved, pool: Obj) -> Obj:
-    name = generated_name(kind.generator, pool, seen.config, seen.siblings, seen.configs)
-    if _taken(seen, name):
+def _made(kind: Kind, observed: GeneratingObserved, pool: Obj) -> Obj:
+    name = generated_name(kind.generator, pool, observed.config, observed.siblings, observed.configs)
+    if _taken(observed, name):
         # Two objects were made at once and took the same suffix; the one without the MachineConfig takes the next.
-        without = {key: value for key, value in annotations_of(seen.config).items() if key != SUFFIX}
-        config = {**seen.config, "metadata": {**meta(seen.config), "annotations": without, "finalizers": []}}
-        others = [config if name_of(one) == name_of(config) else one for one in seen.siblings]
-        name = generated_name(kind.generator, pool, config, others, seen.configs)
-    files = [file_of(path, text) for path, text in kind.files(seen, pool)]
-    return made_config(name, name_of(pool), seen.release, files=files, owner=controller_reference(seen.config))
+        without = {key: value for key, value in annotations_of(observed.config).items() if key != SUFFIX}
+        config = {**observed.config, "metadata": {**meta(observed.config), "annotations": without, "finalizers": []}}
+        others = [config if name_of(one) == name_of(config) else one for one in observed.siblings]
+        name = generated_name(kind.generator, pool, config, others, observed.configs)
+    files = [file_of(path, text) for path, text in kind.files(observed, pool)]
+    return made_config(name, name_of(pool), observed.release, files=files, owner=controller_reference(observed.config))
 
 
-def _taken(seen: GeneratingObserved, name: str) -> bool:
-    uids = {meta(one).get("uid") for one in seen.siblings} - {meta(seen.config).get("uid")}
-    return any(owner.get("uid") in uids for owner in meta(seen.configs.get(name) or {}).get("ownerReferences") or ())
+def _taken(observed: GeneratingObserved, name: str) -> bool:
+    uids = {meta(one).get("uid") for one in observed.siblings} - {meta(observed.config).get("uid")}
+    return any(
+        owner.get("uid") in uids for owner in meta(observed.configs.get(name) or {}).get("ownerReferences") or ()
+    )
 
 
-def _written(kind: Kind, seen: GeneratingObserved, made: list[Obj], now: datetime) -> Plan:
-    config, names = seen.config, [name_of(one) for one in made]
+def _written(kind: Kind, observed: GeneratingObserved, made: list[Obj], now: datetime) -> Plan:
+    config, names = observed.config, [name_of(one) for one in made]
     # The finalizer is there before what it stands for, so that nothing is left behind.
     marks = _marks(config, names)
-    changes = writes(made, seen.configs, f"{config['kind']} {name_of(config)} asks for it")
-    stale = tuple(_stale(kind, seen, names))
+    changes = writes(made, observed.configs, f"{config['kind']} {name_of(config)} asks for it")
+    stale = tuple(_stale(kind, observed, names))
     status = _status(kind, config, None, now)
     # A write of the object makes its status wait for the next pass: its condition is on the revision.
     steps = tuple(step for step in (marks, changes, stale, () if marks else status) if step)
@@ -140,26 +142,28 @@ def _marks(config: Obj, names: list[str]) -> tuple[Patch, ...]:
     return (Patch(gvk_of(config), "", name_of(config), {"metadata": body}, "it remembers what it made"),)
 
 
-def _stale(kind: Kind, seen: GeneratingObserved, names: Iterable[str]) -> Iterable[Delete]:
+def _stale(kind: Kind, observed: GeneratingObserved, names: Iterable[str]) -> Iterable[Delete]:
     """MachineConfigs of an older release or under an older name, which would stop every render."""
     part = f"-generated-{kind.generator.part}"
-    older = {deprecated_name(kind.generator, pool) for pool in seen.pools}
-    for name, config in seen.configs.items():
+    older = {deprecated_name(kind.generator, pool) for pool in observed.pools}
+    for name, config in observed.configs.items():
         outdated = (
-            part in name and name.startswith("99-") and annotations_of(config).get(GENERATED_BY) != seen.release.hash
+            part in name
+            and name.startswith("99-")
+            and annotations_of(config).get(GENERATED_BY) != observed.release.hash
         )
         if name not in names and (outdated or name in older):
             yield Delete.of(config, "made by another release, or under a name that is no longer used")
 
 
-def _taken_back(kind: Kind, seen: GeneratingObserved) -> Plan:
+def _taken_back(kind: Kind, observed: GeneratingObserved) -> Plan:
     """The object goes: first its MachineConfigs, then its finalizers of ours."""
-    config, uid = seen.config, meta(seen.config).get("uid")
+    config, uid = observed.config, meta(observed.config).get("uid")
     finalizers = list(meta(config).get("finalizers") or [])
-    mine = [one for one in finalizers if one in seen.configs or f"-generated-{kind.generator.part}" in one]
+    mine = [one for one in finalizers if one in observed.configs or f"-generated-{kind.generator.part}" in one]
     gone = tuple(
         Delete.of(one, f"{config['kind']} {name_of(config)} is deleted")
-        for name, one in seen.configs.items()
+        for name, one in observed.configs.items()
         if name in mine and any(owner.get("uid") == uid for owner in meta(one).get("ownerReferences") or ())
     )
     rest = [one for one in finalizers if one not in mine]

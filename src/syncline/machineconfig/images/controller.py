@@ -23,8 +23,8 @@ _CONTROLLER = ObjectRef(CONTROLLER_CONFIG.group, CONTROLLER_CONFIG.kind, "", CON
 CLUSTER = ObjectRef(IMAGE_CONFIG.group, IMAGE_CONFIG.kind, "", "cluster")
 
 
-def _plan(seen: ImagesObserved, now: datetime) -> Plan:
-    return plan_images(seen)
+def _plan(observed: ImagesObserved, now: datetime) -> Plan:
+    return plan_images(observed)
 
 
 def _of_config(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:

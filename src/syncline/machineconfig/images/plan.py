@@ -42,46 +42,46 @@ class ImagesObserved:
     release: Release
 
 
-def plan_images(seen: ImagesObserved) -> Plan:
+def plan_images(observed: ImagesObserved) -> Plan:
     """One pass for the image configuration."""
     try:
-        files, left_out = _files(seen)
+        files, left_out = _files(observed)
     except RegistryError as error:
         fix = "change Image cluster, or the mirror sets"
-        told = Emit(seen.image, "RegistriesRefused", f"{error}; {fix}", COMPONENT, warning=True)
+        told = Emit(observed.image, "RegistriesRefused", f"{error}; {fix}", COMPONENT, warning=True)
         return Plan(((told,),), Stalled(str(error), fix), why=f"registries cannot be written: {error}")
-    owner = controller_reference(seen.image)
-    roles = sorted(name_of(pool) for pool in seen.pools if BUILT_IN in labels_of(pool))
+    owner = controller_reference(observed.image)
+    roles = sorted(name_of(pool) for pool in observed.pools if BUILT_IN in labels_of(pool))
     wanted = [
         made_config(
             f"99-{role}-generated-registries",
             role,
-            seen.release,
+            observed.release,
             files=[file_of(one.path, one.text) for one in files],
             owner=owner,
         )
         for role in roles
     ]
-    changes = writes(wanted, seen.configs, "registries of the cluster")
+    changes = writes(wanted, observed.configs, "registries of the cluster")
     why = f"{len(files)} files of registries for {', '.join(roles) or 'no pool'}" + (
         f"; {left_out}" if left_out else ""
     )
     if not changes:
         return Plan(why=why)
     # Upstream only logs what it leaves out.
-    told = Emit(seen.image, "RegistryNotBlocked", left_out or "", COMPONENT, warning=True)
+    told = Emit(observed.image, "RegistryNotBlocked", left_out or "", COMPONENT, warning=True)
     return Plan(steps=(changes, (told,)) if left_out else (changes,), why=why)
 
 
-def _files(seen: ImagesObserved) -> tuple[list[RuntimeFile], str | None]:
-    spec: Obj = seen.image.get("spec") or {}
+def _files(observed: ImagesObserved) -> tuple[list[RuntimeFile], str | None]:
+    spec: Obj = observed.image.get("spec") or {}
     sources: Obj = spec.get("registrySources") or {}
-    release = str(dig(seen.controller_config, "spec", "releaseImage", default="") or "")
-    lists = registry_lists(release, spec, seen.rules)
+    release = str(dig(observed.controller_config, "spec", "releaseImage", default="") or "")
+    lists = registry_lists(release, spec, observed.rules)
     files = []
-    if wants_registries(sources, lists, seen.rules):
+    if wants_registries(sources, lists, observed.rules):
         insecure = sources.get("insecureRegistries") or ()
-        text = registries_conf(REGISTRIES_CONF, insecure, lists.blocked or (), seen.rules)
+        text = registries_conf(REGISTRIES_CONF, insecure, lists.blocked or (), observed.rules)
         files.append(RuntimeFile(REGISTRIES_PATH, text))
     if lists.policy_blocked is not None or lists.allowed is not None:
         files.append(RuntimeFile(POLICY_PATH, policy_json(POLICY_JSON, lists, release)))

@@ -148,7 +148,7 @@ class _Telling:
         for pool in scratch.cache.objects(POOL):
             if name_of(pool) in resumed:
                 body = {"spec": {"paused": False}}
-                scratch.perform([Patch(gvk_of(pool), "", name_of(pool), body, "as if it were resumed")], now)
+                scratch.handle([Patch(gvk_of(pool), "", name_of(pool), body, "as if it were resumed")], now)
         scratch.settle(now)
         return scratch
 
@@ -162,8 +162,8 @@ class _Telling:
         return self._samples.pace(name_of(node) for node in _members(scratch, pool))
 
     def _decision(self, pool: Obj) -> Decision | None:
-        seen = observe_render(self._scratch.cache, ref_of(pool), self._by.render)
-        return decide(seen) if seen is not None else None
+        observed = observe_render(self._scratch.cache, ref_of(pool), self._by.render)
+        return decide(observed) if observed is not None else None
 
     # -- one pool ------------------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ from syncline.machineconfig.policy import effective_policies
 from syncline.machineconfig.pools import observe as pool_observing
 from syncline.machineconfig.pools import plan as pool_planning
 from syncline.machineconfig.pools.membership import MembershipError, members
-from syncline.machineconfig.pools.nodestate import SeenNode, is_candidate, is_done, is_failing, target_of
+from syncline.machineconfig.pools.nodestate import ObservedNode, is_candidate, is_done, is_failing, target_of
 from syncline.machineconfig.pools.observe import NODE
 from syncline.machineconfig.pools.plan import PoolSettings
 from syncline.machineconfig.pools.waits import Wait
@@ -178,16 +178,16 @@ class Rollout:
         """As the pool controller does it, until it has nothing more to do at this moment."""
         ref = ObjectRef(*POOL, "", name)
         for _ in range(MAX_ROUNDS):
-            seen = pool_observing.observe(self.scratch.cache, ref)
-            if seen is None:
+            observed = pool_observing.observe(self.scratch.cache, ref)
+            if observed is None:
                 return
-            self._looks += len(seen.world.nodes)
+            self._looks += len(observed.world.nodes)
             self._idle += 1
             if self._looks > MAX_LOOKS or self._idle > MAX_IDLE_LOOKS:
                 self.cut = self._looks > MAX_LOOKS
                 return
-            plan = pool_planning.plan(seen, now, self.settings)
-            self.scratch.perform(plan.actions, now)
+            plan = pool_planning.plan(observed, now, self.settings)
+            self.scratch.handle(plan.actions, now)
             self._begin_targeted(plan, name, now)
             if any(isinstance(action, Patch) for step in plan.steps for action in step):
                 continue  # what it wrote wakes it again
@@ -221,7 +221,7 @@ class Rollout:
 
     def _members(self, pool: Obj) -> tuple[Obj, ...]:
         try:
-            return members(pool, self.scratch.cache.views(NODE, SeenNode), self.scratch.cache.objects(POOL))
+            return members(pool, self.scratch.cache.views(NODE, ObservedNode), self.scratch.cache.objects(POOL))
         except MembershipError:
             return ()
 
@@ -234,7 +234,7 @@ class Rollout:
 
     def _annotate(self, name: str, notes: Mapping[str, str | None], now: datetime) -> None:
         body: Obj = {"metadata": {"annotations": dict(notes)}}
-        self.scratch.perform([Patch(_NODE, "", name, body, "it is played")], now)
+        self.scratch.handle([Patch(_NODE, "", name, body, "it is played")], now)
 
     def _begin(self, node: Obj, pool: str, wave: int, now: datetime, *, under_way: bool = False) -> None:
         have, name = annotations_of(node), name_of(node)
@@ -282,13 +282,13 @@ class Rollout:
     def _drain(self, turn: Turn, now: datetime) -> None:
         """Asked for as the agent does, judged and begun as the drain controller does."""
         self._annotate(turn.node, {DESIRED_DRAIN: f"drain-{turn.new}"}, now)
-        seen = drain_observing.observe(self.scratch.cache, ref_of(self._node(turn.node)))
-        assert seen is not None, "a drain is asked for"
-        if not (Progress.of(seen.node) and dig(seen.node, "spec", "unschedulable")):
-            self.scratch.perform(drain_planning.plan(seen, now).actions, now)
+        observed = drain_observing.observe(self.scratch.cache, ref_of(self._node(turn.node)))
+        assert observed is not None, "a drain is asked for"
+        if not (Progress.of(observed.node) and dig(observed.node, "spec", "unschedulable")):
+            self.scratch.handle(drain_planning.plan(observed, now).actions, now)
         node = self._node(turn.node)
         if dig(node, "spec", "unschedulable"):
-            endless = self._endless(seen, turn.node, now)
+            endless = self._endless(observed, turn.node, now)
             if endless:
                 turn.state, turn.reason = State.BLOCKED, endless
                 return
@@ -301,11 +301,11 @@ class Rollout:
         turn.reason = note.message if note is not None else "it is drained when other nodes are back"
         turn.fixes = note.fixes if note is not None else ()
 
-    def _endless(self, seen: drain_observing.Observed, name: str, now: datetime) -> str:
+    def _endless(self, observed: drain_observing.Observed, name: str, now: datetime) -> str:
         """Why a drain that is begun because somebody insists does not end."""
-        if seen.forecast is None or not seen.leaving or not insists(seen.node, seen.pool):
+        if observed.forecast is None or not observed.leaving or not insists(observed.node, observed.pool):
             return ""
-        verdict = judge(seen.forecast(), name, now)
+        verdict = judge(observed.forecast(), name, now)
         return verdict.message() if verdict.outlook is Outlook.BLOCKED else ""
 
     def _drained(self, turn: Turn, now: datetime) -> None:
@@ -330,9 +330,9 @@ class Rollout:
         turn.state, turn.ended = State.DONE, now
         self._open.pop(turn.node)
         self._annotate(turn.node, {DESIRED_DRAIN: f"uncordon-{turn.new}"}, now)
-        seen = drain_observing.observe(self.scratch.cache, ref_of(self._node(turn.node)))
-        if seen is not None:
-            self.scratch.perform(drain_planning.plan(seen, now).actions, now)
+        observed = drain_observing.observe(self.scratch.cache, ref_of(self._node(turn.node)))
+        if observed is not None:
+            self.scratch.handle(drain_planning.plan(observed, now).actions, now)
         notes: dict[str, str | None] = {CURRENT: turn.new, CURRENT_IMAGE: turn.new_image or None}
         self._annotate(turn.node, notes | {STATE: DONE, REASON: "", POST_ACTION: None}, now)
         if turn.under_way:
@@ -346,21 +346,21 @@ class Rollout:
 
     def waits(self, pool: Obj) -> Sequence[Wait]:
         """Why nodes of a pool are still behind it when nothing happens any more."""
-        seen = pool_observing.observe(self.scratch.cache, ref_of(pool))
-        if seen is None:
+        observed = pool_observing.observe(self.scratch.cache, ref_of(pool))
+        if observed is None:
             return ()
-        _, look = pool_planning.looked(seen, self._now, self.settings)
+        _, look = pool_planning.looked(observed, self._now, self.settings)
         return look.waits.get(name_of(pool), ())
 
     def left(self, pool: Obj) -> list[Obj]:
         """Nodes that are not at what the pool wants, and whose turn has not begun."""
         begun = {turn.node for turn in self.turns}
-        seen = pool_observing.observe(self.scratch.cache, ref_of(pool))
-        if seen is None:
+        observed = pool_observing.observe(self.scratch.cache, ref_of(pool))
+        if observed is None:
             return []
-        layering = seen.world.layering(seen.pool)
-        nodes = self._members(seen.pool)
-        return [node for node in nodes if name_of(node) not in begun and is_candidate(node, seen.pool, layering)]
+        layering = observed.world.layering(observed.pool)
+        nodes = self._members(observed.pool)
+        return [node for node in nodes if name_of(node) not in begun and is_candidate(node, observed.pool, layering)]
 
 
 def _moves(node: Obj) -> bool:

@@ -121,15 +121,15 @@ class Scratch:
                 return
             del self._due[key]
             controller, ref = self._controllers[key[0]], key[1]
-            seen = controller.observe(self.cache, ref)
-            if seen is None:
+            observed = controller.observe(self.cache, ref)
+            if observed is None:
                 continue
-            plan = controller.plan(seen, now)
+            plan = controller.plan(observed, now)
             self.plans[(controller.name, ref)] = plan
-            self.perform(plan.actions, now)
+            self.handle(plan.actions, now)
         raise UnsettledError(f"controllers did not come to rest in {MAX_PASSES} passes")
 
-    def perform(self, actions: Iterable[Action], now: datetime) -> None:
+    def handle(self, actions: Iterable[Action], now: datetime) -> None:
         for action in actions:
             match action:
                 case Create(obj=obj):

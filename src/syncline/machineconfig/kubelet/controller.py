@@ -30,12 +30,12 @@ from syncline.machineconfig.templates.bases import kubelet_configuration
 __all__ = ["kubelet_config_controller"]
 
 
-def _files(seen: GeneratingObserved, pool: Obj) -> Files:
-    assert seen.controller_config is not None, "waiting comes first"
-    original = kubelet_configuration(seen.controller_config, seen.api_server)
+def _files(observed: GeneratingObserved, pool: Obj) -> Files:
+    assert observed.controller_config is not None, "waiting comes first"
+    original = kubelet_configuration(observed.controller_config, observed.api_server)
     if name_of(pool) == "worker":
-        original, _ = latency_profile(original, seen.node_config)
-    return [(one.path, one.text) for one in kubelet_files(seen.config, original)]
+        original, _ = latency_profile(original, observed.node_config)
+    return [(one.path, one.text) for one in kubelet_files(observed.config, original)]
 
 
 def _no_pool(_config: Obj) -> str:
@@ -45,8 +45,8 @@ def _no_pool(_config: Obj) -> str:
 _KIND = Kind(KUBELET, invalid_kubelet_config, _files, accepted_conditions, _no_pool)
 
 
-def _plan(seen: GeneratingObserved, now: datetime) -> Plan:
-    return plan_generated(_KIND, seen, now)
+def _plan(observed: GeneratingObserved, now: datetime) -> Plan:
+    return plan_generated(_KIND, observed, now)
 
 
 def kubelet_config_controller(release: Release) -> Controller[GeneratingObserved]:

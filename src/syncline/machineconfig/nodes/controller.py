@@ -44,20 +44,20 @@ class NodesObserved:
     release: Release
 
 
-def plan_nodes(seen: NodesObserved) -> Plan:
+def plan_nodes(observed: NodesObserved) -> Plan:
     """One pass for the node configuration; pure."""
     try:
-        wanted = [_config(seen, name_of(pool)) for pool in sorted(seen.pools, key=name_of)]
+        wanted = [_config(observed, name_of(pool)) for pool in sorted(observed.pools, key=name_of)]
     except CgroupError as error:
         return Plan(outcome=Stalled(str(error), "set spec.cgroupMode of Node cluster to v2"), why=str(error))
-    changes = writes(wanted, seen.configs, "Node cluster asks for it")
+    changes = writes(wanted, observed.configs, "Node cluster asks for it")
     return Plan(steps=(changes,) if changes else (), why=f"{len(wanted)} pools have the settings of Node cluster")
 
 
-def _config(seen: NodesObserved, role: str) -> Obj:
-    kubelet = kubelet_configuration(seen.controller_config, seen.api_server)
+def _config(observed: NodesObserved, role: str) -> Obj:
+    kubelet = kubelet_configuration(observed.controller_config, observed.api_server)
     if role == "worker":
-        kubelet, error = latency_profile(kubelet, seen.node)
+        kubelet, error = latency_profile(kubelet, observed.node)
         if error is not None:
             raise CgroupError(error)
     identity = {key: kubelet[key] for key in ("apiVersion", "kind")}
@@ -65,15 +65,15 @@ def _config(seen: NodesObserved, role: str) -> Obj:
     spec: Obj = {}
     if role in BUILT_IN:
         name = f"97-{role}-generated-kubelet"
-        before = dig(seen.configs.get(name), "spec", "kernelArguments", default=[]) or []
-        mode = str(dig(seen.node, "spec", "cgroupMode", default="") or "")
+        before = dig(observed.configs.get(name), "spec", "kernelArguments", default=[]) or []
+        mode = str(dig(observed.node, "spec", "cgroupMode", default="") or "")
         spec["kernelArguments"] = with_cgroup_arguments(mode, before)
     files = [file_of(KUBELET_CONF, text)]
-    return made_config(f"97-{role}-generated-kubelet", role, seen.release, files=files, spec=spec)
+    return made_config(f"97-{role}-generated-kubelet", role, observed.release, files=files, spec=spec)
 
 
-def _plan(seen: NodesObserved, now: datetime) -> Plan:
-    return plan_nodes(seen)
+def _plan(observed: NodesObserved, now: datetime) -> Plan:
+    return plan_nodes(observed)
 
 
 def _of_config(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:

@@ -46,54 +46,54 @@ class PinnedObserved:
         return list(dict.fromkeys(str(ref.get("name") or "") for ref in refs))
 
 
-def plan_pinned(seen: PinnedObserved, now: datetime) -> Plan:
+def plan_pinned(observed: PinnedObserved, now: datetime) -> Plan:
     """One pass."""
-    node, names = name_of(seen.node), seen.names
-    if not seen.up:
+    node, names = name_of(observed.node), observed.names
+    if not observed.up:
         return Plan(why=f"machine {node} is not up")
-    found = [seen.sets[name] for name in names if name in seen.sets]
-    missing = next((name for name in names if name not in seen.sets), None)
-    if missing is None and _settled(seen, found):
+    found = [observed.sets[name] for name in names if name in observed.sets]
+    missing = next((name for name in names if name not in observed.sets), None)
+    if missing is None and _settled(observed, found):
         return Plan(why=f"{node} has its {len(found)} pinned image sets")
     if missing is not None:
         text = f'pinnedimageset.machineconfiguration.openshift.io "{missing}" not found'
-        return _fail(seen, found, f'failed to get PinnedImageSet "{missing}": {text}', now)
-    problem = _unfit(seen.node) if found else None
+        return _fail(observed, found, f'failed to get PinnedImageSet "{missing}": {text}', now)
+    problem = _unfit(observed.node) if found else None
     if problem is not None:
-        return _fail(seen, found, problem, now)
+        return _fail(observed, found, problem, now)
     images = tuple(image_names(image for one in found for image in dig(one, "spec", "pinnedImages") or ()))
-    if seen.pulled is None and images:
+    if observed.pulled is None and images:
         progress = Phase(PROGRESSING, "True", "ImagePrefetch", f"node is prefetching images: {node}")
-        told = _write(seen, [progress], [_entry(seen, one) for one in found], now)
+        told = _write(observed, [progress], [_entry(observed, one) for one in found], now)
         why = f"{node} fetches {len(images)} images"
         return Plan((*((each,) for each in told), (PullImages(node, images, "its pool pins them"),)), why=why)
-    if seen.pulled is not None and (waits := _waits(seen.pulled, now)) is not None:
+    if observed.pulled is not None and (waits := _waits(observed.pulled, now)) is not None:
         return Plan(outcome=waits, why=f"{node} is fetching images")
-    if seen.pulled is not None and seen.pulled.error:
-        return _fail(seen, found, seen.pulled.error, now)
+    if observed.pulled is not None and observed.pulled.error:
+        return _fail(observed, found, observed.pulled.error, now)
     phases = [
         Phase(PROGRESSING, "False", "AsExpected", "All pinned image sets complete"),
         Phase(DEGRADED, "False", "AsExpected", "All is good"),
     ]
-    told = _write(seen, phases, [_complete(one) for one in found], now)
+    told = _write(observed, phases, [_complete(one) for one in found], now)
     step = PinImages(node, images, "they are all there" if images else "no image is pinned any more")
     return Plan(((step,), *((each,) for each in told)), why=f"{node} pins {len(images)} images")
 
 
 def settle_pinned(
-    seen: PinnedObserved, _plan: Plan, results: Sequence[Result], now: datetime
+    observed: PinnedObserved, _plan: Plan, results: Sequence[Result], now: datetime
 ) -> tuple[PinnedObserved, Plan] | None:
     """Go on from what was fetched; a failure is told."""
     for result in results:
         if isinstance(result.action, SetStatus) and result.ok and isinstance(result.value, dict):
-            seen = replace(seen, record=result.value)
+            observed = replace(observed, record=result.value)
     for result in results:
         if isinstance(result.action, PullImages) and result.ok:
-            seen = replace(seen, pulled=result.value)
-            return seen, plan_pinned(seen, now)
+            observed = replace(observed, pulled=result.value)
+            return observed, plan_pinned(observed, now)
         if isinstance(result.action, PullImages | PinImages) and not result.ok:
-            found = [seen.sets[name] for name in seen.names if name in seen.sets]
-            return seen, _fail(seen, found, str(result.error), now)
+            found = [observed.sets[name] for name in observed.names if name in observed.sets]
+            return observed, _fail(observed, found, str(result.error), now)
     return None
 
 
@@ -131,9 +131,9 @@ def _complete(one: Obj) -> Entry:
     return {"name": name_of(one), "desiredGeneration": generation(one), "currentGeneration": generation(one)}
 
 
-def _entry(seen: PinnedObserved, one: Obj, error: str = "") -> Entry:
+def _entry(observed: PinnedObserved, one: Obj, error: str = "") -> Entry:
     """Of a set that is not pinned yet, unless the record says that it is; an earlier failure stays until it is over."""
-    told = dig(seen.record, "status", "pinnedImageSets") or ()
+    told = dig(observed.record, "status", "pinnedImageSets") or ()
     known: Entry = next((each for each in told if each.get("name") == name_of(one)), {})
     if known == _complete(one) or (not error and known.get("lastFailedGeneration") == generation(one)):
         return dict(known)
@@ -141,29 +141,29 @@ def _entry(seen: PinnedObserved, one: Obj, error: str = "") -> Entry:
     return {"name": name_of(one), "desiredGeneration": generation(one), **failed}
 
 
-def _settled(seen: PinnedObserved, found: Sequence[Obj]) -> bool:
+def _settled(observed: PinnedObserved, found: Sequence[Obj]) -> bool:
     """What the record says is what there is to say, and nothing is under way."""
-    conditions = {each.get("type"): each.get("status") for each in dig(seen.record, "status", "conditions") or ()}
+    conditions = {each.get("type"): each.get("status") for each in dig(observed.record, "status", "conditions") or ()}
     quiet = "True" not in (conditions.get(PROGRESSING), conditions.get(DEGRADED))
-    return quiet and (dig(seen.record, "status", "pinnedImageSets") or []) == [_complete(one) for one in found]
+    return quiet and (dig(observed.record, "status", "pinnedImageSets") or []) == [_complete(one) for one in found]
 
 
-def _fail(seen: PinnedObserved, found: Sequence[Obj], text: str, now: datetime) -> Plan:
+def _fail(observed: PinnedObserved, found: Sequence[Obj], text: str, now: datetime) -> Plan:
     phase = Phase(DEGRADED, "True", "PrefetchFailed", FAILED)
-    told = _write(seen, [phase], [_entry(seen, one, text) for one in found], now)
+    told = _write(observed, [phase], [_entry(observed, one, text) for one in found], now)
     return Plan(tuple((each,) for each in told), Retry(text), text)
 
 
 def _write(
-    seen: PinnedObserved, phases: Sequence[Phase], entries: Sequence[Entry], now: datetime
+    observed: PinnedObserved, phases: Sequence[Phase], entries: Sequence[Entry], now: datetime
 ) -> tuple[SetStatus, ...]:
-    record = seen.record
+    record = observed.record
     for phase in phases:
         conditions = dig(record, "status", "conditions") or ()
         there: Obj = next((each for each in conditions if each.get("type") == phase.type), {})
         same = all(there.get(key) == getattr(phase, key) for key in ("status", "reason", "message"))
-        status = None if same else advance(record, seen.node, phase, None, now)
+        status = None if same else advance(record, observed.node, phase, None, now)
         record = record if status is None else record | {"status": status}
     status = {key: value for key, value in (record.get("status") or {}).items() if key != "pinnedImageSets"}
     status |= {"pinnedImageSets": list(entries)} if entries else {}
-    return set_status(seen.record, status, f"pinned images of {name_of(seen.node)}")
+    return set_status(observed.record, status, f"pinned images of {name_of(observed.node)}")

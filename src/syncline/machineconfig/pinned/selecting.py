@@ -28,19 +28,19 @@ class PoolSets:
     sets: tuple[Obj, ...]
 
 
-def plan_selection(seen: PoolSets) -> Plan:
+def plan_selection(observed: PoolSets) -> Plan:
     """One pass; a pool that selects everything is left alone, as upstream."""
-    pool = name_of(seen.pool)
-    if dig(seen.pool, "spec", "machineConfigSelector") == {}:
+    pool = name_of(observed.pool)
+    if dig(observed.pool, "spec", "machineConfigSelector") == {}:
         return Plan(why=f"pool {pool} selects everything: no image set is meant for it")
     try:
-        selector = label_selector_from(dig(seen.pool, "spec", "machineConfigSelector"))
+        selector = label_selector_from(dig(observed.pool, "spec", "machineConfigSelector"))
     except SelectorError as error:
         fix = f"change spec.machineConfigSelector of MachineConfigPool {pool}"
         return Plan(outcome=Stalled(f"invalid label selector: {error}", fix), why=str(error))
-    names = sorted(name_of(one) for one in seen.sets if selector.matches(labels_of(one)))
+    names = sorted(name_of(one) for one in observed.sets if selector.matches(labels_of(one)))
     wanted = [{"name": name} for name in names]
-    if (dig(seen.pool, "spec", "pinnedImageSets") or []) == wanted:
+    if (dig(observed.pool, "spec", "pinnedImageSets") or []) == wanted:
         return Plan(why=f"pool {pool} names its {len(names)} image sets")
     why = f"{', '.join(names) or 'no image set'} for pool {pool}"
     body = {"spec": {"pinnedImageSets": wanted or None}}
@@ -54,8 +54,8 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> PoolSets | None:
     return PoolSets(pool, tuple(cache.objects(PINNED_IMAGE_SET.group_kind)))
 
 
-def _plan(seen: PoolSets, now: datetime) -> Plan:
-    return plan_selection(seen)
+def _plan(observed: PoolSets, now: datetime) -> Plan:
+    return plan_selection(observed)
 
 
 def _all(_set: Obj, cache: Snapshot) -> Iterable[ObjectRef]:

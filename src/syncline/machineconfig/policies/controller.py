@@ -33,8 +33,8 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> Obj | None:
     return cache.get(ref) if ref.name == "cluster" else None
 
 
-def _plan(seen: Obj, now: datetime) -> Plan:
-    return plan_policies(seen)
+def _plan(observed: Obj, now: datetime) -> Plan:
+    return plan_policies(observed)
 
 
 POLICY_CONTROLLER = Controller(

@@ -175,7 +175,7 @@ def choose_targets(
     writes: list[NodeWrite] = []
     staying: list[Obj] = []
     for node in left:
-        born = _labels_of_birth(node, pools, rendered or {})
+        born = _labels_of_provisioning(node, pools, rendered or {})
         if born is None:
             staying.append(node)
         elif born:
@@ -251,7 +251,7 @@ def _without_operator(candidates: list[Obj], pods: Sequence[Obj], events: list[S
     return [node for node in candidates if name_of(node) != home]
 
 
-def _labels_of_birth(node: Obj, pools: Sequence[Obj], rendered: Mapping[str, Obj]) -> dict[str, str] | None:
+def _labels_of_provisioning(node: Obj, pools: Sequence[Obj], rendered: Mapping[str, Obj]) -> dict[str, str] | None:
     """Labels that bring a node into the custom pool that it was born in; None: it is a candidate like others; empty:
     it was born in a pool that selects by nothing that can be given to it, and waits."""
     found = annotations_of(node)

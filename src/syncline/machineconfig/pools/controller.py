@@ -64,8 +64,8 @@ def pool_controller(settings: PoolSettings | None = None) -> Controller[Observed
     """Keeps MachineConfigPools: who is updated next, and their status."""
     settings = settings or PoolSettings()
 
-    def plan(seen: Observed, now: datetime) -> Plan:
-        return planning.plan(seen, now, settings)
+    def plan(observed: Observed, now: datetime) -> Plan:
+        return planning.plan(observed, now, settings)
 
     return Controller(
         name=POOLS,

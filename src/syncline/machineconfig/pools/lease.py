@@ -28,19 +28,19 @@ class Observed:
     namespace: str
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Make it, or renew it when a third of its time is over, or when it was renewed by a clock far ahead of ours."""
     every = DURATION_S / 3
     again = Requeue(every, "the Lease is renewed", background=True)
     spec = {"holderIdentity": HOLDER, "leaseDurationSeconds": DURATION_S, "renewTime": format_micro_time(now)}
-    if seen.lease is None:
-        metadata = {"name": ROOM_LEASE, "namespace": seen.namespace}
+    if observed.lease is None:
+        metadata = {"name": ROOM_LEASE, "namespace": observed.namespace}
         lease = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
         return Plan(((Create(lease, "this room honours Holds"),),), again, "the room's Lease is made")
-    left = every - _age_s(seen.lease, now)
-    if 0 < left <= DURATION_S and dig(seen.lease, "spec", "holderIdentity") == HOLDER:
+    left = every - _age_s(observed.lease, now)
+    if 0 < left <= DURATION_S and dig(observed.lease, "spec", "holderIdentity") == HOLDER:
         return Plan(outcome=Requeue(left, "the Lease is renewed", background=True), why="the room's Lease is fresh")
-    patch = Patch(LEASE, seen.namespace, ROOM_LEASE, {"spec": spec}, "this room honours Holds")
+    patch = Patch(LEASE, observed.namespace, ROOM_LEASE, {"spec": spec}, "this room honours Holds")
     return Plan(((patch,),), again, "the room's Lease is renewed")
 
 

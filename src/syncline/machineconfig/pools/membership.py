@@ -15,7 +15,7 @@ import msgspec
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
 from syncline.kube.selectors import Selector, SelectorError, label_selector_from
 from syncline.machineconfig.names import CURRENT, MASTER, NOT_YET_SET, WORKER
-from syncline.machineconfig.pools.nodestate import Nodes, SeenNode
+from syncline.machineconfig.pools.nodestate import Nodes, ObservedNode
 
 __all__ = [
     "Belonging",
@@ -156,7 +156,7 @@ def _one_key(selectors: tuple[tuple[str, bytes], ...]) -> object:
 
 def _home_of(node: Obj, pools: Pools, key: object) -> str:
     """As :func:`_owner`; of a node that was read once it is looked up once for the same selectors."""
-    if type(node) is not SeenNode:
+    if type(node) is not ObservedNode:
         return _owner(node, pools)
     if node.asked is not key:
         node.asked, node.home = key, _owner(node, pools)

@@ -29,7 +29,7 @@ from syncline.machineconfig.pools.layered import Layering
 __all__ = [
     "NodeFacts",
     "Nodes",
-    "SeenNode",
+    "ObservedNode",
     "candidates_of",
     "facts_of",
     "facts_of_all",
@@ -73,7 +73,7 @@ class NodeFacts:
     blocked: bool
 
 
-class SeenNode(dict[str, Any]):
+class ObservedNode(dict[str, Any]):
     """A node, equal to what it was made of, and what is read of it. ``asked``: the selectors of all pools when its pool
     was looked up, and ``home`` that pool's name, kept by ``membership.py``. It is not to be changed."""
 
@@ -91,7 +91,7 @@ class Nodes(tuple[Obj, ...]):
 
     @cached_property
     def facts(self) -> list[NodeFacts]:
-        return [node.facts if type(node) is SeenNode else _read(node) for node in self]
+        return [node.facts if type(node) is ObservedNode else _read(node) for node in self]
 
 
 def facts_of_all(nodes: Sequence[Obj]) -> list[NodeFacts]:
@@ -99,7 +99,7 @@ def facts_of_all(nodes: Sequence[Obj]) -> list[NodeFacts]:
 
 
 def facts_of(node: Obj) -> NodeFacts:
-    return node.facts if type(node) is SeenNode else _read(node)
+    return node.facts if type(node) is ObservedNode else _read(node)
 
 
 def _read(node: Obj) -> NodeFacts:
@@ -142,7 +142,7 @@ def target_of(pool: Obj) -> str:
 def not_ready(node: Obj) -> str | None:
     """Why workloads cannot be scheduled there, in upstream's words; None if they can. A condition that is missing
     counts as fine."""
-    return node.facts.not_ready if type(node) is SeenNode else _not_ready(node)
+    return node.facts.not_ready if type(node) is ObservedNode else _not_ready(node)
 
 
 def _not_ready(node: Obj) -> str | None:

@@ -24,9 +24,9 @@ from syncline.machineconfig.names import (
 from syncline.machineconfig.pools.candidates import OPERATOR
 from syncline.machineconfig.pools.layered import layering_of
 from syncline.machineconfig.pools.membership import MembershipError, belonging
-from syncline.machineconfig.pools.nodestate import SeenNode
+from syncline.machineconfig.pools.nodestate import ObservedNode
+from syncline.machineconfig.pools.observedrecords import ObservedRecord
 from syncline.machineconfig.pools.rollout import World
-from syncline.machineconfig.pools.seenrecords import SeenRecord
 
 __all__ = ["HOLDS", "LEASES", "NODE", "POD", "READS", "Observed", "indices", "observe", "observe_plainly"]
 
@@ -92,8 +92,8 @@ def _observed(cache: Snapshot, ref: ObjectRef, indexed: Callable[[str], list[Obj
     holds_are_known = cache.has_synced(HOLDS) or cache.mapper.preferred(HOLDS) is None  # or nobody can take one
     if pool is None or not (cache.has_synced(NODE) and holds_are_known):
         return None
-    pools, nodes = cache.objects(POOL), cache.views(NODE, SeenNode)
-    records = cache.views(MACHINE_CONFIG_NODE, SeenRecord)
+    pools, nodes = cache.objects(POOL), cache.views(NODE, ObservedNode)
+    records = cache.views(MACHINE_CONFIG_NODE, ObservedRecord)
     configs, builds = cache.objects(OS_CONFIG), cache.objects(OS_BUILD)
     world = World(
         pools,

@@ -47,33 +47,33 @@ class PoolSettings:
     defer_s: float = 900.0
 
 
-def plan(seen: Observed, now: datetime, settings: PoolSettings = PoolSettings()) -> Plan:
-    name = name_of(seen.pool)
-    living = [hold for hold in seen.holds if hold.lives(now)]
-    note = _note_holds(seen.pool, [hold.name for hold in living if name in hold.pools])
+def plan(observed: Observed, now: datetime, settings: PoolSettings = PoolSettings()) -> Plan:
+    name = name_of(observed.pool)
+    living = [hold for hold in observed.holds if hold.lives(now)]
+    note = _note_holds(observed.pool, [hold.name for hold in living if name in hold.pools])
     if note:
         return Plan((note,), Requeue(0.0, "what follows from it"), note[0].reason)
-    world, look = looked(seen, now, settings)
+    world, look = looked(observed, now, settings)
     _tell_blocked_drains(look, world, now)
     steps = (*_writes(look, world), _events(look, world), _stalled(look, world, name))
-    outcome = Retry(look.error) if look.error else _next_look(seen, world, look, living, now, settings)
+    outcome = Retry(look.error) if look.error else _next_look(observed, world, look, living, now, settings)
     return Plan(tuple(step for step in steps if step), outcome, _why(look, world, name), _statuses(look, world))
 
 
-def looked(seen: Observed, now: datetime, settings: PoolSettings = PoolSettings()) -> tuple[World, PoolLook]:
+def looked(observed: Observed, now: datetime, settings: PoolSettings = PoolSettings()) -> tuple[World, PoolLook]:
     """What is decided now about the pool, for the plan and for explanations, and what it was decided from."""
-    name = name_of(seen.pool)
+    name = name_of(observed.pool)
     world = replace(
-        seen.world,
-        held=_held(hold for hold in seen.holds if hold.lives(now)),
-        resting=frozenset({each for each in _pools_at_once(name) if _rests(seen.world.pool(each), now, settings)}),
-        deferred=_deferred(seen, now, settings),
+        observed.world,
+        held=_held(hold for hold in observed.holds if hold.lives(now)),
+        resting=frozenset({each for each in _pools_at_once(name) if _rests(observed.world.pool(each), now, settings)}),
+        deferred=_deferred(observed, now, settings),
     )
     look = look_at_pool(world, name, now)
     if look.error and name not in look.statuses:
         # Upstream's ends as it was while an image build fails; its counts are to be true nevertheless.
         with contextlib.suppress(MembershipError):
-            tell_status(look, world, seen.pool, now)
+            tell_status(look, world, observed.pool, now)
     return world, look
 
 
@@ -111,14 +111,14 @@ def _rests(pool: Obj | None, now: datetime, settings: PoolSettings) -> bool:
     return since is None or since - CLOCKS <= now < since + timedelta(seconds=settings.settle_s)
 
 
-def _deferred(seen: Observed, now: datetime, settings: PoolSettings) -> dict[str, str]:
+def _deferred(observed: Observed, now: datetime, settings: PoolSettings) -> dict[str, str]:
     """Nodes on which our controllers sync something: an operation shall not have its node rebooted under it."""
-    running = [app for app in seen.operations if _counts(app, now, settings)]
+    running = [app for app in observed.operations if _counts(app, now, settings)]
     if not running:
         return {}
     first = f"{namespace_of(running[0])}/{name_of(running[0])}"
     why = f"Application {first}" + (f" and {len(running) - 1} more" if len(running) > 1 else "")
-    hosts = [node for node, lease in seen.hosts.items() if _is_renewed(lease, now)]
+    hosts = [node for node, lease in observed.hosts.items() if _is_renewed(lease, now)]
     return {node: f"{node}: a controller that syncs {why} runs there" for node in sorted(hosts)}
 
 
@@ -134,10 +134,10 @@ def _is_renewed(lease: Obj, now: datetime) -> bool:
 
 
 def _next_look(
-    seen: Observed, world: World, look: PoolLook, living: list[Hold], now: datetime, settings: PoolSettings
+    observed: Observed, world: World, look: PoolLook, living: list[Hold], now: datetime, settings: PoolSettings
 ) -> Requeue | Done:
     """When time alone changes what is to be done."""
-    name = name_of(seen.pool)
+    name = name_of(observed.pool)
     due: list[tuple[float, str, bool]] = []
     ends = [hold.expires for hold in living if name in hold.pools and hold.expires is not None]
     due += [((end - now).total_seconds(), "a Hold expires", True) for end in ends]

@@ -32,32 +32,32 @@ class Observed:
     pool: str | None
 
 
-def plan(seen: Observed) -> Plan:
-    name = name_of(seen.node)
-    if seen.record is None:
-        return Plan(((Create(_record(seen), f"node {name} has none"),),), why=f"MachineConfigNode of {name}")
+def plan(observed: Observed) -> Plan:
+    name = name_of(observed.node)
+    if observed.record is None:
+        return Plan(((Create(_record(observed), f"node {name} has none"),),), why=f"MachineConfigNode of {name}")
     body: Obj = {}
-    if seen.pool is not None and dig(seen.record, "spec", "pool", "name") != seen.pool:
-        body["pool"] = {"name": seen.pool}
-    wanted = annotations_of(seen.node).get(DESIRED)
-    if wanted and dig(seen.record, "spec", "configVersion", "desired") == NOT_YET_SET:
+    if observed.pool is not None and dig(observed.record, "spec", "pool", "name") != observed.pool:
+        body["pool"] = {"name": observed.pool}
+    wanted = annotations_of(observed.node).get(DESIRED)
+    if wanted and dig(observed.record, "spec", "configVersion", "desired") == NOT_YET_SET:
         body["configVersion"] = {"desired": wanted}  # it was made before its machine had joined
     if not body:
         return Plan(why=f"the MachineConfigNode of {name} is there")
-    patch = Patch(kinds.MACHINE_CONFIG_NODE, "", name, {"spec": body}, f"node {name} is in pool {seen.pool}")
+    patch = Patch(kinds.MACHINE_CONFIG_NODE, "", name, {"spec": body}, f"node {name} is in pool {observed.pool}")
     return Plan(((patch,),), why=f"the MachineConfigNode of {name} says what its node says")
 
 
-def _record(seen: Observed) -> Obj:
-    owner = {"apiVersion": "v1", "kind": "Node", "name": name_of(seen.node), "uid": uid_of(seen.node)}
+def _record(observed: Observed) -> Obj:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name_of(observed.node), "uid": uid_of(observed.node)}
     return {
         "apiVersion": kinds.MACHINE_CONFIG_NODE.api_version,
         "kind": kinds.MACHINE_CONFIG_NODE.kind,
-        "metadata": {"name": name_of(seen.node), "ownerReferences": [owner]},
+        "metadata": {"name": name_of(observed.node), "ownerReferences": [owner]},
         "spec": {
-            "node": {"name": name_of(seen.node)},
-            "pool": {"name": seen.pool or NOT_YET_SET},
-            "configVersion": {"desired": annotations_of(seen.node).get(DESIRED) or NOT_YET_SET},
+            "node": {"name": name_of(observed.node)},
+            "pool": {"name": observed.pool or NOT_YET_SET},
+            "configVersion": {"desired": annotations_of(observed.node).get(DESIRED) or NOT_YET_SET},
         },
     }
 
@@ -82,8 +82,8 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     return Observed(node, cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name)), pool)
 
 
-def _plan(seen: Observed, now: datetime) -> Plan:
-    return plan(seen)
+def _plan(observed: Observed, now: datetime) -> Plan:
+    return plan(observed)
 
 
 NODE_RECORD_CONTROLLER = Controller(

@@ -326,10 +326,10 @@ def tell_status(look: PoolLook, world: World, pool: Obj, now: datetime) -> None:
     mcns = [known[facts.name] for facts in facts_of_all(nodes) if facts.name in known]
     layering = world.layering(pool)
     held = world.held.get(name_of(pool), "")
-    seen = PoolNodes(
+    observed = PoolNodes(
         pool, nodes, mcns, world.controller_config, layering, world.gates, held, chains(blocked_drains(nodes))
     )
-    status = pool_status(seen, now)
+    status = pool_status(observed, now)
     look.statuses[name_of(pool)] = status
     before = dig(pool, "status", "configuration", "name", default="") or ""
     if (status["configuration"].get("name") or "") != before:

@@ -16,7 +16,7 @@ from syncline.kube.schema.fieldcauses import quoted
 from syncline.machineconfig.names import FAILED_STATES, REASON
 from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.nodestate import facts_of, facts_of_all, finished_for, target_of
-from syncline.machineconfig.pools.seenrecords import record_facts
+from syncline.machineconfig.pools.observedrecords import record_facts
 
 __all__ = ["DEGRADED_GOES_ON", "PoolNodes", "condition_is", "pool_status", "put_condition", "update_line"]
 
@@ -84,17 +84,17 @@ def update_line(pool: Obj, layering: Layering) -> str:
     return f"{line} / Image {layering.image}" if layering.layered and layering.image else line
 
 
-def pool_status(seen: PoolNodes, now: datetime) -> Obj:
+def pool_status(observed: PoolNodes, now: datetime) -> Obj:
     """The whole status as it should be now; the pool's own conditions of other writers are kept."""
-    pool, nodes, layering = seen.pool, seen.nodes, seen.layering
-    reported = _reported(seen)
+    pool, nodes, layering = observed.pool, observed.nodes, observed.layering
+    reported = _reported(observed)
     facts = facts_of_all(nodes)
     finished = finished_for(pool, layering)
     done = [one for one in facts if finished(one)]
     ready = sum(one.not_ready is None for one in done)
     unavailable = sum(one.unavailable for one in facts)
     updated, degraded = len(done), sum(one.state in FAILED_STATES for one in facts)
-    if MCN_GATE in seen.gates:
+    if MCN_GATE in observed.gates:
         updated, degraded = reported.updated, len(reported.degraded)
     total = len(nodes)
     everything = (
@@ -107,7 +107,7 @@ def pool_status(seen: PoolNodes, now: datetime) -> Obj:
         "readyMachineCount": ready,
         "unavailableMachineCount": unavailable,
         "degradedMachineCount": degraded,
-        "certExpirys": _certificates(seen.controller_config),
+        "certExpirys": _certificates(observed.controller_config),
         "poolSynchronizersStatus": [
             {
                 "poolSynchronizerType": "PinnedImageSets",
@@ -123,10 +123,10 @@ def pool_status(seen: PoolNodes, now: datetime) -> Obj:
     conditions: list[Obj] = [dict(each) for each in dig(pool, "status", "conditions", default=[])]
     if everything:
         status["configuration"] = _reached(pool)
-    _say_progress(conditions, seen, everything, now)
+    _say_progress(conditions, observed, everything, now)
     if layering.config is not None:
-        _say_build(conditions, seen, layering.config, everything, now)
-    _say_degraded(conditions, seen, reported, degraded, now)
+        _say_build(conditions, observed, layering.config, everything, now)
+    _say_degraded(conditions, observed, reported, degraded, now)
     status["conditions"] = conditions
     return status
 
@@ -148,18 +148,18 @@ def _certificates(config: Obj | None) -> list[Obj]:
     ]
 
 
-def _reported(seen: PoolNodes) -> _Reported:
+def _reported(observed: PoolNodes) -> _Reported:
     """The loop ends at the first MachineConfigNode that has no conditions, or no node in this pool."""
-    nodes = {facts.name: node for node, facts in zip(seen.nodes, facts_of_all(seen.nodes), strict=True)}
-    gated = MCN_GATE in seen.gates
+    nodes = {facts.name: node for node, facts in zip(observed.nodes, facts_of_all(observed.nodes), strict=True)}
+    gated = MCN_GATE in observed.gates
     found = _Reported()
-    for mcn in seen.machine_config_nodes:
+    for mcn in observed.machine_config_nodes:
         facts = record_facts(mcn)
         node = nodes.get(facts.name)
         if not facts.speaks or node is None:
             break
         found.images_pinned += facts.pinned
-        if gated and _says_updated(mcn, seen):
+        if gated and _says_updated(mcn, observed):
             found.updated += 1
         elif facts.degraded is not None:
             found.degraded.append(node)
@@ -169,24 +169,24 @@ def _reported(seen: PoolNodes) -> _Reported:
     return found
 
 
-def _says_updated(mcn: Obj, seen: PoolNodes) -> bool:
+def _says_updated(mcn: Obj, observed: PoolNodes) -> bool:
     """Of Updated and NodeDegraded the one that stands first counts."""
     for condition in dig(mcn, "status", "conditions", default=[]):
         if condition.get("status") != "True":
             continue
         if condition.get("type") == "NodeDegraded":
             return False
-        if condition.get("type") == "Updated" and _wants(mcn, seen):
+        if condition.get("type") == "Updated" and _wants(mcn, observed):
             return True
     return False
 
 
-def _wants(mcn: Obj, seen: PoolNodes) -> bool:
+def _wants(mcn: Obj, observed: PoolNodes) -> bool:
     """The MachineConfigNode's desired config and image are the pool's."""
     desired = dig(mcn, "status", "configVersion", "desired", default="")
     image = dig(mcn, "status", "configImage", "desiredImage", default="") or ""
-    layering = seen.layering
-    if desired != target_of(seen.pool):
+    layering = observed.layering
+    if desired != target_of(observed.pool):
         return False
     if not layering.layered:
         return not image
@@ -198,29 +198,29 @@ def _is_reporting(node: Obj, text: str) -> str:
     return f"Node {name_of(node)} is reporting: {quoted(text)}"
 
 
-def _say_progress(conditions: list[Obj], seen: PoolNodes, everything: bool, now: datetime) -> None:
-    line = update_line(seen.pool, seen.layering)
+def _say_progress(conditions: list[Obj], observed: PoolNodes, everything: bool, now: datetime) -> None:
+    line = update_line(observed.pool, observed.layering)
     if everything:
         put_condition(conditions, "Updated", True, now, "", f"All nodes are updated with {line}")
         put_condition(conditions, "Updating", False, now)
         return
     put_condition(conditions, "Updated", False, now)
-    if seen.paused:
-        by = "" if dig(seen.pool, "spec", "paused") is True else f" by {seen.held}"
+    if observed.paused:
+        by = "" if dig(observed.pool, "spec", "paused") is True else f" by {observed.held}"
         put_condition(conditions, "Updating", False, now, "", f"Pool is paused{by}; will not update to {line}")
     else:
         put_condition(conditions, "Updating", True, now, "", f"All nodes are updating to {line}")
 
 
-def _say_build(conditions: list[Obj], seen: PoolNodes, config: Obj, everything: bool, now: datetime) -> None:
+def _say_build(conditions: list[Obj], observed: PoolNodes, config: Obj, everything: bool, now: datetime) -> None:
     """Image mode overwrites Updating by the state of the build."""
-    paused = seen.paused
-    old = dig(seen.pool, "status", "conditions", default=[])
+    paused = observed.paused
+    old = dig(observed.pool, "status", "conditions", default=[])
     others = ("RenderDegraded", "NodeDegraded", "PinnedImageSetsDegraded")
     if not paused and any(condition_is(old, kind) for kind in others):
         put_condition(conditions, "Updating", False, now, "", DEGRADED_GOES_ON)
         return
-    said = _paused_build(seen.layering, config) if paused else _running_build(seen.layering, config, everything)
+    said = _paused_build(observed.layering, config) if paused else _running_build(observed.layering, config, everything)
     if said is not None:
         put_condition(conditions, "Updating", said[0], now, "", said[1])
 
@@ -257,16 +257,18 @@ def _paused_build(layering: Layering, config: Obj) -> tuple[bool, str] | None:
     return True, f"Pool is paused; OS image build has been created but not yet started {about}"
 
 
-def _say_degraded(conditions: list[Obj], seen: PoolNodes, reported: _Reported, degraded: int, now: datetime) -> None:
-    message = "; ".join(part for part in (", ".join(reported.reasons), seen.blocked) if part)
+def _say_degraded(
+    conditions: list[Obj], observed: PoolNodes, reported: _Reported, degraded: int, now: datetime
+) -> None:
+    message = "; ".join(part for part in (", ".join(reported.reasons), observed.blocked) if part)
     if degraded > 0:
         reason = f"{len(reported.degraded)} nodes are reporting degraded status on sync"
         put_condition(conditions, "NodeDegraded", True, now, reason, message)
     else:
         put_condition(conditions, "NodeDegraded", False, now)
-    old = dig(seen.pool, "status", "conditions", default=[])
+    old = dig(observed.pool, "status", "conditions", default=[])
     build_degraded = condition_is(old, "ImageBuildDegraded")
-    cleared = _build_recovers(seen.layering, build_degraded)
+    cleared = _build_recovers(observed.layering, build_degraded)
     if cleared is not None:
         put_condition(conditions, "ImageBuildDegraded", False, now, *cleared)
         build_degraded = False

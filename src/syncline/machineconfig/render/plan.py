@@ -52,9 +52,9 @@ class Decision:
     emits: tuple[Emit, ...] = ()
 
 
-def plan_render(seen: RenderObserved, now: datetime) -> Plan:
+def plan_render(observed: RenderObserved, now: datetime) -> Plan:
     """One pass for one pool."""
-    decision, pool = decide(seen), seen.pool
+    decision, pool = decide(observed), observed.pool
     name = name_of(pool)
     if decision.selects_all:
         return Plan(steps=(decision.emits,), why=f"pool {name} selects all MachineConfigs: nothing is rendered")
@@ -74,7 +74,7 @@ def plan_render(seen: RenderObserved, now: datetime) -> Plan:
         # A status is written on condition of the revision, so it follows in the pass that this write asks for.
         wanted: list[tuple[KubeAction, ...]] = [_written(decision), decision.emits, configuration]
         return Plan(steps=tuple(filter(None, wanted)), why=why)
-    wanted = [_written(decision), decision.emits, _forgotten(seen, target)]
+    wanted = [_written(decision), decision.emits, _forgotten(observed, target)]
     return Plan(
         steps=tuple(filter(None, wanted)),
         status=set_status(pool, render_status(pool, None, now), "it is rendered"),
@@ -105,54 +105,54 @@ def _configuration(pool: Obj, wanted: Obj | None) -> tuple[Patch, ...]:
     return (Patch(gvk_of(pool), "", name_of(pool), body, f"the pool is rendered as {wanted['name']}"),)
 
 
-def decide(seen: RenderObserved) -> Decision:
+def decide(observed: RenderObserved) -> Decision:
     """What upstream's sync would do."""
-    pool = seen.pool
+    pool = observed.pool
     if dig(pool, "spec", "machineConfigSelector") == {}:
         return Decision(selects_all=True, emits=(events.selecting_all(pool),))
     try:
-        selection = select(pool, seen.configs)
+        selection = select(pool, observed.configs)
     except SelectorError as error:
         return Decision(waits=str(error))
-    waits = controller_config_wait(seen.controller_config) or sub_controller_wait(
-        labels_of(pool), seen.kubelet_configs, seen.runtime_configs
+    waits = controller_config_wait(observed.controller_config) or sub_controller_wait(
+        labels_of(pool), observed.kubelet_configs, observed.runtime_configs
     )
     if waits is not None:
         return Decision(waits=waits)
     if not selection.configs:
         return Decision(error=f"no MachineConfigs found matching selector {selection.selector}")
     try:
-        rendered = _reconcilable(seen, selection.configs)
+        rendered = _reconcilable(observed, selection.configs)
     except RenderError as error:
         # Reports of Ignition end with a line break.
         text = f"{NOT_RENDERED}{error}".rstrip("\n")
         return Decision(error=text, culprit=error.culprit)
-    refused = _too_large(rendered.config) or _refused_runtime(seen, rendered)
+    refused = _too_large(rendered.config) or _refused_runtime(observed, rendered)
     if refused is not None:
         return Decision(error=refused)
-    return _decision(seen, rendered)
+    return _decision(observed, rendered)
 
 
-def _reconcilable(seen: RenderObserved, configs: tuple[Obj, ...]) -> Rendered:
+def _reconcilable(observed: RenderObserved, configs: tuple[Obj, ...]) -> Rendered:
     """The rendered MachineConfig, if machines of the pool can take it on. Raises RenderError that names the culprit:
     a MachineConfig that is refused for the same reason when it is alone."""
-    assert seen.controller_config is not None, "waiting comes first"
-    rendered = render(seen.pool, configs, seen.controller_config, seen.settings.release, seen.stream)
-    current = seen.config(str(dig(seen.pool, "spec", "configuration", "name", default="") or ""))
+    assert observed.controller_config is not None, "waiting comes first"
+    rendered = render(observed.pool, configs, observed.controller_config, observed.settings.release, observed.stream)
+    current = observed.config(str(dig(observed.pool, "spec", "configuration", "name", default="") or ""))
     if current is None:
         return rendered
-    refused = unreconcilable(current, [rendered.config], seen.waived)
+    refused = unreconcilable(current, [rendered.config], observed.waived)
     if refused is None:
         return rendered
     for config in rendered.merged.order:
-        alone = unreconcilable(current, [config], seen.waived)
+        alone = unreconcilable(current, [config], observed.waived)
         if alone is None or ": " not in alone:
             continue
         reason = alone.split(": ", 1)[1]
         if reason in refused:
             names = f'current config "{name_of(current)}" and base config "{name_of(config)}"'
             raise RenderError(f"reconciliation failed between {names}: {reason}", name_of(config))
-    parts = unreconcilable(current, rendered.merged.order, seen.waived)
+    parts = unreconcilable(current, rendered.merged.order, observed.waived)
     raise RenderError(f"render reconciliation error: {refused}; component errors: {parts or '<nil>'}")
 
 
@@ -167,13 +167,13 @@ def _too_large(config: Obj) -> str | None:
     )
 
 
-def _refused_runtime(seen: RenderObserved, rendered: Rendered) -> str | None:
-    name = name_of(seen.pool)
+def _refused_runtime(observed: RenderObserved, rendered: Rendered) -> str | None:
+    name = name_of(observed.pool)
     if not rendered.overridden:
-        stream = str((seen.stream or {}).get("name") or "")
+        stream = str((observed.stream or {}).get("name") or "")
         return refused_for_stream(name, rendered.config, stream)
     image = rendered.config["spec"]["osImageURL"]
-    stream = seen.stream_classes.get(image, "")
+    stream = observed.stream_classes.get(image, "")
     try:
         runc = bool(image) and runs_runc(rendered.config)
     except RuncError as error:
@@ -181,13 +181,13 @@ def _refused_runtime(seen: RenderObserved, rendered: Rendered) -> str | None:
     return runc_refusal(name) if runc and stream in RHEL10_STREAMS else None
 
 
-def _decision(seen: RenderObserved, rendered: Rendered) -> Decision:
-    pool, name = seen.pool, name_of(rendered.config)
-    found = seen.config(name)
+def _decision(observed: RenderObserved, rendered: Rendered) -> Decision:
+    pool, name = observed.pool, name_of(rendered.config)
+    found = observed.config(name)
     told: list[Emit] = []
     if found is None:
         if rendered.overridden:
-            told.append(events.image_overridden(rendered.config, _default_image(seen)))
+            told.append(events.image_overridden(rendered.config, _default_image(observed)))
         told.append(events.rendered(pool, rendered.config))
     targeted = dig(pool, "spec", "configuration", "name") == name
     return Decision(
@@ -199,8 +199,8 @@ def _decision(seen: RenderObserved, rendered: Rendered) -> Decision:
     )
 
 
-def _default_image(seen: RenderObserved) -> str:
-    return str(dig(seen.controller_config, "spec", "osImageURL", default="") or "")
+def _default_image(observed: RenderObserved) -> str:
+    return str(dig(observed.controller_config, "spec", "osImageURL", default="") or "")
 
 
 def restored(found: Obj, wanted: Obj) -> Obj | None:
@@ -228,18 +228,18 @@ def _same(left: Obj, right: Obj) -> bool:
     return all((left.get(key) or None) == (right.get(key) or None) for key in keys)
 
 
-def _forgotten(seen: RenderObserved, target: str) -> tuple[Delete, ...]:
+def _forgotten(observed: RenderObserved, target: str) -> tuple[Delete, ...]:
     """Rendered MachineConfigs of this pool beyond the number that is kept, oldest first. What a pool or a node refers
     to is never deleted; what is needed again has the same name when it is rendered again."""
-    kept = seen.settings.kept
+    kept = observed.settings.kept
     if kept is None:
         return ()
-    uid = meta(seen.pool).get("uid")
+    uid = meta(observed.pool).get("uid")
     mine = [
         config
-        for config in seen.configs
-        if name_of(config).startswith(f"{PREFIX}{name_of(seen.pool)}-")
-        and name_of(config) not in (*seen.in_use, target)
+        for config in observed.configs
+        if name_of(config).startswith(f"{PREFIX}{name_of(observed.pool)}-")
+        and name_of(config) not in (*observed.in_use, target)
         and any(owner.get("uid") == uid for owner in meta(config).get("ownerReferences") or ())
     ]
     mine.sort(key=lambda config: (str(meta(config).get("creationTimestamp") or ""), name_of(config)), reverse=True)

@@ -34,9 +34,9 @@ def _invalid(config: Obj, _pool: Obj | None) -> str | None:
     return invalid_runtime_config(config)
 
 
-def _files(seen: GeneratingObserved, _pool: Obj) -> Files:
-    storage = [storage_file(STORAGE_CONF, seen.config)] if needs_storage(seen.config) else []
-    return [(one.path, one.text) for one in (*storage, *dropin_files(seen.config))]
+def _files(observed: GeneratingObserved, _pool: Obj) -> Files:
+    storage = [storage_file(STORAGE_CONF, observed.config)] if needs_storage(observed.config) else []
+    return [(one.path, one.text) for one in (*storage, *dropin_files(observed.config))]
 
 
 def _conditions(error: str | None) -> list[Obj]:
@@ -50,8 +50,8 @@ def _no_pool(config: Obj) -> str:
 _KIND = Kind(RUNTIME, _invalid, _files, _conditions, _no_pool)
 
 
-def _plan(seen: GeneratingObserved, now: datetime) -> Plan:
-    return plan_generated(_KIND, seen, now)
+def _plan(observed: GeneratingObserved, now: datetime) -> Plan:
+    return plan_generated(_KIND, observed, now)
 
 
 def runtime_config_controller(release: Release) -> Controller[GeneratingObserved]:

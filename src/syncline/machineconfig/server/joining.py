@@ -116,7 +116,7 @@ def joining_files(found: Obj, image: str) -> tuple[tuple[str, str], ...]:
 
 
 def _agents_files(config: Obj, image: str, empty: Obj) -> tuple[tuple[str, str], ...]:
-    notes = dump(_birth_annotations(name_of(config), image, config))
+    notes = dump(_provisioning_annotations(name_of(config), image, config))
     whole = config | {"spec": config["spec"] | ({"osImageURL": image} if image else {})}
     first_boot = whole | {"spec": whole["spec"] | {"config": empty}}
     return (NODE_ANNOTATIONS, notes), (INSTALLED, dump(whole, indent=4)), (ENCAPSULATED, dump(first_boot))
@@ -151,7 +151,7 @@ def _told(found: Obj, spec: Obj) -> Obj:
     return {**kind, "metadata": told, "spec": ordered}
 
 
-def _birth_annotations(rendered: str, image: str, found: Obj) -> Obj:
+def _provisioning_annotations(rendered: str, image: str, found: Obj) -> Obj:
     """What the node agent puts on the node when it first runs."""
     known = {CURRENT: rendered, DESIRED: rendered, FIRST_PIVOT: rendered, STATE: DONE}
     image = annotations_of(found).get(PRE_BUILT_IMAGE) or image

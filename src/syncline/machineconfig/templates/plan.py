@@ -32,13 +32,13 @@ class TemplatesObserved:
     release: Release
 
 
-def plan_templates(seen: TemplatesObserved, now: datetime) -> Plan:
+def plan_templates(observed: TemplatesObserved, now: datetime) -> Plan:
     """One pass for the ControllerConfig."""
-    config, release = seen.controller_config, seen.release
+    config, release = observed.controller_config, observed.release
     made = annotations_of(config).get(GENERATED_VERSION, "")
     if made and not made.startswith(OURS):
         return Plan(why=f"the ControllerConfig is that of {made}, which keeps its own templates")
-    changes = writes(base_configs(config, release, seen.api_server), seen.configs, "a base of its role")
+    changes = writes(base_configs(config, release, observed.api_server), observed.configs, "a base of its role")
     notes = {GENERATED_VERSION: release.raw, RELEASE: annotations_of(config).get(RELEASE) or release.raw}
     marks: tuple[Patch, ...] = ()
     if {key: annotations_of(config).get(key) for key in notes} != notes:

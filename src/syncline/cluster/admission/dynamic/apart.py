@@ -13,7 +13,7 @@ from syncline.cluster.admission.dynamic.judging import Judging
 from syncline.cluster.admission.dynamic.subject import Subject
 from syncline.kube.cel.authorizing import Asked, AuthorizerValue, ResourceCheck, Ruling
 from syncline.kube.elsewhere import elsewhere, key_of
-from syncline.kube.outcall import Errand
+from syncline.kube.outbound import Errand
 
 __all__ = ["evaluated"]
 

@@ -1,6 +1,6 @@
 """What one request asked of others, over all its runs.
 
-A request that needs an answer is given up with ``outcall.Awaiting`` and run again once there is one; the answers that
+A request that needs an answer is given up with ``outbound.Awaiting`` and run again once there is one; the answers that
 it had are kept here under what was asked, so that only a changed question is asked again. Its clock and its chance
 stand still meanwhile (:class:`Tape`). Knows no sockets.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from syncline.base.entropy import Entropy
-from syncline.kube.outcall import Outcome
+from syncline.kube.outbound import Outcome
 
 __all__ = ["MAX_RUNS", "Asking", "Tape"]
 

@@ -27,7 +27,7 @@ from syncline.cluster.admission.dynamic.subject import Subject, forbidden
 from syncline.cluster.resources.conversion import convert
 from syncline.kube.errors import ApiError, BadRequest
 from syncline.kube.objects import Obj
-from syncline.kube.outcall import Awaiting, Outcall, Outcome
+from syncline.kube.outbound import Awaiting, OutboundCall, Outcome
 
 __all__ = ["WEBHOOKS", "call_mutating", "call_validating"]
 
@@ -69,7 +69,7 @@ def _matching(judging: Judging, hook: Hook, subject: Subject, obj: Obj | None, o
 # --- one call ------------------------------------------------------------------------------------------------------
 
 
-def _question(judging: Judging, one: _Invocation) -> tuple[str, Callable[[], Outcall]]:
+def _question(judging: Judging, one: _Invocation) -> tuple[str, Callable[[], OutboundCall]]:
     """What the call is known by, and the call itself."""
     resource = one.match.resource
     shown = (seen_as(obj, one.subject, resource) for obj in (one.obj, one.old))
@@ -77,21 +77,21 @@ def _question(judging: Judging, one: _Invocation) -> tuple[str, Callable[[], Out
     digest = hashlib.sha256(msgspec.json.encode(review)).hexdigest()
     key = f"{one.number}/{one.hook.mutating}/{one.hook.uid}/{digest}"
 
-    def make() -> Outcall:
+    def make() -> OutboundCall:
         review["request"] = {"uid": judging.asking.uid(key), **review["request"]}
-        return _outcall(judging, one.hook, msgspec.json.encode(review))
+        return _outbound(judging, one.hook, msgspec.json.encode(review))
 
     return key, make
 
 
-def _outcall(judging: Judging, hook: Hook, body: bytes) -> Outcall:
+def _outbound(judging: Judging, hook: Hook, body: bytes) -> OutboundCall:
     timeout_s = max(min(float(hook.timeout_s), judging.remaining_s()), 0.0)
     query = f"?timeout={math.ceil(timeout_s)}s"
     headers = {"content-type": "application/json", "accept": "application/json, */*"}
     if hook.service is None:
         base, slash, path = hook.url.partition("://")[2].partition("/")
         url = f"https://{base}/{path}{query}" if slash else f"https://{base}/{query}"
-        return Outcall(url, body, timeout_s, headers=headers, ca_pem=hook.ca_pem)
+        return OutboundCall(url, body, timeout_s, headers=headers, ca_pem=hook.ca_pem)
     name, namespace = str(hook.service.get("name") or ""), str(hook.service.get("namespace") or "")
     port = int(hook.service.get("port") or DEFAULT_PORT)
     server = f"{name}.{namespace}.svc"
@@ -99,7 +99,7 @@ def _outcall(judging: Judging, hook: Hook, body: bytes) -> Outcall:
     reached = reach(judging.world.store, namespace, name, port)
     if reached.address is None:
         raise _Unreached(Outcome(failure=f'Post "{url}": {reached.problem}'))
-    return Outcall(
+    return OutboundCall(
         url, body, timeout_s, headers=headers, ca_pem=hook.ca_pem, server_name=server, address=reached.address
     )
 
@@ -124,7 +124,7 @@ def _verdicts(judging: Judging, calls: Sequence[_Invocation]) -> list[Verdict | 
     """Raises Awaiting for what is not known yet."""
     asking = judging.asking
     keys: list[str] = []
-    missing: dict[str, Outcall] = {}
+    missing: dict[str, OutboundCall] = {}
     for one in calls:
         _refuse_dry_run(one.hook, one.subject)
         key, make = _question(judging, one)

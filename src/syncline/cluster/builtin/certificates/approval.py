@@ -25,7 +25,7 @@ from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response
 from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, dig, ref_of, resource_version, uid_of
 
-__all__ = ["ApproveIfAllowed", "ApprovePerformer", "plan"]
+__all__ = ["ApproveHandler", "ApproveIfAllowed", "plan"]
 
 _REVIEWS = ResourceInfo(
     "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False, verbs=("create",)
@@ -73,10 +73,10 @@ def plan(csr: Obj, now: datetime) -> Plan:
     return Plan(((action,),), why="a node asks for its client certificate")
 
 
-class ApprovePerformer:
+class ApproveHandler:
     """Asks, then writes the decision."""
 
-    def perform(self, action: ApproveIfAllowed) -> Generator[Request, Response, Any]:
+    def handle(self, action: ApproveIfAllowed) -> Generator[Request, Response, Any]:
         for subresource, message in action.asks:
             wanted = {
                 "group": CSR.group,

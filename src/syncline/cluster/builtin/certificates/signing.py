@@ -1,6 +1,6 @@
 """Signs approved requests that name one of the cluster's own signers.
 
-The plan is made of the object alone; the performer makes the signature, so no certificate enters a plan or journal.
+The plan is made of the object alone; the handler makes the signature, so no certificate enters a plan or journal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response
 from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, dig, name_of, ref_of, resource_version, uid_of
 
-__all__ = ["CSR_RESOURCE", "Sign", "SignPerformer", "plan"]
+__all__ = ["CSR_RESOURCE", "Sign", "SignHandler", "plan"]
 
 CSR_RESOURCE = ResourceInfo(CSR.group, "v1", CSR.kind, "certificatesigningrequests", namespaced=False)
 MANAGER = "kube-controller-manager"
@@ -93,13 +93,13 @@ def _failed(csr: Obj, problem: str, now: datetime) -> Obj:
     return status | {"conditions": [*dig(csr, "status", "conditions", default=[]), failed]}
 
 
-class SignPerformer:
+class SignHandler:
     """Holds the authority; ``sign`` of an unreadable request cannot happen, the plan has read it."""
 
     def __init__(self, authority: CertificateAuthority) -> None:
         self._authority = authority
 
-    def perform(self, action: Sign) -> Generator[Request, Response, Any]:
+    def handle(self, action: Sign) -> Generator[Request, Response, Any]:
         certificate = self._authority.sign(
             action.request_pem, now=action.now, lifetime=action.lifetime, client=action.client, server=action.server
         )

@@ -27,16 +27,16 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     return Observed(cronjob, tuple(cache.owned(uid_of(cronjob), JOB)), taken)
 
 
-def _settle(seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
-    return planning.settle(seen, plan, results)
+def _settle(observed: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+    return planning.settle(observed, plan, results)
 
 
 def cronjob_controller() -> Controller[Observed]:
     """Starts Jobs by the clock."""
     said = Said()
 
-    def plan(seen: Observed, now: datetime) -> Plan:
-        return said.once(uid_of(seen.cronjob), planning.plan(seen, now), planning.REPEATED)
+    def plan(observed: Observed, now: datetime) -> Plan:
+        return said.once(uid_of(observed.cronjob), planning.plan(observed, now), planning.REPEATED)
 
     return Controller(
         name="cronjob",

@@ -69,19 +69,19 @@ class _Start:
     made: Obj | None = None
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Note what ended; start what is due; remove what is beyond the history limits."""
-    missing = _missing(seen)
+    missing = _missing(observed)
     if missing:
         return missing
-    told = (*_completed(seen), *_unexpected(seen))
-    status = set_status(seen.cronjob, _status(seen, seen.active), "Jobs ended")
+    told = (*_completed(observed), *_unexpected(observed))
+    status = set_status(observed.cronjob, _status(observed, observed.active), "Jobs ended")
     steps = (told,) if told else ()
-    if is_terminating(seen.cronjob):
+    if is_terminating(observed.cronjob):
         return Plan(steps, why="the CronJob is being deleted", status=status)
-    gone = _beyond_history(seen)
+    gone = _beyond_history(observed)
     cleaning = (gone,) if gone else ()
-    spec = seen.cronjob.get("spec") or {}
+    spec = observed.cronjob.get("spec") or {}
     if spec.get("suspend"):
         return Plan((*steps, *cleaning), why="the CronJob is suspended", status=status)
     schedule = parse_schedule(str(spec.get("schedule")), str(spec.get("timeZone") or ""))
@@ -89,71 +89,71 @@ def plan(seen: Observed, now: datetime) -> Plan:
         stalled = Stalled("the schedule cannot be read", "correct spec.schedule")
         return Plan((*steps, *cleaning), stalled, "no due time is known", status)
     outcome = Requeue(_seconds_to_next(schedule, now), "the next due time", background=True)
-    due, many = _due(seen, schedule, now)
+    due, many = _due(observed, schedule, now)
     if many:
-        steps = (*steps, (_say(seen, "TooManyMissedTimes", _TOO_MANY, warning=True),))
-    starting = None if due is None else _start(seen, schedule, due)
+        steps = (*steps, (_say(observed, "TooManyMissedTimes", _TOO_MANY, warning=True),))
+    starting = None if due is None else _start(observed, schedule, due)
     if starting is None:
         return Plan((*steps, *cleaning), outcome, "no time is due", status)
     why = f"{format_time(starting.due)} is due"
     policy = spec.get("concurrencyPolicy")
-    if policy == "Forbid" and seen.active:
+    if policy == "Forbid" and observed.active:
         text = "Not starting job because prior execution is running and concurrency policy is Forbid"
-        return Plan((*steps, (_say(seen, "JobAlreadyActive", text),), *cleaning), outcome, why, status)
+        return Plan((*steps, (_say(observed, "JobAlreadyActive", text),), *cleaning), outcome, why, status)
     if starting.made is not None:
-        noted = _status(seen, [*seen.active, _reference(starting.made)], starting.due)
-        return Plan((*steps, *cleaning), outcome, why, set_status(seen.cronjob, noted, "the Job was made before"))
-    replaced = _replaced(seen) if policy == "Replace" else ()
+        noted = _status(observed, [*observed.active, _reference(starting.made)], starting.due)
+        return Plan((*steps, *cleaning), outcome, why, set_status(observed.cronjob, noted, "the Job was made before"))
+    replaced = _replaced(observed) if policy == "Replace" else ()
     return Plan((*steps, *((replaced,) if replaced else ()), (Create(starting.job, why),), *cleaning), outcome, why)
 
 
 _TOO_MANY = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
 
 
-def _say(seen: Observed, reason: str, text: str, *, warning: bool = False) -> Emit:
-    return Emit(seen.cronjob, reason, text, COMPONENT, warning=warning)
+def _say(observed: Observed, reason: str, text: str, *, warning: bool = False) -> Emit:
+    return Emit(observed.cronjob, reason, text, COMPONENT, warning=warning)
 
 
-def _missing(seen: Observed) -> Plan | None:
+def _missing(observed: Observed) -> Plan | None:
     """A noted Job that is gone is struck out, once the server says so too."""
-    known = {uid_of(job) for job in seen.jobs}
-    gone = [reference for reference in seen.noted if reference.get("uid") not in known]
+    known = {uid_of(job) for job in observed.jobs}
+    gone = [reference for reference in observed.noted if reference.get("uid") not in known]
     if not gone:
         return None
     confirmed = tuple(
         ConfirmAbsent(
-            ObjectRef(JOB.group, JOB.kind, namespace_of(seen.cronjob), str(each.get("name"))),
+            ObjectRef(JOB.group, JOB.kind, namespace_of(observed.cronjob), str(each.get("name"))),
             str(each.get("uid")),
             "it is noted as active",
         )
         for each in gone
     )
-    left = [reference for reference in seen.noted if reference not in gone]
-    status = set_status(seen.cronjob, _status(seen, left), "active Jobs are gone")
-    told = tuple(_say(seen, "MissingJob", f"Active job went missing: {each.get('name')}") for each in gone)
+    left = [reference for reference in observed.noted if reference not in gone]
+    status = set_status(observed.cronjob, _status(observed, left), "active Jobs are gone")
+    told = tuple(_say(observed, "MissingJob", f"Active job went missing: {each.get('name')}") for each in gone)
     return Plan((confirmed, status, told), why="active Jobs went missing")
 
 
-def _completed(seen: Observed) -> tuple[Emit, ...]:
-    noted = {reference.get("uid") for reference in seen.noted}
-    ends = ((job, is_finished(job)) for job in seen.jobs if uid_of(job) in noted)
+def _completed(observed: Observed) -> tuple[Emit, ...]:
+    noted = {reference.get("uid") for reference in observed.noted}
+    ends = ((job, is_finished(job)) for job in observed.jobs if uid_of(job) in noted)
     return tuple(
-        _say(seen, "SawCompletedJob", f"Saw completed job: {name_of(job)}, condition: {end['type']}")
+        _say(observed, "SawCompletedJob", f"Saw completed job: {name_of(job)}, condition: {end['type']}")
         for job, end in ends
         if end is not None
     )
 
 
-def _unexpected(seen: Observed) -> tuple[Emit, ...]:
-    noted = {reference.get("uid") for reference in seen.noted}
+def _unexpected(observed: Observed) -> tuple[Emit, ...]:
+    noted = {reference.get("uid") for reference in observed.noted}
     return tuple(
         _say(
-            seen,
+            observed,
             "UnexpectedJob",
             f"Saw a job that the controller did not create or forgot: {name_of(job)}",
             warning=True,
         )
-        for job in seen.jobs
+        for job in observed.jobs
         if uid_of(job) not in noted and is_finished(job) is None and not is_terminating(job)
     )
 
@@ -163,12 +163,12 @@ def _seconds_to_next(schedule: Schedule | Every, now: datetime) -> float:
     return 86_400.0 if following is None else (following - now).total_seconds()
 
 
-def _due(seen: Observed, schedule: Schedule | Every, now: datetime) -> tuple[datetime | None, bool]:
+def _due(observed: Observed, schedule: Schedule | Every, now: datetime) -> tuple[datetime | None, bool]:
     """The latest due time since the last one, and whether too many were missed; one that is older than the starting
     deadline is missed for good."""
-    earliest = time_or_none(dig(seen.cronjob, "status", "lastScheduleTime"))
-    earliest = earliest or time_or_none(dig(seen.cronjob, "metadata", "creationTimestamp")) or now
-    limit_s = dig(seen.cronjob, "spec", "startingDeadlineSeconds")
+    earliest = time_or_none(dig(observed.cronjob, "status", "lastScheduleTime"))
+    earliest = earliest or time_or_none(dig(observed.cronjob, "metadata", "creationTimestamp")) or now
+    limit_s = dig(observed.cronjob, "spec", "startingDeadlineSeconds")
     if limit_s is not None:
         earliest = max(earliest, now - timedelta(seconds=int(limit_s)))
     latest = schedule.latest(earliest, now)
@@ -179,14 +179,14 @@ def _due(seen: Observed, schedule: Schedule | Every, now: datetime) -> tuple[dat
     return latest, (now - first) / (second - first) + 1 > MANY_MISSED + 1
 
 
-def _start(seen: Observed, schedule: Schedule | Every, due: datetime) -> _Start | None:
+def _start(observed: Observed, schedule: Schedule | Every, due: datetime) -> _Start | None:
     """None where the time was dealt with."""
-    job = _job(seen.cronjob, schedule, due)
-    noted = any(reference.get("name") == name_of(job) for reference in seen.active)
-    if noted or time_or_none(dig(seen.cronjob, "status", "lastScheduleTime")) == due:
+    job = _job(observed.cronjob, schedule, due)
+    noted = any(reference.get("name") == name_of(job) for reference in observed.active)
+    if noted or time_or_none(dig(observed.cronjob, "status", "lastScheduleTime")) == due:
         return None
-    made = next((each for each in seen.jobs if name_of(each) == name_of(job)), None)
-    if made is None and name_of(job) in seen.taken:
+    made = next((each for each in observed.jobs if name_of(each) == name_of(job)), None)
+    if made is None and name_of(job) in observed.taken:
         return None  # somebody else's Job has the name: it is left to them, as in Kubernetes
     return _Start(due, job, made)
 
@@ -206,19 +206,19 @@ def _job(cronjob: Obj, schedule: Schedule | Every, due: datetime) -> Obj:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": dict(template.get("spec") or {})}
 
 
-def _replaced(seen: Observed) -> tuple[Delete, ...]:
-    active = {reference.get("uid") for reference in seen.active}
-    doomed = (job for job in seen.jobs if uid_of(job) in active and not is_terminating(job))
+def _replaced(observed: Observed) -> tuple[Delete, ...]:
+    active = {reference.get("uid") for reference in observed.active}
+    doomed = (job for job in observed.jobs if uid_of(job) in active and not is_terminating(job))
     return tuple(Delete.of(job, "the next one takes its place", propagation="Background") for job in doomed)
 
 
-def _beyond_history(seen: Observed) -> tuple[Delete, ...]:
+def _beyond_history(observed: Observed) -> tuple[Delete, ...]:
     gone: list[Delete] = []
     for end, field in (("Complete", "successfulJobsHistoryLimit"), ("Failed", "failedJobsHistoryLimit")):
-        limit = dig(seen.cronjob, "spec", field)
+        limit = dig(observed.cronjob, "spec", field)
         if limit is None:
             continue
-        ended = [job for job in seen.jobs if dig(is_finished(job), "type") == end and not is_terminating(job)]
+        ended = [job for job in observed.jobs if dig(is_finished(job), "type") == end and not is_terminating(job)]
         ended.sort(key=lambda job: (str(dig(job, "status", "startTime", default="~")), name_of(job)))
         too_many = ended[: max(len(ended) - int(limit), 0)]
         gone += [Delete.of(job, "beyond the history limit", propagation="Background") for job in too_many]
@@ -236,40 +236,40 @@ def _reference(job: Obj) -> Obj:
     }
 
 
-def _status(seen: Observed, active: list[Obj], started: datetime | None = None) -> Obj:
-    status = {key: value for key, value in (seen.cronjob.get("status") or {}).items() if key != "active"}
+def _status(observed: Observed, active: list[Obj], started: datetime | None = None) -> Obj:
+    status = {key: value for key, value in (observed.cronjob.get("status") or {}).items() if key != "active"}
     status |= {"active": active} if active else {}
     status |= {"lastScheduleTime": format_time(started)} if started is not None else {}
-    won = [job for job in seen.jobs if dig(is_finished(job), "type") == "Complete"]
+    won = [job for job in observed.jobs if dig(is_finished(job), "type") == "Complete"]
     ends = [str(dig(job, "status", "completionTime", default="")) for job in won]
     latest = max((*ends, str(status.get("lastSuccessfulTime") or "")))
     return status | ({"lastSuccessfulTime": latest} if latest else {})
 
 
-def settle(seen: Observed, plan: Plan, results: tuple[Result, ...]) -> tuple[Any, Plan] | None:
+def settle(observed: Observed, plan: Plan, results: tuple[Result, ...]) -> tuple[Any, Plan] | None:
     """Events about Jobs made and removed; a Job that was made is noted with its uid."""
     told: list[Emit] = []
     status: tuple[Any, ...] = ()
     failed = ""
     removed = {result.action.uid for result in results if isinstance(result.action, Delete) and result.ok}
-    left = [reference for reference in seen.active if reference.get("uid") not in removed]
+    left = [reference for reference in observed.active if reference.get("uid") not in removed]
     for result in results:
         match result.action, result.ok:
             case Create(obj=job), True:
                 due = time_or_none(dig(job, "metadata", "annotations", SCHEDULED))
-                noted = _status(seen, [*left, _reference(result.value)], due)
-                status = set_status(seen.cronjob, noted, "a Job was started")
-                told.append(_say(seen, "SuccessfulCreate", f"Created job {name_of(job)}"))
+                noted = _status(observed, [*left, _reference(result.value)], due)
+                status = set_status(observed.cronjob, noted, "a Job was started")
+                told.append(_say(observed, "SuccessfulCreate", f"Created job {name_of(job)}"))
             case Create(), False if not isinstance(result.error, AlreadyExists):
                 failed = str(result.error)
-                told.append(_say(seen, "FailedCreate", f"Error creating job: {failed}", warning=True))
+                told.append(_say(observed, "FailedCreate", f"Error creating job: {failed}", warning=True))
             case Delete(name=name), True:
-                told.append(_say(seen, "SuccessfulDelete", f"Deleted job {name}"))
+                told.append(_say(observed, "SuccessfulDelete", f"Deleted job {name}"))
             case Delete(), False:
-                told.append(_say(seen, "FailedDelete", f"Deleted job: {result.error}", warning=True))
+                told.append(_say(observed, "FailedDelete", f"Deleted job: {result.error}", warning=True))
             case _:
                 continue
     if not told and not status:
         return None
     outcome: Outcome = Retry(failed) if failed else plan.outcome
-    return seen, Plan((tuple(told),) if told else (), outcome, "tell what became of the Jobs", status)
+    return observed, Plan((tuple(told),) if told else (), outcome, "tell what became of the Jobs", status)

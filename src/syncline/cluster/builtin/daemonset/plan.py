@@ -14,43 +14,43 @@ from syncline.kube.objects import Obj, dig, generation, is_terminating, labels_o
 __all__ = ["COMPONENT", "plan", "settle"]
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Claim; know the revision; manage; update. The status is written whatever becomes of that."""
-    if seen.patches:
-        return Plan((seen.patches,), why="pods are adopted or released by the selector")
-    known = history(seen.daemonset, seen.revisions, hash_label=HASH_LABEL)
-    if is_terminating(seen.daemonset):
-        return _status_plan(seen, known, now)
+    if observed.patches:
+        return Plan((observed.patches,), why="pods are adopted or released by the selector")
+    known = history(observed.daemonset, observed.revisions, hash_label=HASH_LABEL)
+    if is_terminating(observed.daemonset):
+        return _status_plan(observed, known, now)
     if known.action is not None:
         return Plan(((known.action,),), why="a new revision begins")
-    shown = _status_plan(seen, known, now)
-    actions = manage(seen, known, now) or update(seen, known, now)
+    shown = _status_plan(observed, known, now)
+    actions = manage(observed, known, now) or update(observed, known, now)
     if actions:
-        why = f"{name_of(seen.daemonset)} wants one pod on each node it may run on"
+        why = f"{name_of(observed.daemonset)} wants one pod on each node it may run on"
         return Plan((actions,), shown.outcome, why, shown.status)
-    used = {f"{name_of(seen.daemonset)}-{labels_of(pod).get(HASH_LABEL)}" for pod in seen.pods}
-    gone = expired(seen.daemonset, known, used, live_count=True)
+    used = {f"{name_of(observed.daemonset)}-{labels_of(pod).get(HASH_LABEL)}" for pod in observed.pods}
+    gone = expired(observed.daemonset, known, used, live_count=True)
     return Plan((gone,), shown.outcome, "old revisions go", shown.status) if gone else shown
 
 
-def _status_plan(seen: Observed, known: History, now: datetime) -> Plan:
+def _status_plan(observed: Observed, known: History, now: datetime) -> Plan:
     counts = dict.fromkeys(("current", "misscheduled", "desired", "ready", "updated", "available"), 0)
-    for node, starts, _ in seen.places:
-        here = seen.on(node)
+    for node, starts, _ in observed.places:
+        here = observed.on(node)
         counts["desired"] += starts
         counts["misscheduled"] += bool(here) and not starts
         if starts and here:
             pod = here[0]
             counts["current"] += 1
             counts["ready"] += is_ready(pod)
-            counts["available"] += is_available(pod, seen.min_ready_s, now)
+            counts["available"] += is_available(pod, observed.min_ready_s, now)
             counts["updated"] += labels_of(pod).get(HASH_LABEL) == known.hash
     status: Obj = {
         "currentNumberScheduled": counts["current"],
         "numberMisscheduled": counts["misscheduled"],
         "desiredNumberScheduled": counts["desired"],
         "numberReady": counts["ready"],
-        "observedGeneration": generation(seen.daemonset),
+        "observedGeneration": generation(observed.daemonset),
     }
     optional = {
         "updatedNumberScheduled": counts["updated"],
@@ -59,13 +59,15 @@ def _status_plan(seen: Observed, known: History, now: datetime) -> Plan:
     }
     status |= {name: number for name, number in optional.items() if number}
     for kept in ("collisionCount", "conditions"):
-        if (value := dig(seen.daemonset, "status", kept)) is not None:
+        if (value := dig(observed.daemonset, "status", kept)) is not None:
             status[kept] = value
-    write = set_status(seen.daemonset, status, "the pods changed")
-    return Plan(status=write, outcome=until_available(seen.pods, seen.min_ready_s, now), why="every node has its pod")
+    write = set_status(observed.daemonset, status, "the pods changed")
+    return Plan(
+        status=write, outcome=until_available(observed.pods, observed.min_ready_s, now), why="every node has its pod"
+    )
 
 
-def settle(seen: Observed, results: tuple[Result, ...]) -> tuple[Observed, Plan] | None:
+def settle(observed: Observed, results: tuple[Result, ...]) -> tuple[Observed, Plan] | None:
     """Events about pods made and removed."""
     events: list[Emit] = []
     failed = ""
@@ -73,11 +75,11 @@ def settle(seen: Observed, results: tuple[Result, ...]) -> tuple[Observed, Plan]
         if isinstance(result.action, Create) and result.action.target.kind == "Pod":
             text = f"Created pod: {name_of(result.value)}" if result.ok else f"Error creating: {result.error}"
             reason = "SuccessfulCreate" if result.ok else "FailedCreate"
-            events.append(Emit(seen.daemonset, reason, text, COMPONENT, warning=not result.ok))
+            events.append(Emit(observed.daemonset, reason, text, COMPONENT, warning=not result.ok))
             failed = failed or ("" if result.ok else str(result.error))
         elif isinstance(result.action, Delete) and result.action.target.kind == "Pod" and result.ok:
             text = f"Deleted pod: {result.action.name}"
-            events.append(Emit(seen.daemonset, "SuccessfulDelete", text, COMPONENT))
+            events.append(Emit(observed.daemonset, "SuccessfulDelete", text, COMPONENT))
     if not events:
         return None
-    return seen, Plan((tuple(events),), Retry(failed) if failed else Done(), "tell what became of the pods")
+    return observed, Plan((tuple(events),), Retry(failed) if failed else Done(), "tell what became of the pods")

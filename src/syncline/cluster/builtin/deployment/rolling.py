@@ -21,35 +21,35 @@ Sizes = tuple[tuple[Obj, int], ...]
 """Sets and the replicas they are to have; sets that stay as they are do not appear."""
 
 
-def first_size(seen: Observed, current: Obj | None) -> int:
+def first_size(observed: Observed, current: Obj | None) -> int:
     """Replicas of the current set so that all sets together stay within the surge (``NewRSNewReplicas``)."""
-    if seen.recreates:
-        return seen.replicas
+    if observed.recreates:
+        return observed.replicas
     has = spec_replicas(current) if current else 0
-    room = seen.replicas + seen.max_surge - sum(spec_replicas(each) for each in seen.sets)
-    return has if room <= 0 else has + min(room, seen.replicas - has)
+    room = observed.replicas + observed.max_surge - sum(spec_replicas(each) for each in observed.sets)
+    return has if room <= 0 else has + min(room, observed.replicas - has)
 
 
-def grow_current(seen: Observed, current: Obj) -> Sizes:
+def grow_current(observed: Observed, current: Obj) -> Sizes:
     has = spec_replicas(current)
-    if has == seen.replicas:
+    if has == observed.replicas:
         return ()
-    size = seen.replicas if has > seen.replicas else first_size(seen, current)
+    size = observed.replicas if has > observed.replicas else first_size(observed, current)
     return ((current, size),) if size != has else ()
 
 
-def shrink_old(seen: Observed, current: Obj, old_sets: Iterable[Obj]) -> Sizes:
+def shrink_old(observed: Observed, current: Obj, old_sets: Iterable[Obj]) -> Sizes:
     """Scale old sets down as far as availability allows: first what is not available anyway, oldest set first."""
     old = [each for each in oldest_first(old_sets) if spec_replicas(each) > 0]
-    minimum = seen.replicas - seen.max_unavailable
-    everything = sum(spec_replicas(each) for each in seen.sets)
+    minimum = observed.replicas - observed.max_unavailable
+    everything = sum(spec_replicas(each) for each in observed.sets)
     missing_new = spec_replicas(current) - count(current, "availableReplicas")
     budget = everything - minimum - missing_new
     if not old or budget <= 0:
         return ()
     sizes = {uid_of(each): spec_replicas(each) for each in old}
     cleaned = _take_unavailable(old, sizes, budget)
-    available = sum(count(each, "availableReplicas") for each in seen.sets)
+    available = sum(count(each, "availableReplicas") for each in observed.sets)
     _take(old, sizes, max(min(available - minimum, budget - cleaned), 0))
     return tuple((each, sizes[uid_of(each)]) for each in old if sizes[uid_of(each)] != spec_replicas(each))
 
@@ -71,29 +71,29 @@ def _take(old: list[Obj], sizes: dict[str, int], budget: int) -> None:
         budget -= step
 
 
-def is_saturated(seen: Observed, current: Obj | None) -> bool:
+def is_saturated(observed: Observed, current: Obj | None) -> bool:
     """The current set alone carries the Deployment."""
     if current is None:
         return False
     annotated = annotations_of(current).get("deployment.kubernetes.io/desired-replicas", "")
-    wanted = seen.replicas
+    wanted = observed.replicas
     full = spec_replicas(current) == wanted and count(current, "availableReplicas") == wanted
     return full and annotated == str(wanted)
 
 
-def rescale(seen: Observed, current: Obj | None, old_sets: list[Obj]) -> Sizes:
+def rescale(observed: Observed, current: Obj | None, old_sets: list[Obj]) -> Sizes:
     """Sizes after ``spec.replicas`` changed, or while paused: one active set takes all, several share in proportion."""
-    active = [each for each in seen.sets if spec_replicas(each) > 0]
+    active = [each for each in observed.sets if spec_replicas(each) > 0]
     if len(active) <= 1:
         latest = active or ([current] if current else oldest_first(old_sets)[-1:])
-        return tuple((each, seen.replicas) for each in latest)
-    if is_saturated(seen, current):
+        return tuple((each, observed.replicas) for each in latest)
+    if is_saturated(observed, current):
         return tuple((each, 0) for each in old_sets if spec_replicas(each) > 0)
-    return () if seen.recreates else _in_proportion(seen, active)
+    return () if observed.recreates else _in_proportion(observed, active)
 
 
-def _in_proportion(seen: Observed, active: list[Obj]) -> Sizes:
-    allowed = seen.replicas + seen.max_surge if seen.replicas > 0 else 0
+def _in_proportion(observed: Observed, active: list[Obj]) -> Sizes:
+    allowed = observed.replicas + observed.max_surge if observed.replicas > 0 else 0
     to_add = allowed - sum(spec_replicas(each) for each in active)
     # Bigger sets first; among equals the newer one grows first and the older one shrinks first.
     by_age = sorted(active, key=lambda s: (created_at(s), name_of(s)), reverse=to_add > 0)
@@ -101,35 +101,35 @@ def _in_proportion(seen: Observed, active: list[Obj]) -> Sizes:
     sizes: list[int] = []
     added = 0
     for each in ordered:
-        share = _proportion(seen, each, to_add, added)
+        share = _proportion(observed, each, to_add, added)
         added += share
         sizes.append(spec_replicas(each) + share)
     sizes[0] = max(sizes[0] + to_add - added, 0)
     return tuple(zip(ordered, sizes))
 
 
-def _proportion(seen: Observed, each: Obj, to_add: int, added: int) -> int:
+def _proportion(observed: Observed, each: Obj, to_add: int, added: int) -> int:
     left = to_add - added
     if left == 0:
         return 0
-    fraction = _fraction(seen, each)
+    fraction = _fraction(observed, each)
     return min(fraction, left) if to_add > 0 else max(fraction, left)
 
 
-def _fraction(seen: Observed, each: Obj) -> int:
+def _fraction(observed: Observed, each: Obj) -> int:
     size = spec_replicas(each)
-    if seen.replicas == 0:
+    if observed.replicas == 0:
         return -size
     annotated = natural(annotations_of(each).get(MAX_REPLICAS, ""), 2**31 - 1)
-    before = count(seen.deployment, "replicas") if annotated is None else annotated
+    before = count(observed.deployment, "replicas") if annotated is None else annotated
     if before == 0:
         return 0
-    return math.floor(size * (seen.replicas + seen.max_surge) / before + 0.5) - size
+    return math.floor(size * (observed.replicas + observed.max_surge) / before + 0.5) - size
 
 
-def superfluous(seen: Observed, old_sets: list[Obj]) -> list[Obj]:
+def superfluous(observed: Observed, old_sets: list[Obj]) -> list[Obj]:
     """Empty old sets beyond ``revisionHistoryLimit``, lowest revisions first."""
-    limit = dig(seen.deployment, "spec", "revisionHistoryLimit")
+    limit = dig(observed.deployment, "spec", "revisionHistoryLimit")
     if limit is None:
         return []
     alive = sorted((s for s in old_sets if not is_terminating(s)), key=lambda s: (revision_of(s), created_at(s)))

@@ -67,10 +67,10 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     return Observed(service, endpoints, slices) if endpoints is not None or slices else None
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """The slices as the Endpoints are now."""
-    wanted = _wanted(seen.endpoints) if seen.endpoints is not None and _is_mirrored(seen) else []
-    spare = [each for each in seen.slices if not is_terminating(each)]
+    wanted = _wanted(observed.endpoints) if observed.endpoints is not None and _is_mirrored(observed) else []
+    spare = [each for each in observed.slices if not is_terminating(each)]
     actions: list[Create | Replace | Delete] = []
     for piece in wanted:
         known = next((each for each in spare if _key(each) == _key(piece)), None)
@@ -84,11 +84,11 @@ def plan(seen: Observed, now: datetime) -> Plan:
     return Plan((tuple(actions),) if actions else (), why=f"{len(wanted)} slices mirror the Endpoints")
 
 
-def _is_mirrored(seen: Observed) -> bool:
-    if seen.service is None or is_terminating(seen.service) or seen.endpoints is None:
+def _is_mirrored(observed: Observed) -> bool:
+    if observed.service is None or is_terminating(observed.service) or observed.endpoints is None:
         return False
-    skipped = labels_of(seen.endpoints).get(SKIP) == "true" or LEADER in annotations_of(seen.endpoints)
-    return not skipped and not dig(seen.service, "spec", "selector", default={})
+    skipped = labels_of(observed.endpoints).get(SKIP) == "true" or LEADER in annotations_of(observed.endpoints)
+    return not skipped and not dig(observed.service, "spec", "selector", default={})
 
 
 def _key(piece: Obj) -> tuple[object, ...]:

@@ -49,28 +49,28 @@ class Abandoned:
     endpoints: Obj
 
 
-def plan(seen: Observed | Abandoned, now: datetime) -> Plan:
+def plan(observed: Observed | Abandoned, now: datetime) -> Plan:
     """Slices first, then Endpoints; nothing for a Service that is going, has no selector or is another name only
     (upstream's endpoints and endpointslice controllers leave ExternalName alone)."""
-    if isinstance(seen, Abandoned):
-        return Plan(((Delete.of(seen.endpoints, "its Service is gone"),),), why="the Service is gone")
-    if dig(seen.service, "spec", "type") == "ExternalName":
+    if isinstance(observed, Abandoned):
+        return Plan(((Delete.of(observed.endpoints, "its Service is gone"),),), why="the Service is gone")
+    if dig(observed.service, "spec", "type") == "ExternalName":
         return Plan(why="an ExternalName has no pods behind it")
-    if is_terminating(seen.service) or not dig(seen.service, "spec", "selector", default={}):
+    if is_terminating(observed.service) or not dig(observed.service, "spec", "selector", default={}):
         return Plan(why="there is nothing to select")
-    actions = [*_slice_actions(seen), *_endpoints_actions(seen, now)]
-    return Plan((tuple(actions),) if actions else (), why=f"the pods behind {name_of(seen.service)}")
+    actions = [*_slice_actions(observed), *_endpoints_actions(observed, now)]
+    return Plan((tuple(actions),) if actions else (), why=f"the pods behind {name_of(observed.service)}")
 
 
 def _families(service: Obj) -> list[str]:
     return list(dig(service, "spec", "ipFamilies", default=["IPv4"])) or ["IPv4"]
 
 
-def _slice_actions(seen: Observed) -> list[Create | Replace | Delete]:
-    spare = {family: [s for s in seen.slices if s.get("addressType") == family] for family in ("IPv4", "IPv6")}
+def _slice_actions(observed: Observed) -> list[Create | Replace | Delete]:
+    spare = {family: [s for s in observed.slices if s.get("addressType") == family] for family in ("IPv4", "IPv6")}
     actions: list[Create | Replace | Delete] = []
-    for family in _families(seen.service):
-        for wanted in _wanted_slices(seen, family):
+    for family in _families(observed.service):
+        for wanted in _wanted_slices(observed, family):
             known = _best_match(spare[family], wanted)
             if known is None:
                 actions.append(Create(wanted, "pods need a slice"))
@@ -95,15 +95,15 @@ def _merged(known: Obj, wanted: Obj) -> Obj:
     return merged | {"metadata": metadata, "endpoints": wanted["endpoints"], "ports": wanted["ports"]}
 
 
-def _wanted_slices(seen: Observed, family: str) -> list[Obj]:
+def _wanted_slices(observed: Observed, family: str) -> list[Obj]:
     groups: dict[Ports, list[Backend]] = {}
-    for backend in backends(seen.service, seen.pods, family):
-        groups.setdefault(_ports(seen.service, backend), []).append(backend)
+    for backend in backends(observed.service, observed.pods, family):
+        groups.setdefault(_ports(observed.service, backend), []).append(backend)
     wanted: list[Obj] = []
     for ports, members in sorted(groups.items()):
         for start in range(0, len(members), MAX_ENDPOINTS):
-            wanted.append(_slice(seen, family, ports, members[start : start + MAX_ENDPOINTS]))
-    return wanted or [_slice(seen, family, (), [])]
+            wanted.append(_slice(observed, family, ports, members[start : start + MAX_ENDPOINTS]))
+    return wanted or [_slice(observed, family, (), [])]
 
 
 def _ports(service: Obj, backend: Backend) -> Ports:
@@ -116,8 +116,8 @@ def _ports(service: Obj, backend: Backend) -> Ports:
     return tuple(found)
 
 
-def _slice(seen: Observed, family: str, ports: Ports, members: list[Backend]) -> Obj:
-    service = seen.service
+def _slice(observed: Observed, family: str, ports: Ports, members: list[Backend]) -> Obj:
+    service = observed.service
     labels = labels_of(service) | {MANAGED_BY: CONTROLLER, SERVICE_NAME: name_of(service)}
     if dig(service, "spec", "clusterIP") == "None":
         labels = labels | {_HEADLESS: ""}
@@ -131,7 +131,7 @@ def _slice(seen: Observed, family: str, ports: Ports, members: list[Backend]) ->
             "ownerReferences": [owner_reference(service)],
         },
         "addressType": family,
-        "endpoints": [_endpoint(seen, member) for member in members] or None,
+        "endpoints": [_endpoint(observed, member) for member in members] or None,
         "ports": [_port(*port) for port in ports] or None,
     }
 
@@ -141,7 +141,7 @@ def _port(name: str, protocol: str, number: int, application: str) -> Obj:
     return port | ({"appProtocol": application} if application else {})
 
 
-def _endpoint(seen: Observed, member: Backend) -> Obj:
+def _endpoint(observed: Observed, member: Backend) -> Obj:
     endpoint: Obj = {
         "addresses": [member.address],
         "conditions": {"ready": member.ready, "serving": member.serving, "terminating": member.terminating},
@@ -149,9 +149,9 @@ def _endpoint(seen: Observed, member: Backend) -> Obj:
     }
     if member.node:
         endpoint["nodeName"] = member.node
-    if zone := seen.zones.get(member.node):
+    if zone := observed.zones.get(member.node):
         endpoint["zone"] = zone
-    if hostname := member.hostname_in(seen.service):
+    if hostname := member.hostname_in(observed.service):
         endpoint["hostname"] = hostname
     return endpoint
 
@@ -159,37 +159,37 @@ def _endpoint(seen: Observed, member: Backend) -> Obj:
 # --- the older Endpoints ---------------------------------------------------------------------------------------------
 
 
-def _endpoints_actions(seen: Observed, now: datetime) -> list[Create | Replace | Delete]:
-    subsets = _subsets(seen)
-    service = seen.service
+def _endpoints_actions(observed: Observed, now: datetime) -> list[Create | Replace | Delete]:
+    subsets = _subsets(observed)
+    service = observed.service
     labels = labels_of(service) | ENDPOINTS_MANAGED_BY
     if dig(service, "spec", "clusterIP") == "None":
         labels = labels | {_HEADLESS: ""}
-    if seen.endpoints is None:
+    if observed.endpoints is None:
         metadata: dict[str, Any] = {"name": name_of(service), "namespace": namespace_of(service), "labels": labels}
         if subsets:
             metadata["annotations"] = _trigger(now)
         made = {"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets or None}
         return [Create(made, "older clients read it")]
-    same_labels = labels_of(seen.endpoints) == labels
-    if same_labels and (seen.endpoints.get("subsets") or []) == subsets:
+    same_labels = labels_of(observed.endpoints) == labels
+    if same_labels and (observed.endpoints.get("subsets") or []) == subsets:
         return []
-    metadata = dict(seen.endpoints["metadata"]) | {"labels": labels}
-    return [Replace(seen.endpoints | {"metadata": metadata, "subsets": subsets or None}, "the pods changed")]
+    metadata = dict(observed.endpoints["metadata"]) | {"labels": labels}
+    return [Replace(observed.endpoints | {"metadata": metadata, "subsets": subsets or None}, "the pods changed")]
 
 
 def _trigger(now: datetime) -> dict[str, str]:
     return {"endpoints.kubernetes.io/last-change-trigger-time": format_time(now)}
 
 
-def _subsets(seen: Observed) -> list[Obj]:
+def _subsets(observed: Observed) -> list[Obj]:
     """Ports that the same pods answer on, with those pods (``RepackSubsets``)."""
-    found = backends(seen.service, seen.pods, _families(seen.service)[0])
+    found = backends(observed.service, observed.pods, _families(observed.service)[0])
     members = [each for each in found[:MAX_ADDRESSES] if not each.terminating or each.publish]
     answering: dict[Ports, list[Backend]] = {}
     for backend in members:
-        ports = _ports(seen.service, backend)
-        if not ports and not dig(seen.service, "spec", "ports", default=[]):
+        ports = _ports(observed.service, backend)
+        if not ports and not dig(observed.service, "spec", "ports", default=[]):
             answering.setdefault((), []).append(backend)
         for port in ports:
             answering.setdefault((port,), []).append(backend)
@@ -198,7 +198,7 @@ def _subsets(seen: Observed) -> list[Obj]:
         backing = answering[ports]
         _, known = groups.get(_identities(backing), (backing, ()))
         groups[_identities(backing)] = (backing, (*known, *ports))
-    return [_subset(seen.service, backing, ports) for backing, ports in sorted(groups.values(), key=_subset_order)]
+    return [_subset(observed.service, backing, ports) for backing, ports in sorted(groups.values(), key=_subset_order)]
 
 
 def _identities(backing: list[Backend]) -> tuple[str, ...]:

@@ -31,34 +31,34 @@ __all__ = ["plan"]
 COMPONENT = "garbage-collector-controller"
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """An object that is going settles its dependents; one that stays is judged by its owners."""
-    held_by = finalizers(seen.obj)
-    if is_terminating(seen.obj):
+    held_by = finalizers(observed.obj)
+    if is_terminating(observed.obj):
         if ORPHAN in held_by:
-            return _orphan(seen)
+            return _orphan(observed)
         if FOREGROUND in held_by:
-            return _wait_for_dependents(seen)
+            return _wait_for_dependents(observed)
         return Plan(why="it is going already")
-    return _judge(seen)
+    return _judge(observed)
 
 
-def _orphan(seen: Observed) -> Plan:
-    uid = uid_of(seen.obj)
+def _orphan(observed: Observed) -> Plan:
+    uid = uid_of(observed.obj)
     freed = tuple(
         set_owners(each, [r for r in owner_references(each) if r.get("uid") != uid], "its owner goes without it")
-        for each in seen.dependents
+        for each in observed.dependents
     )
-    return Plan((freed, (_release(seen.obj, ORPHAN),)), why="dependents are orphaned, then the owner goes")
+    return Plan((freed, (_release(observed.obj, ORPHAN),)), why="dependents are orphaned, then the owner goes")
 
 
-def _wait_for_dependents(seen: Observed) -> Plan:
+def _wait_for_dependents(observed: Observed) -> Plan:
     """Foreground deletion ends when no dependent that blocks is left. (The dependents delete themselves.)"""
-    uid = uid_of(seen.obj)
-    blocking = sum(_blocks(each, uid) for each in seen.dependents)
+    uid = uid_of(observed.obj)
+    blocking = sum(_blocks(each, uid) for each in observed.dependents)
     if blocking:
-        return Plan(why=f"{blocking} dependents block the deletion of {name_of(seen.obj)}")
-    return Plan(((_release(seen.obj, FOREGROUND),),), why="no dependent blocks the deletion")
+        return Plan(why=f"{blocking} dependents block the deletion of {name_of(observed.obj)}")
+    return Plan(((_release(observed.obj, FOREGROUND),),), why="no dependent blocks the deletion")
 
 
 def _blocks(dependent: Obj, uid: str) -> bool:
@@ -71,30 +71,32 @@ def _release(obj: Obj, finalizer: str) -> Patch:
     return Patch(gvk_of(obj), namespace_of(obj), name_of(obj), {"metadata": metadata}, "its dependents are settled")
 
 
-def _judge(seen: Observed) -> Plan:
-    states = [owner.state for owner in seen.owners]
+def _judge(observed: Observed) -> Plan:
+    states = [owner.state for owner in observed.owners]
     if OwnerState.UNKNOWN in states:
         return Plan(why="an owner cannot be looked up")
-    gone = tuple(owner for owner in seen.owners if owner.state is OwnerState.ABSENT)
-    waiting = tuple(owner for owner in seen.owners if owner.state is OwnerState.WAITING)
-    confirm = tuple(ConfirmAbsent(o.target, str(o.reference.get("uid")), f"owner of {name_of(seen.obj)}") for o in gone)
+    gone = tuple(owner for owner in observed.owners if owner.state is OwnerState.ABSENT)
+    waiting = tuple(owner for owner in observed.owners if owner.state is OwnerState.WAITING)
+    confirm = tuple(
+        ConfirmAbsent(o.target, str(o.reference.get("uid")), f"owner of {name_of(observed.obj)}") for o in gone
+    )
     ahead = (confirm,) if confirm else ()
     if OwnerState.SOLID in states:
         if not gone and not waiting:
             return Plan(why="an owner stays")
-        solid = [owner.reference for owner in seen.owners if owner.state is OwnerState.SOLID]
-        return Plan((*ahead, (set_owners(seen.obj, solid, "the other owners are gone"),)), why="an owner stays")
-    if not seen.owners:
+        solid = [owner.reference for owner in observed.owners if owner.state is OwnerState.SOLID]
+        return Plan((*ahead, (set_owners(observed.obj, solid, "the other owners are gone"),)), why="an owner stays")
+    if not observed.owners:
         return Plan(why="it has no owner")
-    if waiting and any(FOREGROUND in finalizers(each) for each in seen.dependents):
-        freed = [reference | {"blockOwnerDeletion": False} for reference in owner_references(seen.obj)]
-        if freed != owner_references(seen.obj):
-            unblock = set_owners(seen.obj, freed, "it and its owner would wait for one another")
+    if waiting and any(FOREGROUND in finalizers(each) for each in observed.dependents):
+        freed = [reference | {"blockOwnerDeletion": False} for reference in owner_references(observed.obj)]
+        if freed != owner_references(observed.obj):
+            unblock = set_owners(observed.obj, freed, "it and its owner would wait for one another")
             return Plan(((unblock,),), why="owners and dependents form a circle")
-    policy = _policy(seen, bool(waiting))
-    delete = Delete.of(seen.obj, "no owner is left", propagation=policy)
-    exactly = replace(delete, resource_version=resource_version(seen.obj))
-    told = tuple(_misplaced(seen.obj, owner) for owner in gone if owner.elsewhere)
+    policy = _policy(observed, bool(waiting))
+    delete = Delete.of(observed.obj, "no owner is left", propagation=policy)
+    exactly = replace(delete, resource_version=resource_version(observed.obj))
+    told = tuple(_misplaced(observed.obj, owner) for owner in gone if owner.elsewhere)
     return Plan((*ahead, *((told,) if told else ()), (exactly,)), why="no owner is left")
 
 
@@ -108,10 +110,10 @@ def _misplaced(obj: Obj, owner: Owner) -> Emit:
     return Emit(obj, "OwnerRefInvalidNamespace", text, COMPONENT, warning=True)
 
 
-def _policy(seen: Observed, waited_for: bool) -> str:
+def _policy(observed: Observed, waited_for: bool) -> str:
     """An owner that waits for this object also waits for what this object owns."""
-    if waited_for and seen.dependents:
+    if waited_for and observed.dependents:
         return "Foreground"
-    if ORPHAN in finalizers(seen.obj):
+    if ORPHAN in finalizers(observed.obj):
         return "Orphan"
-    return "Foreground" if FOREGROUND in finalizers(seen.obj) else "Background"
+    return "Foreground" if FOREGROUND in finalizers(observed.obj) else "Background"

@@ -57,24 +57,24 @@ class Ledger:
         return not self.uncounted_succeeded and not self.uncounted_failed
 
 
-def tally(seen: Observed) -> Tally:
+def tally(observed: Observed) -> Tally:
     """Read the pods."""
-    rulings = {uid_of(pod): rule(seen.job, pod) for pod in seen.pods if seen.failed(pod)}
-    old = {side: _uncounted(seen.job, side) for side in ("succeeded", "failed")}
-    fresh = [pod for pod in seen.pods if holds(pod) and seen.belongs(pod)]
+    rulings = {uid_of(pod): rule(observed.job, pod) for pod in observed.pods if observed.failed(pod)}
+    old = {side: _uncounted(observed.job, side) for side in ("succeeded", "failed")}
+    fresh = [pod for pod in observed.pods if holds(pod) and observed.belongs(pod)]
     wins = [pod for pod in fresh if phase(pod) == "Succeeded" and uid_of(pod) not in old["succeeded"]]
     losses = [uid for pod in fresh if (uid := uid_of(pod)) in rulings and uid not in old["failed"]]
-    written, done = _completed(seen)
-    broken = _broken(seen, fresh, rulings)
-    status = seen.job.get("status") or {}
+    written, done = _completed(observed)
+    broken = _broken(observed, fresh, rulings)
+    status = observed.job.get("status") or {}
     succeeded = int(status.get("succeeded") or 0) + len(old["succeeded"]) + len(wins)
     return Tally(
-        succeeded=len(done) if seen.indexed else succeeded,
+        succeeded=len(done) if observed.indexed else succeeded,
         failed=int(status.get("failed") or 0) + len(old["failed"]) + sum(rulings[uid].counts for uid in losses),
         written=written,
         done=done,
         broken=broken,
-        kept=_kept(seen, fresh, done, broken) if broken is not None else {},
+        kept=_kept(observed, fresh, done, broken) if broken is not None else {},
         fatal=next((found.fatal for found in rulings.values() if found.fatal), ""),
     )
 
@@ -83,23 +83,23 @@ def _uncounted(job: Obj, side: str) -> tuple[str, ...]:
     return tuple(dig(job, "status", "uncountedTerminatedPods", side, default=()))
 
 
-def _completed(seen: Observed) -> tuple[frozenset[int], frozenset[int]]:
-    if not seen.indexed:
+def _completed(observed: Observed) -> tuple[frozenset[int], frozenset[int]]:
+    if not observed.indexed:
         return frozenset(), frozenset()
-    text = str(dig(seen.job, "status", "completedIndexes", default=""))
-    written = frozenset(parse_indexes(text, seen.completions or 0))
-    fresh = {seen.index(pod) for pod in seen.pods if phase(pod) == "Succeeded" and holds(pod)}
+    text = str(dig(observed.job, "status", "completedIndexes", default=""))
+    written = frozenset(parse_indexes(text, observed.completions or 0))
+    fresh = {observed.index(pod) for pod in observed.pods if phase(pod) == "Succeeded" and holds(pod)}
     return written, written | {index for index in fresh if index is not None}
 
 
-def _broken(seen: Observed, fresh: list[Obj], rulings: dict[str, Ruling]) -> frozenset[int] | None:
+def _broken(observed: Observed, fresh: list[Obj], rulings: dict[str, Ruling]) -> frozenset[int] | None:
     """Indexes given up: failed once more than allowed, or by a rule."""
-    limit = seen.limit_per_index
+    limit = observed.limit_per_index
     if limit is None:
         return None
-    broken = parse_indexes(str(dig(seen.job, "status", "failedIndexes", default="")), seen.completions or 0)
+    broken = parse_indexes(str(dig(observed.job, "status", "failedIndexes", default="")), observed.completions or 0)
     for pod in fresh:
-        ruling, index = rulings.get(uid_of(pod)), seen.index(pod)
+        ruling, index = rulings.get(uid_of(pod)), observed.index(pod)
         if ruling is None or index is None:
             continue
         if ruling.fails_index or (ruling.counts and failures_of(pod) >= limit):
@@ -107,52 +107,52 @@ def _broken(seen: Observed, fresh: list[Obj], rulings: dict[str, Ruling]) -> fro
     return frozenset(broken)
 
 
-def _kept(seen: Observed, fresh: list[Obj], done: frozenset[int], broken: frozenset[int]) -> dict[int, Obj]:
+def _kept(observed: Observed, fresh: list[Obj], done: frozenset[int], broken: frozenset[int]) -> dict[int, Obj]:
     """The last failed pod of each index that has no successor yet: it tells the successor how often it failed."""
-    settled = done | broken | {seen.index(pod) for pod in seen.active}
+    settled = done | broken | {observed.index(pod) for pod in observed.active}
     kept: dict[int, Obj] = {}
     for pod in sorted(fresh, key=lambda each: (failures_of(each) + failures_of(each, IGNORED_FAILURES), name_of(each))):
-        index = seen.index(pod)
-        if index is None or index in settled or not seen.failed(pod):
+        index = observed.index(pod)
+        if index is None or index in settled or not observed.failed(pod):
             continue
         if index not in kept or finished_at(pod) >= finished_at(kept[index]):
             kept[index] = pod
     return kept
 
 
-def ledger(seen: Observed, counted: Tally, success: bool | None) -> Ledger:
+def ledger(observed: Observed, counted: Tally, success: bool | None) -> Ledger:
     """``success``: how the Job ends; None while it goes on. Of a Job that ends, every pod may go; of one that failed,
     those that never ended count as failed."""
-    status = seen.job.get("status") or {}
-    sides = {side: _uncounted(seen.job, side) for side in ("succeeded", "failed")}
-    holding = {uid_of(pod) for pod in seen.pods if holds(pod)}
+    status = observed.job.get("status") or {}
+    sides = {side: _uncounted(observed.job, side) for side in ("succeeded", "failed")}
+    holding = {uid_of(pod) for pod in observed.pods if holds(pod)}
     left = {side: [uid for uid in uids if uid in holding] for side, uids in sides.items()}
     numbers = {side: int(status.get(side) or 0) + len(uids) - len(left[side]) for side, uids in sides.items()}
     release: list[Obj] = []
     awaited = {uid_of(pod) for pod in counted.kept.values()} if success is None else set()
-    for pod in sorted(seen.pods, key=name_of):
-        failed = seen.failed(pod)
-        ended = failed or phase(pod) == "Succeeded" or (success is not None and pod not in seen.active)
+    for pod in sorted(observed.pods, key=name_of):
+        failed = observed.failed(pod)
+        ended = failed or phase(pod) == "Succeeded" or (success is not None and pod not in observed.active)
         if not holds(pod) or not ended or uid_of(pod) in awaited:
             continue
-        side = _side(seen, pod, counted, failed or success is False)
+        side = _side(observed, pod, counted, failed or success is False)
         if side is None or uid_of(pod) in left[side]:
             release.append(pod)
-        elif side == "succeeded" and seen.indexed:
+        elif side == "succeeded" and observed.indexed:
             continue  # its index is written first
         elif len(left["succeeded"]) + len(left["failed"]) < MAX_UNCOUNTED:
             left[side].append(uid_of(pod))
-    succeeded = len(counted.done) if seen.indexed else numbers["succeeded"]
+    succeeded = len(counted.done) if observed.indexed else numbers["succeeded"]
     return Ledger(succeeded, numbers["failed"], tuple(left["succeeded"]), tuple(left["failed"]), tuple(release))
 
 
-def _side(seen: Observed, pod: Obj, counted: Tally, failed: bool) -> str | None:
+def _side(observed: Observed, pod: Obj, counted: Tally, failed: bool) -> str | None:
     """Which counter a pod that ended waits for; None: none, it may go."""
-    if not seen.belongs(pod):
+    if not observed.belongs(pod):
         return None
     if phase(pod) == "Succeeded":
-        return None if seen.indexed and seen.index(pod) in counted.written else "succeeded"
-    return "failed" if failed and rule(seen.job, pod).counts else None
+        return None if observed.indexed and observed.index(pod) in counted.written else "succeeded"
+    return "failed" if failed and rule(observed.job, pod).counts else None
 
 
 def let_go(pod: Obj, why: str) -> Patch:

@@ -31,15 +31,15 @@ MAX_GENERATE_NAME = 58
 _REASON = "the Job is not complete"
 
 
-def surplus(seen: Observed, want: int) -> list[Obj]:
+def surplus(observed: Observed, want: int) -> list[Obj]:
     """Active pods that are too many: those without a valid index, doubled indexes, then by deletion order."""
-    ordered = deletion_order(tuple(seen.active), {})
+    ordered = deletion_order(tuple(observed.active), {})
     too_many = max(len(ordered) - want, 0)
-    if not seen.indexed:
+    if not observed.indexed:
         return ordered[:too_many][:MAX_PER_PASS]
     kept: dict[int, Obj] = {}
     for pod in reversed(ordered):
-        index = seen.index(pod)
+        index = observed.index(pod)
         if index is not None:
             kept.setdefault(index, pod)
     left = {name_of(pod) for pod in kept.values()}
@@ -49,18 +49,18 @@ def surplus(seen: Observed, want: int) -> list[Obj]:
 
 
 def wanted_pods(
-    seen: Observed, counted: Tally, missing: int, now: datetime
+    observed: Observed, counted: Tally, missing: int, now: datetime
 ) -> tuple[tuple[tuple[Create, ...], ...], float]:
     """Creations in growing batches, or the seconds that failures make us wait for them. An indexed Job fills its
     lowest free indexes."""
     missing = min(missing, MAX_PER_PASS)
     if counted.broken is None:
-        wait_s = remaining_s(_ended(seen, "Succeeded"), [pod for pod in seen.pods if seen.failed(pod)], now)
+        wait_s = remaining_s(_ended(observed, "Succeeded"), [pod for pod in observed.pods if observed.failed(pod)], now)
         if wait_s > 0:
             return (), wait_s
-    if not seen.indexed:
-        return slow_start(Create(_pod(seen.job), _REASON), missing), 0.0
-    free = _free_indexes(seen, counted)[:missing]
+    if not observed.indexed:
+        return slow_start(Create(_pod(observed.job), _REASON), missing), 0.0
+    free = _free_indexes(observed, counted)[:missing]
     waits = {index: remaining_for_index_s(counted.kept.get(index), now) for index in free}
     due = [index for index in free if waits[index] <= 0]
     if free and not due:
@@ -68,19 +68,19 @@ def wanted_pods(
     steps: list[tuple[Create, ...]] = []
     for copies in slow_start(None, len(due)):
         made, due = due[: len(copies)], due[len(copies) :]
-        steps.append(tuple(Create(_indexed_pod(seen, counted, index), _REASON) for index in made))
+        steps.append(tuple(Create(_indexed_pod(observed, counted, index), _REASON) for index in made))
     return tuple(steps), 0.0
 
 
-def _ended(seen: Observed, how: str) -> list[Obj]:
-    return [pod for pod in seen.pods if phase(pod) == how]
+def _ended(observed: Observed, how: str) -> list[Obj]:
+    return [pod for pod in observed.pods if phase(pod) == how]
 
 
-def _free_indexes(seen: Observed, counted: Tally) -> list[int]:
-    taken = {seen.index(pod) for pod in seen.active} | counted.done | (counted.broken or frozenset())
-    if seen.replaces_failed_only:
-        taken |= {seen.index(pod) for pod in seen.pods if is_going(pod)}
-    return [index for index in range(seen.completions or 0) if index not in taken]
+def _free_indexes(observed: Observed, counted: Tally) -> list[int]:
+    taken = {observed.index(pod) for pod in observed.active} | counted.done | (counted.broken or frozenset())
+    if observed.replaces_failed_only:
+        taken |= {observed.index(pod) for pod in observed.pods if is_going(pod)}
+    return [index for index in range(observed.completions or 0) if index not in taken]
 
 
 def _pod(job: Obj) -> Obj:
@@ -88,9 +88,9 @@ def _pod(job: Obj) -> Obj:
     return pod_from_template(job, template, finalizers=(TRACKING,))
 
 
-def _indexed_pod(seen: Observed, counted: Tally, index: int) -> Obj:
+def _indexed_pod(observed: Observed, counted: Tally, index: int) -> Obj:
     """Its index is in label, annotation, host name and the environment of every container."""
-    job = seen.job
+    job = observed.job
     template = dig(job, "spec", "template", default={})
     mark = {COMPLETION_INDEX: str(index)}
     notes = mark | (_failures(job, counted.kept.get(index)) if counted.broken is not None else {})

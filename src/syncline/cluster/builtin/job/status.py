@@ -30,7 +30,7 @@ class Numbers:
 
 
 def status_of(
-    seen: Observed, counted: Tally, written: Ledger, decided: Verdict | None, numbers: Numbers, now: datetime
+    observed: Observed, counted: Tally, written: Ledger, decided: Verdict | None, numbers: Numbers, now: datetime
 ) -> tuple[Obj, tuple[Emit, ...]]:
     """The new status, and the events for when it is written."""
     counters = {"active": numbers.active, "succeeded": written.succeeded, "failed": written.failed}
@@ -42,35 +42,35 @@ def status_of(
         status["completedIndexes"] = format_indexes(counted.done)
     if counted.broken is not None:
         status["failedIndexes"] = format_indexes(counted.broken)
-    conditions: list[Obj] = dig(seen.job, "status", "conditions", default=[])
-    started = dig(seen.job, "status", "startTime")
+    conditions: list[Obj] = dig(observed.job, "status", "conditions", default=[])
+    started = dig(observed.job, "status", "startTime")
     if decided is None:
-        conditions, started, told = _suspension(seen, conditions, started, now)
+        conditions, started, told = _suspension(observed, conditions, started, now)
     else:
-        started = started or (None if seen.suspended else format_time(now))
+        started = started or (None if observed.suspended else format_time(now))
         over = not numbers.active and not numbers.going and written.settled and counted.written == counted.done
-        conditions, told = _ending(seen.job, conditions, decided, over, now)
+        conditions, told = _ending(observed.job, conditions, decided, over, now)
         if over and decided.success:
             status["completionTime"] = format_time(now)
-            told = (*_too_many(seen, written), *told)
+            told = (*_too_many(observed, written), *told)
     status |= {"startTime": started} if started else {}
     return status | ({"conditions": conditions} if conditions else {}), told
 
 
-def _suspension(seen: Observed, conditions: list[Obj], started: Any, now: datetime) -> tuple[list[Obj], Any, Any]:
+def _suspension(observed: Observed, conditions: list[Obj], started: Any, now: datetime) -> tuple[list[Obj], Any, Any]:
     """The condition Suspended; the clock of the Job stops with it and starts anew."""
     old = find(conditions, "Suspended")
     was = old is not None and old.get("status") == "True"
     stamp = format_time(now)
-    if seen.suspended:
+    if observed.suspended:
         if was:
             return conditions, None, ()
         new = _condition("Suspended", "True", "JobSuspended", "Job suspended", stamp)
-        told = (Emit(seen.job, "Suspended", "Job suspended", COMPONENT),)
+        told = (Emit(observed.job, "Suspended", "Job suspended", COMPONENT),)
         return _in_place(conditions, new), None, told
     if was:
         new = _condition("Suspended", "False", "JobResumed", "Job resumed", stamp)
-        told = (Emit(seen.job, "Resumed", "Job resumed", COMPONENT),)
+        told = (Emit(observed.job, "Resumed", "Job resumed", COMPONENT),)
         return _in_place(conditions, new), stamp, told
     return conditions, started or stamp, ()
 
@@ -99,11 +99,11 @@ def _ending(
     return [*without(conditions, decided.end), end], (told,)
 
 
-def _too_many(seen: Observed, written: Ledger) -> tuple[Emit, ...]:
-    if seen.completions is None or written.succeeded <= seen.completions:
+def _too_many(observed: Observed, written: Ledger) -> tuple[Emit, ...]:
+    if observed.completions is None or written.succeeded <= observed.completions:
         return ()
     message = "Too many succeeded pods running after completion count reached"
-    return (Emit(seen.job, "TooManySucceededPods", message, COMPONENT, warning=True),)
+    return (Emit(observed.job, "TooManySucceededPods", message, COMPONENT, warning=True),)
 
 
 def _condition(kind: str, status: str, reason: str, message: str, stamp: str) -> Obj:

@@ -60,51 +60,51 @@ def _announced(job: Obj) -> Verdict | None:
     return None
 
 
-def deadline(seen: Observed) -> datetime | None:
+def deadline(observed: Observed) -> datetime | None:
     """When ``activeDeadlineSeconds`` is over; None without one, before the start and while suspended."""
-    limit_s = dig(seen.job, "spec", "activeDeadlineSeconds")
-    start = time_or_none(dig(seen.job, "status", "startTime"))
-    if limit_s is None or start is None or seen.suspended:
+    limit_s = dig(observed.job, "spec", "activeDeadlineSeconds")
+    start = time_or_none(dig(observed.job, "status", "startTime"))
+    if limit_s is None or start is None or observed.suspended:
         return None
     return start + timedelta(seconds=int(limit_s))
 
 
-def verdict(seen: Observed, counted: Tally, now: datetime) -> Verdict | None:
+def verdict(observed: Observed, counted: Tally, now: datetime) -> Verdict | None:
     """Failure first, then success; None while the Job goes on."""
-    known = _announced(seen.job)
+    known = _announced(observed.job)
     if known is not None:
         return known
     if counted.fatal:
         return Verdict(False, "PodFailurePolicy", counted.fatal)
-    if _past_backoff_limit(seen, counted):
+    if _past_backoff_limit(observed, counted):
         return _BACKOFF
-    until = deadline(seen)
+    until = deadline(observed)
     if until is not None and until <= now:
         return _DEADLINE
-    return _of_indexes(seen, counted) or (_REACHED if _complete(seen, counted) else None)
+    return _of_indexes(observed, counted) or (_REACHED if _complete(observed, counted) else None)
 
 
-def _of_indexes(seen: Observed, counted: Tally) -> Verdict | None:
-    if not seen.indexed:
+def _of_indexes(observed: Observed, counted: Tally) -> Verdict | None:
+    if not observed.indexed:
         return None
-    completions = seen.completions or 0
+    completions = observed.completions or 0
     if counted.broken is not None:
-        most = dig(seen.job, "spec", "maxFailedIndexes")
+        most = dig(observed.job, "spec", "maxFailedIndexes")
         if most is not None and len(counted.broken) > int(most):
             return _MANY_INDEXES
         if counted.broken and len(counted.broken) + len(counted.done) >= completions:
             return _INDEXES
-    met = satisfied(seen.job, counted.done, completions)
+    met = satisfied(observed.job, counted.done, completions)
     return Verdict(True, "SuccessPolicy", met) if met else None
 
 
-def _past_backoff_limit(seen: Observed, counted: Tally) -> bool:
-    limit = int(dig(seen.job, "spec", "backoffLimit", default=6))
+def _past_backoff_limit(observed: Observed, counted: Tally) -> bool:
+    limit = int(dig(observed.job, "spec", "backoffLimit", default=6))
     if counted.failed > limit:
         return True
-    if dig(seen.job, "spec", "template", "spec", "restartPolicy") != "OnFailure":
+    if dig(observed.job, "spec", "template", "spec", "restartPolicy") != "OnFailure":
         return False
-    running = [pod for pod in seen.pods if phase(pod) in ("Running", "Pending")]
+    running = [pod for pod in observed.pods if phase(pod) in ("Running", "Pending")]
     restarts = sum(
         int(status.get("restartCount") or 0)
         for pod in running
@@ -114,7 +114,7 @@ def _past_backoff_limit(seen: Observed, counted: Tally) -> bool:
     return restarts > 0 if limit == 0 else restarts >= limit
 
 
-def _complete(seen: Observed, counted: Tally) -> bool:
-    if seen.completions is None:
-        return counted.succeeded > 0 and not seen.active
-    return counted.succeeded >= seen.completions and not seen.active
+def _complete(observed: Observed, counted: Tally) -> bool:
+    if observed.completions is None:
+        return counted.succeeded > 0 and not observed.active
+    return counted.succeeded >= observed.completions and not observed.active

@@ -60,55 +60,55 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     return Observed(namespace, tuple(content))
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Delete the pods; then the rest; say what holds out; then finalize."""
-    name = name_of(seen.namespace)
-    pods = next((objects for info, objects in seen.content if info.group_kind == POD), ())
-    content = [obj for _, objects in seen.content for obj in objects]
+    name = name_of(observed.namespace)
+    pods = next((objects for info, objects in observed.content if info.group_kind == POD), ())
+    content = [obj for _, objects in observed.content for obj in objects]
     doomed = [obj for obj in pods or content if not is_terminating(obj)]
     if doomed:
         deletes = tuple(Delete.of(obj, f"namespace {name} is ending") for obj in doomed[:MAX_DELETES])
         return Plan((deletes,), why=f"{len(doomed)} objects are in {name}")
-    status = dict(seen.namespace.get("status") or {}) | {"conditions": _conditions(seen, pods, now)}
-    if seen.content:
-        writes = set_status(seen.namespace, status, "content remains")
-        return Plan(outcome=_look_again(seen, pods, now), status=writes, why=f"{name} is not empty yet")
-    left = [item for item in dig(seen.namespace, "spec", "finalizers", default=[]) if item != FINALIZER]
-    finalized = seen.namespace | {"spec": {"finalizers": left}, "status": status}
+    status = dict(observed.namespace.get("status") or {}) | {"conditions": _conditions(observed, pods, now)}
+    if observed.content:
+        writes = set_status(observed.namespace, status, "content remains")
+        return Plan(outcome=_look_again(observed, pods, now), status=writes, why=f"{name} is not empty yet")
+    left = [item for item in dig(observed.namespace, "spec", "finalizers", default=[]) if item != FINALIZER]
+    finalized = observed.namespace | {"spec": {"finalizers": left}, "status": status}
     reason = "the namespace is empty"
     return Plan(((ConfirmEmpty(name, reason),), (Replace(finalized, reason, subresource="finalize"),)), why=reason)
 
 
-def _overdue_at(seen: Observed, pods: tuple[Obj, ...]) -> datetime | None:
+def _overdue_at(observed: Observed, pods: tuple[Obj, ...]) -> datetime | None:
     """When pods that nothing holds should have ended (``estimateGracefulTerminationForPods``)."""
     if not pods or any(finalizers(pod) for pod in pods):
         return None
     graces = [dig(pod, "spec", "terminationGracePeriodSeconds", default=0) for pod in pods if not is_finished(pod)]
-    began = time_or_none(meta(seen.namespace).get("deletionTimestamp"))
+    began = time_or_none(meta(observed.namespace).get("deletionTimestamp"))
     return began + timedelta(seconds=int(max(graces, default=0))) if began is not None else None
 
 
-def _look_again(seen: Observed, pods: tuple[Obj, ...], now: datetime) -> Outcome:
+def _look_again(observed: Observed, pods: tuple[Obj, ...], now: datetime) -> Outcome:
     """Changes of the content wake us; only the time of pods that do not end passes without one."""
-    due = _overdue_at(seen, pods)
+    due = _overdue_at(observed, pods)
     if due is None or due <= now:
         return Done()
     return Requeue((due - now).total_seconds(), "pods should have ended by then", background=True)
 
 
-def _failure(seen: Observed, pods: tuple[Obj, ...], now: datetime) -> tuple[str, str, str]:
-    due = _overdue_at(seen, pods)
+def _failure(observed: Observed, pods: tuple[Obj, ...], now: datetime) -> tuple[str, str, str]:
+    due = _overdue_at(observed, pods)
     if due is None or now < due:
         return "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"
-    left = f"unexpected items still remain in namespace: {name_of(seen.namespace)} for gvr: /v1, Resource=pods"
+    left = f"unexpected items still remain in namespace: {name_of(observed.namespace)} for gvr: /v1, Resource=pods"
     return "True", "ContentDeletionFailed", f"Failed to delete all resource types, 1 remaining: {left}"
 
 
-def _conditions(seen: Observed, pods: tuple[Obj, ...], now: datetime) -> list[Obj]:
+def _conditions(observed: Observed, pods: tuple[Obj, ...], now: datetime) -> list[Obj]:
     """While there are pods, Kubernetes has not looked at the rest yet, and says nothing of what remains."""
-    counted = () if pods else seen.content
+    counted = () if pods else observed.content
     remaining = sorted(f"{info.plural}.{info.group} has {len(objects)} resource instances" for info, objects in counted)
-    holding = {} if pods else _finalizer_counts(seen)
+    holding = {} if pods else _finalizer_counts(observed)
     content = ("False", "ContentRemoved", "All content successfully removed")
     if remaining:
         content = ("True", "SomeResourcesRemain", "Some resources are remaining: " + ", ".join(remaining))
@@ -123,17 +123,17 @@ def _conditions(seen: Observed, pods: tuple[Obj, ...], now: datetime) -> list[Ob
             "ParsedGroupVersions",
             "All legacy kube types successfully parsed",
         ),
-        "NamespaceDeletionContentFailure": _failure(seen, pods, now),
+        "NamespaceDeletionContentFailure": _failure(observed, pods, now),
         "NamespaceContentRemaining": content,
         "NamespaceFinalizersRemaining": held,
     }
-    old: list[Obj] = dig(seen.namespace, "status", "conditions", default=[])
+    old: list[Obj] = dig(observed.namespace, "status", "conditions", default=[])
     return [_condition(old, kind, *verdict, now) for kind, verdict in told.items()]
 
 
-def _finalizer_counts(seen: Observed) -> dict[str, int]:
+def _finalizer_counts(observed: Observed) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for _, objects in seen.content:
+    for _, objects in observed.content:
         for obj in objects:
             for finalizer in finalizers(obj):
                 counts[finalizer] = counts.get(finalizer, 0) + 1

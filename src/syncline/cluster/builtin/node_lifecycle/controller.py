@@ -8,7 +8,14 @@ from datetime import datetime
 
 from syncline.cluster.builtin.node_lifecycle import observe as observing
 from syncline.cluster.builtin.node_lifecycle import plan as planning
-from syncline.cluster.builtin.node_lifecycle.observe import LEASE, NODE, NODES_OF_ZONE, PODS_OF_NODE, Beats, Observed
+from syncline.cluster.builtin.node_lifecycle.observe import (
+    LEASE,
+    NODE,
+    NODES_OF_ZONE,
+    PODS_OF_NODE,
+    Heartbeats,
+    Observed,
+)
 from syncline.cluster.builtin.node_lifecycle.taints import Disruption, taint_name, zone_of
 from syncline.cluster.builtin.pods import POD
 from syncline.control.cache import OfKind, Snapshot
@@ -24,7 +31,7 @@ MAX_NODES = 10_000
 """Nodes whose taints are remembered."""
 
 
-def node_lifecycle_controller(beats: Beats, *, tells: bool = False) -> Controller[Observed]:
+def node_lifecycle_controller(heartbeats: Heartbeats, *, tells: bool = False) -> Controller[Observed]:
     """Notices lost nodes; keeps taints in step with conditions; evicts pods that do not bear them."""
     noticed = _Noticed()
     return Controller(
@@ -36,8 +43,10 @@ def node_lifecycle_controller(beats: Beats, *, tells: bool = False) -> Controlle
             Watch(NODE, noticed.failing_with, differ(observing.readiness)),
         ),
         indices={PODS_OF_NODE: OfKind(POD, observing.placed_on), NODES_OF_ZONE: OfKind(NODE, observing.in_zone)},
-        observe=lambda cache, ref: observing.observe(cache, ref, beats, tells=tells),
-        plan=lambda seen, now: planning.plan(replace(seen, taints_since=noticed.first_seen(seen.node, now)), now),
+        observe=lambda cache, ref: observing.observe(cache, ref, heartbeats, tells=tells),
+        plan=lambda observed, now: planning.plan(
+            replace(observed, taints_since=noticed.first_seen(observed.node, now)), now
+        ),
     )
 
 

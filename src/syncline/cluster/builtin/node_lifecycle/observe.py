@@ -23,7 +23,7 @@ __all__ = [
     "NODE",
     "NODES_OF_ZONE",
     "PODS_OF_NODE",
-    "Beats",
+    "Heartbeats",
     "Observed",
     "disruption_around",
     "in_zone",
@@ -42,7 +42,7 @@ NODES_OF_ZONE = "node-lifecycle/zones"
 """Index: nodes by zone, and by whether they are ready."""
 READY = "ready"
 
-Beats = Callable[[str], datetime | None]
+Heartbeats = Callable[[str], datetime | None]
 """When a simulated machine last gave a sign of life, so that virtual time needs no heartbeat writes; None: ask the
 objects."""
 
@@ -67,7 +67,7 @@ def placed_on(obj: Obj) -> Iterable[str]:
     return (str(node),) if node else ()
 
 
-def observe(cache: Snapshot, ref: ObjectRef, beats: Beats, *, tells: bool = False) -> Observed | None:
+def observe(cache: Snapshot, ref: ObjectRef, heartbeats: Heartbeats, *, tells: bool = False) -> Observed | None:
     """None when the node is gone."""
     node = cache.get(ref)
     if node is None:
@@ -75,7 +75,7 @@ def observe(cache: Snapshot, ref: ObjectRef, beats: Beats, *, tells: bool = Fals
     lease = cache.get(ObjectRef(LEASE.group, LEASE.kind, LEASE_NAMESPACE, ref.name))
     ready = condition(node, "Ready")
     told = (dig(lease, "spec", "renewTime"), dig(ready, "lastHeartbeatTime"))
-    signs = [beats(ref.name), *map(time_or_none, told)]
+    signs = [heartbeats(ref.name), *map(time_or_none, told)]
     heard = max((sign for sign in signs if sign is not None), default=None)
     disruption = Disruption.NONE if works(node) else disruption_around(node, cache)
     return Observed(node, heard, tuple(cache.indexed(PODS_OF_NODE, ref.name)), tells, disruption)

@@ -42,43 +42,43 @@ DISRUPTED: Obj = {
 _WATCHED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Silence first; then the taints; then the pods; then when to look again."""
-    lost = _lost(seen, now)
+    lost = _lost(observed, now)
     if lost:
-        return Plan(status=lost, why=f"{name_of(seen.node)} is silent")
-    taints = wanted_taints(seen.node, now, seen.disruption)
-    if taints != dig(seen.node, "spec", "taints", default=[]):
-        metadata = {"uid": uid_of(seen.node), "resourceVersion": resource_version(seen.node)}
+        return Plan(status=lost, why=f"{name_of(observed.node)} is silent")
+    taints = wanted_taints(observed.node, now, observed.disruption)
+    if taints != dig(observed.node, "spec", "taints", default=[]):
+        metadata = {"uid": uid_of(observed.node), "resourceVersion": resource_version(observed.node)}
         body = {"metadata": metadata, "spec": {"taints": taints or None}}
-        patch = Patch(GVK("", "v1", "Node"), "", name_of(seen.node), body, "taints follow the conditions")
+        patch = Patch(GVK("", "v1", "Node"), "", name_of(observed.node), body, "taints follow the conditions")
         return Plan(((patch,),), why="taints follow the conditions")
-    unready = _unready_pods(seen, now)
-    marks, evictions, later = _evictions(seen, taints, now)
+    unready = _unready_pods(observed, now)
+    marks, evictions, later = _evictions(observed, taints, now)
     steps = tuple(step for step in (unready, marks, evictions) if step)
-    return Plan(steps, _look_again(seen, later, now), why=f"{name_of(seen.node)} is looked after")
+    return Plan(steps, _look_again(observed, later, now), why=f"{name_of(observed.node)} is looked after")
 
 
-def _limit(seen: Observed) -> datetime:
-    if seen.heard is None:
-        return created_at(seen.node) + timedelta(seconds=STARTUP_GRACE_S)
-    return seen.heard + timedelta(seconds=GRACE_S)
+def _limit(observed: Observed) -> datetime:
+    if observed.heard is None:
+        return created_at(observed.node) + timedelta(seconds=STARTUP_GRACE_S)
+    return observed.heard + timedelta(seconds=GRACE_S)
 
 
-def _lost(seen: Observed, now: datetime) -> tuple[SetStatus | Emit, ...]:
+def _lost(observed: Observed, now: datetime) -> tuple[SetStatus | Emit, ...]:
     """The conditions of a node that was not heard of for too long."""
-    ready = condition(seen.node, "Ready")
-    if now <= _limit(seen) or (ready is not None and ready.get("status") == "Unknown"):
+    ready = condition(observed.node, "Ready")
+    if now <= _limit(observed) or (ready is not None and ready.get("status") == "Unknown"):
         return ()
     reason, message = "NodeStatusUnknown", "Kubelet stopped posting node status."
     if ready is None:
         reason, message = "NodeStatusNeverUpdated", "Kubelet never posted node status."
-    old: list[Obj] = dig(seen.node, "status", "conditions", default=[])
+    old: list[Obj] = dig(observed.node, "status", "conditions", default=[])
     kept = [item for item in old if item.get("type") not in _WATCHED]
-    conditions = [_unknown(seen.node, kind, reason, message, now) for kind in _WATCHED]
-    status = dict(seen.node.get("status") or {}) | {"conditions": conditions + kept}
-    text = f"Node {name_of(seen.node)} status is now: NodeNotReady"
-    return (*set_status(seen.node, status, message), Emit(seen.node, "NodeNotReady", text, COMPONENT))
+    conditions = [_unknown(observed.node, kind, reason, message, now) for kind in _WATCHED]
+    status = dict(observed.node.get("status") or {}) | {"conditions": conditions + kept}
+    text = f"Node {name_of(observed.node)} status is now: NodeNotReady"
+    return (*set_status(observed.node, status, message), Emit(observed.node, "NodeNotReady", text, COMPONENT))
 
 
 def _unknown(node: Obj, kind: str, reason: str, message: str, now: datetime) -> Obj:
@@ -90,13 +90,13 @@ def _unknown(node: Obj, kind: str, reason: str, message: str, now: datetime) -> 
     return {"type": kind, "status": "Unknown"} | times | {"reason": reason, "message": message}
 
 
-def _unready_pods(seen: Observed, now: datetime) -> tuple[SetStatus | Emit, ...]:
+def _unready_pods(observed: Observed, now: datetime) -> tuple[SetStatus | Emit, ...]:
     """Pods of a node that is not ready are not ready either: nobody there could say so."""
-    ready = condition(seen.node, "Ready")
+    ready = condition(observed.node, "Ready")
     if ready is None or ready.get("status") == "True":
         return ()
     actions: list[SetStatus | Emit] = []
-    for pod in seen.pods:
+    for pod in observed.pods:
         if is_ready(pod) and not is_terminating(pod):
             conditions = [_not_ready(item, now) for item in dig(pod, "status", "conditions", default=[])]
             status = dict(pod["status"]) | {"conditions": conditions}
@@ -112,14 +112,14 @@ def _not_ready(item: Obj, now: datetime) -> Obj:
 
 
 def _evictions(
-    seen: Observed, taints: list[Obj], now: datetime
+    observed: Observed, taints: list[Obj], now: datetime
 ) -> tuple[tuple[SetStatus, ...], tuple[Emit | Delete, ...], datetime | None]:
     """Pods that bear the taints no longer, first marked and then deleted, and when the next one has to go."""
     marks: list[SetStatus] = []
     actions: list[Emit | Delete] = []
     later: list[datetime] = []
-    for pod in seen.pods:
-        at = None if is_terminating(pod) or is_finished(pod) else eviction_time(pod, taints, now, seen.taints_since)
+    for pod in observed.pods:
+        at = None if is_terminating(pod) or is_finished(pod) else eviction_time(pod, taints, now, observed.taints_since)
         if at is not None and at <= now:
             text = f"Marking for deletion Pod {namespace_of(pod)}/{name_of(pod)}"
             actions.append(Emit(pod, "TaintManagerEviction", text, "taint-eviction-controller"))
@@ -133,11 +133,11 @@ def _evictions(
     return tuple(marks), tuple(actions), min(later, default=None)
 
 
-def _look_again(seen: Observed, later: datetime | None, now: datetime) -> Requeue:
+def _look_again(observed: Observed, later: datetime | None, now: datetime) -> Requeue:
     if later is not None:
         return Requeue((later - now).total_seconds(), "a pod has to leave")
-    left_s = max((_limit(seen) - now).total_seconds(), 0.0) + 1
-    status = (condition(seen.node, "Ready") or {}).get("status")
-    if seen.tells and seen.heard == now and status == "True":
+    left_s = max((_limit(observed) - now).total_seconds(), 0.0) + 1
+    status = (condition(observed.node, "Ready") or {}).get("status")
+    if observed.tells and observed.heard == now and status == "True":
         return Requeue(WELL_S, "is the node still heard of?", background=True)
     return Requeue(GRACE_S if status == "Unknown" else left_s, "is the node still heard of?", background=True)

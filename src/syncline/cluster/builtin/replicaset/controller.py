@@ -22,8 +22,8 @@ def _at_rest(obj: Obj) -> bool:
     return True
 
 
-def _settle(seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
-    return planning.settle(seen, results, now)
+def _settle(observed: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+    return planning.settle(observed, results, now)
 
 
 REPLICASET_CONTROLLER = Controller(

@@ -23,41 +23,41 @@ COMPONENTS = {"ReplicaSet": "replicaset-controller", "ReplicationController": "r
 Steps: TypeAlias = tuple[tuple[Create | Delete, ...], ...]
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Claim, then create or delete the difference; the status follows what was seen, not what was asked for."""
-    if seen.patches:
-        return Plan((seen.patches,), why="pods are adopted or released by the selector")
-    steps = () if is_terminating(seen.replicaset) else _scale(seen)
+    if observed.patches:
+        return Plan((observed.patches,), why="pods are adopted or released by the selector")
+    steps = () if is_terminating(observed.replicaset) else _scale(observed)
     if steps:
-        return Plan(steps, why=f"{name_of(seen.replicaset)} wants {seen.replicas} pods")
-    status = set_status(seen.replicaset, replicaset_status(seen, now), "the pods changed")
-    wait = until_available((pod for pod in seen.pods if is_active(pod)), seen.min_ready_s, now)
+        return Plan(steps, why=f"{name_of(observed.replicaset)} wants {observed.replicas} pods")
+    status = set_status(observed.replicaset, replicaset_status(observed, now), "the pods changed")
+    wait = until_available((pod for pod in observed.pods if is_active(pod)), observed.min_ready_s, now)
     return Plan(outcome=wait, status=status, why="the number of pods is right")
 
 
-def _scale(seen: Observed) -> Steps:
-    active = tuple(pod for pod in seen.pods if is_active(pod))
-    surplus = len(active) - seen.replicas
+def _scale(observed: Observed) -> Steps:
+    active = tuple(pod for pod in observed.pods if is_active(pod))
+    surplus = len(active) - observed.replicas
     if surplus > 0:
-        doomed = deletion_order(active, seen.crowd)[: min(surplus, BURST_REPLICAS)]
-        return (tuple(Delete.of(pod, f"{surplus} more than the {seen.replicas} wanted") for pod in doomed),)
-    if seen.namespace_ends:
+        doomed = deletion_order(active, observed.crowd)[: min(surplus, BURST_REPLICAS)]
+        return (tuple(Delete.of(pod, f"{surplus} more than the {observed.replicas} wanted") for pod in doomed),)
+    if observed.namespace_ends:
         return ()
-    reason = f"{len(active)} of {seen.replicas} exist"
-    template = dig(seen.replicaset, "spec", "template", default={})
-    pod = pod_from_template(seen.replicaset, template)
+    reason = f"{len(active)} of {observed.replicas} exist"
+    template = dig(observed.replicaset, "spec", "template", default={})
+    pod = pod_from_template(observed.replicaset, template)
     return slow_start(Create(pod, reason), min(-surplus, BURST_REPLICAS))
 
 
-def settle(seen: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+def settle(observed: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
     """Events about pods made and removed; the condition ReplicaFailure if something was refused."""
-    events = tuple(event for result in results if (event := _event(seen.replicaset, result)) is not None)
+    events = tuple(event for result in results if (event := _event(observed.replicaset, result)) is not None)
     if not events:
         return None
     failure = next((_failure(result) for result in results if not result.ok), None)
-    status = set_status(seen.replicaset, replicaset_status(seen, now, failure), "the pods changed")
+    status = set_status(observed.replicaset, replicaset_status(observed, now, failure), "the pods changed")
     outcome = Done() if failure is None else Retry(failure[1])
-    return seen, Plan((events,), outcome, "tell what became of the pods", status)
+    return observed, Plan((events,), outcome, "tell what became of the pods", status)
 
 
 def _failure(result: Result) -> Failure:

@@ -16,22 +16,22 @@ Failure = tuple[str, str]
 """Reason and message of what could not be done to the pods."""
 
 
-def replicaset_status(seen: Observed, now: datetime, failure: Failure | None = None) -> Obj:
+def replicaset_status(observed: Observed, now: datetime, failure: Failure | None = None) -> Obj:
     """The whole status; ``failure`` becomes the condition ReplicaFailure, none takes it away."""
-    active = [pod for pod in seen.pods if is_active(pod)]
-    wanted = dig(seen.replicaset, "spec", "template", "metadata", "labels", default={}).items()
+    active = [pod for pod in observed.pods if is_active(pod)]
+    wanted = dig(observed.replicaset, "spec", "template", "metadata", "labels", default={}).items()
     counts = {
         "fullyLabeledReplicas": sum(wanted <= labels_of(pod).items() for pod in active),
         "readyReplicas": sum(is_ready(pod) for pod in active),
-        "availableReplicas": sum(is_available(pod, seen.min_ready_s, now) for pod in active),
+        "availableReplicas": sum(is_available(pod, observed.min_ready_s, now) for pod in active),
     }
-    terminating = sum(is_terminating(pod) and not is_finished(pod) for pod in seen.pods)
+    terminating = sum(is_terminating(pod) and not is_finished(pod) for pod in observed.pods)
     status: Obj = {"replicas": len(active)} | {name: count for name, count in counts.items() if count}
-    if gvk_of(seen.replicaset).kind == REPLICASET.kind:
+    if gvk_of(observed.replicaset).kind == REPLICASET.kind:
         status["terminatingReplicas"] = terminating
-    if generation(seen.replicaset):
-        status["observedGeneration"] = generation(seen.replicaset)
-    conditions = _conditions(dig(seen.replicaset, "status", "conditions", default=[]), now, failure)
+    if generation(observed.replicaset):
+        status["observedGeneration"] = generation(observed.replicaset)
+    conditions = _conditions(dig(observed.replicaset, "status", "conditions", default=[]), now, failure)
     return status | ({"conditions": conditions} if conditions else {})
 
 

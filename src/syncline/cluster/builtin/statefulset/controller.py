@@ -31,8 +31,8 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     return Observed(statefulset, claimed.owned, claimed.patches, claims, revisions)
 
 
-def _settle(seen: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
-    return planning.settle(seen, results)
+def _settle(observed: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+    return planning.settle(observed, results)
 
 
 STATEFULSET_CONTROLLER = Controller(

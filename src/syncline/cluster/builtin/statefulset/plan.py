@@ -73,153 +73,162 @@ class Observed:
 Actions = tuple[Create | Delete, ...]
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Claim; know the revisions; make, remove, update. The status is written whatever becomes of that."""
-    if seen.patches:
-        return Plan((seen.patches,), why="pods are adopted or released by the selector")
-    known = history(seen.statefulset, seen.revisions)
-    if is_terminating(seen.statefulset):
-        return _status_plan(seen, known, now)
+    if observed.patches:
+        return Plan((observed.patches,), why="pods are adopted or released by the selector")
+    known = history(observed.statefulset, observed.revisions)
+    if is_terminating(observed.statefulset):
+        return _status_plan(observed, known, now)
     if known.action is not None:
         return Plan(((known.action,),), why="a new revision begins")
-    shown = _status_plan(seen, known, now)
-    retained = retention_patches(seen.statefulset, seen.by_ordinal(), frozenset(seen.ordinals), seen.claims)
+    shown = _status_plan(observed, known, now)
+    retained = retention_patches(
+        observed.statefulset, observed.by_ordinal(), frozenset(observed.ordinals), observed.claims
+    )
     if retained:
         return Plan((retained,), Requeue(0.0, "then the pods"), "claims get the owners with which they go")
-    actions = _next_actions(seen, known, now)
+    actions = _next_actions(observed, known, now)
     if actions:
         steps = tuple((action,) for action in actions)
         return Plan(
-            steps, shown.outcome, f"{name_of(seen.statefulset)} wants {seen.replicas} pods in order", shown.status
+            steps,
+            shown.outcome,
+            f"{name_of(observed.statefulset)} wants {observed.replicas} pods in order",
+            shown.status,
         )
-    used = {labels_of(pod).get(HASH_LABEL, "") for pod in seen.pods} | {_current(seen, known)}
-    gone = expired(seen.statefulset, known, used)
+    used = {labels_of(pod).get(HASH_LABEL, "") for pod in observed.pods} | {_current(observed, known)}
+    gone = expired(observed.statefulset, known, used)
     return Plan((gone,), shown.outcome, "old revisions go", shown.status) if gone else shown
 
 
-def _current(seen: Observed, known: History) -> str:
-    return str(dig(seen.statefulset, "status", "currentRevision", default="")) or known.name
+def _current(observed: Observed, known: History) -> str:
+    return str(dig(observed.statefulset, "status", "currentRevision", default="")) or known.name
 
 
-def _healthy(seen: Observed, pod: Obj, now: datetime) -> bool:
-    available = is_available(pod, seen.min_ready_s, now)
+def _healthy(observed: Observed, pod: Obj, now: datetime) -> bool:
+    available = is_available(pod, observed.min_ready_s, now)
     return phase(pod) == "Running" and available and not is_terminating(pod)
 
 
-def _next_actions(seen: Observed, known: History, now: datetime) -> Actions:
-    pods = seen.by_ordinal()
-    actions, wait = _fill(seen, known, pods, now)
-    if wait or (actions and not seen.parallel):
+def _next_actions(observed: Observed, known: History, now: datetime) -> Actions:
+    pods = observed.by_ordinal()
+    actions, wait = _fill(observed, known, pods, now)
+    if wait or (actions and not observed.parallel):
         return actions
-    removed, wait = _condemn(seen, pods, now)
+    removed, wait = _condemn(observed, pods, now)
     if actions or removed or wait:
         return (*actions, *removed)
-    return _update(seen, known, pods, now)
+    return _update(observed, known, pods, now)
 
 
-def _fill(seen: Observed, known: History, pods: dict[int, Obj], now: datetime) -> tuple[Actions, bool]:
+def _fill(observed: Observed, known: History, pods: dict[int, Obj], now: datetime) -> tuple[Actions, bool]:
     """Missing and failed pods, lowest first; in order, each waits until those below are available."""
     actions: list[Create | Delete] = []
-    for ordinal in seen.ordinals:
+    for ordinal in observed.ordinals:
         pod = pods.get(ordinal)
         if pod is None:
-            actions += _make(seen, known, ordinal)
-            if not seen.parallel:
+            actions += _make(observed, known, ordinal)
+            if not observed.parallel:
                 return tuple(actions), True
         elif phase(pod) in ("Failed", "Succeeded") and not is_terminating(pod):
             return (*actions, Delete.of(pod, "it ended, another takes its place")), True
-        elif not seen.parallel and not _healthy(seen, pod, now):
+        elif not observed.parallel and not _healthy(observed, pod, now):
             return tuple(actions), True
     return tuple(actions), False
 
 
-def _make(seen: Observed, known: History, ordinal: int) -> list[Create | Delete]:
-    claims = [claim for claim in claims_of(seen.statefulset, ordinal) if name_of(claim) not in seen.claims]
-    template, revision = dig(seen.statefulset, "spec", "template", default={}), known.name
-    current = known.named(_current(seen, known))
-    if seen.rolls and ordinal < seen.partition and current is not None:
+def _make(observed: Observed, known: History, ordinal: int) -> list[Create | Delete]:
+    claims = [claim for claim in claims_of(observed.statefulset, ordinal) if name_of(claim) not in observed.claims]
+    template, revision = dig(observed.statefulset, "spec", "template", default={}), known.name
+    current = known.named(_current(observed, known))
+    if observed.rolls and ordinal < observed.partition and current is not None:
         template, revision = template_of(current), name_of(current)
-    pod = stateful_pod(seen.statefulset, template, ordinal, revision)
+    pod = stateful_pod(observed.statefulset, template, ordinal, revision)
     made: list[Create | Delete] = [Create(claim, f"pod {ordinal} wants it") for claim in claims]
     return [*made, Create(pod, f"ordinal {ordinal} has none")]
 
 
-def _condemn(seen: Observed, pods: dict[int, Obj], now: datetime) -> tuple[Actions, bool]:
+def _condemn(observed: Observed, pods: dict[int, Obj], now: datetime) -> tuple[Actions, bool]:
     """Pods beyond the replicas, highest first; in order, one is gone before the next one goes, and only the lowest of
     those that are not available may go while it is not (``processCondemned``)."""
-    condemned = [pods[ordinal] for ordinal in sorted(pods, reverse=True) if ordinal not in seen.ordinals]
-    if seen.parallel:
+    condemned = [pods[ordinal] for ordinal in sorted(pods, reverse=True) if ordinal not in observed.ordinals]
+    if observed.parallel:
         doomed = tuple(Delete.of(pod, "fewer are wanted") for pod in condemned if not is_terminating(pod))
         return doomed, bool(condemned)
-    ailing = [pod for pod in reversed(condemned) if not _healthy(seen, pod, now)]
+    ailing = [pod for pod in reversed(condemned) if not _healthy(observed, pod, now)]
     for pod in condemned:
         waits = is_terminating(pod) or (pod in ailing and pod is not ailing[0])
         return (() if waits else (Delete.of(pod, "fewer are wanted"),)), True
     return (), False
 
 
-def _update(seen: Observed, known: History, pods: dict[int, Obj], now: datetime) -> Actions:
+def _update(observed: Observed, known: History, pods: dict[int, Obj], now: datetime) -> Actions:
     """Highest ordinal first down to the partition. Without ``maxUnavailable`` the next one waits for the last one to
     be available; with it, as many go as are allowed beside those that are not available anyway."""
-    if not seen.rolls:
+    if not observed.rolls:
         return ()
-    most = seen.max_unavailable
+    most = observed.max_unavailable
     if most is not None:
-        old = [pods[each] for each in sorted(pods, reverse=True) if each in seen.ordinals and each >= seen.partition]
-        unavailable = sum(not _healthy(seen, pods[each], now) for each in pods if each in seen.ordinals)
+        old = [
+            pods[each]
+            for each in sorted(pods, reverse=True)
+            if each in observed.ordinals and each >= observed.partition
+        ]
+        unavailable = sum(not _healthy(observed, pods[each], now) for each in pods if each in observed.ordinals)
         doomed = [pod for pod in old if labels_of(pod).get(HASH_LABEL) != known.name and not is_terminating(pod)]
         return tuple(Delete.of(pod, "it has an old template") for pod in doomed[: max(most - unavailable, 0)])
-    for ordinal in sorted((each for each in pods if each >= seen.partition), reverse=True):
+    for ordinal in sorted((each for each in pods if each >= observed.partition), reverse=True):
         pod = pods[ordinal]
         if labels_of(pod).get(HASH_LABEL) != known.name and not is_terminating(pod):
             return (Delete.of(pod, "it has an old template"),)
-        if not _healthy(seen, pod, now):
+        if not _healthy(observed, pod, now):
             return ()
     return ()
 
 
-def _status_plan(seen: Observed, known: History, now: datetime) -> Plan:
-    current, update = _current(seen, known), known.name
-    lasting = [labels_of(pod).get(HASH_LABEL) for pod in seen.pods if not is_terminating(pod)]
-    ready = sum(is_ready(pod) and phase(pod) == "Running" for pod in seen.pods)
+def _status_plan(observed: Observed, known: History, now: datetime) -> Plan:
+    current, update = _current(observed, known), known.name
+    lasting = [labels_of(pod).get(HASH_LABEL) for pod in observed.pods if not is_terminating(pod)]
+    ready = sum(is_ready(pod) and phase(pod) == "Running" for pod in observed.pods)
     updated = lasting.count(update)
-    if seen.rolls and updated == len(seen.pods) == ready == seen.replicas:
+    if observed.rolls and updated == len(observed.pods) == ready == observed.replicas:
         current = update  # the rollout is complete: what was updated to is current now
-    available = sum(is_available(pod, seen.min_ready_s, now) for pod in seen.pods)
+    available = sum(is_available(pod, observed.min_ready_s, now) for pod in observed.pods)
     counts = {
         "readyReplicas": ready,
         "currentReplicas": lasting.count(current),
         "updatedReplicas": updated,
     }
-    status: Obj = {"observedGeneration": generation(seen.statefulset), "replicas": len(seen.pods)}
+    status: Obj = {"observedGeneration": generation(observed.statefulset), "replicas": len(observed.pods)}
     status |= {name: number for name, number in counts.items() if number}
     status |= {"currentRevision": current, "updateRevision": update, "availableReplicas": available}
-    status["collisionCount"] = dig(seen.statefulset, "status", "collisionCount", default=0)
-    write = set_status(seen.statefulset, status, "the pods changed")
+    status["collisionCount"] = dig(observed.statefulset, "status", "collisionCount", default=0)
+    write = set_status(observed.statefulset, status, "the pods changed")
     return Plan(
         status=write,
-        outcome=until_available(seen.pods, seen.min_ready_s, now),
+        outcome=until_available(observed.pods, observed.min_ready_s, now),
         why="the pods are as wanted, or must be waited for",
     )
 
 
-def settle(seen: Observed, results: tuple[Result, ...]) -> tuple[Observed, Plan] | None:
+def settle(observed: Observed, results: tuple[Result, ...]) -> tuple[Observed, Plan] | None:
     """Events about pods and claims made and removed."""
     events: list[Emit] = []
     failed = ""
     for result in results:
-        what = _subject(seen.statefulset, result)
+        what = _subject(observed.statefulset, result)
         if not what:
             continue
         verb = "create" if isinstance(result.action, Create) else "delete"
         reason = ("Successful" if result.ok else "Failed") + verb.capitalize()
         ending = what.success if result.ok else f"failed error: {result.error}"
         text = f"{verb.capitalize()} {what.subject} {ending}"
-        events.append(Emit(seen.statefulset, reason, text, COMPONENT, warning=not result.ok))
+        events.append(Emit(observed.statefulset, reason, text, COMPONENT, warning=not result.ok))
         failed = failed or ("" if result.ok else str(result.error))
     if not events:
         return None
-    return seen, Plan((tuple(events),), Retry(failed) if failed else Done(), "tell what became of the pods")
+    return observed, Plan((tuple(events),), Retry(failed) if failed else Done(), "tell what became of the pods")
 
 
 @dataclass(frozen=True, slots=True)

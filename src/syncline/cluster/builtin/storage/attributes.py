@@ -57,20 +57,20 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     return Observed(found, used)
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Protect each class; let go of one that is being deleted and unused."""
-    found, held = seen.attributes_class, finalizers(seen.attributes_class)
+    found, held = observed.attributes_class, finalizers(observed.attributes_class)
     if not is_terminating(found) and PROTECTION not in held:
         return Plan(((_hold(found, [*held, PROTECTION], "it is to be protected"),),), why="the class is protected")
-    if is_terminating(found) and PROTECTION in held and not seen.used:
+    if is_terminating(found) and PROTECTION in held and not observed.used:
         left = [name for name in held if name != PROTECTION]
         return Plan(((_hold(found, left, "nothing uses the class"),),), why="nothing uses the class")
-    return Plan(why="the class is in use" if seen.used else "the class is protected")
+    return Plan(why="the class is in use" if observed.used else "the class is protected")
 
 
 def _hold(found: Obj, names: list[str], why: str) -> Patch:
-    seen = {"uid": uid_of(found), "resourceVersion": resource_version(found)}
-    body: Obj = {"metadata": {"finalizers": names or None} | seen}
+    observed = {"uid": uid_of(found), "resourceVersion": resource_version(found)}
+    body: Obj = {"metadata": {"finalizers": names or None} | observed}
     return Patch(GVK(CLASS.group, "v1", CLASS.kind), "", name_of(found), body, why)
 
 

@@ -107,24 +107,24 @@ def _is_default(storage_class: Obj) -> bool:
     return annotations_of(storage_class).get(DEFAULT_CLASS) == "true"
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Reserve the volume, name it in the claim, then say so in the status: each step shows in an object."""
-    claim, volume = seen.claim, seen.volume
+    claim, volume = observed.claim, observed.volume
     if is_terminating(claim):
-        if seen.used or PROTECTION not in finalizers(claim):
+        if observed.used or PROTECTION not in finalizers(claim):
             return Plan(why="the claim is in use, or held by others")
         return Plan(((unprotect(claim, CLAIM, PROTECTION),),), why="no pod uses the claim")
-    if BOUND in annotations_of(claim) and (lost := _loss(seen)) is not None:
+    if BOUND in annotations_of(claim) and (lost := _loss(observed)) is not None:
         return lost
     if volume is None:
         if dig(claim, "spec", "volumeName"):
             return _phase(claim, {"phase": "Pending"}, "the volume that it names is not there yet")
-        return _without_volume(seen)
+        return _without_volume(observed)
     if dig(volume, "spec", "claimRef") and not is_for(volume, claim):
         return _phase(claim, {"phase": "Pending"}, "the volume belongs to another claim")
     if not dig(volume, "spec", "claimRef") and (misfit := mismatch(volume, claim)):
         told = _tell(
-            seen, "VolumeMismatch", f'Cannot bind to requested volume "{name_of(volume)}": {misfit}', warning=True
+            observed, "VolumeMismatch", f'Cannot bind to requested volume "{name_of(volume)}": {misfit}', warning=True
         )
         pending = _phase(claim, {"phase": "Pending"}, "the volume that it names does not suit it").status
         return Plan(told, why="the volume that it names does not suit it", status=pending)
@@ -138,9 +138,9 @@ def plan(seen: Observed, now: datetime) -> Plan:
     return _phase(claim, {"phase": "Bound", "accessModes": modes, "capacity": capacity}, "the claim is bound")
 
 
-def _loss(seen: Observed) -> Plan | None:
+def _loss(observed: Observed) -> Plan | None:
     """A claim that was bound and is not any more is lost, whatever comes later (``syncBoundClaim``)."""
-    claim, volume = seen.claim, seen.volume
+    claim, volume = observed.claim, observed.volume
     reason = "ClaimLost"
     if not dig(claim, "spec", "volumeName"):
         text = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
@@ -162,30 +162,32 @@ def _phase(claim: Obj, status: Obj, why: str) -> Plan:
     return Plan(status=set_status(claim, dict(claim.get("status") or {}) | status, why), why=why)
 
 
-def _without_volume(seen: Observed) -> Plan:
+def _without_volume(observed: Observed) -> Plan:
     """It stays Pending; people are told why, and a provisioner that it is its turn."""
-    claim, known = seen.claim, seen.storage_class
-    if seen.default_class:
-        body: Obj = {"spec": {"storageClassName": seen.default_class}}
+    claim, known = observed.claim, observed.storage_class
+    if observed.default_class:
+        body: Obj = {"spec": {"storageClassName": observed.default_class}}
         return Plan(((edit(claim, CLAIM, body, "there is a default class now"),),), why="it gets the default class")
     pending = _phase(claim, {"phase": "Pending"}, "there is no volume for it").status
     class_name = str(dig(claim, "spec", "storageClassName", default=""))
     if known is None:
         if class_name:
             told = _tell(
-                seen, "ProvisioningFailed", f'storageclass.storage.k8s.io "{class_name}" not found', warning=True
+                observed, "ProvisioningFailed", f'storageclass.storage.k8s.io "{class_name}" not found', warning=True
             )
         else:
             none = "no persistent volumes available for this claim and no storage class is set"
-            told = _tell(seen, "FailedBinding", none)
+            told = _tell(observed, "FailedBinding", none)
         return Plan(told, why="there is no volume and no class that makes one", status=pending)
     if delays_binding(claim, {class_name: known}) and SELECTED_NODE not in annotations_of(claim):
-        return Plan(_tell(seen, *_waiting(seen.unplaced)), why="it waits for a pod to be placed", status=pending)
+        return Plan(
+            _tell(observed, *_waiting(observed.unplaced)), why="it waits for a pod to be placed", status=pending
+        )
     provisioner = str(known.get("provisioner"))
     if provisioner == NO_PROVISIONER:
-        told = _tell(seen, "ProvisioningFailed", f"no volume plugin matched name: {provisioner}", warning=True)
+        told = _tell(observed, "ProvisioningFailed", f"no volume plugin matched name: {provisioner}", warning=True)
         return Plan(told, why="nobody makes volumes of its class", status=pending)
-    told = _tell(seen, "ExternalProvisioning", _external(provisioner))
+    told = _tell(observed, "ExternalProvisioning", _external(provisioner))
     notes = {PROVISIONER: provisioner, _OLD_PROVISIONER: provisioner}
     if notes.items() <= annotations_of(claim).items():
         return Plan(told, why="its provisioner makes a volume", status=pending)
@@ -208,8 +210,8 @@ def _external(provisioner: str) -> str:
     )
 
 
-def _tell(seen: Observed, reason: str, message: str, *, warning: bool = False) -> tuple[tuple[Emit, ...], ...]:
-    return () if seen.said == message else ((Emit(seen.claim, reason, message, COMPONENT, warning),),)
+def _tell(observed: Observed, reason: str, message: str, *, warning: bool = False) -> tuple[tuple[Emit, ...], ...]:
+    return () if observed.said == message else ((Emit(observed.claim, reason, message, COMPONENT, warning),),)
 
 
 def _claims_of_volume(volume: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
@@ -242,11 +244,11 @@ def claim_controller() -> Controller[Observed]:
         claim = cache.get(ref)
         return None if claim is None else observe(cache, ref, said.get(uid_of(claim), ""))
 
-    def remembered(seen: Observed, now: datetime) -> Plan:
-        made = plan(seen, now)
+    def remembered(observed: Observed, now: datetime) -> Plan:
+        made = plan(observed, now)
         for action in made.actions:
             if isinstance(action, Emit):
-                remember(uid_of(seen.claim), action.message)
+                remember(uid_of(observed.claim), action.message)
         return made
 
     def remember(uid: str, message: str) -> None:

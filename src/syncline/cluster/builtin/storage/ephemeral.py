@@ -45,20 +45,22 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     return Observed(pod, {name: claim for name, claim in found.items() if claim is not None})
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Pure. A claim of that name that is not the pod's is never touched."""
     made: list[Create] = []
     told: list[Emit] = []
-    for volume in _volumes(seen.pod):
-        name = ephemeral_claim_name(seen.pod, volume)
-        known = seen.claims.get(name)
+    for volume in _volumes(observed.pod):
+        name = ephemeral_claim_name(observed.pod, volume)
+        known = observed.claims.get(name)
         if known is None:
-            made.append(Create(_claim(seen.pod, volume, name), f"the volume {volume.get('name')} of its pod needs it"))
-        elif not is_made_for(known, seen.pod):
-            where = namespace_of(seen.pod)
-            text = f"PVC {where}/{name} was not created for pod {where}/{name_of(seen.pod)} (pod is not owner)"
+            made.append(
+                Create(_claim(observed.pod, volume, name), f"the volume {volume.get('name')} of its pod needs it")
+            )
+        elif not is_made_for(known, observed.pod):
+            where = namespace_of(observed.pod)
+            text = f"PVC {where}/{name} was not created for pod {where}/{name_of(observed.pod)} (pod is not owner)"
             told.append(
-                Emit(seen.pod, "FailedBinding", f"ephemeral volume {volume.get('name')}: {text}", COMPONENT, True)
+                Emit(observed.pod, "FailedBinding", f"ephemeral volume {volume.get('name')}: {text}", COMPONENT, True)
             )
     return Plan(tuple(step for step in (tuple(made), tuple(told)) if step), why="claims of ephemeral volumes")
 

@@ -27,8 +27,8 @@ STORAGE_CLASS = GroupKind("storage.k8s.io", "StorageClass")
 
 def edit(obj: Obj, kind: GroupKind, body: Obj, reason: str) -> Patch:
     """A change of exactly the object that was seen."""
-    seen = {"uid": uid_of(obj), "resourceVersion": resource_version(obj)}
-    body = body | {"metadata": dict(body.get("metadata") or {}) | seen}
+    observed = {"uid": uid_of(obj), "resourceVersion": resource_version(obj)}
+    body = body | {"metadata": dict(body.get("metadata") or {}) | observed}
     return Patch(GVK("", "v1", kind.kind), namespace_of(obj), name_of(obj), body, reason)
 
 

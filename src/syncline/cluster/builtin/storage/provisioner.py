@@ -27,7 +27,7 @@ from syncline.kube.objects import (
 )
 from syncline.kube.scheduling.volumes import SELECTED_NODE
 
-__all__ = ["PROVISION_CONTROLLER", "RECLAIM_CONTROLLER", "SIMULATED", "SeenClaim", "plan", "standard_class"]
+__all__ = ["PROVISION_CONTROLLER", "RECLAIM_CONTROLLER", "SIMULATED", "ObservedClaim", "plan", "standard_class"]
 
 SIMULATED = "syncline.dev/simulated"
 DRIVER = "simulated.syncline.dev"
@@ -52,7 +52,7 @@ def standard_class() -> Obj:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenClaim:
+class ObservedClaim:
     """``node`` is the selected one; ``complete`` is False before classes, nodes and volumes were listed once."""
 
     claim: Obj
@@ -62,7 +62,7 @@ class SeenClaim:
     complete: bool = True
 
 
-def _observe(cache: Snapshot, ref: ObjectRef) -> SeenClaim | None:
+def _observe(cache: Snapshot, ref: ObjectRef) -> ObservedClaim | None:
     """None for claims that are bound, going, or no business of ours."""
     claim = cache.get(ref)
     if claim is None or is_terminating(claim) or dig(claim, "spec", "volumeName"):
@@ -71,7 +71,7 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> SeenClaim | None:
     if notes.get(PROVISIONER) != SIMULATED:
         return None
     class_name = str(dig(claim, "spec", "storageClassName", default=""))
-    return SeenClaim(
+    return ObservedClaim(
         claim,
         cache.get(ObjectRef(STORAGE_CLASS.group, STORAGE_CLASS.kind, "", class_name)),
         cache.get(ObjectRef("", NODE.kind, "", notes.get(SELECTED_NODE, ""))),
@@ -80,18 +80,18 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> SeenClaim | None:
     )
 
 
-def plan(seen: SeenClaim) -> Plan:
+def plan(observed: ObservedClaim) -> Plan:
     """Pure. One volume for one claim, named after its uid, so that it is never made twice."""
-    claim, known = seen.claim, seen.storage_class
-    if not seen.complete:
+    claim, known = observed.claim, observed.storage_class
+    if not observed.complete:
         return Plan((), Requeue(CACHE_WAIT_S, "classes and nodes are not listed yet"))
-    if seen.made or known is None:
-        return Plan(why="its volume is there" if seen.made else "its class is gone")
-    if SELECTED_NODE in annotations_of(claim) and seen.node is None:
+    if observed.made or known is None:
+        return Plan(why="its volume is there" if observed.made else "its class is gone")
+    if SELECTED_NODE in annotations_of(claim) and observed.node is None:
         again = edit(claim, CLAIM, {"metadata": {"annotations": {SELECTED_NODE: None}}}, "that node is gone")
         return Plan(((again,),), why="its node is gone; the scheduler selects another")
     told = Emit(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {_volume_name(claim)}", SIMULATED)
-    return Plan(((Create(_volume(claim, known, seen.node), "a claim asks for it"),), (told,)), why="make a volume")
+    return Plan(((Create(_volume(claim, known, observed.node), "a claim asks for it"),), (told,)), why="make a volume")
 
 
 def _volume_name(claim: Obj) -> str:
@@ -124,7 +124,7 @@ PROVISION_CONTROLLER = Controller(
     kind=CLAIM,
     reads=(STORAGE_CLASS, NODE, VOLUME),
     observe=_observe,
-    plan=lambda seen, _now: plan(seen),
+    plan=lambda observed, _now: plan(observed),
 )
 """Makes a volume for each claim that asks us for one."""
 
@@ -138,10 +138,10 @@ def _released(cache: Snapshot, ref: ObjectRef) -> Obj | None:
     return volume if released and dig(volume, "spec", "persistentVolumeReclaimPolicy") == "Delete" else None
 
 
-def _reclaim(seen: Obj, now: datetime) -> Plan:
-    held = dig(seen, "spec", "claimRef", default={})
+def _reclaim(observed: Obj, now: datetime) -> Plan:
+    held = dig(observed, "spec", "claimRef", default={})
     why = f"its claim {held.get('namespace')}/{held.get('name')} is gone"
-    return Plan(((Delete.of(seen, why),),), why=why)
+    return Plan(((Delete.of(observed, why),),), why=why)
 
 
 RECLAIM_CONTROLLER = Controller(

@@ -51,33 +51,35 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     return Observed(volume, claim if claim is not None and is_for(volume, claim) else None)
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """The phase first; then a released volume is reclaimed; one that is being deleted goes when it is not bound."""
-    phase, problem = _phase(seen)
-    status = dict(seen.volume.get("status") or {})
+    phase, problem = _phase(observed)
+    status = dict(observed.volume.get("status") or {})
     if status.get("phase") != phase or str(status.get("message") or "") != problem:
         moved = {"lastPhaseTransitionTime": format_time(now)} if status.get("phase") != phase else {}
         status = {key: value for key, value in status.items() if key != "message"} | {"phase": phase} | moved
         status |= {"message": problem} if problem else {}
-        told = (Emit(seen.volume, "VolumeFailedDelete", problem, COMPONENT, warning=True),) if problem else ()
-        return Plan(status=(*set_status(seen.volume, status, f"it is {phase}"), *told), why=f"the volume is {phase}")
-    if is_terminating(seen.volume) and phase != "Bound" and PROTECTION in finalizers(seen.volume):
-        return Plan(((unprotect(seen.volume, VOLUME, PROTECTION),),), why="no claim holds the volume")
-    if phase == "Released" and _is_scratch(seen.volume) and not is_terminating(seen.volume):
+        told = (Emit(observed.volume, "VolumeFailedDelete", problem, COMPONENT, warning=True),) if problem else ()
         return Plan(
-            ((Delete.of(seen.volume, "its claim is gone"),),), why="the volume was released and is not to be kept"
+            status=(*set_status(observed.volume, status, f"it is {phase}"), *told), why=f"the volume is {phase}"
+        )
+    if is_terminating(observed.volume) and phase != "Bound" and PROTECTION in finalizers(observed.volume):
+        return Plan(((unprotect(observed.volume, VOLUME, PROTECTION),),), why="no claim holds the volume")
+    if phase == "Released" and _is_scratch(observed.volume) and not is_terminating(observed.volume):
+        return Plan(
+            ((Delete.of(observed.volume, "its claim is gone"),),), why="the volume was released and is not to be kept"
         )
     return Plan(why=f"the volume is {phase}")
 
 
-def _phase(seen: Observed) -> tuple[str, str]:
+def _phase(observed: Observed) -> tuple[str, str]:
     """The phase, and why a released volume that is not to be kept cannot be removed."""
-    reserved = dig(seen.volume, "spec", "claimRef", "uid")
+    reserved = dig(observed.volume, "spec", "claimRef", "uid")
     if not reserved:
         return "Available", ""
-    if seen.claim is not None:
+    if observed.claim is not None:
         return "Bound", ""
-    problem = _undeletable(seen.volume)
+    problem = _undeletable(observed.volume)
     return ("Failed", problem) if problem else ("Released", "")
 
 

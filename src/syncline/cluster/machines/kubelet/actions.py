@@ -22,7 +22,7 @@ __all__ = [
     "KillContainer",
     "NoteFailures",
     "PodAction",
-    "PodPerformer",
+    "PodHandler",
     "RefreshVolumes",
     "StartContainer",
 ]
@@ -137,7 +137,7 @@ class ForgetPod:
 PodAction: TypeAlias = CreateSandbox | StartContainer | GoOn | KillContainer | RefreshVolumes | NoteFailures | ForgetPod
 
 
-class PodPerformer:
+class PodHandler:
     """Performs them on the runtimes of this process."""
 
     def __init__(self, machines: Machines, table: ContainerTable, runtimes: Runtimes, clock: Clock) -> None:
@@ -146,7 +146,7 @@ class PodPerformer:
         self._runtimes = runtimes
         self._clock = clock
 
-    def perform(self, action: PodAction) -> Generator[Any, Any, Any]:
+    def handle(self, action: PodAction) -> Generator[Any, Any, Any]:
         now = self._clock.now()
         match action:
             case CreateSandbox():

@@ -33,10 +33,10 @@ def kubelet_controller(machines: Machines, table: ContainerTable, ends_with_us: 
     asked = AskedBook()
 
     def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        seen = observing.observe(cache, ref, machines, table, ends_with_us, asked)
-        if seen is None or all(cache.has_synced(each) for each in (CONFIG_MAP, SECRET, SERVICE)):
-            return seen
-        return replace(seen, complete=False)
+        observed = observing.observe(cache, ref, machines, table, ends_with_us, asked)
+        if observed is None or all(cache.has_synced(each) for each in (CONFIG_MAP, SECRET, SERVICE)):
+            return observed
+        return replace(observed, complete=False)
 
     return Controller(
         name=KUBELET,

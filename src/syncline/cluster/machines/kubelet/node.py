@@ -32,7 +32,7 @@ __all__ = [
     "AddMachine",
     "HasNode",
     "NodeAction",
-    "NodePerformer",
+    "NodeHandler",
     "PassTime",
     "Registered",
     "RemoveMachine",
@@ -172,12 +172,12 @@ class PassTime:
 NodeAction: TypeAlias = AddMachine | RemoveMachine | Registered | HasNode | PassTime
 
 
-class NodePerformer:
+class NodeHandler:
     def __init__(self, machines: Machines, clock: Clock) -> None:
         self._machines = machines
         self._clock = clock
 
-    def perform(self, action: NodeAction) -> Generator[Any, Any, Any]:
+    def handle(self, action: NodeAction) -> Generator[Any, Any, Any]:
         yield from ()
         match action:
             case AddMachine(spec=spec, boots=boots, node_uid=uid):
@@ -204,7 +204,7 @@ class NodePerformer:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenNode:
+class ObservedNode:
     """``state`` is None while the Node has no machine yet."""
 
     name: str
@@ -220,25 +220,25 @@ class SeenNode:
     """False before all Nodes and leases were listed once."""
 
 
-def node_controller(machines: Machines, *, heartbeats: bool) -> Controller[SeenNode]:
+def node_controller(machines: Machines, *, heartbeats: bool) -> Controller[ObservedNode]:
     """``heartbeats``: renew leases (live)."""
     reads = (LEASE,) if heartbeats else ()
 
-    def observe(cache: Snapshot, ref: ObjectRef) -> SeenNode | None:
+    def observe(cache: Snapshot, ref: ObjectRef) -> ObservedNode | None:
         node = cache.get(ref)
         machine = machines.get(ref.name)
         if machine is None:
             spec = spec_of_node(node) if node is not None else None
-            return SeenNode(ref.name, node, spec) if spec is not None else None
+            return ObservedNode(ref.name, node, spec) if spec is not None else None
         state = machine.state
         lease = cache.get(ObjectRef(LEASE.group, LEASE.kind, LEASES, ref.name)) if heartbeats else None
         registered = machine.registered_boot == state.boot_id
         number = machines.number(ref.name)
         complete = all(cache.has_synced(kind) for kind in (NODE, *reads))
-        return SeenNode(ref.name, node, machine.spec, state, registered, machine.node_uid, number, lease, complete)
+        return ObservedNode(ref.name, node, machine.spec, state, registered, machine.node_uid, number, lease, complete)
 
-    def plan(seen: SeenNode, now: datetime) -> Plan:
-        return plan_node(seen, now, heartbeats=heartbeats)
+    def plan(observed: ObservedNode, now: datetime) -> Plan:
+        return plan_node(observed, now, heartbeats=heartbeats)
 
     return Controller(
         name=NODE_KEEPER,
@@ -249,64 +249,70 @@ def node_controller(machines: Machines, *, heartbeats: bool) -> Controller[SeenN
     )
 
 
-def plan_node(seen: SeenNode, now: datetime, *, heartbeats: bool) -> Plan:
+def plan_node(observed: ObservedNode, now: datetime, *, heartbeats: bool) -> Plan:
     """Pure."""
-    state = seen.state
+    state = observed.state
     if state is None:
-        boots = annotations_of(seen.node or {}).get(BOOTS, "")
-        uid = uid_of(seen.node or {})
-        add = AddMachine(seen.spec, int(boots) if boots.isdigit() else 1, uid, "its Node stands for a machine")
+        boots = annotations_of(observed.node or {}).get(BOOTS, "")
+        uid = uid_of(observed.node or {})
+        add = AddMachine(observed.spec, int(boots) if boots.isdigit() else 1, uid, "its Node stands for a machine")
         return Plan(((add,),), Requeue(0.0, "then it registers"))
-    if not seen.complete:
+    if not observed.complete:
         return Plan((), Requeue(CACHE_WAIT_S, "Nodes are not listed yet"))
-    if _is_gone(seen):
-        remove = RemoveMachine(seen.name, "its Node was deleted")
+    if _is_gone(observed):
+        remove = RemoveMachine(observed.name, "its Node was deleted")
         return Plan(((remove,),), why="a machine goes with its Node")
     if state.changes_at is not None and state.changes_at <= now:
-        return Plan(((PassTime(seen.name, "a stop or boot has ended"),),), Requeue(0.0, "then it tells"))
-    if seen.node is None:
-        return _register(seen, state)
+        return Plan(((PassTime(observed.name, "a stop or boot has ended"),),), Requeue(0.0, "then it tells"))
+    if observed.node is None:
+        return _register(observed, state)
     steps: list[tuple[Any, ...]] = []
-    if not seen.node_uid:
-        steps.append((HasNode(seen.name, uid_of(seen.node), "the machine goes with it"),))
-    if state.power is Power.ON and not seen.registered:
-        told = _boots(seen, state)
-        steps.append((*told, Registered(seen.name, state.boot_id, "its Node exists")))
+    if not observed.node_uid:
+        steps.append((HasNode(observed.name, uid_of(observed.node), "the machine goes with it"),))
+    if state.power is Power.ON and not observed.registered:
+        told = _boots(observed, state)
+        steps.append((*told, Registered(observed.name, state.boot_id, "its Node exists")))
         if told:  # what is told next is told of the Node as it is then
             return Plan(tuple(steps), Requeue(0.0, "then it tells how it is"), "tell that the machine has booted")
-    steps += [step for step in (_status(seen, seen.node, state, now), _renewal(seen, state, now, heartbeats)) if step]
+    steps += [
+        step
+        for step in (_status(observed, observed.node, state, now), _renewal(observed, state, now, heartbeats))
+        if step
+    ]
     return Plan(tuple(steps), _next_look(state, now, heartbeats=heartbeats), "tell how the machine is")
 
 
-def _is_gone(seen: SeenNode) -> bool:
+def _is_gone(observed: ObservedNode) -> bool:
     """Whether the Node that the machine has, or made in this boot, is there no longer."""
-    if seen.node is None:
-        return bool(seen.node_uid) or seen.registered
-    return seen.node_uid not in ("", uid_of(seen.node))
+    if observed.node is None:
+        return bool(observed.node_uid) or observed.registered
+    return observed.node_uid not in ("", uid_of(observed.node))
 
 
-def _register(seen: SeenNode, state: MachineState) -> Plan:
+def _register(observed: ObservedNode, state: MachineState) -> Plan:
     if state.power is not Power.ON:
         return Plan(why="the machine is down")
-    made = Registered(seen.name, state.boot_id, "once per boot")
-    node = node_object(seen.spec, seen.number)
+    made = Registered(observed.name, state.boot_id, "once per boot")
+    node = node_object(observed.spec, observed.number)
     node["metadata"]["annotations"][BOOTS] = str(state.boots)
     return Plan(((Create(node, "the machine has no Node"),), (made,)), why="register")
 
 
-def _boots(seen: SeenNode, state: MachineState) -> tuple[Patch, ...]:
+def _boots(observed: ObservedNode, state: MachineState) -> tuple[Patch, ...]:
     """Nothing when the Node says it already: a process that died before it noted that goes on behind it."""
     body: Obj = {"metadata": {"annotations": {BOOTS: str(state.boots)}}}
-    if not dig(seen.node, "spec", "podCIDR"):
-        body["spec"] = {key: node_object(seen.spec, seen.number)["spec"][key] for key in ("podCIDR", "podCIDRs")}
-    usual = node_object(seen.spec)["metadata"]["labels"]
-    lacking = {key: value for key, value in usual.items() if key not in labels_of(seen.node or {})}
+    if not dig(observed.node, "spec", "podCIDR"):
+        body["spec"] = {
+            key: node_object(observed.spec, observed.number)["spec"][key] for key in ("podCIDR", "podCIDRs")
+        }
+    usual = node_object(observed.spec)["metadata"]["labels"]
+    lacking = {key: value for key, value in usual.items() if key not in labels_of(observed.node or {})}
     if lacking:
         body["metadata"]["labels"] = lacking
-    said = annotations_of(seen.node or {}).get(BOOTS) == str(state.boots)
+    said = annotations_of(observed.node or {}).get(BOOTS) == str(state.boots)
     if said and body.keys() == {"metadata"} and not lacking:
         return ()
-    return (Patch(GVK("", "v1", "Node"), "", seen.name, body, "the machine has booted"),)
+    return (Patch(GVK("", "v1", "Node"), "", observed.name, body, "the machine has booted"),)
 
 
 def _next_look(state: MachineState, now: datetime, *, heartbeats: bool) -> Requeue:
@@ -319,36 +325,36 @@ def _next_look(state: MachineState, now: datetime, *, heartbeats: bool) -> Reque
 # -- what a kubelet writes -------------------------------------------------------------------------------------------
 
 
-def _status(seen: SeenNode, node: Obj, state: MachineState, now: datetime) -> tuple[SetStatus | Emit, ...]:
+def _status(observed: ObservedNode, node: Obj, state: MachineState, now: datetime) -> tuple[SetStatus | Emit, ...]:
     """Nothing from a machine that is off or boots: it cannot speak."""
     if state.power in (Power.OFF, Power.BOOTING):
         return ()
-    room = {"cpu": seen.spec.cpu, "memory": seen.spec.memory, "pods": str(seen.spec.pods)}
+    room = {"cpu": observed.spec.cpu, "memory": observed.spec.memory, "pods": str(observed.spec.pods)}
     new = dict(node.get("status") or {})
     new["capacity"] = dict(new.get("capacity") or {}) | room | {"ephemeral-storage": EPHEMERAL_STORAGE}
     new["allocatable"] = dict(new.get("allocatable") or {}) | room | {"ephemeral-storage": EPHEMERAL_STORAGE}
-    addresses = (("InternalIP", machine_ip(seen.number)), ("Hostname", seen.name))
+    addresses = (("InternalIP", machine_ip(observed.number)), ("Hostname", observed.name))
     new["addresses"] = [{"type": kind, "address": address} for kind, address in addresses]
     new["daemonEndpoints"] = {"kubeletEndpoint": {"Port": 10250}}
-    new["nodeInfo"] = _node_info(seen, state)
+    new["nodeInfo"] = _node_info(observed, state)
     new["conditions"] = _conditions(node, state, now)
     events = _told(node, new, state)
     return (*set_status(node, new, "the machine tells how it is"), *events)
 
 
-def _node_info(seen: SeenNode, state: MachineState) -> Obj:
+def _node_info(observed: ObservedNode, state: MachineState) -> Obj:
     plain = state.boot_id.replace("-", "")
     return {
-        "architecture": seen.spec.arch,
+        "architecture": observed.spec.arch,
         "bootID": state.boot_id,
         "containerRuntimeVersion": "containerd://2.1.0",
         "kernelVersion": "6.12.0",
         "kubeProxyVersion": "",
         "kubeletVersion": VERSION,
-        "machineID": plain[:8] + seen.name.encode().hex()[:24].rjust(24, "0"),
+        "machineID": plain[:8] + observed.name.encode().hex()[:24].rjust(24, "0"),
         "operatingSystem": "linux",
         "osImage": state.os_image or OS_IMAGE,
-        "systemUUID": seen.name,
+        "systemUUID": observed.name,
     }
 
 
@@ -400,21 +406,21 @@ def _told(node: Obj, new: Obj, state: MachineState) -> tuple[Emit, ...]:
     return tuple(found)
 
 
-def _renewal(seen: SeenNode, state: MachineState, now: datetime, heartbeats: bool) -> tuple[Any, ...]:
+def _renewal(observed: ObservedNode, state: MachineState, now: datetime, heartbeats: bool) -> tuple[Any, ...]:
     """The lease in ``kube-node-lease``, renewed every ten seconds."""
     if not heartbeats or state.power is not Power.ON:
         return ()
     stamp = format_micro_time(now)
-    if seen.lease is None:
-        spec = {"holderIdentity": seen.name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": stamp}
+    if observed.lease is None:
+        spec = {"holderIdentity": observed.name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": stamp}
         lease = {
             "apiVersion": LEASE_GVK.api_version,
             "kind": LEASE.kind,
-            "metadata": {"name": seen.name, "namespace": LEASES},
+            "metadata": {"name": observed.name, "namespace": LEASES},
             "spec": spec,
         }
         return (Create(lease, "a sign of life"),)
-    renewed = time_or_none(dig(seen.lease, "spec", "renewTime"))
+    renewed = time_or_none(dig(observed.lease, "spec", "renewTime"))
     if renewed is not None and renewed + timedelta(seconds=LEASE_EVERY_S * 0.9) > now:
         return ()
-    return (Patch(LEASE_GVK, LEASES, seen.name, {"spec": {"renewTime": stamp}}, "a sign of life"),)
+    return (Patch(LEASE_GVK, LEASES, observed.name, {"spec": {"renewTime": stamp}}, "a sign of life"),)

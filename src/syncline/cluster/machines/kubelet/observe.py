@@ -171,19 +171,19 @@ def _services(pod: Obj, records: tuple[Container, ...], cache: Snapshot) -> tupl
     return (*([master] if master is not None else []), *(each for each in here if each is not master))
 
 
-def order_of(seen: Observed, container: Obj, attempt: int) -> Order:
+def order_of(observed: Observed, container: Obj, attempt: int) -> Order:
     """What a runtime gets for one attempt of a container."""
-    assert seen.pod is not None and seen.machine is not None, "containers are started on a machine"
+    assert observed.pod is not None and observed.machine is not None, "containers are started on a machine"
     return Order(
-        seen.pod,
+        observed.pod,
         container,
         attempt,
-        seen.machine.boot_id,
-        seen.machine.name,
-        seen.machine.ip,
-        seen.sandbox.ip if seen.sandbox is not None and seen.sandbox.ip else seen.machine.ip,
-        objects=seen.objects,
-        room=seen.machine.room,
+        observed.machine.boot_id,
+        observed.machine.name,
+        observed.machine.ip,
+        observed.sandbox.ip if observed.sandbox is not None and observed.sandbox.ip else observed.machine.ip,
+        objects=observed.objects,
+        room=observed.machine.room,
     )
 
 

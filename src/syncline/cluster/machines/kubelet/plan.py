@@ -56,7 +56,7 @@ CACHE_WAIT_S = 0.1
 class _Case:
     """One pod at one instant."""
 
-    seen: Observed
+    observed: Observed
     pod: Obj
     views: tuple[View, ...]
     now: datetime
@@ -67,18 +67,18 @@ class _Case:
         return dig(self.pod, "status", "reason") == "DeadlineExceeded" or (ends is not None and ends <= self.now)
 
 
-def plan(seen: Observed, now: datetime) -> Plan:
+def plan(observed: Observed, now: datetime) -> Plan:
     """Pure. The steps of a plan are either runtime actions or the status and what people are told."""
-    forgotten = tuple(ForgetPod(seen.ref, uid, "the pod is gone") for uid in seen.leftovers)
-    if seen.pod is None or seen.machine is None:
+    forgotten = tuple(ForgetPod(observed.ref, uid, "the pod is gone") for uid in observed.leftovers)
+    if observed.pod is None or observed.machine is None:
         return Plan((forgotten,), why="end what is left of a pod that is gone")
     if forgotten:
         return Plan((forgotten,), Requeue(0.0, "then the pod that is there now"), "a pod of this name is gone")
-    if not seen.machine.up:
+    if not observed.machine.up:
         return Plan(why="the machine is down")
-    if not seen.complete:
+    if not observed.complete:
         return Plan((), Requeue(CACHE_WAIT_S, "ConfigMaps and Secrets are not listed yet"))
-    case = _Case(seen, seen.pod, views_of(seen, now), now)
+    case = _Case(observed, observed.pod, views_of(observed, now), now)
     for stage in _STAGES:
         decided = stage(case)
         if decided is not None:
@@ -86,34 +86,34 @@ def plan(seen: Observed, now: datetime) -> Plan:
     return _report(case, "the pod is as it should be")
 
 
-def settle(seen: Observed, done: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+def settle(observed: Observed, done: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
     """After runtime actions: plan again with what they answered."""
-    if seen.pod is None or not any(isinstance(result.action, _RUNTIME) for result in results):
+    if observed.pod is None or not any(isinstance(result.action, _RUNTIME) for result in results):
         return None
     if not all(result.ok for result in results):
         return None
     told: list[Emit] = []
     for result in results:
         if isinstance(result.action, StartContainer) and isinstance(result.value, Container):
-            told += pulling(seen.pod, result.action.order.container, result.value)
-            problem = known_images(seen.objects).problem
+            told += pulling(observed.pod, result.action.order.container, result.value)
+            problem = known_images(observed.objects).problem
             if problem:
-                told.append(refused(seen.pod, "ImageDataIgnored", problem))
-        seen = _with(seen, result.value)
-    more = plan(seen, now)
-    return seen, replace(more, steps=((tuple(told), *more.steps) if told else more.steps))
+                told.append(refused(observed.pod, "ImageDataIgnored", problem))
+        observed = _with(observed, result.value)
+    more = plan(observed, now)
+    return observed, replace(more, steps=((tuple(told), *more.steps) if told else more.steps))
 
 
 _RUNTIME = (CreateSandbox, StartContainer, GoOn, KillContainer, RefreshVolumes, NoteFailures)
 
 
-def _with(seen: Observed, value: object) -> Observed:
+def _with(observed: Observed, value: object) -> Observed:
     if isinstance(value, Sandbox):
-        return replace(seen, sandbox=value)
+        return replace(observed, sandbox=value)
     if isinstance(value, Container):
-        others = [each for each in seen.containers if (each.name, each.attempt) != (value.name, value.attempt)]
-        return replace(seen, containers=tuple(sorted([*others, value], key=lambda each: (each.name, each.attempt))))
-    return seen
+        others = [each for each in observed.containers if (each.name, each.attempt) != (value.name, value.attempt)]
+        return replace(observed, containers=tuple(sorted([*others, value], key=lambda each: (each.name, each.attempt))))
+    return observed
 
 
 # -- the stages of a pod's life --------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def _finished(case: _Case) -> Plan | None:
 
 def _refused(case: _Case) -> Plan | None:
     """A pod that was given to this machine and does not fit on it ends before anything of it runs."""
-    arrival, machine = case.seen.arrival, case.seen.machine
+    arrival, machine = case.observed.arrival, case.observed.machine
     if arrival is None or machine is None:
         return None
     refusal = refusal_of(case.pod, arrival.node, arrival.others, machine.room)
@@ -193,10 +193,10 @@ def _overdue(case: _Case) -> Plan | None:
 
 
 def _sandbox(case: _Case) -> Plan | None:
-    machine, sandbox = case.seen.machine, case.seen.sandbox
+    machine, sandbox = case.observed.machine, case.observed.sandbox
     assert machine is not None
-    if case.seen.missing.volumes:
-        return _report(case, case.seen.missing.volumes[0])
+    if case.observed.missing.volumes:
+        return _report(case, case.observed.missing.volumes[0])
     if sandbox is not None and sandbox.boot_id == machine.boot_id:
         return None
     return Plan(((CreateSandbox(case.pod, machine.name, machine.boot_id, "the pod has no sandbox"),),))
@@ -223,7 +223,7 @@ def _probing(case: _Case) -> Plan | None:
         course = record.course
         due = [each for each in course.failures if view.passed(each.after_s, case.now)]
         if len(due) > record.told:
-            ip = case.seen.sandbox.ip if case.seen.sandbox is not None else ""
+            ip = case.observed.sandbox.ip if case.observed.sandbox is not None else ""
             acts.append(NoteFailures(case.pod, record, len(due), "people are told"))
             events += [unhealthy(case.pod, view.spec, each, ip) for each in due[record.told :]]
         elif view.passed(course.killed_s, case.now):
@@ -235,12 +235,14 @@ def _probing(case: _Case) -> Plan | None:
 def _refreshing(case: _Case) -> Plan | None:
     """What volumes show of ConfigMaps, Secrets and the pod follows them; while one is missing they stay as they are."""
     shown = [view.record for view in case.views if view.running and view.record is not None and view.record.shown]
-    if not shown or case.seen.missing.volumes:
+    if not shown or case.observed.missing.volumes:
         return None
-    now = shown_of(case.pod, case.seen.objects)
+    now = shown_of(case.pod, case.observed.objects)
     specs = {view.name: view.spec for view in case.views}
     old = [
-        RefreshVolumes(order_of(case.seen, specs[each.name], each.attempt), each, "what its volumes show has changed")
+        RefreshVolumes(
+            order_of(case.observed, specs[each.name], each.attempt), each, "what its volumes show has changed"
+        )
         for each in shown
         if each.shown != now and not each.stopping
     ]
@@ -325,13 +327,15 @@ def _start_of(case: _Case, view: View) -> StartContainer | None:
     if view.fault is not None:
         return None
     if view.record is None:
-        return StartContainer(order_of(case.seen, view.spec, 0), "it has not run yet")
-    if view.pull_failed and not _still_fails(case.pod, view, known_images(case.seen.objects)):
-        return StartContainer(order_of(case.seen, view.spec, view.record.attempt), "its image can be had now")
+        return StartContainer(order_of(case.observed, view.spec, 0), "it has not run yet")
+    if view.pull_failed and not _still_fails(case.pod, view, known_images(case.observed.objects)):
+        return StartContainer(order_of(case.observed, view.spec, view.record.attempt), "its image can be had now")
     if view.pulls_again_at is not None and view.pulls_again_at <= case.now:
-        return StartContainer(order_of(case.seen, view.spec, view.record.attempt), "its image is pulled once more")
+        return StartContainer(order_of(case.observed, view.spec, view.record.attempt), "its image is pulled once more")
     if view.again_at is not None and view.again_at <= case.now:
-        return StartContainer(order_of(case.seen, view.spec, view.record.attempt + 1), "it ended and is to run again")
+        return StartContainer(
+            order_of(case.observed, view.spec, view.record.attempt + 1), "it ended and is to run again"
+        )
     return None
 
 
@@ -343,7 +347,7 @@ def _still_fails(pod: Obj, view: View, images: ImageBook) -> bool:
 
 def _report(case: _Case, why: str) -> Plan:
     """The status as it is now, what changed for people, and when to look again."""
-    new = status_of(case.seen, case.views, case.now, past_deadline=case.past_deadline)
+    new = status_of(case.observed, case.views, case.now, past_deadline=case.past_deadline)
     written = set_status(case.pod, new, why)
     if not written:
         return Plan((), _next_look(case), why)

@@ -27,10 +27,10 @@ __all__ = [
     "REBOOT",
     "REBOOT_DONE",
     "ChangePower",
+    "ObservedPower",
     "PowerAction",
-    "PowerPerformer",
+    "PowerHandler",
     "RebootMachine",
-    "SeenPower",
     "Switch",
     "plan_power",
     "power_controller",
@@ -75,21 +75,21 @@ PowerAction: TypeAlias = ChangePower | RebootMachine
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPower:
+class ObservedPower:
     node: Obj
     state: MachineState
 
 
-def _plan(seen: SeenPower, now: datetime) -> Plan:
-    return plan_power(seen, str(seen.node["metadata"]["name"]))
+def _plan(observed: ObservedPower, now: datetime) -> Plan:
+    return plan_power(observed, str(observed.node["metadata"]["name"]))
 
 
-def power_controller(machines: Machines) -> Controller[SeenPower]:
+def power_controller(machines: Machines) -> Controller[ObservedPower]:
 
-    def observe(cache: Snapshot, ref: ObjectRef) -> SeenPower | None:
+    def observe(cache: Snapshot, ref: ObjectRef) -> ObservedPower | None:
         """None for Nodes that are none of ours."""
         node, machine = cache.get(ref), machines.get(ref.name)
-        return None if node is None or machine is None else SeenPower(node, machine.state)
+        return None if node is None or machine is None else ObservedPower(node, machine.state)
 
     return Controller(
         name=POWER_KEEPER,
@@ -99,9 +99,9 @@ def power_controller(machines: Machines) -> Controller[SeenPower]:
     )
 
 
-def plan_power(seen: SeenPower, name: str) -> Plan:
+def plan_power(observed: ObservedPower, name: str) -> Plan:
     """Pure. Whoever wants a machine off gets it off, whatever else is asked for."""
-    asked, state = annotations_of(seen.node), seen.state
+    asked, state = annotations_of(observed.node), observed.state
     if asked.get(POWER) == Switch.OFF:
         if state.power is Power.OFF:
             return Plan(why="it is off, as asked")
@@ -123,12 +123,12 @@ def _reboot(name: str, request: str, state: MachineState) -> Plan:
     return Plan(((Patch(GVK("", "v1", "Node"), "", name, body, "the reboot has ended"),),), why="tell that it is done")
 
 
-class PowerPerformer:
+class PowerHandler:
     def __init__(self, machines: Machines, clock: Clock) -> None:
         self._machines = machines
         self._clock = clock
 
-    def perform(self, action: PowerAction) -> Generator[Any, Any, Any]:
+    def handle(self, action: PowerAction) -> Generator[Any, Any, Any]:
         yield from ()
         machine = self._machines.get(action.name)
         if machine is None:

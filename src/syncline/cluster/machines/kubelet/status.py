@@ -21,9 +21,9 @@ DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadlin
 OWN_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 
-def status_of(seen: Observed, views: tuple[View, ...], now: datetime, *, past_deadline: bool = False) -> Obj:
+def status_of(observed: Observed, views: tuple[View, ...], now: datetime, *, past_deadline: bool = False) -> Obj:
     """The status that tells how things stand at ``now``."""
-    pod, machine = seen.pod, seen.machine
+    pod, machine = observed.pod, observed.machine
     assert pod is not None and machine is not None, "a status is of a pod on a machine"
     old: Obj = pod.get("status") or {}
     phase = "Failed" if past_deadline else phase_of(pod, views)
@@ -33,7 +33,7 @@ def status_of(seen: Observed, views: tuple[View, ...], now: datetime, *, past_de
     status.setdefault("startTime", format_time(now))
     if generation(pod):
         status["observedGeneration"] = generation(pod)
-    ip = machine.ip if dig(pod, "spec", "hostNetwork") else (seen.sandbox.ip if seen.sandbox else "")
+    ip = machine.ip if dig(pod, "spec", "hostNetwork") else (observed.sandbox.ip if observed.sandbox else "")
     if ip:
         status["podIP"], status["podIPs"] = ip, [{"ip": ip}]
     if past_deadline:
@@ -46,9 +46,9 @@ def status_of(seen: Observed, views: tuple[View, ...], now: datetime, *, past_de
         if mine:
             before = {each.get("name"): each for each in old.get(field) or ()}
             status[field] = [
-                _container_status(seen, views, view, before.get(view.name) or {}, now, phase) for view in mine
+                _container_status(observed, views, view, before.get(view.name) or {}, now, phase) for view in mine
             ]
-    status["conditions"] = _conditions(seen, views, phase, now)
+    status["conditions"] = _conditions(observed, views, phase, now)
     return status
 
 
@@ -92,10 +92,12 @@ def _phase_of_going(old: str, views: tuple[View, ...], main: list[View]) -> str:
 # -- containers ------------------------------------------------------------------------------------------------------
 
 
-def _container_status(seen: Observed, views: tuple[View, ...], view: View, old: Obj, now: datetime, phase: str) -> Obj:
+def _container_status(
+    observed: Observed, views: tuple[View, ...], view: View, old: Obj, now: datetime, phase: str
+) -> Obj:
     image = str(view.spec.get("image", ""))
     record = view.record
-    state = _state(seen, views, view, now, phase)
+    state = _state(observed, views, view, now, phase)
     made = "waiting" not in state
     shown = record if made else view.previous
     if not made and record is not None and view.exited:
@@ -139,7 +141,7 @@ def _mount(mount: Obj) -> Obj:
     return shown
 
 
-def _state(seen: Observed, views: tuple[View, ...], view: View, now: datetime, phase: str) -> Obj:
+def _state(observed: Observed, views: tuple[View, ...], view: View, now: datetime, phase: str) -> Obj:
     record = view.record
     if view.running and record is not None and record.started_at is not None:
         return {"running": {"startedAt": format_time(record.started_at)}}
@@ -148,23 +150,23 @@ def _state(seen: Observed, views: tuple[View, ...], view: View, now: datetime, p
             return {"waiting": {"reason": view.fault.reason, "message": view.fault.message}}
         backing_off = view.again_at is not None and view.again_at > now and record.attempt > 0
         if backing_off and phase not in ("Failed", "Succeeded"):
-            return {"waiting": {"reason": "CrashLoopBackOff", "message": crash_message(seen, view)}}
+            return {"waiting": {"reason": "CrashLoopBackOff", "message": crash_message(observed, view)}}
         return {"terminated": _terminated(record)}
-    return {"waiting": waiting_of(seen, views, view, now)}
+    return {"waiting": waiting_of(observed, views, view, now)}
 
 
-def crash_message(seen: Observed, view: View) -> str:
-    assert seen.pod is not None and view.record is not None and view.record.ends_at and view.again_at
+def crash_message(observed: Observed, view: View) -> str:
+    assert observed.pod is not None and view.record is not None and view.record.ends_at and view.again_at
     wait = int((view.again_at - view.record.ends_at).total_seconds())
     shown = f"{wait // 60}m{wait % 60}s" if wait >= 60 else f"{wait}s"
-    return f"back-off {shown} restarting failed container={view.name} pod={_full_name(seen.pod)}"
+    return f"back-off {shown} restarting failed container={view.name} pod={_full_name(observed.pod)}"
 
 
 def _full_name(pod: Obj) -> str:
     return f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
 
 
-def waiting_of(seen: Observed, views: tuple[View, ...], view: View, now: datetime) -> Obj:
+def waiting_of(observed: Observed, views: tuple[View, ...], view: View, now: datetime) -> Obj:
     """Why a container does not run yet."""
     record = view.record
     image = view.spec.get("image", "")
@@ -173,9 +175,9 @@ def waiting_of(seen: Observed, views: tuple[View, ...], view: View, now: datetim
             return {"reason": "ErrImagePull", "message": record.pull_error}
         message = f'Back-off pulling image "{image}": ErrImagePull: {record.pull_error}'
         return {"reason": "ImagePullBackOff", "message": message}
-    if seen.missing.volumes:
+    if observed.missing.volumes:
         reason = "PodInitializing" if any(each.init for each in views) else "ContainerCreating"
-        return {"reason": reason, "message": seen.missing.volumes[0]}
+        return {"reason": reason, "message": observed.missing.volumes[0]}
     waits_for_init = not view.init and any(each.init and not _init_passed(each) for each in views)
     if view.fault is not None and not waits_for_init and record is None:
         return {"reason": view.fault.reason, "message": view.fault.message}
@@ -232,14 +234,14 @@ def _image_id(image: str) -> str:
 # -- conditions ------------------------------------------------------------------------------------------------------
 
 
-def _conditions(seen: Observed, views: tuple[View, ...], phase: str, now: datetime) -> list[Obj]:
-    pod = seen.pod or {}
+def _conditions(observed: Observed, views: tuple[View, ...], phase: str, now: datetime) -> list[Obj]:
+    pod = observed.pod or {}
     old = {each.get("type"): each for each in dig(pod, "status", "conditions", default=[])}
     others = [each for kind, each in old.items() if kind not in OWN_CONDITIONS]
     ready, reason, message = _ready(views, phase, now)
     gate = "" if not ready else _gate_problem(pod, old)
     initialized = _initialized(views, phase)
-    alive = seen.sandbox is not None and phase not in ("Succeeded", "Failed")
+    alive = observed.sandbox is not None and phase not in ("Succeeded", "Failed")
     found = [
         ("PodReadyToStartContainers", alive, "", ""),
         ("Initialized", *initialized),

@@ -99,30 +99,30 @@ class View:
         return self.record.started_at + timedelta(seconds=offset_s) <= now
 
 
-def views_of(seen: Observed, now: datetime) -> tuple[View, ...]:
+def views_of(observed: Observed, now: datetime) -> tuple[View, ...]:
     """Init containers first, in the pod's order; ephemeral ones last."""
-    pod = seen.pod
+    pod = observed.pod
     assert pod is not None, "views are made of pods that exist"
-    init = [_view(seen, each, True, now) for each in dig(pod, "spec", "initContainers", default=[])]
-    main = [_view(seen, each, False, now) for each in dig(pod, "spec", "containers", default=[])]
-    added = [_view(seen, each, False, now) for each in dig(pod, "spec", "ephemeralContainers", default=[])]
+    init = [_view(observed, each, True, now) for each in dig(pod, "spec", "initContainers", default=[])]
+    main = [_view(observed, each, False, now) for each in dig(pod, "spec", "containers", default=[])]
+    added = [_view(observed, each, False, now) for each in dig(pod, "spec", "ephemeralContainers", default=[])]
     return (*init, *main, *(replace(view, again_at=None, ephemeral=True) for view in added))
 
 
-def _view(seen: Observed, spec: Obj, init: bool, now: datetime) -> View:
-    attempts = [each for each in seen.containers if each.name == spec.get("name")]
+def _view(observed: Observed, spec: Obj, init: bool, now: datetime) -> View:
+    attempts = [each for each in observed.containers if each.name == spec.get("name")]
     record = attempts[-1] if attempts else None
     previous = attempts[-2] if len(attempts) > 1 else None
     sidecar = init and is_sidecar(spec)
     state = record.state(now) if record is not None else None
     again = None
-    if record is not None and state is ContainerState.EXITED and _runs_again(seen.pod or {}, record, init, sidecar):
+    if record is not None and state is ContainerState.EXITED and _runs_again(observed.pod or {}, record, init, sidecar):
         again = _again_at(record)
     view = View(spec, init, sidecar, record, previous, state, again, started=False)
     passed = record is not None and view.running and view.passed(record.course.started_s, now)
-    to_make = not view.running and seen.sandbox is not None and (record is None or again is not None)
-    missing = seen.missing.variables.get(view.name, "")
-    fault = fault_of(order_of(seen, spec, 0), missing) if to_make else None
+    to_make = not view.running and observed.sandbox is not None and (record is None or again is not None)
+    missing = observed.missing.variables.get(view.name, "")
+    fault = fault_of(order_of(observed, spec, 0), missing) if to_make else None
     return replace(view, started=passed, fault=fault)
 
 

@@ -62,8 +62,8 @@ def _counts(obj: Obj, parent: Obj, settings: Settings) -> bool:
     if settings.get("generation") != "observed":
         return True
     generation = at(obj, "metadata.generation")
-    seen = [item.get("observedGeneration") for item in conditions(parent, "conditions")]
-    return generation is None or (bool(seen) and all(one in (None, generation) for one in seen))
+    observed = [item.get("observedGeneration") for item in conditions(parent, "conditions")]
+    return generation is None or (bool(observed) and all(one in (None, generation) for one in observed))
 
 
 def policy_ancestors(obj: Obj, settings: Settings) -> Health:
@@ -77,7 +77,7 @@ def policy_ancestors(obj: Obj, settings: Settings) -> Health:
         return Health(HealthStatus.HEALTHY, f"{kind} is healthy")
     listed = at(obj, "status.ancestors")
     ancestors = listed if isinstance(listed, list) else []
-    late = next((one for one in ancestors if not _seen(obj, one, settings)), None)
+    late = next((one for one in ancestors if not _observed(obj, one, settings)), None)
     if late is not None:
         return Health(HealthStatus.PROGRESSING, f"Waiting for Ancestor {_name(late)} to update {kind} status")
     health = Health(HealthStatus.PROGRESSING, f"Waiting for {kind} status")
@@ -98,7 +98,7 @@ def _name(ancestor: Obj) -> str:
     return str(at(ancestor, "ancestorRef.name") or "")
 
 
-def _seen(obj: Obj, ancestor: Obj, settings: Settings) -> bool:
+def _observed(obj: Obj, ancestor: Obj, settings: Settings) -> bool:
     generation = at(obj, "metadata.generation")
     if generation is None:
         return True

@@ -44,10 +44,10 @@ class Script:
     ``proven``: something was done already, which is told however the node looks by now.
     """
 
-    def __init__(self, seen: AgentObserved, now: datetime, why: str, *, proven: bool = False) -> None:
+    def __init__(self, observed: AgentObserved, now: datetime, why: str, *, proven: bool = False) -> None:
         self.steps: list[tuple[Step, ...]] = []
-        self._seen, self._now, self._why = seen, now, why
-        self._record, self._node, self._proven = seen.record, seen.node, proven
+        self._observed, self._now, self._why = observed, now, why
+        self._record, self._node, self._proven = observed.record, observed.node, proven
         self._untold = self._finalization() | self._packages()
 
     def annotate(self, notes: Mapping[str, str | None]) -> None:
@@ -60,15 +60,15 @@ class Script:
         body = {"metadata": metadata}
         have = {key: value for key, value in {**annotations_of(self._node), **notes}.items() if value is not None}
         self._node = self._node | {"metadata": self._node["metadata"] | {"annotations": have}}
-        self.do(Patch(NODE, "", name_of(self._seen.node), body, self._why))
+        self.do(Patch(NODE, "", name_of(self._observed.node), body, self._why))
         self._tell_masters(notes)
 
     def _tell_masters(self, notes: Mapping[str, str | None]) -> None:
         """Of the nodes that the cluster stands on people want to see each move."""
-        name, pool = name_of(self._seen.node), self._seen.pool
+        name, pool = name_of(self._observed.node), self._observed.pool
         if pool is None or name_of(pool) != MASTER:
             return
-        have = annotations_of(self._seen.node)
+        have = annotations_of(self._observed.node)
         for key in TOLD_OF_MASTERS:
             if key in notes and (notes[key] or "") != have.get(key, ""):
                 told = f"now has {key}={notes[key]}" if notes[key] is not None else f"no longer has {key}"
@@ -77,7 +77,7 @@ class Script:
 
     def _finalization(self) -> dict[str, str]:
         """What the boot before failed with as it put in place what was staged: most likely why this boot lacks it."""
-        failure = self._seen.checked.finalize_failure if self._seen.checked is not None else None
+        failure = self._observed.checked.finalize_failure if self._observed.checked is not None else None
         if failure is None or failure == annotations_of(self._node).get(FINALIZE_FAILURE, ""):
             return {}
         if failure:
@@ -85,25 +85,25 @@ class Script:
         return {FINALIZE_FAILURE: failure}
 
     def _packages(self) -> dict[str, str]:
-        found = self._seen.checked.unsupported if self._seen.checked is not None else None
+        found = self._observed.checked.unsupported if self._observed.checked is not None else None
         if found is None or annotations_of(self._node).get(UNSUPPORTED, "0") == str(found):
             return {}
         return {UNSUPPORTED: str(found)}
 
     def event(self, reason: str, message: str, *, warning: bool = False) -> None:
-        self.do(Emit(self._seen.node, reason, message, COMPONENT, warning=warning))
+        self.do(Emit(self._observed.node, reason, message, COMPONENT, warning=warning))
 
     def phase(self, parent: Phase, child: Phase | None = None) -> None:
         record = self._record
         status = advance(record, self._node, parent, child, self._now) if record is not None else None
         if record is None or status is None:
             return
-        self._note(record, status, f"node {name_of(self._seen.node)}: {(child or parent).type}")
+        self._note(record, status, f"node {name_of(self._observed.node)}: {(child or parent).type}")
 
     def _note(self, record: Obj, status: Obj, why: str) -> None:
         """The agent is the only one that writes while it works; the drain controller has its own turn. That it is over
         the first write proves: one from a stale cache would take back what the drain controller said."""
-        first = record is self._seen.record
+        first = record is self._observed.record
         for write in set_status(record, status, why):
             self.do(write if first else replace(write, resource_version=""))
         self._record = record | {"status": status}
@@ -117,7 +117,7 @@ class Script:
         status |= {REPORT: list(changes)} if changes else {}
         if status == (record.get("status") or {}):
             return
-        self._note(record, status, f"node {name_of(self._seen.node)}: {len(changes)} fields do not hold")
+        self._note(record, status, f"node {name_of(self._observed.node)}: {len(changes)} fields do not hold")
 
     def do(self, step: Step) -> None:
         self.steps.append((step,))
@@ -132,14 +132,14 @@ class Script:
         )
 
 
-def fail(seen: AgentObserved, text: str, now: datetime, *, event: str = "") -> Plan:
-    script = Script(seen, now, text)
-    have = annotations_of(seen.node)
+def fail(observed: AgentObserved, text: str, now: datetime, *, event: str = "") -> Plan:
+    script = Script(observed, now, text)
+    have = annotations_of(observed.node)
     known = have.get(STATE) in FAILED_STATES and have.get(REASON) == text[:MAX_REASON]
     if event and not known:
         script.event(event, text, warning=True)
     if not known:
-        say_degraded(script, name_of(seen.node), text)
+        say_degraded(script, name_of(observed.node), text)
     return script.plan(Retry(text))
 
 

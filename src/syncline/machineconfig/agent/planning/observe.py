@@ -32,7 +32,7 @@ from syncline.machineconfig.server.world import image_for_new_machine, served_co
 __all__ = [
     "CLUSTER",
     "AgentObserved",
-    "Birth",
+    "Provisioning",
     "observe_agent",
     "policies_in_force",
     "waived_sections",
@@ -44,7 +44,7 @@ CLUSTER = ObjectRef(MACHINE_CONFIGURATION.group, MACHINE_CONFIGURATION.kind, "",
 
 
 @dataclass(frozen=True, slots=True)
-class Birth:
+class Provisioning:
     """``named``: the name of the config, ``config`` it, None if it is not there. ``image``: of image mode, else empty;
     ``boot_image``: what a blank machine boots before anything else, the release's own image if it tells one."""
 
@@ -57,17 +57,17 @@ class Birth:
 @dataclass(frozen=True)
 class AgentObserved:
     """``current`` and ``desired``: MachineConfigs that the annotations name; ``desired`` is the one whose files are
-    being written, if there is one. ``birth``: what a machine without annotations begins with. ``policies``: effective
-    ones, None while the cluster has not caught up. ``misplaced``: why no pool can be told for it. ``checked``,
-    ``booted``, ``irreconcilable``: what this pass found on the disk, what runs, and what of ``desired`` it will never
-    have; None: not asked, or nobody can tell. ``pool``: the one that owns it.
+    being written, if there is one. ``provisioning``: what a machine without annotations begins with. ``policies``:
+    effective ones, None while the cluster has not caught up. ``misplaced``: why no pool can be told for it.
+    ``checked``, ``booted``, ``irreconcilable``: what this pass found on the disk, what runs, and what of ``desired`` it
+    will never have; None: not asked, or nobody can tell. ``pool``: the one that owns it.
     ``server``: certificates of the API server that are to be known, empty where nobody tells any; None: not asked."""
 
     node: Obj
     facts: HostFacts
     current: Obj | None = None
     desired: Obj | None = None
-    birth: Birth | None = None
+    provisioning: Provisioning | None = None
     record: Obj | None = None
     policies: Obj | None = None
     misplaced: str = ""
@@ -127,7 +127,7 @@ def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserve
         facts,
         current=config(have.get(CURRENT, "")),
         desired=config(have.get(WRITING) or have.get(DESIRED, "")),
-        birth=None if have.get(CURRENT) else _birth(node, facts, cache),
+        provisioning=None if have.get(CURRENT) else _provisioning(node, facts, cache),
         record=cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name)),
         policies=policies_in_force(setting),
         misplaced=misplaced,
@@ -137,7 +137,7 @@ def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserve
     )
 
 
-def _birth(node: Obj, facts: HostFacts, cache: Snapshot) -> Birth | None:
+def _provisioning(node: Obj, facts: HostFacts, cache: Snapshot) -> Provisioning | None:
     """What the install said; what the disk has; else what the config server gives to the node's pool, and the new
     config where none is proven, since a simulated machine does not come from there. None: nobody knows yet."""
 
@@ -146,9 +146,9 @@ def _birth(node: Obj, facts: HostFacts, cache: Snapshot) -> Birth | None:
 
     said, stored = facts.joining.annotations, facts.stored
     if said is not None:
-        return Birth(said.get(CURRENT, ""), config(said.get(CURRENT, "")), said.get(CURRENT_IMAGE, ""))
+        return Provisioning(said.get(CURRENT, ""), config(said.get(CURRENT, "")), said.get(CURRENT_IMAGE, ""))
     if stored is not None and config(name_of(stored)) is not None:
-        return Birth(name_of(stored), config(name_of(stored)), facts.image)
+        return Provisioning(name_of(stored), config(name_of(stored)), facts.image)
     try:
         pool = primary_pool(node, cache.objects(POOL))
     except MembershipError:
@@ -159,7 +159,7 @@ def _birth(node: Obj, facts: HostFacts, cache: Snapshot) -> Birth | None:
         return None
     world = world_of(cache, "")
     base = str(dig(world.controller_config, "spec", "baseOSContainerImage") or dig(found, "spec", "osImageURL") or "")
-    return Birth(name, found, image_for_new_machine(pool, world), base)
+    return Provisioning(name, found, image_for_new_machine(pool, world), base)
 
 
 def waived_sections(setting: Mapping[str, object] | None) -> tuple[str, ...]:

@@ -63,75 +63,75 @@ class AgentSettings:
     """The same of the uncordon at the end of an update."""
 
 
-def plan_agent(seen: AgentObserved, now: datetime, settings: AgentSettings = AgentSettings()) -> Plan:
+def plan_agent(observed: AgentObserved, now: datetime, settings: AgentSettings = AgentSettings()) -> Plan:
     """One pass."""
-    have, facts, name = annotations_of(seen.node), seen.facts, name_of(seen.node)
+    have, facts, name = annotations_of(observed.node), observed.facts, name_of(observed.node)
     if not facts.up:
         return Plan(why=f"machine {name} is not up")
-    joining = plan_joining(seen, now)
+    joining = plan_joining(observed, now)
     if joining is not None:
         return joining
-    authorities = _authorities(seen, now)
+    authorities = _authorities(observed, now)
     if authorities is not None:
         return authorities
     if have.get(POST_ACTION) == REBOOTING and have.get(REBOOT_FROM):
-        return _after_reboot(seen, now)
-    if drain_is_open(seen.node):
-        return _await_drain(seen, have[DESIRED_DRAIN], now, settings)
+        return _after_reboot(observed, now)
+    if drain_is_open(observed.node):
+        return _await_drain(observed, have[DESIRED_DRAIN], now, settings)
     if have.get(WRITING):
         # A pass that died half way is done again from the start: neither disk nor note says how far it came.
-        begun = seen.begun
+        begun = observed.begun
         if begun is None:
-            return fail(seen, _lost(seen), now)
-        return put_back(seen, begun, now) if have.get(STATE) in FAILED_STATES else plan_update(seen, begun, now)
+            return fail(observed, _lost(observed), now)
+        return put_back(observed, begun, now) if have.get(STATE) in FAILED_STATES else plan_update(observed, begun, now)
     try:
-        due = seen.due
+        due = observed.due
     except DueError as error:
-        return fail(seen, str(error), now)
-    if facts.forced and seen.desired is not None and facts.stored is not None:
-        return plan_update(seen, Due(facts.stored, seen.desired, facts.image, have.get(DESIRED_IMAGE, "")), now)
+        return fail(observed, str(error), now)
+    if facts.forced and observed.desired is not None and facts.stored is not None:
+        return plan_update(observed, Due(facts.stored, observed.desired, facts.image, have.get(DESIRED_IMAGE, "")), now)
     if due is None:
-        return watch(seen, now)
-    return come_to_rest(seen, due, now) if due.arrived else plan_update(seen, due, now)
+        return watch(observed, now)
+    return come_to_rest(observed, due, now) if due.arrived else plan_update(observed, due, now)
 
 
-def _authorities(seen: AgentObserved, now: datetime) -> Plan | None:
+def _authorities(observed: AgentObserved, now: datetime) -> Plan | None:
     """None: it has those of today, as far as there are any."""
-    name, config, have = name_of(seen.node), seen.controller_config, annotations_of(seen.node)
+    name, config, have = name_of(observed.node), observed.controller_config, annotations_of(observed.node)
     try:
-        due = authorities_due(seen.node, config)
+        due = authorities_due(observed.node, config)
     except AuthorityError as error:
-        return fail(seen, str(error), now)
+        return fail(observed, str(error), now)
     if due is None or config is None:
         return None
-    rotating = is_rotating(seen.node, config)
-    if rotating and seen.server is None:
+    rotating = is_rotating(observed.node, config)
+    if rotating and observed.server is None:
         return Plan(((ReadServerAuthority(name, "they rotate"),),), why=f"what {name} is to know the API server by")
     notes = {AUTHORITIES: due.version}
-    if not rotating or seen.server:  # those that are not there yet are asked for again
+    if not rotating or observed.server:  # those that are not there yet are asked for again
         notes |= {ROTATED: rotated_flag(config)} if rotated_flag(config) or ROTATED in have else {}
     if all(have.get(key) == value for key, value in notes.items()):
         return None
-    script = Script(seen, now, f"{name} gets the authorities of today")
-    due = replace(due, server=(seen.server or b"") if rotating else b"")
+    script = Script(observed, now, f"{name} gets the authorities of today")
+    due = replace(due, server=(observed.server or b"") if rotating else b"")
     script.do(WriteAuthorities(name, due, "they come past rendered configs"))
     script.annotate(notes)
     return script.plan(Requeue(0, "authorities written"))
 
 
-def _lost(seen: AgentObserved) -> str:
+def _lost(observed: AgentObserved) -> str:
     """A MachineConfig without which what was begun cannot be finished."""
-    name = annotations_of(seen.node)[CURRENT if seen.current is None else WRITING]
+    name = annotations_of(observed.node)[CURRENT if observed.current is None else WRITING]
     return f'machineconfig.machineconfiguration.openshift.io "{name}" not found'
 
 
-def _after_reboot(seen: AgentObserved, now: datetime) -> Plan:
-    have, facts, name = annotations_of(seen.node), seen.facts, name_of(seen.node)
+def _after_reboot(observed: AgentObserved, now: datetime) -> Plan:
+    have, facts, name = annotations_of(observed.node), observed.facts, name_of(observed.node)
     if have.get(REBOOT_FROM, "") == facts.boot_id:
         request = reboot_request(have[DESIRED], facts.boot_id)
         again = Requeue(REBOOT_AGAIN_S, "its reboot", background=True)
         return Plan(((RebootHost(name, request, "its update needs it"),),), again, f"{name} has not rebooted yet")
-    script = Script(seen, now, f"{name} has rebooted")
+    script = Script(observed, now, f"{name} has rebooted")
     script.annotate({POST_ACTION: "", REBOOT_FROM: None})
     script.phase(Phase("RebootedNode", "True", "RebootedNode", "Node has rebooted"))
     stored = name_of(facts.stored) if facts.stored is not None else ""
@@ -141,36 +141,36 @@ def _after_reboot(seen: AgentObserved, now: datetime) -> Plan:
     return script.plan()
 
 
-def _await_drain(seen: AgentObserved, asked: str, now: datetime, settings: AgentSettings) -> Plan:
+def _await_drain(observed: AgentObserved, asked: str, now: datetime, settings: AgentSettings) -> Plan:
     """A newer target is not looked at before the drain, or its end, has been done."""
-    name, verb = name_of(seen.node), asked.partition("-")[0]
-    began, limit_s, limit = _asked(seen, verb, settings)
+    name, verb = name_of(observed.node), asked.partition("-")[0]
+    began, limit_s, limit = _asked(observed, verb, settings)
     if began is None:
         return Plan(why=f"{name} waits for {asked}")
     left = (began + timedelta(seconds=limit_s) - now).total_seconds()
     if left > 0:
         what = f"the {verb} of {name}"
         return Plan(outcome=Requeue(left, what, background=True), why=f"{name} waits for {asked}")
-    if annotations_of(seen.node).get(STATE) in FAILED_STATES:
+    if annotations_of(observed.node).get(STATE) in FAILED_STATES:
         return Plan(why=f"{name} waits for {asked}, and says so")
     text = (
         f"failed to {verb} node: {name} after {limit}. Please see machine-config-controller logs for more information"
     )
-    script = Script(seen, now, text)
+    script = Script(observed, now, text)
     script.event(f"FailedTo{verb.capitalize()}", text, warning=True)
     say_degraded(script, name, text)
     return script.plan()
 
 
-def _asked(seen: AgentObserved, verb: str, settings: AgentSettings) -> tuple[datetime | None, float, str]:
+def _asked(observed: AgentObserved, verb: str, settings: AgentSettings) -> tuple[datetime | None, float, str]:
     """Since when a drain or its end is waited for, for how many seconds at most, and how people say that. None: nobody
     can tell. Of the end the record does, which says that the node has resumed just before it asks."""
     if verb == "drain":
-        progress = Progress.of(seen.node)
+        progress = Progress.of(observed.node)
         return progress.began if progress is not None else None, settings.drain_limit_s, "1 hour"
     if verb != "uncordon":
         return None, 0, ""
-    conditions = dig(seen.record, "status", "conditions") or ()
+    conditions = dig(observed.record, "status", "conditions") or ()
     resumed: Obj = next((each for each in conditions if each.get("type") == "Resumed"), {})
     since = resumed.get("lastTransitionTime") if resumed.get("status") == "True" else None
     return time_or_none(since), settings.uncordon_limit_s, "10 minutes"

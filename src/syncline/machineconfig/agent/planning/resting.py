@@ -41,27 +41,27 @@ MAX_STAGED_AGAIN = 3
 """More boots in vain have another cause, which a person has to find."""
 
 
-def come_to_rest(seen: AgentObserved, due: Due, now: datetime) -> Plan:
+def come_to_rest(observed: AgentObserved, due: Due, now: datetime) -> Plan:
     """The disk has it: the machine has booted into it, or needed no boot."""
-    have, name, target = annotations_of(seen.node), name_of(seen.node), name_of(due.new)
-    if seen.checked is None:
+    have, name, target = annotations_of(observed.node), name_of(observed.node), name_of(due.new)
+    if observed.checked is None:
         check = CheckDisk(name, due.old, True, "after an update", due.new_image, layers=True)
         return Plan(
             ((check,), (CompareInstalled(name, due.new, "after an update"),)), why=f"look at the disk of {name}"
         )
-    lost = _lost_its_boot(seen, due)
+    lost = _lost_its_boot(observed, due)
     if lost:
-        return _begin_again(seen, due, lost, now)
-    if seen.checked.difference:
-        return fail(seen, seen.checked.difference.text, now, event="OnDiskStateValidationFailed")
+        return _begin_again(observed, due, lost, now)
+    if observed.checked.difference:
+        return fail(observed, observed.checked.difference.text, now, event="OnDiskStateValidationFailed")
     uncordon, text = f"uncordon-{target}", f"In desired config {target}. Resumed normal operations."
     resumed = Phase("Resumed", "True", "Resumed", f"{text} Applying proper annotations.")
     if have.get(DESIRED_DRAIN) != uncordon:
-        script = Script(seen, now, f"{name} has {target}")
+        script = Script(observed, now, f"{name} has {target}")
         script.phase(resumed)
         script.annotate({DESIRED_DRAIN: uncordon})
         return script.plan()
-    script = Script(seen, now, f"{name} is done with {target}")
+    script = Script(observed, now, f"{name} is done with {target}")
     script.phase(resumed)  # a node of which this uncordon was asked long ago has not said so
     script.event("Uncordon", f"Update completed for config {target} and node has been uncordoned")
     script.event("NodeDone", f"Setting node {name}, currentConfig {target} to Done")
@@ -71,39 +71,39 @@ def come_to_rest(seen: AgentObserved, due: Due, now: datetime) -> Plan:
     script.phase(Phase("NodeDegraded", "False", "NodeDegraded", f"Node {name} upgrade succeeded"))
     script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
     script.phase(Phase("Updated", "True", "Updated", f"Node {name} Updated"))
-    if seen.irreconcilable is not None:
-        script.report(seen.irreconcilable)
+    if observed.irreconcilable is not None:
+        script.report(observed.irreconcilable)
     return script.plan()
 
 
-def _lost_its_boot(seen: AgentObserved, due: Due) -> str:
+def _lost_its_boot(observed: AgentObserved, due: Due) -> str:
     """Why its update is to begin again, a few times at most; empty: it is not.
 
     A machine that lost its power between staging and the end of its shutdown boots what it had. One whose Node was
     deleted meanwhile joined again as what its disk says: nobody knows that a boot was due. Upstream's node stays
     Degraded then, if it finds out.
     """
-    have, checked = annotations_of(seen.node), seen.checked
+    have, checked = annotations_of(observed.node), observed.checked
     text = have.get(STAGED_AGAIN, "0")
     times = int(text) if text.isdigit() else MAX_STAGED_AGAIN
-    if checked is None or seen.current is None or times >= MAX_STAGED_AGAIN:
+    if checked is None or observed.current is None or times >= MAX_STAGED_AGAIN:
         return ""
     joined = STATE not in have
     if checked.difference is None:
         return f"{name_of(due.new)} is staged and was never booted; it is now" if joined and checked.staged else ""
     if not checked.difference.of_system:
         return ""
-    old = embedded(seen.current, have.get(CURRENT_IMAGE, ""))
+    old = embedded(observed.current, have.get(CURRENT_IMAGE, ""))
     if not joined and not changes_between(old, due.embedded[1]).of_system:
         return ""  # it had all that, and booted something else since
     return f"{checked.difference.text}; it is staged again"
 
 
-def _begin_again(seen: AgentObserved, due: Due, lost: str, now: datetime) -> Plan:
-    script = Script(seen, now, f"{name_of(seen.node)} has not booted what was staged: {lost}")
+def _begin_again(observed: AgentObserved, due: Due, lost: str, now: datetime) -> Plan:
+    script = Script(observed, now, f"{name_of(observed.node)} has not booted what was staged: {lost}")
     script.event("OSUpdateStagedAgain", lost, warning=True)
     image = {WRITING_IMAGE: due.new_image} if due.new_image else {}
-    times = int(annotations_of(seen.node).get(STAGED_AGAIN, "0"))
+    times = int(annotations_of(observed.node).get(STAGED_AGAIN, "0"))
     script.annotate({WRITING: name_of(due.new), STAGED_AGAIN: str(times + 1), **image})
     return script.plan()
 
@@ -115,19 +115,19 @@ def _images(have: Mapping[str, str], image: str) -> dict[str, str | None]:
     return {key: None for key in (CURRENT_IMAGE, DESIRED_IMAGE) if key in have}
 
 
-def watch(seen: AgentObserved, now: datetime) -> Plan:
+def watch(observed: AgentObserved, now: datetime) -> Plan:
     """Drift is told, never repaired."""
-    name, config = name_of(seen.node), seen.facts.stored or seen.desired
+    name, config = name_of(observed.node), observed.facts.stored or observed.desired
     assert config is not None, "it has what it is to have"
     target = name_of(config)
-    if seen.checked is None and seen.facts.fresh:
-        check = CheckDisk(name, config, True, "it has booted", seen.facts.image, layers=True)
+    if observed.checked is None and observed.facts.fresh:
+        check = CheckDisk(name, config, True, "it has booted", observed.facts.image, layers=True)
         return Plan(((check,),), why=f"look at what {name} has booted")
-    if seen.checked is None and seen.facts.touched:
+    if observed.checked is None and observed.facts.touched:
         return Plan(((CheckDisk(name, config, False, "its files were touched"),),), why=f"look for drift on {name}")
-    if seen.checked is not None and seen.checked.difference:
-        event = "OnDiskStateValidationFailed" if seen.facts.fresh else "ConfigDriftDetected"
-        return fail(seen, seen.checked.difference.text, now, event=event)
-    script = Script(seen, now, f"{name} has {target}")
+    if observed.checked is not None and observed.checked.difference:
+        event = "OnDiskStateValidationFailed" if observed.facts.fresh else "ConfigDriftDetected"
+        return fail(observed, observed.checked.difference.text, now, event=event)
+    script = Script(observed, now, f"{name} has {target}")
     script.phase(Phase("Updated", "True", "Updated", f"Node {name} Updated"))
     return script.plan()

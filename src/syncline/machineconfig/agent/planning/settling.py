@@ -36,44 +36,44 @@ QUESTIONS = (CheckDisk, CompareInstalled, LookAtBoot, ReadServerAuthority)
 """Steps whose values decide what comes next."""
 
 
-def answered(seen: AgentObserved, question: Step, value: Any) -> AgentObserved:
+def answered(observed: AgentObserved, question: Step, value: Any) -> AgentObserved:
     """What is seen once a step of :data:`QUESTIONS` has its value."""
     match question:
         case LookAtBoot():
-            return replace(seen, booted=value)
+            return replace(observed, booted=value)
         case ReadServerAuthority():
-            return replace(seen, server=value)
+            return replace(observed, server=value)
         case CompareInstalled():
-            return replace(seen, irreconcilable=value)
-    return replace(seen, checked=value)
+            return replace(observed, irreconcilable=value)
+    return replace(observed, checked=value)
 
 
 _UNDONE = (WriteFiles, SetUsers, DropStaged, StageSystem, StoreConfig, RunService, RebootHost)
 
 
 def settle_agent(
-    seen: AgentObserved, made: Plan, results: Sequence[Result], now: datetime, settings: AgentSettings = UPSTREAM
+    observed: AgentObserved, made: Plan, results: Sequence[Result], now: datetime, settings: AgentSettings = UPSTREAM
 ) -> tuple[AgentObserved, Plan] | None:
     """Go on from what the host answered: a comparison decides, a failure is undone and told."""
     for result in results:  # the next write of each is conditional on the last one
         if result.ok and isinstance(result.value, dict):
             if isinstance(result.action, SetStatus):
-                seen = replace(seen, record=result.value)
+                observed = replace(observed, record=result.value)
             elif isinstance(result.action, Patch):
-                seen = replace(seen, node=result.value)
+                observed = replace(observed, node=result.value)
     answers = [result for result in results if result.ok and isinstance(result.action, QUESTIONS)]
     if answers:
         for result in answers:
-            seen = answered(seen, result.action, result.value)
-        return seen, plan_agent(seen, now, settings)
+            observed = answered(observed, result.action, result.value)
+        return observed, plan_agent(observed, now, settings)
     unwritten = next((r for r in results if not r.ok and isinstance(r.action, WriteAuthorities)), None)
     if unwritten is not None:
-        return seen, fail(seen, str(unwritten.error), now)
+        return observed, fail(observed, str(unwritten.error), now)
     failed = next((r for r in results if not r.ok and isinstance(r.action, _UNDONE)), None)
     if failed is None:
         return None
     if failed.action.reason == UNDOING:
-        script = Script(seen, now, str(failed.error), proven=True)
-        say_degraded(script, name_of(seen.node), str(failed.error))
-        return seen, script.plan(Retry(str(failed.error)))
-    return seen, undo(seen, [r.action for r in results if r.ok], failed, now)
+        script = Script(observed, now, str(failed.error), proven=True)
+        say_degraded(script, name_of(observed.node), str(failed.error))
+        return observed, script.plan(Retry(str(failed.error)))
+    return observed, undo(observed, [r.action for r in results if r.ok], failed, now)

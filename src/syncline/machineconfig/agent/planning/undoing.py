@@ -39,16 +39,16 @@ __all__ = ["UNDOING", "put_back", "undo"]
 UNDOING = "the update failed"
 
 
-def put_back(seen: AgentObserved, begun: Due, now: datetime) -> Plan:
+def put_back(observed: AgentObserved, begun: Due, now: datetime) -> Plan:
     """After a failure: everything is as before the update, or the look at the disk before the next one would find what
     was done half way, for ever. Then that target, or another one, is tried."""
     old, new = begun.embedded
-    name = name_of(seen.node)
+    name = name_of(observed.node)
     try:
         changes = changes_between(new, old)
     except ConfigError as error:
         return Plan(outcome=Retry(str(error)), why=str(error))
-    script = Script(seen, now, f"put {name} back to {name_of(begun.old)}")
+    script = Script(observed, now, f"put {name} back to {name_of(begun.old)}")
     script.annotate({WRITING: name_of(begun.new)})  # it says so already: nothing is written by an old view
     script.do(WriteFiles(name, new, old, False, UNDOING, sparing=True, rotated=True))
     if changes.passwd:
@@ -57,18 +57,18 @@ def put_back(seen: AgentObserved, begun: Due, now: datetime) -> Plan:
         script.do(DropStaged(name, UNDOING))
     script.do(StoreConfig(name, begun.old, UNDOING, begun.old_image))
     script.annotate(NOT_WRITING)
-    if annotations_of(seen.node).get(DESIRED) != name_of(begun.new):
+    if annotations_of(observed.node).get(DESIRED) != name_of(begun.new):
         return script.plan(Requeue(0, "then the new target is tried"))
     # The failure counts on: forgiven here, an update that always fails would be tried and undone without a pause.
     return script.plan(Retry(f"{name} is put back; then {name_of(begun.new)} is tried again"))
 
 
-def undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: datetime) -> Plan:
+def undo(observed: AgentObserved, done: Sequence[Step], failed: Result, now: datetime) -> Plan:
     """What was done is done the other way round, in reverse; what failed half way stays, as upstream, until the next
     pass puts it back."""
     text = str(failed.error)
-    name = name_of(seen.node)
-    script = Script(seen, now, text, proven=True)
+    name = name_of(observed.node)
+    script = Script(observed, now, text, proven=True)
     action = failed.action
     if isinstance(action, RunService):
         verb = "Restart" if action.verb == "restart" else "Reload"
@@ -86,8 +86,8 @@ def undo(seen: AgentObserved, done: Sequence[Step], failed: Result, now: datetim
         script.do(DropStaged(name, UNDOING))  # of the many commands that it is, some were done
     for step in reversed(done):
         match step:
-            case StoreConfig() if seen.facts.stored is not None:
-                script.do(StoreConfig(name, seen.facts.stored, UNDOING, seen.facts.image))
+            case StoreConfig() if observed.facts.stored is not None:
+                script.do(StoreConfig(name, observed.facts.stored, UNDOING, observed.facts.image))
             case StageSystem():
                 script.do(DropStaged(name, UNDOING))  # what runs is what the old config asked for
             case SetUsers(old=old, new=new) if old is not None:

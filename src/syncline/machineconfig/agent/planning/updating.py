@@ -56,64 +56,66 @@ RUNNING = ("Working", *FAILED_STATES)
 """States of a node whose update has begun; one that failed keeps saying so until it has succeeded."""
 
 
-def plan_update(seen: AgentObserved, due: Due, now: datetime) -> Plan:
-    name = name_of(seen.node)
+def plan_update(observed: AgentObserved, due: Due, now: datetime) -> Plan:
+    name = name_of(observed.node)
     old, new = due.embedded
-    begun = bool(annotations_of(seen.node).get(WRITING))
-    if seen.checked is None and not begun and not seen.facts.forced:
+    begun = bool(annotations_of(observed.node).get(WRITING))
+    if observed.checked is None and not begun and not observed.facts.forced:
         check = CheckDisk(name, due.old, True, "before an update", due.old_image)
         return Plan(((check,),), why=f"look at the disk of {name} first")
-    if seen.checked is not None and seen.checked.difference:
-        return fail(seen, seen.checked.difference.text, now, event="PreflightConfigDriftCheckFailed")
-    if seen.policies is None:
+    if observed.checked is not None and observed.checked.difference:
+        return fail(observed, observed.checked.difference.text, now, event="PreflightConfigDriftCheckFailed")
+    if observed.policies is None:
         return Plan(outcome=Retry("NodeDisruptionPolicyStatus was not ready"), why="the policies are not ready")
     try:
         changes_between(old, new)
     except ConfigError as error:
-        return fail(seen, f"could not calculate config diff: {error}", now)
-    if seen.misplaced:
-        return _misplaced(seen, now)
-    beyond = beyond_reach(seen.node, seen.facts.fixed, new)
+        return fail(observed, f"could not calculate config diff: {error}", now)
+    if observed.misplaced:
+        return _misplaced(observed, now)
+    beyond = beyond_reach(observed.node, observed.facts.fixed, new)
     if beyond:
-        return _refuse(seen, old, new, beyond, now)
+        return _refuse(observed, old, new, beyond, now)
     anew = begun and due.arrived  # nothing is to change: what the node was born with has not been booted
     try:
-        work = work_of(old, new, seen.policies, seen.waived, forced=seen.facts.forced or anew, fips=seen.facts.fips)
+        work = work_of(
+            old, new, observed.policies, observed.waived, forced=observed.facts.forced or anew, fips=observed.facts.fips
+        )
     except Irreconcilable as error:
-        return _refuse(seen, old, new, str(error), now)
+        return _refuse(observed, old, new, str(error), now)
     except RegistriesError as error:
-        script = _begun(seen, now, str(error))
+        script = _begun(observed, now, str(error))
         give_up(script, name, str(error))
         return script.plan(Retry(str(error)))
-    return _carry_out(seen, old, new, work, now)
+    return _carry_out(observed, old, new, work, now)
 
 
-def _misplaced(seen: AgentObserved, now: datetime) -> Plan:
-    script = _begun(seen, now, seen.misplaced)
+def _misplaced(observed: AgentObserved, now: datetime) -> Plan:
+    script = _begun(observed, now, observed.misplaced)
     script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
-    script.annotate({STATE: "Degraded", REASON: seen.misplaced[:MAX_REASON]})
-    return script.plan(Retry(seen.misplaced))
+    script.annotate({STATE: "Degraded", REASON: observed.misplaced[:MAX_REASON]})
+    return script.plan(Retry(observed.misplaced))
 
 
-def _refuse(seen: AgentObserved, old: Obj, new: Obj, error: str, now: datetime) -> Plan:
+def _refuse(observed: AgentObserved, old: Obj, new: Obj, error: str, now: datetime) -> Plan:
     text = f"can't reconcile config {name_of(old)} with {name_of(new)}: {error}"
-    script = _begun(seen, now, text)
+    script = _begun(observed, now, text)
     told = (
         f"Update Failed compatibility validation. MachineConfigs {name_of(old)} and {name_of(new)} are not compatible. "
         f"Err: {error}"
     )
     script.phase(Phase("UpdatePrepared", "Unknown", "UpdatePrepared", told))
-    have = annotations_of(seen.node)
+    have = annotations_of(observed.node)
     if (have.get(STATE), have.get(REASON)) != ("Unreconcilable", text[:MAX_REASON]):
         script.event("FailedToReconcile", text, warning=True)
-    give_up(script, name_of(seen.node), text, state="Unreconcilable")
+    give_up(script, name_of(observed.node), text, state="Unreconcilable")
     return script.plan(Retry(text))
 
 
-def _begun(seen: AgentObserved, now: datetime, why: str) -> Script:
+def _begun(observed: AgentObserved, now: datetime, why: str) -> Script:
     """A node that failed keeps saying so until it has succeeded."""
-    script = Script(seen, now, why)
-    name, state = name_of(seen.node), annotations_of(seen.node).get(STATE)
+    script = Script(observed, now, why)
+    name, state = name_of(observed.node), annotations_of(observed.node).get(STATE)
     if state not in (*FAILED_STATES, "Working"):
         script.annotate({STATE: "Working"})
         script.event("ConfigDriftMonitorStopped", "Config Drift Monitor stopped")
@@ -122,15 +124,15 @@ def _begun(seen: AgentObserved, now: datetime, why: str) -> Script:
     return script
 
 
-def _carry_out(seen: AgentObserved, old: Obj, new: Obj, work: Work, now: datetime) -> Plan:
-    have, name, target = annotations_of(seen.node), name_of(seen.node), name_of(new)
+def _carry_out(observed: AgentObserved, old: Obj, new: Obj, work: Work, now: datetime) -> Plan:
+    have, name, target = annotations_of(observed.node), name_of(observed.node), name_of(new)
     drained = have.get(LAST_DRAIN) == f"drain-{target}"
     why = f"bring {name} from {name_of(old)} to {target}"
-    goes_on = drained and have.get(STATE) in RUNNING and _prepared(seen)
-    script = Script(seen, now, why) if goes_on else _begun(seen, now, why)
+    goes_on = drained and have.get(STATE) in RUNNING and _prepared(observed)
+    script = Script(observed, now, why) if goes_on else _begun(observed, now, why)
     told = f"Update Compatible. Post Cfg Actions: [] Drain Required: {str(work.drain).lower()}"
     script.phase(Phase("UpdatePrepared", "True", "UpdatePrepared", told))
-    if work.drain and seen.topology == SINGLE_REPLICA:
+    if work.drain and observed.topology == SINGLE_REPLICA:
         _not_drained(script)
         script.event("Drain", "Drain not required, skipping")
     elif work.drain and not drained:
@@ -140,17 +142,17 @@ def _carry_out(seen: AgentObserved, old: Obj, new: Obj, work: Work, now: datetim
         return script.plan()
     elif not work.drain:
         _not_drained(script)
-    _write(script, seen, old, new, work)
-    _act(script, seen, target, work)
+    _write(script, observed, old, new, work)
+    _act(script, observed, target, work)
     return script.plan()
 
 
-def _prepared(seen: AgentObserved) -> bool:
+def _prepared(observed: AgentObserved) -> bool:
     """It was begun in an earlier pass, which asked for the drain; where no record of it is kept, that is assumed. One
     that was made anew meanwhile, as its Node was, knows of the cordon alone: to begin again would take that back."""
-    conditions = dig(seen.record, "status", "conditions", default=()) or ()
+    conditions = dig(observed.record, "status", "conditions", default=()) or ()
     so = {one.get("type") for one in conditions if one.get("status") == "True"}
-    return seen.record is None or bool(so & {"UpdatePrepared", "Cordoned"})
+    return observed.record is None or bool(so & {"UpdatePrepared", "Cordoned"})
 
 
 def _not_drained(script: Script) -> None:
@@ -161,8 +163,8 @@ def _not_drained(script: Script) -> None:
     )
 
 
-def _write(script: Script, seen: AgentObserved, old: Obj, new: Obj, work: Work) -> None:
-    changes, name, why = work.changes, name_of(seen.node), f"it gets {name_of(new)}"
+def _write(script: Script, observed: AgentObserved, old: Obj, new: Obj, work: Work) -> None:
+    changes, name, why = work.changes, name_of(observed.node), f"it gets {name_of(new)}"
     system = "" if changes.os_update or changes.extensions or changes.kernel_type else "not"
     keys = "" if changes.passwd or changes.files else "not"
     executed, applied = "UpdateExecuted", "AppliedFilesAndOS"
@@ -178,10 +180,10 @@ def _write(script: Script, seen: AgentObserved, old: Obj, new: Obj, work: Work) 
     )
     config, own = extracted(new)
     script.annotate({WRITING: name_of(new), **({WRITING_IMAGE: own} if own else {})})
-    script.do(WriteFiles(name, old, new, seen.facts.forced, why, rotated=True))
+    script.do(WriteFiles(name, old, new, observed.facts.forced, why, rotated=True))
     if changes.passwd:
         script.do(SetUsers(name, old, new, why))
-    _stage(script, old, StageSystem(name, old, new, changes, why, again=WRITING in annotations_of(seen.node)))
+    _stage(script, old, StageSystem(name, old, new, changes, why, again=WRITING in annotations_of(observed.node)))
     script.do(StoreConfig(name, config, why, own))
     script.phase(
         Phase(executed, "True", applied, "Updated the Files and OS on disk as a part of the in progress phase"),
@@ -216,17 +218,17 @@ def _stage(script: Script, old: Obj, step: StageSystem) -> None:
     script.event("OSUpdateStaged", "Changes to OS staged")
 
 
-def _act(script: Script, seen: AgentObserved, target: str, work: Work) -> None:
+def _act(script: Script, observed: AgentObserved, target: str, work: Work) -> None:
     """What brings it into force; without a reboot the next pass finds a disk that has its target."""
-    name = name_of(seen.node)
+    name = name_of(observed.node)
     for action in work.actions:
         match action.type:
             case "Reboot":
                 script.phase(Phase("RebootedNode", "Unknown", "RebootedNode", "Upgrade requires a reboot."))
                 script.event("RemoveSigtermProtection", "Removing SIGTERM protection")
                 script.event("Reboot", f"Node will reboot into config {target}")
-                script.annotate({POST_ACTION: REBOOTING, REBOOT_FROM: seen.facts.boot_id, **NOT_WRITING})
-                script.do(RebootHost(name, reboot_request(target, seen.facts.boot_id), f"it gets {target}"))
+                script.annotate({POST_ACTION: REBOOTING, REBOOT_FROM: observed.facts.boot_id, **NOT_WRITING})
+                script.do(RebootHost(name, reboot_request(target, observed.facts.boot_id), f"it gets {target}"))
                 script.phase(Phase("NodeDegraded", "False", "NodeDegraded", f"Node {name} upgrade succeeded"))
             case "None":
                 script.event("SkipReboot", "Config changes do not require reboot.")

@@ -14,7 +14,7 @@ from datetime import datetime
 from syncline.control.plan import Plan, Requeue
 from syncline.kube.objects import Obj, annotations_of, name_of
 from syncline.machineconfig.agent.files.script import Script, fail
-from syncline.machineconfig.agent.planning.observe import AgentObserved, Birth
+from syncline.machineconfig.agent.planning.observe import AgentObserved, Provisioning
 from syncline.machineconfig.agent.provisioning.firstboot import (
     FirstBootError,
     first_boot,
@@ -45,86 +45,86 @@ from syncline.machineconfig.names import (
 __all__ = ["plan_joining"]
 
 
-def plan_joining(seen: AgentObserved, now: datetime) -> Plan | None:
+def plan_joining(observed: AgentObserved, now: datetime) -> Plan | None:
     """One pass; None: it has joined, and the disk says what it has."""
-    facts, name, have = seen.facts, name_of(seen.node), annotations_of(seen.node)
+    facts, name, have = observed.facts, name_of(observed.node), annotations_of(observed.node)
     joining = facts.joining
     if joining.damage:
-        return fail(seen, joining.damage, now)
+        return fail(observed, joining.damage, now)
     if joining.reboot_from:
         steps = interrupted_steps(name, joining.reboot_from, facts.boot_id)
         return Plan(tuple((step,) for step in steps), Requeue(0, "the first boot"), f"the first boot of {name}")
     if joining.encapsulated is not None:
-        return _missed(seen, now) if have.get(CURRENT) else _first_boot(seen, joining.encapsulated, now)
+        return _missed(observed, now) if have.get(CURRENT) else _first_boot(observed, joining.encapsulated, now)
     if not have.get(CURRENT):
-        return _begin(seen, now)
+        return _begin(observed, now)
     if joining.annotations is not None:
         return Plan(((EndJoining(name, "its node says it"),),), Requeue(0, "joined"), f"{name} has joined")
     if not have.get(DESIRED):
         return Plan(why=f"nobody has said yet what {name} is to have")
-    if facts.stored is None and seen.current is not None:
-        step = Provision(name, seen.current, "its disk does not say what it has")
+    if facts.stored is None and observed.current is not None:
+        step = Provision(name, observed.current, "its disk does not say what it has")
         return Plan(((step,),), Requeue(0, "provisioned"), f"{name} is taken over as it is")
     return None
 
 
-def _first_boot(seen: AgentObserved, config: Obj, now: datetime) -> Plan:
-    name = name_of(seen.node)
-    if seen.booted is None:
+def _first_boot(observed: AgentObserved, config: Obj, now: datetime) -> Plan:
+    name = name_of(observed.node)
+    if observed.booted is None:
         return Plan(((LookAtBoot(name, "its first boot"),),), why=f"look at what {name} has booted")
     try:
-        boot = first_boot(config, seen.booted)
+        boot = first_boot(config, observed.booted)
     except FirstBootError as error:
-        return fail(seen, str(error), now)
+        return fail(observed, str(error), now)
     if boot.changed and boot.refusal is not None:
-        return fail(seen, f"can't reconcile config {name_of(boot.old)} with {name_of(config)}: {boot.refusal}", now)
-    beyond = beyond_reach(seen.node, seen.facts.fixed, config)
+        return fail(observed, f"can't reconcile config {name_of(boot.old)} with {name_of(config)}: {boot.refusal}", now)
+    beyond = beyond_reach(observed.node, observed.facts.fixed, config)
     if beyond:
-        return fail(seen, f"{name} cannot boot with {name_of(config)}: {beyond}", now)
-    script = Script(seen, now, f"the first boot of {name} with {name_of(config)}")
+        return fail(observed, f"{name} cannot boot with {name_of(config)}: {beyond}", now)
+    script = Script(observed, now, f"the first boot of {name} with {name_of(config)}")
     if boot.changed:
         script.event("Reboot", f"Completing firstboot provisioning to {name_of(config)}")
-    for step in first_boot_steps(name, boot, seen.facts.boot_id):
+    for step in first_boot_steps(name, boot, observed.facts.boot_id):
         script.do(step)
     return script.plan(Requeue(0, "the first boot"))
 
 
-def _missed(seen: AgentObserved, now: datetime) -> Plan:
+def _missed(observed: AgentObserved, now: datetime) -> Plan:
     """A node that works is not rebooted undrained: what differs is told by the look at its disk."""
-    name, why = name_of(seen.node), "it joined before its first boot was finished"
-    script = Script(seen, now, f"{name}: {why}")
+    name, why = name_of(observed.node), "it joined before its first boot was finished"
+    script = Script(observed, now, f"{name}: {why}")
     script.event("FirstBootMissed", f"{why}; its config is kept in {ENCAPSULATED}.bak", warning=True)
     script.do(EndFirstBoot(name, "", why, kept=True))
     return script.plan(Requeue(0, "the first boot is given up"))
 
 
-def _begin(seen: AgentObserved, now: datetime) -> Plan:
-    name, facts, birth = name_of(seen.node), seen.facts, seen.birth
-    if birth is None:
+def _begin(observed: AgentObserved, now: datetime) -> Plan:
+    name, facts, provisioning = name_of(observed.node), observed.facts, observed.provisioning
+    if provisioning is None:
         return Plan(why="no pool has a config for it yet")
-    if birth.config is None:
-        return fail(seen, f'machineconfig.machineconfiguration.openshift.io "{birth.named}" not found', now)
-    beyond = beyond_reach(seen.node, facts.fixed, birth.config)
+    if provisioning.config is None:
+        return fail(observed, f'machineconfig.machineconfiguration.openshift.io "{provisioning.named}" not found', now)
+    beyond = beyond_reach(observed.node, facts.fixed, provisioning.config)
     if beyond:
-        return fail(seen, f"{name} cannot join with {birth.named}: {beyond}", now)
-    script = Script(seen, now, f"{name} joins with {birth.named}")
+        return fail(observed, f"{name} cannot join with {provisioning.named}: {beyond}", now)
+    script = Script(observed, now, f"{name} joins with {provisioning.named}")
     said = facts.joining.annotations
     if said is None and facts.stored is None and facts.blank:
-        script.do(Ignite(name, birth.config, birth.image, birth.boot_image, "it joins"))
+        script.do(Ignite(name, provisioning.config, provisioning.image, provisioning.boot_image, "it joins"))
         return script.plan(Requeue(0, "ignited"))
     stored = name_of(facts.stored) if facts.stored is not None else ""
-    if said is not None and (stored, facts.image) != (birth.named, birth.image):
-        script.do(StoreConfig(name, birth.config, "it joins", birth.image))
-    elif said is None and stored != birth.named:
-        script.do(Provision(name, birth.config, "it joins"))
-    asked = f"uncordon-{birth.named}"
+    if said is not None and (stored, facts.image) != (provisioning.named, provisioning.image):
+        script.do(StoreConfig(name, provisioning.config, "it joins", provisioning.image))
+    elif said is None and stored != provisioning.named:
+        script.do(Provision(name, provisioning.config, "it joins"))
+    asked = f"uncordon-{provisioning.named}"
     # Without a state: the first look at the disk decides it.
-    script.annotate({**_first(said, birth), STATE: None, REASON: "", DESIRED_DRAIN: asked, LAST_DRAIN: asked})
+    script.annotate({**_first(said, provisioning), STATE: None, REASON: "", DESIRED_DRAIN: asked, LAST_DRAIN: asked})
     return script.plan()
 
 
-def _first(said: Mapping[str, str] | None, birth: Birth) -> dict[str, str]:
+def _first(said: Mapping[str, str] | None, provisioning: Provisioning) -> dict[str, str]:
     if said is not None:
-        return {**said, DESIRED: said.get(DESIRED) or birth.named}
-    images = {CURRENT_IMAGE: birth.image, DESIRED_IMAGE: birth.image} if birth.image else {}
-    return {CURRENT: birth.named, DESIRED: birth.named, **images}
+        return {**said, DESIRED: said.get(DESIRED) or provisioning.named}
+    images = {CURRENT_IMAGE: provisioning.image, DESIRED_IMAGE: provisioning.image} if provisioning.image else {}
+    return {CURRENT: provisioning.named, DESIRED: provisioning.named, **images}

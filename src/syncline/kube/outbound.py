@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from syncline.kube.client import Response, Stream
     from syncline.kube.errors import ApiError
 
-__all__ = ["NOBODY", "Aside", "Awaiting", "Errand", "Outcall", "Outcome", "Pending", "settle"]
+__all__ = ["NOBODY", "Aside", "Awaiting", "Errand", "OutboundCall", "Outcome", "Pending", "settle"]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcall:
+class OutboundCall:
     """One HTTPS call. ``url`` is what is asked for and what failures name; ``timeout_s`` bounds all of it.
 
     ``address`` is where to connect instead of the URL's host (a Service's endpoint), ``server_name`` the name that the
@@ -69,7 +69,7 @@ class Aside:
 class Awaiting(Exception):
     """The request goes on when these were done, each with its key. Not an ApiError: nothing answers with it."""
 
-    def __init__(self, calls: Sequence[tuple[str, Outcall | Errand]]) -> None:
+    def __init__(self, calls: Sequence[tuple[str, OutboundCall | Errand]]) -> None:
         super().__init__("others have to be asked first")
         self.calls = tuple(calls)
 
@@ -93,7 +93,7 @@ class Pending(Protocol):
     """A request that waits for calls."""
 
     @property
-    def calls(self) -> Sequence[Outcall | Errand | Aside]:
+    def calls(self) -> Sequence[OutboundCall | Errand | Aside]:
         """To be made at once, side by side."""
         ...
 
@@ -110,7 +110,7 @@ NOBODY = "no calls are made from here: this cluster has no network"
 """Why a webhook fails in virtual time, where no test or rehearsal answers for it."""
 
 
-def settle(answer: Response, call: Callable[[Outcall], Outcome] | None) -> Response:
+def settle(answer: Response, call: Callable[[OutboundCall], Outcome] | None) -> Response:
     """Make the calls of ``answer`` in place until it is one. ``call`` None: every call fails, with the reason."""
     while answer.pending is not None:
         pending = answer.pending
@@ -118,7 +118,7 @@ def settle(answer: Response, call: Callable[[Outcall], Outcome] | None) -> Respo
     return answer
 
 
-def _called(one: Outcall | Errand | Aside, call: Callable[[Outcall], Outcome] | None) -> Outcome:
+def _called(one: OutboundCall | Errand | Aside, call: Callable[[OutboundCall], Outcome] | None) -> Outcome:
     if isinstance(one, Errand):
         return Outcome(value=one.function(*one.arguments))
     if isinstance(one, Aside):

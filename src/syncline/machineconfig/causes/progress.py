@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["LOOK_AT_AGENT", "PATIENCE", "Records", "Whereabouts", "whereabouts_of"]
+__all__ = ["LOOK_AT_AGENT", "PATIENCE", "NodeProgress", "Records", "progress_of"]
 
 Records = Mapping[str, Obj]
 """MachineConfigNodes by the name of their node."""
@@ -25,7 +25,7 @@ PATIENCE = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
+class NodeProgress:
     """``doing``: in a word; ``then``: what follows; ``look``: what to look at once it is overdue."""
 
     doing: str
@@ -61,12 +61,12 @@ _PLACES: tuple[tuple[str, str, str, str], ...] = (
 follow each other."""
 
 
-def whereabouts_of(record: Obj | None, desired: str) -> Whereabouts | None:
+def progress_of(record: Obj | None, desired: str) -> NodeProgress | None:
     """Where it is on its way to ``desired``; None: no record tells of it."""
     if record is None or dig(record, "spec", "configVersion", "desired") != desired:
         return None
     conditions = {str(each.get("type")): each for each in dig(record, "status", "conditions", default=[])}
-    found: Whereabouts | None = None
+    found: NodeProgress | None = None
     for kind, doing, done, then in _PLACES:
         status, since = conditions.get(kind, {}).get("status"), conditions.get(kind, {}).get("lastTransitionTime")
         at = time_or_none(since)
@@ -74,5 +74,5 @@ def whereabouts_of(record: Obj | None, desired: str) -> Whereabouts | None:
             continue
         reboots = kind == "RebootedNode" and status == "Unknown"
         patience, look = (REBOOT_PATIENCE, _CONSOLE) if reboots else (PATIENCE, LOOK_AT_AGENT)
-        found = Whereabouts(doing if status == "Unknown" else done, at, then, patience, look)
+        found = NodeProgress(doing if status == "Unknown" else done, at, then, patience, look)
     return found

@@ -49,20 +49,20 @@ from syncline.machineconfig.agent.steps import (
 )
 from syncline.machineconfig.names import INSTALLED
 
-__all__ = ["HOST_STEPS", "HostPerformer"]
+__all__ = ["HOST_STEPS", "HostHandler"]
 
 HOST_STEPS = get_args(HostStep)
 CRIO = "crio"
 CONFIG_MAPS = ResourceInfo("", "v1", "ConfigMap", "configmaps", namespaced=True)
 
 
-class HostPerformer:
+class HostHandler:
     """Raises UpdateError for what a host refuses."""
 
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
 
-    def perform(self, action: HostStep) -> Generator[Any, Any, Any]:
+    def handle(self, action: HostStep) -> Generator[Any, Any, Any]:
         if isinstance(action, ReadServerAuthority):
             return (yield from _server_authority())
         if self._hosts.in_place:

@@ -7,7 +7,7 @@ from typing import Any
 
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["RecordFacts", "SeenRecord", "record_facts"]
+__all__ = ["ObservedRecord", "RecordFacts", "record_facts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class RecordFacts:
     pinned: bool
 
 
-class SeenRecord(dict[str, Any]):
+class ObservedRecord(dict[str, Any]):
     """A MachineConfigNode, equal to what it was made of, and what is read of it. It is not to be changed."""
 
     __slots__ = ("facts",)
@@ -32,7 +32,7 @@ class SeenRecord(dict[str, Any]):
 
 
 def record_facts(record: Obj) -> RecordFacts:
-    return record.facts if type(record) is SeenRecord else _read(record)
+    return record.facts if type(record) is ObservedRecord else _read(record)
 
 
 def _read(record: Obj) -> RecordFacts:

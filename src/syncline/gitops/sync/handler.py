@@ -61,7 +61,7 @@ from syncline.kube.objects import (
 from syncline.kube.patching.managedfields import upgrade_managed_fields
 from syncline.kube.schema.model import schema_for
 
-__all__ = ["FIELD_MANAGER", "SYNC_ACTIONS", "SyncPerformer"]
+__all__ = ["FIELD_MANAGER", "SYNC_ACTIONS", "SyncHandler"]
 
 FIELD_MANAGER = "argocd-controller"
 """Upstream's field manager, so that ownership carries over in both directions."""
@@ -89,16 +89,16 @@ ADMISSION = ("admission webhook ", "failed calling webhook", "ValidatingAdmissio
 """How refusals of webhooks and policies begin, whatever their code is."""
 
 
-class SyncPerformer:
+class SyncHandler:
     """Performs all sync actions against one destination, whose kinds ``mapper`` knows."""
 
     def __init__(self, mapper: Mapper) -> None:
         self._mapper = mapper
         self._applied = Applied(FIELD_MANAGER)
 
-    def perform(self, action: SyncAction) -> Requests:
+    def handle(self, action: SyncAction) -> Requests:
         try:
-            return (yield from self._perform(action))
+            return (yield from self._handle(action))
         except Unanswered:
             raise  # nothing was decided about the object, so the pass is given up and made again
         except NotFound as error:
@@ -106,7 +106,7 @@ class SyncPerformer:
         except ApiError as error:
             return Outcome(False, str(error), pending=_soon(error), refusal=_refusal(error))
 
-    def _perform(self, action: SyncAction) -> Requests:
+    def _handle(self, action: SyncAction) -> Requests:
         if isinstance(action, AfterWave):
             return Outcome(True)
         gvk = _gvk(action)
