@@ -144,7 +144,7 @@ class Hooks:
         world.driver.settle()
         return cls(count, world)
 
-    def play(self) -> float:
+    def simulate(self) -> float:
         body = {"operation": {"sync": {}}}
         for index in range(self.count):
             self.world.send("PATCH", f"{APPS}/app-{index:04}", body, "application/merge-patch+json")
@@ -205,7 +205,7 @@ def _hooks_side_by_side(table: Table, count: int) -> None:
         with tempfile.TemporaryDirectory(prefix="bench-") as place:
             hooks = Hooks.begin(many, Path(place), nodes=1 + count // PODS_OF_A_NODE)
             begun = _cpu()
-            spans.append(hooks.play())
+            spans.append(hooks.simulate())
             spent = _cpu() - begun
     alone, together = spans
     table.row("one alone", f"{alone:.1f} s", "virtual")

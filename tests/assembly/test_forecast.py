@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.gitops.behaviours.play import APPS, Play, config, job
+from tests.gitops.behaviours.sim import APPS, Simulation, config, job
 from tests.gitops.behaviours.test_holds import machine_config, staged
 
 from syncline.assembly.inspection.observe import PlannedSync, SyncRequest, Verdict, planned_sync
@@ -17,14 +17,14 @@ from syncline.kube.objects import Obj
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
 
 
-def plan(play: Play, request: SyncRequest | None = None) -> PlannedSync:
-    settings = play.world.settings
-    cache = run_in_place(look_at_cluster(application_indices(settings)), play.world.admin).cache
-    return planned_sync(cache, play.app(), play.source, settings, play.world.clock.now(), request or SyncRequest())
+def plan(sim: Simulation, request: SyncRequest | None = None) -> PlannedSync:
+    settings = sim.world.settings
+    cache = run_in_place(look_at_cluster(application_indices(settings)), sim.world.admin).cache
+    return planned_sync(cache, sim.app(), sim.source, settings, sim.world.clock.now(), request or SyncRequest())
 
 
-def lines(play: Play, **shown: Any) -> list[str]:
-    return [line.strip() for line in describe_plan(plan(play), **shown).splitlines()]
+def lines(sim: Simulation, **shown: Any) -> list[str]:
+    return [line.strip() for line in describe_plan(plan(sim), **shown).splitlines()]
 
 
 def waiting(obj: Obj, **annotations: str) -> Obj:
@@ -33,16 +33,16 @@ def waiting(obj: Obj, **annotations: str) -> Obj:
     return obj | {"metadata": obj["metadata"] | {"annotations": obj["metadata"].get("annotations", {}) | named}}
 
 
-def annotate(play: Play, name: str, **annotations: str) -> None:
-    play.patch(f"{APPS}/{name}", {"metadata": waiting({"metadata": {}}, **annotations)["metadata"]})
-    play.driver.settle()
+def annotate(sim: Simulation, name: str, **annotations: str) -> None:
+    sim.patch(f"{APPS}/{name}", {"metadata": waiting({"metadata": {}}, **annotations)["metadata"]})
+    sim.driver.settle()
 
 
 def test_conditions_are_shown_with_how_they_stand_now() -> None:
     want = (
         "[{kind: Deployment, name: db, condition: Available, deadline: 10m}, {kind: ConfigMap, name: kube-root-ca.crt}]"
     )
-    told = lines(Play(waiting(config("a"), wait_for=want)))
+    told = lines(Simulation(waiting(config("a"), wait_for=want)))
     assert (
         "first waits for Deployment default/db: condition Available is True, at most 10m "
         "(now: apps/Deployment/default/db is not there)"
@@ -51,32 +51,32 @@ def test_conditions_are_shown_with_how_they_stand_now() -> None:
 
 
 def test_a_condition_that_cannot_be_read_blocks_the_plan_as_it_would_the_sync() -> None:
-    planned = plan(Play(waiting(config("a"), wait_for='{kind: Pod, name: a, cel: "object.("}')))
+    planned = plan(Simulation(waiting(config("a"), wait_for='{kind: Pod, name: a, cel: "object.("}')))
     assert planned.verdict is Verdict.BLOCKED
     assert "wait-for: cel: " in planned.problems[0]
 
 
 def test_deadlines_of_a_gate_are_shown_with_what_happens_then() -> None:
     hook = waiting(job("m", hook="PreSync"), gate_deadline="5m", on_deadline="fail")
-    assert "waits for Job m at most 5m, then the operation fails" in lines(Play(hook))
+    assert "waits for Job m at most 5m, then the operation fails" in lines(Simulation(hook))
 
 
 def test_applications_that_come_first_are_named_with_their_state() -> None:
-    play = Play(config("a"))
-    play.create("db")
-    annotate(play, "app", depends_on="db")
+    sim = Simulation(config("a"))
+    sim.create("db")
+    annotate(sim, "app", depends_on="db")
     assert (
         "first waits for Application argocd/db to be Synced and Healthy "
         "(now: Application argocd/db (OutOfSync, Missing))"
-    ) in lines(play)
-    annotate(play, "db", depends_on="app")
-    planned = plan(play)
+    ) in lines(sim)
+    annotate(sim, "db", depends_on="app")
+    planned = plan(sim)
     assert planned.verdict is Verdict.BLOCKED and "goes in a circle" in planned.problems[-1]
 
 
 def test_hooks_of_a_deletion_are_left_out_and_named() -> None:
-    play = Play(config("a"), job("bye", hook="PreDelete"), job("after", hook="PostDelete"))
-    planned = plan(play)
+    sim = Simulation(config("a"), job("bye", hook="PreDelete"), job("after", hook="PostDelete"))
+    planned = plan(sim)
     assert planned.left_out == (
         "Job bye: PreDelete hook, runs when the Application is deleted",
         "Job after: PostDelete hook, runs when the Application is deleted",
@@ -85,39 +85,39 @@ def test_hooks_of_a_deletion_are_left_out_and_named() -> None:
 
 
 def test_a_hook_whose_inputs_are_as_they_were_is_left_out() -> None:
-    play = Play(config("a"), waiting(job("m", hook="PreSync"), run_hook="on-change"))
-    assert plan(play).left_out == ()
-    play.sync()
-    assert plan(play).left_out == ("Job m: its inputs are as when it last ran",)
+    sim = Simulation(config("a"), waiting(job("m", hook="PreSync"), run_hook="on-change"))
+    assert plan(sim).left_out == ()
+    sim.sync()
+    assert plan(sim).left_out == ("Job m: its inputs are as when it last ran",)
 
 
 def test_a_wave_that_reaches_machines_takes_its_hold_before_and_once() -> None:
-    play = staged(config("first"), machine_config("a", wave=1), machine_config("b", wave=2))
-    planned = plan(play)
+    sim = staged(config("first"), machine_config("a", wave=1), machine_config("b", wave=2))
+    planned = plan(sim)
     assert [(group.wave, group.holds) for group in planned.groups] == [(0, ()), (1, ("worker",)), (2, ())]
-    assert "takes a Hold on pool worker" in lines(play)
+    assert "takes a Hold on pool worker" in lines(sim)
 
 
 def test_what_changes_is_shown_line_by_line_and_secrets_masked() -> None:
-    play = Play(config("a", "before"), SECRET | {"stringData": {"pin": "canary-1"}})
-    play.sync()
-    play.source.commit(config("a", "after"), SECRET | {"stringData": {"pin": "canary-2"}})
-    told = lines(play, differences=True)
+    sim = Simulation(config("a", "before"), SECRET | {"stringData": {"pin": "canary-1"}})
+    sim.sync()
+    sim.source.commit(config("a", "after"), SECRET | {"stringData": {"pin": "canary-2"}})
+    told = lines(sim, differences=True)
     assert "-  k: before" in told and "+  k: after" in told
     assert "-  pin: ++++++++++++" in told and "+  pin: ++++++++" in told
-    shown = [change["live"] for wave in plan(play).to_obj()["waves"] for change in wave["actions"]]
-    assert [one["kind"] for one in shown] == ["Secret", "ConfigMap"] and "canary" not in str(plan(play).to_obj())
+    shown = [change["live"] for wave in plan(sim).to_obj()["waves"] for change in wave["actions"]]
+    assert [one["kind"] for one in shown] == ["Secret", "ConfigMap"] and "canary" not in str(plan(sim).to_obj())
 
 
 def test_annotations_that_settings_call_sensitive_are_masked_in_secrets() -> None:
-    play = Play(SECRET | {"metadata": {"name": "s", "annotations": {"example.org/token": "canary"}}})
+    sim = Simulation(SECRET | {"metadata": {"name": "s", "annotations": {"example.org/token": "canary"}}})
     names = {"name": "argocd-cm", "namespace": "argocd"}
     data = {"resource.sensitive.mask.annotations": "example.org/other, example.org/token"}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": names, "data": data}
-    play.world.send("POST", "/api/v1/namespaces/argocd/configmaps", body)
-    play.sync()
-    play.source.commit(SECRET | {"metadata": {"name": "s", "annotations": {"example.org/token": "canary-2"}}})
-    told = lines(play, differences=True)
+    sim.world.send("POST", "/api/v1/namespaces/argocd/configmaps", body)
+    sim.sync()
+    sim.source.commit(SECRET | {"metadata": {"name": "s", "annotations": {"example.org/token": "canary-2"}}})
+    told = lines(sim, differences=True)
     assert any("example.org/token: ++++++++" in line for line in told)
     assert not any("canary" in line for line in told)
 
@@ -132,11 +132,11 @@ def test_annotations_that_settings_call_sensitive_are_masked_in_secrets() -> Non
     ],
 )
 def test_the_guard_says_what_it_will_ask_for(policy: Obj, annotation: str, fix: str) -> None:
-    play = Play(*(config(name) for name in "abcde"), **policy)
-    play.sync()
-    play.source.commit(config("a"))
+    sim = Simulation(*(config(name) for name in "abcde"), **policy)
+    sim.sync()
+    sim.source.commit(config("a"))
     if annotation:
-        annotate(play, "app", deletion_guard=annotation)
-    unsafe = plan(play, None if policy else SyncRequest(prune=True)).unsafe
+        annotate(sim, "app", deletion_guard=annotation)
+    unsafe = plan(sim, None if policy else SyncRequest(prune=True)).unsafe
     assert bool(unsafe) is bool(fix)
     assert all(text.startswith("4 of 5 objects would be deleted") and fix in text for text in unsafe)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.assembly.controllers import MAP, Cluster, start
-from tests.assembly.test_faces import call
+from tests.assembly.test_endpoints import call
 from tests.live import served_cluster
 from tests.sources.conftest import Upstream
 

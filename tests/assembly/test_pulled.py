@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.gitops.behaviours.play import APPS, Play, config
+from tests.gitops.behaviours.sim import APPS, Simulation, config
 
 from syncline.assembly.inspection.differences import application_differences
 from syncline.assembly.inspection.observe import PlannedSync, Verb, Verdict, planned_sync
@@ -44,8 +44,8 @@ WEB: Obj = {
 class Asking:
     """The API as one user, with what was asked."""
 
-    def __init__(self, play: Play, user: UserInfo) -> None:
-        self._inner = play.world.core.transport(user)
+    def __init__(self, sim: Simulation, user: UserInfo) -> None:
+        self._inner = sim.world.core.transport(user)
         self.paths: list[str] = []
 
     def send(self, request: Request) -> Response:
@@ -57,35 +57,35 @@ def rule(group: str, resource: str, *verbs: str) -> Obj:
     return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
 
 
-def allow(play: Play, namespace: str, *rules: Obj, role: str = "") -> None:
+def allow(sim: Simulation, namespace: str, *rules: Obj, role: str = "") -> None:
     """Give ``dev`` the rules in a namespace, or a ClusterRole by name."""
     name = role or f"own-{len(rules)}"
     space = f"{RBAC}/namespaces/{namespace}"
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole" if role else "Role", "name": name}
     if rules:
-        play.world.send("POST", f"{space}/roles", {"metadata": {"name": name}, "rules": list(rules)})
+        sim.world.send("POST", f"{space}/roles", {"metadata": {"name": name}, "rules": list(rules)})
     subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "dev"}]
-    play.world.send("POST", f"{space}/rolebindings", {"metadata": {"name": name}, "roleRef": ref, "subjects": subjects})
+    sim.world.send("POST", f"{space}/rolebindings", {"metadata": {"name": name}, "roleRef": ref, "subjects": subjects})
 
 
-def look(play: Play, user: UserInfo = DEV) -> tuple[PulledCache, Asking]:
-    asking = Asking(play, user)
-    cache = pulled(asking, application_indices(play.world.settings))
+def look(sim: Simulation, user: UserInfo = DEV) -> tuple[PulledCache, Asking]:
+    asking = Asking(sim, user)
+    cache = pulled(asking, application_indices(sim.world.settings))
     asking.paths.clear()
     return cache, asking
 
 
-def plan(play: Play, user: UserInfo = DEV) -> tuple[PlannedSync, PulledCache, Asking]:
-    cache, asking = look(play, user)
+def plan(sim: Simulation, user: UserInfo = DEV) -> tuple[PlannedSync, PulledCache, Asking]:
+    cache, asking = look(sim, user)
     app = cache.get(APP)
     assert app is not None
     include(cache, app, "argocd")
-    found = planned_sync(cache, app, play.source, play.world.settings, play.world.clock.now())
+    found = planned_sync(cache, app, sim.source, sim.world.settings, sim.world.clock.now())
     return found, cache, asking
 
 
-def health(play: Play) -> str:
-    return str(dig(play.app(), "status", "health", "status"))
+def health(sim: Simulation) -> str:
+    return str(dig(sim.app(), "status", "health", "status"))
 
 
 def verbs(planned: PlannedSync) -> dict[str, Verb]:
@@ -93,9 +93,9 @@ def verbs(planned: PlannedSync) -> dict[str, Verb]:
 
 
 @pytest.fixture
-def play() -> Play:
+def sim() -> Simulation:
     """``dev`` may edit in ``default`` but its Secrets, and read Applications in ``argocd``."""
-    made = Play(config("a"), config("b"), TILL, WEB)
+    made = Simulation(config("a"), config("b"), TILL, WEB)
     made.sync()
     allow(made, "argocd", rule("argoproj.io", "applications", "get", "list", "watch"))
     rules = (
@@ -108,8 +108,8 @@ def play() -> Play:
     return made
 
 
-def test_a_plan_asks_for_its_application_its_project_and_its_objects_and_lists_no_cluster(play: Play) -> None:
-    planned, cache, asking = plan(play, ADMIN)
+def test_a_plan_asks_for_its_application_its_project_and_its_objects_and_lists_no_cluster(sim: Simulation) -> None:
+    planned, cache, asking = plan(sim, ADMIN)
     assert set(verbs(planned).values()) == {Verb.UNCHANGED}
     lists = {path for path in asking.paths if path.startswith("/api") and "namespaces" not in path}
     assert lists <= {"/apis/syncline.dev/v1alpha1/holds"}, "Holds are cluster-wide; nothing else is listed so"
@@ -117,9 +117,9 @@ def test_a_plan_asks_for_its_application_its_project_and_its_objects_and_lists_n
     assert cache.sentences(aside=True) == []
 
 
-def test_a_plan_with_the_rights_of_a_namespace_is_the_plan_but_for_what_may_not_be_read(play: Play) -> None:
-    play.source.commit(config("a", "new"), config("b"), config("c"), TILL, WEB)
-    planned, cache, _ = plan(play)
+def test_a_plan_with_the_rights_of_a_namespace_is_the_plan_but_for_what_may_not_be_read(sim: Simulation) -> None:
+    sim.source.commit(config("a", "new"), config("b"), config("c"), TILL, WEB)
+    planned, cache, _ = plan(sim)
     assert not planned.problems
     assert verbs(planned) == {
         "a": Verb.CONFIGURE,
@@ -128,56 +128,56 @@ def test_a_plan_with_the_rights_of_a_namespace_is_the_plan_but_for_what_may_not_
         "till": Verb.UNREAD,
         "web": Verb.UNCHANGED,
     }
-    assert (planned.sync, planned.health, planned.verdict) == ("OutOfSync", health(play), Verdict.CHANGES)
+    assert (planned.sync, planned.health, planned.verdict) == ("OutOfSync", health(sim), Verdict.CHANGES)
     told = cache.sentences()
     assert any("you may not get secrets till in namespace default; ask for a Role in default" in one for one in told)
     assert any('resources: ["appprojects"], resourceNames: ["default"], verbs: ["get"]' in one for one in told)
     assert not any("holds" in one for one in told), "Holds are for machine configs, and there are none"
 
 
-def test_what_may_not_be_read_is_in_sync_where_the_controller_says_so_of_the_same_commit(play: Play) -> None:
-    planned, _, _ = plan(play)
+def test_what_may_not_be_read_is_in_sync_where_the_controller_says_so_of_the_same_commit(sim: Simulation) -> None:
+    planned, _, _ = plan(sim)
     assert verbs(planned)["till"] is Verb.UNREAD
     assert (planned.sync, planned.verdict) == ("Synced", Verdict.NOTHING)
-    play.source.commit(config("a"), config("b"), TILL, WEB)
-    planned, _, _ = plan(play)
+    sim.source.commit(config("a"), config("b"), TILL, WEB)
+    planned, _, _ = plan(sim)
     assert (planned.sync, planned.verdict) == ("Unknown", Verdict.CHANGES), "the Secret may be another one now"
 
 
-def test_what_left_the_source_and_may_not_be_read_is_not_pruned_in_the_plan(play: Play) -> None:
-    play.source.commit(config("a"), WEB)
-    planned, _, _ = plan(play)
+def test_what_left_the_source_and_may_not_be_read_is_not_pruned_in_the_plan(sim: Simulation) -> None:
+    sim.source.commit(config("a"), WEB)
+    planned, _, _ = plan(sim)
     assert "till" not in verbs(planned) and Verb.PRUNE not in verbs(planned).values()
     assert "/Secret/default/till: may not be read, so it is not known whether it would be pruned" in planned.warnings
 
 
-def test_differences_leave_out_what_may_not_be_read_and_name_it(play: Play) -> None:
-    cache, _ = look(play)
+def test_differences_leave_out_what_may_not_be_read_and_name_it(sim: Simulation) -> None:
+    cache, _ = look(sim)
     app = cache.get(APP)
     assert app is not None
     include(cache, app, "argocd")
-    found = application_differences(cache, app, play.source, play.world.settings, play.world.clock.now())
+    found = application_differences(cache, app, sim.source, sim.world.settings, sim.world.clock.now())
     assert not found.modified and [ref.name for ref in found.unread] == ["till"]
 
 
-def test_a_tree_says_of_what_may_not_be_read_what_the_status_says(play: Play) -> None:
-    cache, _ = look(play)
-    nodes = {node.ref.name: node for node in walk(resource_tree(cache, play.app()))}
+def test_a_tree_says_of_what_may_not_be_read_what_the_status_says(sim: Simulation) -> None:
+    cache, _ = look(sim)
+    nodes = {node.ref.name: node for node in walk(resource_tree(cache, sim.app()))}
     assert nodes["till"].live is None and "forbidden" in nodes["till"].unread
     pods = [node for node in nodes.values() if node.ref.kind == "Pod"]
     assert len(pods) == 1, "what Deployments own is found by lists of the namespace"
 
 
-def test_an_explanation_does_not_call_missing_what_may_not_be_read(play: Play) -> None:
+def test_an_explanation_does_not_call_missing_what_may_not_be_read(sim: Simulation) -> None:
     sick = {"kind": "Secret", "version": "v1", "namespace": "default", "name": "till", "status": "Synced"}
     status = {"health": {"status": "Degraded"}, "resources": [sick | {"health": {"status": "Degraded"}}]}
-    play.patch(f"{APPS}/app", {"status": status})
-    cache, _ = look(play)
+    sim.patch(f"{APPS}/app", {"status": status})
+    cache, _ = look(sim)
     app = cache.get(APP)
     assert app is not None
     include(cache, app, "argocd")
-    now = play.world.clock.now()
-    observed = observe_application(cache, APP, ManifestStore(), play.world.settings)
+    now = sim.world.clock.now()
+    observed = observe_application(cache, APP, ManifestStore(), sim.world.settings)
     assert observed is not None
     found = explain_application(View(cache, now), observed)
     assert [(one.subject, one.message) for one in found.cause.because] == [
@@ -185,35 +185,35 @@ def test_an_explanation_does_not_call_missing_what_may_not_be_read(play: Play) -
     ]
 
 
-def test_a_workload_whose_pods_may_not_be_read_says_so(play: Play) -> None:
-    allow(play, "kube-system", rule("apps", "deployments", "get"))
+def test_a_workload_whose_pods_may_not_be_read_says_so(sim: Simulation) -> None:
+    allow(sim, "kube-system", rule("apps", "deployments", "get"))
     space = "/apis/apps/v1/namespaces/kube-system/deployments"
-    play.world.send("POST", space, WEB | {"metadata": {"name": "far"}})
-    cache, _ = look(play)
+    sim.world.send("POST", space, WEB | {"metadata": {"name": "far"}})
+    cache, _ = look(sim)
     ref = ObjectRef("apps", "Deployment", "kube-system", "far")
     live = cache.get(ref)
     assert live is not None
     live = live | {"status": {"observedGeneration": 1}}
-    found = explain_object(View(cache, play.world.clock.now()), live)
+    found = explain_object(View(cache, sim.world.clock.now()), live)
     assert [cause.state for cause in found.cause.because] == ["unread", "unread"]
 
 
-def test_several_objects_of_a_kind_are_listed_and_where_that_is_refused_asked_for_one_by_one(play: Play) -> None:
+def test_several_objects_of_a_kind_are_listed_and_where_that_is_refused_asked_for_one_by_one(sim: Simulation) -> None:
     for number in range(30):
-        play.world.send("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": f"m{number}"}})
+        sim.world.send("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": f"m{number}"}})
     refs = [ObjectRef(*MAP, "default", f"m{number}") for number in range(30)]
-    cache, asking = look(play)
+    cache, asking = look(sim)
     assert all(cache.get(ref) for ref in refs)
     assert len(asking.paths) == SINGLE + 1
-    single = look(play)
-    allow(play, "kube-system", rule("", "configmaps", "get"))
+    single = look(sim)
+    allow(sim, "kube-system", rule("", "configmaps", "get"))
     found = [single[0].get(ref._replace(namespace="kube-system")) for ref in refs]
     assert found == [None] * 30 and single[0].reads_all() is False
     assert not any(single[0].unread(ref._replace(namespace="kube-system")) for ref in refs), "they are not there"
 
 
-def test_refusals_are_not_asked_for_without_end(play: Play) -> None:
-    cache, asking = look(play)
+def test_refusals_are_not_asked_for_without_end(sim: Simulation) -> None:
+    cache, asking = look(sim)
     refs = [ObjectRef(*SECRET, "default", f"s{number}") for number in range(200)]
     assert all(cache.unread(ref) for ref in refs)
     assert len(asking.paths) == MAX_REFUSED + 1
@@ -231,8 +231,8 @@ def test_refusals_are_not_asked_for_without_end(play: Play) -> None:
         lambda cache: cache.has_synced(POD) or [],
     ],
 )
-def test_a_list_that_is_refused_is_unread_and_names_the_right(play: Play, read: Any) -> None:
-    cache, _ = look(play)
+def test_a_list_that_is_refused_is_unread_and_names_the_right(sim: Simulation, read: Any) -> None:
+    cache, _ = look(sim)
     assert list(read(cache)) == []
     place = "kube-system" if cache.unread(ObjectRef(*POD, "kube-system", "")) else ""
     assert "forbidden" in cache.unread(ObjectRef(*POD, place, ""))
@@ -240,8 +240,8 @@ def test_a_list_that_is_refused_is_unread_and_names_the_right(play: Play, read: 
     assert told.startswith("you may not list pods") and 'resources: ["pods"], verbs: ["list"]' in told
 
 
-def test_what_is_put_stays_as_it_was_put(play: Play) -> None:
-    cache, asking = look(play)
+def test_what_is_put_stays_as_it_was_put(sim: Simulation) -> None:
+    cache, asking = look(sim)
     mine = config("a", "mine") | {"metadata": {"name": "a", "namespace": "default"}}
     cache.put(MAP, mine)
     cache.drop(MAP, "default", "b")
@@ -251,11 +251,11 @@ def test_what_is_put_stays_as_it_was_put(play: Play) -> None:
 
 
 def test_an_application_that_was_never_compared_is_planned_with_what_it_left_before() -> None:
-    play = Play(config("a"), config("old"))
-    play.sync()
-    bare = {key: value for key, value in play.app().items() if key != "status"}
-    play.source.commit(config("a"))
-    cache, _ = look(play, ADMIN)
+    sim = Simulation(config("a"), config("old"))
+    sim.sync()
+    bare = {key: value for key, value in sim.app().items() if key != "status"}
+    sim.source.commit(config("a"))
+    cache, _ = look(sim, ADMIN)
     include(cache, bare, "argocd")
-    planned = planned_sync(cache, bare, play.source, play.world.settings, play.world.clock.now())
+    planned = planned_sync(cache, bare, sim.source, sim.world.settings, sim.world.clock.now())
     assert any("old" in text for group in planned.groups for text in group.warnings), "it would be pruned"

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 
 import pytest
-from tests.gitops.behaviours.play import APPS, NOWHERE, Play, config, deployment, job
+from tests.gitops.behaviours.sim import APPS, NOWHERE, Simulation, config, deployment, job
 from tests.gitops.behaviours.test_crash import Died, Dying
 from tests.gitops.behaviours.test_destinations import Far
 
@@ -19,9 +19,9 @@ from syncline.telemetry.tracing import Tracer
 CANARY = "c4n4ry-v4lue"
 
 
-def traced(play: Play) -> list[Span]:
+def traced(sim: Simulation) -> list[Span]:
     spans: list[Span] = []
-    loop = play.world.gitops_actor.loop
+    loop = sim.world.gitops_actor.loop
     loop.observers.append(Tracer(spans.append, loop.now))
     return spans
 
@@ -30,7 +30,7 @@ def secret(name: str, value: str, **fields: object) -> Obj:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"k": value}, **fields}
 
 
-def rollout() -> tuple[Play, list[Span]]:
+def rollout() -> tuple[Simulation, list[Span]]:
     objects = (
         job("pre", hook="PreSync"),
         config("a"),
@@ -38,10 +38,10 @@ def rollout() -> tuple[Play, list[Span]]:
         config("late", sync_wave="1"),
         job("post", seconds=4, hook="PostSync"),
     )
-    play = Play(*objects)
-    spans = traced(play)
-    play.sync(initiatedBy={"username": "jo"})
-    return play, spans
+    sim = Simulation(*objects)
+    spans = traced(sim)
+    sim.sync(initiatedBy={"username": "jo"})
+    return sim, spans
 
 
 def tree(spans: list[Span]) -> list[str]:
@@ -89,13 +89,13 @@ def test_a_sync_is_a_trace_of_phases_waves_tasks_hooks_and_waits() -> None:
 
 
 def test_the_root_says_what_was_synced_and_who_asked() -> None:
-    play, spans = rollout()
+    sim, spans = rollout()
     assert spans[-1].parent == ""
     assert spans[-1].attributes == {
         "syncline.application.name": "app",
         "syncline.application.namespace": "argocd",
         "syncline.project": "default",
-        "syncline.revision": play.source.head,
+        "syncline.revision": sim.source.head,
         "syncline.initiated_by": "jo",
         "syncline.phase": "Succeeded",
         "syncline.message": "successfully synced (no more tasks)",
@@ -135,19 +135,19 @@ def test_one_seed_gives_the_same_trace_byte_for_byte() -> None:
 
 
 def test_a_pruned_object_and_a_wait_for_its_deletion() -> None:
-    play = Play(config("a"), config("b"))
-    play.sync()
-    spans = traced(play)
-    play.source.commit(config("a"))
-    play.refresh()
-    play.sync({"prune": True})
+    sim = Simulation(config("a"), config("b"))
+    sim.sync()
+    spans = traced(sim)
+    sim.source.commit(config("a"))
+    sim.refresh()
+    sim.sync({"prune": True})
     assert named(spans, "prune ConfigMap/b").attributes["syncline.result"] == "Pruned"
 
 
 def test_a_failed_hook_fails_its_wave_its_phase_and_the_operation_and_a_retry_goes_on_in_the_trace() -> None:
-    play = Play(config("a"), job("bad", code=1, hook="Sync"))
-    spans = traced(play)
-    play.sync(retry={"limit": 1})
+    sim = Simulation(config("a"), job("bad", code=1, hook="Sync"))
+    spans = traced(sim)
+    sim.sync(retry={"limit": 1})
     failed = {span.name: span.failure for span in spans if span.failure is not None}
     told = "Job has reached the specified backoff limit"
     ended = "one or more synchronization tasks completed unsuccessfully (retried 1 times)."
@@ -164,14 +164,14 @@ def test_a_failed_hook_fails_its_wave_its_phase_and_the_operation_and_a_retry_go
 
 
 def test_a_process_that_takes_over_goes_on_in_the_same_trace() -> None:
-    play = Play(job("pre", seconds=60, hook="PreSync"), config("a"))
-    before = traced(play)
-    play.begin()
-    play.driver.advance(10)
-    play.world.start_gitops()
-    after = traced(play)
-    play.driver.settle()
-    play.finish()
+    sim = Simulation(job("pre", seconds=60, hook="PreSync"), config("a"))
+    before = traced(sim)
+    sim.begin()
+    sim.driver.advance(10)
+    sim.world.start_gitops()
+    after = traced(sim)
+    sim.driver.settle()
+    sim.finish()
     assert before and {span.trace for span in before} == {span.trace for span in after}
     assert tree([*before, *after]) == [
         "sync argocd/app 0-61.5",
@@ -192,26 +192,26 @@ def test_wherever_a_process_dies_the_two_halves_are_one_trace() -> None:
     objects = (job("pre", hook="PreSync"), config("a"), config("b", sync_wave="1"))
     whole = {"PreSync", "PreSync wave 0", "Sync", "Sync wave 0", "Sync wave 1"}
     for last in range(1, 100):
-        play = Play(*objects)
+        sim = Simulation(*objects)
         seams: list[Dying] = []
 
         def wrap(inner: Transport, last: int = last, seams: list[Dying] = seams) -> Transport:
             seams.append(Dying(inner, last))
             return seams[-1]
 
-        play.world.start_gitops(wrap)
-        before = traced(play)
-        play.driver.settle()
+        sim.world.start_gitops(wrap)
+        before = traced(sim)
+        sim.driver.settle()
         try:
-            play.begin()
-            play.finish()
+            sim.begin()
+            sim.finish()
             break
         except Died:
-            ended = play.ended()
-            play.world.start_gitops()
-            after = traced(play)
-            play.driver.settle()
-            play.finish()
+            ended = sim.ended()
+            sim.world.start_gitops()
+            after = traced(sim)
+            sim.driver.settle()
+            sim.finish()
         spans = [*before, *after]
         ids = {span.id for span in spans}
         assert len({span.trace for span in spans}) == 1 and len(ids) == len(spans), last
@@ -222,9 +222,9 @@ def test_wherever_a_process_dies_the_two_halves_are_one_trace() -> None:
 
 
 def test_a_hook_of_two_phases_is_a_span_in_each() -> None:
-    play = Play(config("a"), job("both", hook="PreSync,PostSync"))
-    spans = traced(play)
-    play.sync()
+    sim = Simulation(config("a"), job("both", hook="PreSync,PostSync"))
+    spans = traced(sim)
+    sim.sync()
     by_id = {span.id: span.name for span in spans}
     hooks = [span for span in spans if span.name == "hook Job/both"]
     assert [by_id[span.parent] for span in hooks] == ["PreSync wave 0", "PostSync wave 0"]
@@ -233,50 +233,50 @@ def test_a_hook_of_two_phases_is_a_span_in_each() -> None:
 
 def test_what_is_done_in_another_cluster_is_told_alike() -> None:
     far = Far(config("a"), config("b", sync_wave="1"))
-    spans = traced(far.play)
-    far.play.sync()
+    spans = traced(far.sim)
+    far.sim.sync()
     assert {span.name for span in spans} >= {"Sync wave 0", "apply ConfigMap/a", "Sync wave 1", "apply ConfigMap/b"}
     assert named(spans, "dry run").attributes["syncline.objects"] == 2
 
 
 def test_operations_one_after_the_other_are_traces_of_their_own() -> None:
-    play = Play(config("a"))
-    spans = traced(play)
-    play.sync()
-    play.sync()
+    sim = Simulation(config("a"))
+    spans = traced(sim)
+    sim.sync()
+    sim.sync()
     assert len({span.trace for span in spans}) == 2
     assert [span.name for span in spans if not span.parent] == ["sync argocd/app"] * 2
 
 
 def test_an_application_that_is_deleted_ends_its_trace() -> None:
-    play = Play(config("a"), deployment("web", pod=NOWHERE), config("late", sync_wave="1"))
-    spans = traced(play)
-    play.begin()
-    play.driver.advance(5)
-    play.world.send("DELETE", f"{APPS}/app")
-    play.driver.advance(5)
+    sim = Simulation(config("a"), deployment("web", pod=NOWHERE), config("late", sync_wave="1"))
+    spans = traced(sim)
+    sim.begin()
+    sim.driver.advance(5)
+    sim.world.send("DELETE", f"{APPS}/app")
+    sim.driver.advance(5)
     assert spans[-1].failure == "the Application was deleted"
     assert named(spans, "wait for healthy state").parent == named(spans, "Sync wave 0").id
 
 
 def test_an_operation_that_only_others_work_on_is_not_traced() -> None:
-    play = Play(config("a"))
+    sim = Simulation(config("a"))
     spans: list[Span] = []
-    loop = play.world.gitops_actor.loop
+    loop = sim.world.gitops_actor.loop
     loop.observers.append(Tracer(spans.append, loop.now, lambda _ref: False))
-    play.sync()
+    sim.sync()
     assert spans == []
 
 
 @pytest.mark.parametrize("broken", [{}, {"data": {"k": CANARY}}, {"data": {"k": {"deep": CANARY}}}])
 def test_no_value_of_a_secret_is_in_any_span(broken: Obj) -> None:
     """Neither of one that is applied nor of one that is refused."""
-    play = Play(secret("s", CANARY), config("a"))
-    spans = traced(play)
-    play.sync()
-    play.source.commit(secret("s", CANARY + "-2", **broken), config("a", sync_wave="1"))
-    play.refresh()
-    play.sync()
+    sim = Simulation(secret("s", CANARY), config("a"))
+    spans = traced(sim)
+    sim.sync()
+    sim.source.commit(secret("s", CANARY + "-2", **broken), config("a", sync_wave="1"))
+    sim.refresh()
+    sim.sync()
     results = [span.attributes["syncline.result"] for span in spans if span.name == "apply Secret/s"]
     assert results == ["Synced", "SyncFailed" if broken else "Synced"]
     assert CANARY not in json.dumps([asdict(span) for span in spans], default=str)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.gitops.behaviours.play import APPS, MAPS, PROJECTS, Play, annotated, config
+from tests.gitops.behaviours.sim import APPS, MAPS, PROJECTS, Simulation, annotated, config
 
 from syncline.gitops.tracking import (
     INSTANCE_LABEL,
@@ -49,15 +49,15 @@ VICTIMS: dict[str, tuple[str, Obj, str]] = {
 }
 
 
-def tenant(*objects: Obj, **spec: Any) -> Play:
+def tenant(*objects: Obj, **spec: Any) -> Simulation:
     """A play whose Application belongs to a project of one namespace, with a cascade."""
-    play = Play(*objects, nodes=0)
+    sim = Simulation(*objects, nodes=0)
     denied = {"namespaceResourceBlacklist": [{"group": "", "kind": "Service"}]}
-    play.world.send("POST", PROJECTS, PROJECT | {"spec": {**PROJECT["spec"], **denied}})
-    play.world.send("POST", NAMESPACES, {"metadata": {"name": "other"}})
-    play.patch(f"{APPS}/app", {"metadata": {"finalizers": [CASCADE]}, "spec": {"project": "tenant", **spec}})
-    play.driver.settle()
-    return play
+    sim.world.send("POST", PROJECTS, PROJECT | {"spec": {**PROJECT["spec"], **denied}})
+    sim.world.send("POST", NAMESPACES, {"metadata": {"name": "other"}})
+    sim.patch(f"{APPS}/app", {"metadata": {"finalizers": [CASCADE]}, "spec": {"project": "tenant", **spec}})
+    sim.driver.settle()
+    return sim
 
 
 @pytest.mark.parametrize("victim", VICTIMS)
@@ -65,44 +65,44 @@ def tenant(*objects: Obj, **spec: Any) -> Play:
 def test_nobody_has_an_object_deleted_by_a_mark_on_it(way: str, victim: str) -> None:
     """Who may annotate it, but not delete it, names an Application of theirs and deletes that."""
     path, obj, mark = VICTIMS[victim]
-    play = tenant(config("own"))
-    play.world.send("POST", path, annotated(obj, tracking_id=mark))
-    assert play.sync({"prune": True})["phase"] == "Succeeded"
+    sim = tenant(config("own"))
+    sim.world.send("POST", path, annotated(obj, tracking_id=mark))
+    assert sim.sync({"prune": True})["phase"] == "Succeeded"
     if way == "prune":
-        play.source.commit()
-        play.refresh()
-        play.sync({"prune": True})
+        sim.source.commit()
+        sim.refresh()
+        sim.sync({"prune": True})
     else:
-        play.world.send("DELETE", f"{APPS}/app")
-        play.driver.advance(120)
-        assert play.get(f"{APPS}/app") is None
-    assert play.get(f"{MAPS}/own") is None, "its own objects go"
-    found = play.get(f"{path}/victim")
+        sim.world.send("DELETE", f"{APPS}/app")
+        sim.driver.advance(120)
+        assert sim.get(f"{APPS}/app") is None
+    assert sim.get(f"{MAPS}/own") is None, "its own objects go"
+    found = sim.get(f"{path}/victim")
     assert found is not None and not found["metadata"].get("deletionTimestamp")
 
 
 @pytest.mark.parametrize("mark", ["other:/ConfigMap:default/taken", "team_app:/ConfigMap:default/taken", "app:x", "::"])
 def test_a_mark_of_another_application_is_told_and_never_pruned(mark: str) -> None:
-    play = tenant(config("own"))
-    play.world.send("POST", MAPS, annotated(config("taken"), tracking_id=mark))
-    play.sync({"prune": True})
-    play.world.send("DELETE", f"{APPS}/app")
-    play.driver.advance(120)
-    assert play.maps() == ["taken"]
+    sim = tenant(config("own"))
+    sim.world.send("POST", MAPS, annotated(config("taken"), tracking_id=mark))
+    sim.sync({"prune": True})
+    sim.world.send("DELETE", f"{APPS}/app")
+    sim.driver.advance(120)
+    assert sim.maps() == ["taken"]
 
 
 def test_an_object_of_another_application_is_taken_over_only_with_a_warning() -> None:
-    play = tenant(config("shared", value="mine"))
-    play.world.send("POST", MAPS, annotated(config("shared"), tracking_id="other:/ConfigMap:default/shared"))
-    play.refresh()
-    assert "is part of applications argocd/app and other" in play.conditions()["SharedResourceWarning"]
+    sim = tenant(config("shared", value="mine"))
+    sim.world.send("POST", MAPS, annotated(config("shared"), tracking_id="other:/ConfigMap:default/shared"))
+    sim.refresh()
+    assert "is part of applications argocd/app and other" in sim.conditions()["SharedResourceWarning"]
 
 
 def test_a_manifest_that_brings_marks_gets_those_of_its_own_application() -> None:
     spoofed = annotated(config("a"), tracking_id="other:/ConfigMap:default/b", installation_id="elsewhere")
-    play = tenant(spoofed)
-    play.sync()
-    annotations = play.world.send("GET", f"{MAPS}/a")["metadata"]["annotations"]
+    sim = tenant(spoofed)
+    sim.sync()
+    annotations = sim.world.send("GET", f"{MAPS}/a")["metadata"]["annotations"]
     assert annotations["argocd.argoproj.io/tracking-id"] == "app:/ConfigMap:default/a"
     assert "argocd.argoproj.io/installation-id" not in annotations
 

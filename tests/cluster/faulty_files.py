@@ -221,7 +221,7 @@ class Platter:
 
     def take(self, step: Step) -> None:
         if step.what == "sync":
-            self.synced[step.name] = _played(self.synced.get(step.name, b""), self.later.pop(step.name, []), None)
+            self.synced[step.name] = _simulated(self.synced.get(step.name, b""), self.later.pop(step.name, []), None)
         elif step.what != "told":
             self.later.setdefault(step.name, []).append(step)
 
@@ -236,11 +236,11 @@ class Platter:
             later = self.later.get(name, [])
             if any(step.what == "delete" for step in later) and (chance is None or chance.random() < 0.5):
                 continue
-            found[name] = _played(self.synced.get(name, b""), later, chance)
+            found[name] = _simulated(self.synced.get(name, b""), later, chance)
         return found
 
 
-def _played(content: bytes, steps: list[Step], chance: random.Random | None) -> bytes:
+def _simulated(content: bytes, steps: list[Step], chance: random.Random | None) -> bytes:
     image = bytearray(content)
     for step in steps:
         if step.what == "truncate":

@@ -155,7 +155,7 @@ def outline(world: MachineWorld) -> dict[str, Any]:
     return found
 
 
-def _play(world: MachineWorld, scene: Scene, pass_time: Callable[[float], None]) -> dict[str, Any]:
+def _simulate(world: MachineWorld, scene: Scene, pass_time: Callable[[float], None]) -> dict[str, Any]:
     """The scene's acts at their times; then until the disturbance is over."""
     at = 0.0
     for when, act in scene:
@@ -169,7 +169,7 @@ def _play(world: MachineWorld, scene: Scene, pass_time: Callable[[float], None])
 @cache
 def undisturbed(name: str) -> dict[str, Any]:
     world = MachineWorld(nodes=NODES)
-    _play(world, SCENES[name], world.advance)
+    _simulate(world, SCENES[name], world.advance)
     world.advance(CALM_S)
     return outline(world)
 
@@ -195,7 +195,7 @@ def _with_deaths(
                 live_again()
 
     live_again()
-    _play(world, SCENES[name], pass_time)
+    _simulate(world, SCENES[name], pass_time)
     world.restart(keep_machines=True)
     world.advance(CALM_S)
     return outline(world), lives
@@ -233,7 +233,7 @@ def test_faults_that_heal_leave_no_trace(name: str, seed: int) -> None:
     faulty = FaultyTransport(world.transport, world.clock, Entropy(f"{name}/{seed}"), FaultRates())
     world.restart(faulty, keep_machines=True)
     world.driver.add(faulty)
-    _play(world, SCENES[name], world.advance)
+    _simulate(world, SCENES[name], world.advance)
     faulty.heal()
     world.advance(CALM_S)
     assert outline(world) == undisturbed(name)

@@ -279,7 +279,7 @@ def test_a_kind_that_may_not_be_listed_is_unread_until_it_may_and_again_when_the
             while not wanted():
                 await asyncio.sleep(0)
 
-    async def play() -> None:
+    async def sim() -> None:
         running = asyncio.create_task(manager.run())
         served.create("one")
         await reached(lambda: "forbidden" in cache.unread(anything) and bool(controller.unread))
@@ -296,7 +296,7 @@ def test_a_kind_that_may_not_be_listed_is_unread_until_it_may_and_again_when_the
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
-    asyncio.run(play())
+    asyncio.run(sim())
 
 
 class _Heavy(Counting):
@@ -323,7 +323,7 @@ def test_a_plan_of_much_is_made_in_a_thread_while_the_loop_goes_on() -> None:
     served = Served(controller=controller)
     served.create("large")
 
-    async def play() -> None:
+    async def sim() -> None:
         running = asyncio.create_task(served.manager.run())
         async with asyncio.timeout(PATIENCE_S):
             while not controller.begun.is_set():
@@ -336,5 +336,5 @@ def test_a_plan_of_much_is_made_in_a_thread_while_the_loop_goes_on() -> None:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
-    asyncio.run(play())
+    asyncio.run(sim())
     assert controller.went_on, "the loop was not held"

@@ -16,9 +16,9 @@ import pytest
 
 from syncline.cli.failure import CommandFailed
 from syncline.cli.storyview import failing, masked, transcript
-from syncline.rehearsal.playing import Playing
 from syncline.rehearsal.reading import read_scenario
 from syncline.rehearsal.scenario import Scenario
+from syncline.rehearsal.simulation import Simulation
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LIVE = (("butane-policy", 2),)
@@ -28,9 +28,9 @@ STORIES = sorted(path.parent for path in EXAMPLES.rglob("story.yaml"))
 
 def tell(story: Scenario, folder: Path) -> str:
     """The transcripts of all steps, masked."""
-    show = Playing(story, folder)
+    show = Simulation(story, folder)
     show.begin()
-    told = "".join(transcript(show.stage, show.play(step)) + "\n" for step in story.steps)
+    told = "".join(transcript(show.stage, show.simulate(step)) + "\n" for step in story.steps)
     return masked(told, show.commits)
 
 
@@ -140,7 +140,7 @@ def test_what_does_not_come_about_in_its_time_names_the_step(tmp_path: Path) -> 
         "steps: [{say: For ever, until: [node/node-1 Shining], within: 1m}]\n"
     )
     (tmp_path / "repository" / "a.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
-    show = Playing(replace(read_scenario(tmp_path), name="late"), tmp_path / "scratch")
+    show = Simulation(replace(read_scenario(tmp_path), name="late"), tmp_path / "scratch")
     show.begin()
     with (
         pytest.raises(
@@ -148,7 +148,7 @@ def test_what_does_not_come_about_in_its_time_names_the_step(tmp_path: Path) -> 
         ),
         failing(),
     ):
-        show.play(show.story.steps[0])
+        show.simulate(show.story.steps[0])
 
 
 def test_a_folder_of_stories_names_them_and_a_folder_without_manifests_says_so(tmp_path: Path) -> None:

@@ -18,12 +18,12 @@ from syncline.explain.graph import explain_object
 from syncline.explain.view import Found, LogTail, View, no_logs
 from syncline.kube.client import Transport
 from syncline.kube.objects import Obj, ObjectRef, name_of
-from syncline.rehearsal.playing import Playing
+from syncline.rehearsal.simulation import Simulation
 
 APPLICATION = ObjectRef("argoproj.io", "Application", "argocd", "app")
 
 
-def look(stage: Stage | Playing) -> ClusterLook:
+def look(stage: Stage | Simulation) -> ClusterLook:
     return run_in_place(look_at_cluster(application_indices(stage.world.settings)), stage.world.admin)
 
 

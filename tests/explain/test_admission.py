@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.explain.test_waiting import told
-from tests.gitops.behaviours.play import Play, config, deployment
+from tests.gitops.behaviours.sim import Simulation, config, deployment
 
 from syncline.kube.objects import Obj
 from syncline.kube.outbound import OutboundCall, Outcome
@@ -13,14 +13,14 @@ GROUP = "/apis/admissionregistration.k8s.io/v1"
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}
 
 
-def stopped(play: Play) -> list[str]:
-    play.begin({"prune": True})
-    play.driver.advance(30)
-    return told(play)
+def stopped(sim: Simulation) -> list[str]:
+    sim.begin({"prune": True})
+    sim.driver.advance(30)
+    return told(sim)
 
 
-def hooked(**fields: object) -> Play:
-    play = Play(config("a"))
+def hooked(**fields: object) -> Simulation:
+    sim = Simulation(config("a"))
     hook: Obj = {
         "name": "gate.example.org",
         "clientConfig": {"url": "https://gate.example.org/check"},
@@ -31,10 +31,10 @@ def hooked(**fields: object) -> Play:
         "timeoutSeconds": 3,
         **fields,
     }
-    play.world.send(
+    sim.world.send(
         "POST", f"{GROUP}/validatingwebhookconfigurations", {"metadata": {"name": "gate"}, "webhooks": [hook]}
     )
-    return play
+    return sim
 
 
 def never(call: OutboundCall) -> Outcome:
@@ -42,18 +42,18 @@ def never(call: OutboundCall) -> Outcome:
 
 
 def test_a_webhook_that_never_answers_is_named() -> None:
-    play = hooked()
-    play.world.core.api.caller = never
-    lines = "\n".join(stopped(play))
+    sim = hooked()
+    sim.world.core.api.caller = never
+    lines = "\n".join(stopped(sim))
     assert 'failed calling webhook "gate.example.org"' in lines
     assert "get the service behind webhook gate.example.org to answer, or take the webhook away" in lines
 
 
 def test_a_webhook_that_may_be_passed_over_stops_nothing() -> None:
-    play = hooked(failurePolicy="Ignore")
-    play.world.core.api.caller = never
-    assert "gate.example.org" not in "\n".join(stopped(play))
-    assert play.world.send("GET", "/api/v1/namespaces/default/configmaps/a")
+    sim = hooked(failurePolicy="Ignore")
+    sim.world.core.api.caller = never
+    assert "gate.example.org" not in "\n".join(stopped(sim))
+    assert sim.world.send("GET", "/api/v1/namespaces/default/configmaps/a")
 
 
 def test_in_virtual_time_nobody_answers_for_a_webhook_unless_a_test_does() -> None:
@@ -61,24 +61,24 @@ def test_in_virtual_time_nobody_answers_for_a_webhook_unless_a_test_does() -> No
 
 
 def test_a_policy_that_refuses_is_named() -> None:
-    play = Play(config("a"))
+    sim = Simulation(config("a"))
     spec = {
         "matchConstraints": {"resourceRules": [RULE]},
         "validations": [{"expression": "object.metadata.name != 'a'", "message": "not this one"}],
     }
-    play.world.send("POST", f"{GROUP}/validatingadmissionpolicies", {"metadata": {"name": "names"}, "spec": spec})
+    sim.world.send("POST", f"{GROUP}/validatingadmissionpolicies", {"metadata": {"name": "names"}, "spec": spec})
     bound = {"metadata": {"name": "names"}, "spec": {"policyName": "names", "validationActions": ["Deny"]}}
-    play.world.send("POST", f"{GROUP}/validatingadmissionpolicybindings", bound)
-    lines = "\n".join(stopped(play))
+    sim.world.send("POST", f"{GROUP}/validatingadmissionpolicybindings", bound)
+    lines = "\n".join(stopped(sim))
     assert "not this one" in lines
     assert "do what ValidatingAdmissionPolicy names asks for, or change it" in lines
 
 
 @pytest.mark.parametrize("label", ["restricted"])
 def test_a_level_that_pods_do_not_meet_is_named(label: str) -> None:
-    play = Play(deployment("web"))
+    sim = Simulation(deployment("web"))
     labels = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": label}}}
-    play.patch("/api/v1/namespaces/default", labels)
-    lines = "\n".join(stopped(play))
+    sim.patch("/api/v1/namespaces/default", labels)
+    lines = "\n".join(stopped(sim))
     assert 'violates PodSecurity "restricted:latest"' in lines
     assert "meet the Pod Security level of the namespace, or change its label" in lines

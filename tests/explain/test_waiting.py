@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.assembly.test_forecast import annotate, waiting
-from tests.gitops.behaviours.play import MAPS, NOWHERE, PROJECTS, Play, config, deployment, job
+from tests.gitops.behaviours.sim import MAPS, NOWHERE, PROJECTS, Simulation, config, deployment, job
 from tests.gitops.behaviours.test_holds import hold, machine_config, staged
 
 from syncline.assembly.inspection.observe import observed_application
@@ -21,37 +21,37 @@ from syncline.kube.objects import Obj, ObjectRef
 APP = ObjectRef("argoproj.io", "Application", "argocd", "app")
 
 
-def found_of(play: Play, ref: ObjectRef = APP) -> Found:
-    settings, now = play.world.settings, play.world.clock.now()
-    cache = run_in_place(look_at_cluster(application_indices(settings)), play.world.admin).cache
+def found_of(sim: Simulation, ref: ObjectRef = APP) -> Found:
+    settings, now = sim.world.settings, sim.world.clock.now()
+    cache = run_in_place(look_at_cluster(application_indices(settings)), sim.world.admin).cache
     view = View(cache, now)
     if ref != APP:
         obj = cache.get(ref)
         assert obj is not None, ref
         return explain_object(view, obj)
-    observed = observed_application(cache, ref, play.source, settings, now)
+    observed = observed_application(cache, ref, sim.source, settings, now)
     assert observed is not None
     return explain_application(view, observed)
 
 
-def told(play: Play, ref: ObjectRef = APP) -> list[str]:
-    lines = describe_cause(found_of(play, ref).cause, play.world.clock.now()).splitlines()
+def told(sim: Simulation, ref: ObjectRef = APP) -> list[str]:
+    lines = describe_cause(found_of(sim, ref).cause, sim.world.clock.now()).splitlines()
     assert len(lines) <= MAX_LINES
     return [line.strip() for line in lines]
 
 
-def begun(*objects: Obj, **policy: Any) -> Play:
-    play = Play(*objects, **policy)
-    play.begin({"prune": True})
-    play.driver.advance(10)
-    return play
+def begun(*objects: Obj, **policy: Any) -> Simulation:
+    sim = Simulation(*objects, **policy)
+    sim.begin({"prune": True})
+    sim.driver.advance(10)
+    return sim
 
 
-def windowed(play: Play, **window: Any) -> Play:
+def windowed(sim: Simulation, **window: Any) -> Simulation:
     entry = {"kind": "deny", "schedule": "0 0 * * *", "duration": "2h", "applications": ["*"]} | window
-    play.patch(f"{PROJECTS}/default", {"spec": {"syncWindows": [entry]}})
-    play.driver.advance(5)
-    return play
+    sim.patch(f"{PROJECTS}/default", {"spec": {"syncWindows": [entry]}})
+    sim.driver.advance(5)
+    return sim
 
 
 @pytest.mark.parametrize(
@@ -67,53 +67,53 @@ def windowed(play: Play, **window: Any) -> Play:
     ],
 )
 def test_a_closed_window_is_named_with_its_end(window: Obj, line: str, step: str) -> None:
-    play = windowed(Play(config("a")), **window)
-    play.begin()
-    play.driver.advance(5)
-    assert found_of(play).blocked
-    lines = told(play)
+    sim = windowed(Simulation(config("a")), **window)
+    sim.begin()
+    sim.driver.advance(5)
+    assert found_of(sim).blocked
+    lines = told(sim)
     assert lines[1] == f"sync window 0 of project default {line}"
     assert lines[-1].startswith("next: wait for it, or allow syncs by hand:") and lines[-1].endswith(step)
 
 
 def test_an_automated_sync_that_a_window_keeps_back_may_be_started_by_hand() -> None:
-    play = windowed(Play(config("a"), automated={}), manualSync=True)
-    play.driver.advance(60)
-    play.source.commit(config("a", "other"))
-    play.refresh()
-    lines = told(play)
+    sim = windowed(Simulation(config("a"), automated={}), manualSync=True)
+    sim.driver.advance(60)
+    sim.source.commit(config("a", "other"))
+    sim.refresh()
+    lines = told(sim)
     assert lines[0].startswith("Application argocd/app OutOfSync, Healthy") and "denies" in lines[1]
     assert lines[-1] == "next: wait for it, or sync by hand: syncline app sync app"
 
 
 def test_drift_that_nobody_heals_says_why() -> None:
-    play = Play(config("a"), automated={})
-    play.driver.advance(30)
-    play.patch(f"{MAPS}/a", {"data": {"k": "drifted"}})
-    play.driver.advance(10)
-    lines = told(play)
+    sim = Simulation(config("a"), automated={})
+    sim.driver.advance(30)
+    sim.patch(f"{MAPS}/a", {"data": {"k": "drifted"}})
+    sim.driver.advance(10)
+    lines = told(sim)
     assert lines[1] == "automated sync not started: this revision was synced already and selfHeal is off"
     assert lines[-1] == "next: syncline plan app, then: syncline app sync app"
 
 
 def test_an_application_that_comes_first_is_followed() -> None:
-    play = Play(config("a"))
-    play.create("db")
-    annotate(play, "app", depends_on="db")
-    play.begin()
-    play.driver.advance(10)
-    lines = told(play)
+    sim = Simulation(config("a"))
+    sim.create("db")
+    annotate(sim, "app", depends_on="db")
+    sim.begin()
+    sim.driver.advance(10)
+    lines = told(sim)
     assert lines[1] == "Application argocd/db OutOfSync, Missing for 10s"
     assert lines[-1] == "next: syncline app sync db"
 
 
 def test_an_application_that_does_not_exist_blocks() -> None:
-    play = Play(config("a"))
-    annotate(play, "app", depends_on="nobody")
-    play.begin()
-    play.driver.advance(10)
-    assert found_of(play).blocked
-    assert told(play)[1:] == [
+    sim = Simulation(config("a"))
+    annotate(sim, "app", depends_on="nobody")
+    sim.begin()
+    sim.driver.advance(10)
+    assert found_of(sim).blocked
+    assert told(sim)[1:] == [
         "Application argocd/nobody Missing: does not exist",
         "next: create it, or correct syncline.dev/depends-on of app",
     ]
@@ -128,35 +128,35 @@ def test_an_application_that_does_not_exist_blocks() -> None:
 )
 def test_a_condition_on_what_is_not_there_says_who_should_bring_it(brought: bool, step: str) -> None:
     asked = waiting(config("a"), wait_for="{kind: Deployment, name: db, condition: Available, deadline: 10m}")
-    play = begun(asked, *([deployment("db")] if brought else []))
-    lines = told(play)
+    sim = begun(asked, *([deployment("db")] if brought else []))
+    lines = told(sim)
     assert lines[1].startswith("Deployment default/db Missing for 10s: ConfigMap a waits for it")
     assert lines[-1] == f"next: {step}"
-    cause = cause_to_obj(found_of(play).cause)["because"][0]
+    cause = cause_to_obj(found_of(sim).cause)["because"][0]
     assert cause["until"] == "2026-01-01T00:10:00+00:00" or cause["until"] > cause["since"]
     assert cause["then"] == "the operation fails"
 
 
 def test_a_condition_on_what_has_trouble_goes_down_to_its_pod() -> None:
-    play = Play(waiting(config("a"), wait_for="{kind: Deployment, name: db, condition: Available}"))
-    play.world.send("POST", "/apis/apps/v1/namespaces/default/deployments", deployment("db", pod=NOWHERE))
-    play.begin()
-    play.driver.advance(10)
-    lines = told(play)
+    sim = Simulation(waiting(config("a"), wait_for="{kind: Deployment, name: db, condition: Available}"))
+    sim.world.send("POST", "/apis/apps/v1/namespaces/default/deployments", deployment("db", pod=NOWHERE))
+    sim.begin()
+    sim.driver.advance(10)
+    lines = told(sim)
     assert lines[1].startswith("Deployment default/db Progressing") and "Pod default/db-" in lines[2]
     assert lines[2].endswith("1 node(s) didn't match Pod's node affinity/selector"), "without what preemption tried"
-    evidence = cause_to_obj(found_of(play).cause)["because"][0]["because"][0]["evidence"]
+    evidence = cause_to_obj(found_of(sim).cause)["because"][0]["because"][0]["evidence"]
     assert any(one["name"] == "scheduler" and "preemption" in one["value"] for one in evidence)
 
 
 def test_a_held_pool_names_the_hold_its_owner_and_its_end() -> None:
-    play = staged(machine_config("a"))
-    hold(play)
-    lines = told(play, ObjectRef("machineconfiguration.openshift.io", "MachineConfigPool", "", "worker"))
+    sim = staged(machine_config("a"))
+    hold(sim)
+    lines = told(sim, ObjectRef("machineconfiguration.openshift.io", "MachineConfigPool", "", "worker"))
     assert "Hold mine Held" in lines[1] and "ann keeps pool worker from updating until" in lines[1]
     assert lines[1].endswith(": a look at the disks")
     assert lines[-1] == "next: wait, or ask ann; to end it: kubectl delete hold mine"
-    assert "Hold mine Held" in told(play, ObjectRef("syncline.dev", "Hold", "", "mine"))[0]
+    assert "Hold mine Held" in told(sim, ObjectRef("syncline.dev", "Hold", "", "mine"))[0]
 
 
 @pytest.mark.parametrize(
@@ -200,33 +200,33 @@ def test_an_object_that_blocks_says_why_and_what_to_do(obj: Obj, words: str, ste
 
 
 def test_an_immutable_field_names_its_ways_out() -> None:
-    play = begun(job("j"))
-    play.finish()
-    play.source.commit(job("j", seconds=5))
-    play.refresh()
-    play.begin()
-    play.driver.advance(10)
-    lines = told(play)
+    sim = begun(job("j"))
+    sim.finish()
+    sim.source.commit(job("j", seconds=5))
+    sim.refresh()
+    sim.begin()
+    sim.driver.advance(10)
+    lines = told(sim)
     assert "spec.template changed but the field is immutable" in lines[1]
     assert lines[-1].startswith("next: set Replace=true or Force=true, use a hook")
 
 
 def test_a_pruning_that_a_person_has_to_confirm_blocks_and_gives_the_command() -> None:
-    play = begun(config("a"), config("b", sync_options="Prune=confirm"))
-    play.source.commit(config("a"))
-    play.refresh()
-    play.begin({"prune": True})
-    play.driver.advance(10)
-    assert found_of(play).blocked
-    assert told(play)[-1] == "next: confirm with: syncline app confirm-deletion app"
+    sim = begun(config("a"), config("b", sync_options="Prune=confirm"))
+    sim.source.commit(config("a"))
+    sim.refresh()
+    sim.begin({"prune": True})
+    sim.driver.advance(10)
+    assert found_of(sim).blocked
+    assert told(sim)[-1] == "next: confirm with: syncline app confirm-deletion app"
 
 
 def test_a_mass_deletion_gives_the_annotation_that_confirms_it() -> None:
-    play = Play(*(config(name) for name in "abcde"), automated={"prune": True})
-    play.driver.advance(30)
-    play.source.commit(config("a"))
-    play.refresh()
-    assert told(play)[-1].startswith("next: if that is meant, annotate the Application with syncline.dev/confirm-del")
+    sim = Simulation(*(config(name) for name in "abcde"), automated={"prune": True})
+    sim.driver.advance(30)
+    sim.source.commit(config("a"))
+    sim.refresh()
+    assert told(sim)[-1].startswith("next: if that is meant, annotate the Application with syncline.dev/confirm-del")
 
 
 def test_a_failure_that_nobody_knows_still_has_a_next_step() -> None:
@@ -244,14 +244,14 @@ def test_a_failure_that_nobody_knows_still_has_a_next_step() -> None:
     ],
 )
 def test_a_spec_that_leads_nowhere_says_what_is_missing(spec: Obj, step: str) -> None:
-    play = Play(config("a"), spec=spec)
-    play.driver.advance(10)
-    assert told(play)[-1].startswith(f"next: {step}")
+    sim = Simulation(config("a"), spec=spec)
+    sim.driver.advance(10)
+    assert told(sim)[-1].startswith(f"next: {step}")
 
 
 def test_a_destination_that_the_project_does_not_allow_is_told_with_the_command() -> None:
-    play = Play(config("a"))
-    play.patch(f"{PROJECTS}/default", {"spec": {"destinations": [{"server": "*", "namespace": "other"}]}})
-    play.refresh()
-    play.driver.advance(60)
-    assert told(play)[-1] == "next: correct the spec, or: syncline proj add-destination default"
+    sim = Simulation(config("a"))
+    sim.patch(f"{PROJECTS}/default", {"spec": {"destinations": [{"server": "*", "namespace": "other"}]}})
+    sim.refresh()
+    sim.driver.advance(60)
+    assert told(sim)[-1] == "next: correct the spec, or: syncline proj add-destination default"

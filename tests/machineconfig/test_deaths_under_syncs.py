@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.gitops.behaviours.play import APPS, MERGE, Source
+from tests.gitops.behaviours.sim import APPS, MERGE, Source
 from tests.machineconfig.rendering import pool
 from tests.machineconfig.room import HOLDS, POOLS, PoolWorld, dying_at_work
 from tests.machineconfig.test_syncs_and_pools import APP, ENDED, target

@@ -200,7 +200,7 @@ def test_every_law_has_a_mutant() -> None:
 def test_a_schedule_that_breaks_a_law_is_shrunk_to_what_breaks_it(monkeypatch: pytest.MonkeyPatch) -> None:
     holds_ignored(monkeypatch)
     monkeypatch.setattr(FaultWorld, "foretell", lambda *_: None)
-    found = shrunk(read("gentle/3; twice@1, hold@4"), lambda each: "held" in EXPLORER.play(each).broken)
+    found = shrunk(read("gentle/3; twice@1, hold@4"), lambda each: "held" in EXPLORER.simulate(each).broken)
     assert [fault.kind for fault in found.faults] == ["hold"] and not found.seed
 
 
@@ -212,5 +212,5 @@ def test_a_law_is_broken_by_who_does_not_keep_it(law: str, monkeypatch: pytest.M
     mutate(monkeypatch)
     if law != "foretold":  # a forecast by who does not keep laws says nothing
         monkeypatch.setattr(FaultWorld, "foretell", lambda *_: None)
-    outcome = EXPLORER.play(schedule, 60, world)
+    outcome = EXPLORER.simulate(schedule, 60, world)
     assert law in outcome.broken, outcome.line()

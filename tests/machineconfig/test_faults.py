@@ -40,7 +40,7 @@ ONCE_BROKEN = {
 
 @pytest.mark.parametrize("line", ONCE_BROKEN, ids=lambda line: line.split("; ")[1])
 def test_schedules_that_broke_a_law_do_so_no_more(line: str) -> None:
-    outcome = EXPLORER.play(read(line))
+    outcome = EXPLORER.simulate(read(line))
     assert outcome.held, outcome.line()
     assert outcome.struck, f"{line} strikes nowhere: {ONCE_BROKEN[line]}"
 
@@ -60,7 +60,7 @@ def test_a_schedule_is_read_as_it_is_printed() -> None:
 
 
 def test_the_same_schedule_gives_the_same_steps() -> None:
-    first, second = (EXPLORER.play(read("gentle/5; kill@9, gone@12")) for _ in range(2))
+    first, second = (EXPLORER.simulate(read("gentle/5; kill@9, gone@12")) for _ in range(2))
     assert first == second
 
 

@@ -17,7 +17,7 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of
 from syncline.kube.scheduling.filters import Counted
 from syncline.kube.schema.extensions import MACHINE, SIMULATED
 from syncline.machineconfig.drain import observe as observing
-from syncline.machineconfig.drain.feasible import Outlook, Sight, Trial, _Play, judge
+from syncline.machineconfig.drain.feasible import Outlook, Sight, Trial, _Simulation, judge
 from syncline.machineconfig.drain.observe import BUDGET, DAEMON_SET, NODE, POD, observe
 from syncline.machineconfig.drain.proposals import proposals
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN, POOL
@@ -330,5 +330,5 @@ def test_whom_budgets_let_go_at_once_would_also_go_one_by_one(
     budgets = [budget(f"b{at}", maxUnavailable=limit) for at, limit in enumerate(limits)]
     sight = Sight([node("a"), node("b", "8" if roomy else "1")], pods, budgets)
     leaving = [each for each in pods if each["spec"].get("nodeName") == "a"]
-    if _Play(sight, "a", NOW, Trial(), leaving, budgets)._all_may_go_now():
-        assert _Play(sight, "a", NOW, Trial(), leaving, budgets)._in_rounds() == ()
+    if _Simulation(sight, "a", NOW, Trial(), leaving, budgets)._all_may_go_now():
+        assert _Simulation(sight, "a", NOW, Trial(), leaving, budgets)._in_rounds() == ()

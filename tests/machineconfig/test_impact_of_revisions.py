@@ -4,7 +4,7 @@ happens."""
 from __future__ import annotations
 
 import pytest
-from tests.gitops.behaviours.play import APPS, Source
+from tests.gitops.behaviours.sim import APPS, Source
 from tests.machineconfig.rendering import files, machine_config
 from tests.machineconfig.room import PoolWorld
 from tests.machineconfig.test_syncs_and_pools import APP, sync, world

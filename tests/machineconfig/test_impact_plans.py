@@ -85,7 +85,7 @@ def scratch(*objects: Obj) -> Scratch:
 
 def played(*objects: Obj) -> Rollout:
     found = Rollout(scratch(*objects), EPOCH, {"worker": QUICK})
-    found.play()
+    found.simulate()
     return found
 
 

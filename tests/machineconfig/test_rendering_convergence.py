@@ -44,7 +44,7 @@ STORIES: dict[str, list[Act]] = {
 BLOCKED: Obj = {"registrySources": {"blockedRegistries": ["evil.example.com"]}}
 
 
-def play(room: Room, story: list[Act]) -> int:
+def sim(room: Room, story: list[Act]) -> int:
     """Every act with a minute after it; how often the controllers died and began again."""
     deaths = 0
     for act in (lambda _room: None, *story):
@@ -89,7 +89,7 @@ def begin(name: str, seed: int = 1, *, shuffle: bool = False) -> Room:
 @cache
 def undisturbed(name: str) -> Any:
     room = begin(name)
-    play(room, STORIES[name])
+    sim(room, STORIES[name])
     return outline(room)
 
 
@@ -98,7 +98,7 @@ def test_rendering_converges_whatever_request_its_death_follows(name: str) -> No
     for after in range(1, MOST_REQUESTS):
         room = begin(name)
         room.restart(CrashingTransport(room.transport, after))
-        deaths = play(room, STORIES[name])
+        deaths = sim(room, STORIES[name])
         assert outline(room) == undisturbed(name), f"dead after request {after}"
         if not deaths:
             assert after > 3
@@ -127,6 +127,6 @@ def test_the_same_seed_gives_the_same_journal() -> None:
     journals = []
     for _ in range(2):
         room = Room(seed=7, shuffle=True, settled=False)
-        play(room, STORIES["kubelets and runtimes"])
+        sim(room, STORIES["kubelets and runtimes"])
         journals.append([str(entry) for entry in room.journal])
     assert journals[0] == journals[1]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.gitops.behaviours.play import APPS, MERGE, Source
+from tests.gitops.behaviours.sim import APPS, MERGE, Source
 from tests.machineconfig.rendering import files, machine_config, pool
 from tests.machineconfig.room import APIS, HOLDS, POOLS, PoolWorld
 from tests.scenes.pools import NAMESPACE, prerequisites

@@ -85,7 +85,7 @@ class OneHost:
 
 
 @dataclass
-class Play:
+class Simulation:
     """The API, the drain controller and the control loop around the agent."""
 
     given: Obj
@@ -256,18 +256,18 @@ def _same(expected: Any, got: Any) -> bool:
 
 @pytest.mark.parametrize("case", cases("update"), ids=lambda case: case["id"])
 def test_a_whole_update_goes_as_upstreams(case: Obj) -> None:
-    play = Play(case["input"])
-    play.run()
-    machine = play.hosts.machine
+    sim = Simulation(case["input"])
+    sim.run()
+    machine = sim.hosts.machine
     got: Obj = {
-        "log": _comparable(play.log),
-        "annotations": {k: v for k, v in annotations_of(play.node).items() if not k.startswith(OURS)},
-        "unschedulable": bool(dig(play.node, "spec", "unschedulable", default=False)),
-        "changed": machine.changed(play.before),
-        "removed": machine.removed(play.before),
-        "configOnDisk": name_of(play.hosts.stored),
-        "rebootQueued": play.hosts.rebooting,
-        "error": play.error,
+        "log": _comparable(sim.log),
+        "annotations": {k: v for k, v in annotations_of(sim.node).items() if not k.startswith(OURS)},
+        "unschedulable": bool(dig(sim.node, "spec", "unschedulable", default=False)),
+        "changed": machine.changed(sim.before),
+        "removed": machine.removed(sim.before),
+        "configOnDisk": name_of(sim.hosts.stored),
+        "rebootQueued": sim.hosts.rebooting,
+        "error": sim.error,
     }
     expected = case["expect"] | {"log": _comparable(case["expect"]["log"])}
     expected.pop("errorWithoutPositions", None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tests.machineconfig.memory_host import MemoryHost
 from tests.machineconfig.recordings import same_text
-from tests.machineconfig.test_update_recorded import OneHost, Play
+from tests.machineconfig.test_update_recorded import OneHost, Simulation
 
 from syncline.hosts.nodeagent import handle_now
 from syncline.kube.objects import Obj, annotations_of
@@ -56,12 +56,12 @@ def update(
     policy: Obj | None = None,
     fail: Sequence[str] = (),
     pools: Sequence[str] = ("worker",),
-) -> Play:
+) -> Simulation:
     """``policy``: what a changed ``/etc/x`` asks for."""
     drained = {DESIRED_DRAIN: f"uncordon-{OLD}", LAST_DRAIN: f"uncordon-{OLD}"}
     machine = "machineconfiguration.openshift.io/"
     said = {f"{machine}currentConfig": OLD, f"{machine}desiredConfig": NEW, STATE: "Done", REASON: "", **drained}
-    play = Play(
+    sim = Simulation(
         {
             "node": {"metadata": {"name": "node-0", "labels": {ROLE: ""}, "annotations": said | (notes or {})}},
             "pools": [pool(name) for name in pools],
@@ -74,12 +74,12 @@ def update(
             "failCommands": list(fail),
         }
     )
-    play.run()
-    return play
+    sim.run()
+    return sim
 
 
-def said(play: Play, kind: str) -> list[str]:
-    return [entry[kind] for entry in play.log if kind in entry]
+def said(sim: Simulation, kind: str) -> list[str]:
+    return [entry[kind] for entry in sim.log if kind in entry]
 
 
 NOTHING = {"type": "None"}
@@ -87,27 +87,27 @@ X = config(NEW, file("/etc/x", "new"))
 
 
 def test_a_kernel_that_is_not_the_image_s_own_is_staged_with_every_update() -> None:
-    play = update(config(OLD, kernelType="realtime"), config(NEW, file("/etc/x", "n"), kernelType="realtime"))
-    events = said(play, "event")
-    assert said(play, "command")[0] == CLEAN
+    sim = update(config(OLD, kernelType="realtime"), config(NEW, file("/etc/x", "n"), kernelType="realtime"))
+    events = said(sim, "event")
+    assert said(sim, "command")[0] == CLEAN
     assert "Normal OSUpdateStarted Updating to a target config with realtime kernel" in events
     assert SKIPPED.format(NEW, IMAGE, OLD) in events and "Normal OSUpdateStaged Changes to OS staged" in events
 
 
 def test_an_update_of_files_alone_stages_nothing() -> None:
-    play = update(config(OLD), X, policy=NOTHING)
-    assert said(play, "command") == [] and not any("OSUp" in event for event in said(play, "event"))
+    sim = update(config(OLD), X, policy=NOTHING)
+    assert said(sim, "command") == [] and not any("OSUp" in event for event in said(sim, "event"))
 
 
 def test_kernel_arguments_that_cannot_be_staged_leave_nothing_staged() -> None:
-    play = update(config(OLD), config(NEW, kernelArguments=["a"]), fail=["rpm-ostree kargs"])
-    assert said(play, "command") == [CLEAN, "rpm-ostree kargs --append=a", CLEAN]
-    assert play.error == "error running rpm-ostree kargs --append=a: Failed: rpm-ostree kargs --append=a: exit status 1"
+    sim = update(config(OLD), config(NEW, kernelArguments=["a"]), fail=["rpm-ostree kargs"])
+    assert said(sim, "command") == [CLEAN, "rpm-ostree kargs --append=a", CLEAN]
+    assert sim.error == "error running rpm-ostree kargs --append=a: Failed: rpm-ostree kargs --append=a: exit status 1"
 
 
 def test_a_system_that_was_staged_in_vain_is_dropped() -> None:
-    play = update(config(OLD), config(NEW, kernelArguments=["a"]), fail=["systemd-run"])
-    assert said(play, "command")[:2] == [CLEAN, "rpm-ostree kargs --append=a"] and said(play, "command")[-1] == CLEAN
+    sim = update(config(OLD), config(NEW, kernelArguments=["a"]), fail=["systemd-run"])
+    assert said(sim, "command")[:2] == [CLEAN, "rpm-ostree kargs --append=a"] and said(sim, "command")[-1] == CLEAN
 
 
 def test_keys_are_taken_back_where_the_password_cannot_be_set() -> None:
@@ -115,23 +115,23 @@ def test_keys_are_taken_back_where_the_password_cannot_be_set() -> None:
     for each, key in ((old, "ann"), (new, "bob")):
         each["spec"]["config"]["passwd"] = {"users": [{"name": "core", "sshAuthorizedKeys": [key]}]}
     new["spec"]["config"]["passwd"]["users"][0]["passwordHash"] = "$6$x"
-    play = update(old, new, fail=["usermod"])
-    assert play.error is not None and play.error.startswith("failed to reset password for core")
-    assert play.hosts.machine.read("/home/core/.ssh/authorized_keys.d/ignition") == b"ann\n"
+    sim = update(old, new, fail=["usermod"])
+    assert sim.error is not None and sim.error.startswith("failed to reset password for core")
+    assert sim.hosts.machine.read("/home/core/.ssh/authorized_keys.d/ignition") == b"ann\n"
 
 
 def test_a_config_that_cannot_be_read_is_told_before_a_node_of_two_pools() -> None:
     broken = config(NEW) | {"spec": {"config": {"ignition": {"version": "9.0.0"}}}}
-    play = update(config(OLD), broken, pools=("infra", "gpu"))
-    assert play.error is not None and play.error.startswith("could not calculate config diff: parsing new Ignition")
-    assert BEGUN not in said(play, "event")
+    sim = update(config(OLD), broken, pools=("infra", "gpu"))
+    assert sim.error is not None and sim.error.startswith("could not calculate config diff: parsing new Ignition")
+    assert BEGUN not in said(sim, "event")
 
 
 def test_a_node_that_was_drained_before_says_that_its_update_begins() -> None:
     drain = f"drain-{NEW}"
     for state in ("Working", "Degraded"):
-        play = update(config(OLD), X, notes={STATE: state, DESIRED_DRAIN: drain, LAST_DRAIN: drain})
-        assert said(play, "event").count(BEGUN) == 1
+        sim = update(config(OLD), X, notes={STATE: state, DESIRED_DRAIN: drain, LAST_DRAIN: drain})
+        assert said(sim, "event").count(BEGUN) == 1
     assert said(update(config(OLD), X), "event").count(BEGUN) == 1, "also where it waits for its drain in between"
 
 
@@ -147,16 +147,16 @@ def test_a_refusal_is_an_event_again_only_with_another_reason() -> None:
 
 def test_a_node_whose_uncordon_was_asked_before_says_that_it_works_again() -> None:
     uncordon = f"uncordon-{NEW}"
-    play = update(config(OLD), X, policy=NOTHING, notes={DESIRED_DRAIN: uncordon, LAST_DRAIN: uncordon})
+    sim = update(config(OLD), X, policy=NOTHING, notes={DESIRED_DRAIN: uncordon, LAST_DRAIN: uncordon})
     text = f"In desired config {NEW}. Resumed normal operations. Applying proper annotations."
-    assert f"Resumed=True Resumed: {text}" in said(play, "machineConfigNode")
-    assert annotations_of(play.node)[STATE] == "Done"
+    assert f"Resumed=True Resumed: {text}" in said(sim, "machineConfigNode")
+    assert annotations_of(sim.node)[STATE] == "Done"
 
 
 def test_an_update_and_its_undoing_leave_the_authority_of_the_kubelet_alone() -> None:
     for fail in ((), ("systemd-run",)):
-        play = update(config(OLD, file(CA, "old")), config(NEW, file(CA, "new"), file("/etc/x", "n")), fail=fail)
-        assert play.hosts.machine.read(CA) == b"?", "it came past the configs, and is newer than both"
+        sim = update(config(OLD, file(CA, "old")), config(NEW, file(CA, "new"), file("/etc/x", "n")), fail=fail)
+        assert sim.hosts.machine.read(CA) == b"?", "it came past the configs, and is newer than both"
     machine = MemoryHost()
     hosts = OneHost(machine, config(OLD), IMAGE, [])
     handle_now(HostHandler(hosts), WriteFiles("node-0", None, config(NEW, file(CA, "new")), True, "by hand"))

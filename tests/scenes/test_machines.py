@@ -15,8 +15,8 @@ from syncline.control.executor import run_in_place
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.kube.yaml.loading import load_all
 from syncline.machineconfig.names import CURRENT, STATE
-from syncline.rehearsal.playing import Playing
 from syncline.rehearsal.scenario import PLACE, AddNode, NodeShape, Patching, Scenario, Step, Until
+from syncline.rehearsal.simulation import Simulation
 
 POOL = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools/worker"
 MASTER_TAINT = ("node-role.kubernetes.io/master:NoSchedule",)
@@ -25,7 +25,7 @@ WORKER = NodeShape("okd-worker-01", ("worker",))
 SCRIPT = "/usr/local/bin/kubeinit_kubevirt_extra_config_script"
 
 
-def played(name: str, tmp_path: Path, nodes: tuple[NodeShape, ...], *steps: Step, **story: Any) -> Playing:
+def played(name: str, tmp_path: Path, nodes: tuple[NodeShape, ...], *steps: Step, **story: Any) -> Simulation:
     """Machines and controllers, before the first step."""
     source = {"repoURL": PLACE, "targetRevision": "main", "path": name} | story.pop("source", {})
     told = Scenario(
@@ -39,12 +39,12 @@ def played(name: str, tmp_path: Path, nodes: tuple[NodeShape, ...], *steps: Step
         whole=True,
         **story,
     )
-    show = Playing(told, tmp_path)
+    show = Simulation(told, tmp_path)
     show.begin()
     return show
 
 
-def applied(show: Playing, *objects: Obj) -> None:
+def applied(show: Simulation, *objects: Obj) -> None:
     """As an administrator does it, before."""
     run_in_place(ensure_objects(objects), show.world.admin)
     show.world.driver.advance(60)
@@ -54,7 +54,7 @@ def documents(file: Path) -> list[Obj]:
     return [document.value for document in load_all(file.read_bytes()).documents]
 
 
-def all_updated(show: Playing) -> None:
+def all_updated(show: Simulation) -> None:
     for node in show.stage.items("/api/v1/nodes"):
         have = annotations_of(node)
         assert have[STATE] == "Done" and not dig(node, "spec", "unschedulable"), name_of(node)
@@ -65,7 +65,7 @@ def all_updated(show: Playing) -> None:
     assert dig(pool, "spec", "paused") is not True
 
 
-def boots(show: Playing) -> dict[str, int]:
+def boots(show: Simulation) -> dict[str, int]:
     return {name_of(n): int(annotations_of(n)["syncline.dev/boots"]) for n in show.stage.items("/api/v1/nodes")}
 
 
@@ -90,7 +90,7 @@ def test_the_machine_config_of_spec_2_2_is_refused_its_drain_insisted_on_and_don
     nodes = (*MASTERS, WORKER)
     show = played("machine-config", tmp_path, nodes, blocked, insisted, freed, namespace="default", source=source)
     applied(show, *documents(scene("machine-config") / "cluster.yaml"))
-    show.play(blocked)
+    show.simulate(blocked)
     worker = show.world.send("GET", "/api/v1/nodes/okd-worker-01")
     assert not dig(worker, "spec", "unschedulable")
     said = explained(show.stage, "pool/worker")
@@ -105,11 +105,11 @@ def test_the_machine_config_of_spec_2_2_is_refused_its_drain_insisted_on_and_don
     ):
         assert words in said, said
     began = show.world.clock.now()
-    show.play(insisted)
+    show.simulate(insisted)
     assert timedelta(hours=1) <= show.world.clock.now() - began < timedelta(minutes=70)
     conditions = {each["type"]: each for each in show.world.send("GET", POOL)["status"]["conditions"]}
     assert "refused by budget router-default (allows 0: 1 of 2" in conditions["Degraded"]["message"]
-    show.play(freed)
+    show.simulate(freed)
     all_updated(show)
     (config,) = documents(scene("machine-config") / "99_kubeinit_extra_config_worker.yaml")
     assert config["spec"]["config"]["ignition"]["version"] == "2.2.0"
@@ -130,7 +130,7 @@ def test_the_repository_with_pause_and_resume_jobs_brings_its_file_to_each_worke
     show = played("pool-pause", tmp_path, nodes, step, namespace=NAMESPACE)
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     applied(show, space, *documents(scene("pool-pause") / "sync-job-cluster-rbac.yaml"))
-    told = transcript(show.stage, show.play(step))
+    told = transcript(show.stage, show.simulate(step))
     assert "Succeeded: successfully synced" in told
     all_updated(show)
     assert boots(show) == {"okd-master-01": 1, "okd-worker-01": 2, "okd-worker-02": 2}

@@ -20,9 +20,9 @@ from syncline.control.executor import run_in_place
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of
-from syncline.rehearsal.playing import Playing
 from syncline.rehearsal.reading import read_scenario
 from syncline.rehearsal.scenario import Ends
+from syncline.rehearsal.simulation import Simulation
 
 TRACKING = "argocd.argoproj.io/tracking-id"
 INSTANCE = "app.kubernetes.io/instance"
@@ -35,7 +35,7 @@ class Listening:
     """A transport that notes what is really written, and to which Application it belongs."""
 
     inner: Transport
-    stage: Stage | Playing
+    stage: Stage | Simulation
     written: list[tuple[str, ObjectRef, str]] = field(default_factory=list)
     owners: dict[ObjectRef, str] = field(default_factory=dict)
     plurals: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -78,7 +78,7 @@ def _owner(obj: Obj) -> str:
     )
 
 
-def listening(stage: Stage | Playing) -> Listening:
+def listening(stage: Stage | Simulation) -> Listening:
     made: list[Listening] = []
 
     def wrap(inner: Transport) -> Transport:
@@ -90,7 +90,7 @@ def listening(stage: Stage | Playing) -> Listening:
     return made[0]
 
 
-def planned(stage: Stage | Playing, where: Path, app: Obj, **request: Any) -> PlannedSync:
+def planned(stage: Stage | Simulation, where: Path, app: Obj, **request: Any) -> PlannedSync:
     settings, now = stage.world.settings, stage.world.clock.now()
     return planned_sync(look(stage).cache, app, reader(where), settings, now, SyncRequest(**request))
 
@@ -130,7 +130,7 @@ def kept(
 @pytest.mark.parametrize("folder", STORIES, ids=lambda path: path.name)
 def test_the_syncs_of_an_example_do_what_their_plans_said(folder: Path, tmp_path: Path) -> None:
     story = read_scenario(folder)
-    show = Playing(story, tmp_path)
+    show = Simulation(story, tmp_path)
     show.begin()
     several = len(story.waited_for()) > 1
     ear = listening(show)

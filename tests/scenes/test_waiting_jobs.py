@@ -8,8 +8,8 @@ import pytest
 from tests.scenes.test_machines import MASTERS, WORKER, all_updated, boots
 
 from syncline.cli.storyview import transcript
-from syncline.rehearsal.playing import Playing
 from syncline.rehearsal.scenario import PLACE, NodeShape, Scenario, Step, Until
+from syncline.rehearsal.simulation import Simulation
 
 CONFIG = """\
 apiVersion: machineconfiguration.openshift.io/v1
@@ -101,9 +101,9 @@ def test_a_job_that_waits_for_the_pool_does_not_wait_for_the_hold_of_its_own_syn
         machine_config=True,
         whole=True,
     )
-    show = Playing(story, tmp_path / "scratch")
+    show = Simulation(story, tmp_path / "scratch")
     show.begin()
-    told = transcript(show.stage, show.play(step))
+    told = transcript(show.stage, show.simulate(step))
     assert "Succeeded: successfully synced" in told
     all_updated(show)
     assert boots(show) == {"okd-master-01": 1, "okd-worker-01": 2, "okd-worker-02": 2}

@@ -32,10 +32,10 @@ from syncline.gitops.application.observe import AppSettings
 from syncline.kube import client
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.kube.text.durations import format_duration
-from syncline.rehearsal.playing import Played, Playing
 from syncline.rehearsal.reading import read_scenario
 from syncline.rehearsal.repository import Repository, application
 from syncline.rehearsal.scenario import Ends, Scenario, Step
+from syncline.rehearsal.simulation import Simulation, StepResult
 from syncline.rehearsal.stage import APPLICATIONS, Stage, over
 from syncline.sources.helm.rendering import helm_engine
 
@@ -72,16 +72,16 @@ def demo(exit_: bool, listen: str, example: Path | None, virtual: bool, steps: i
     """
     with failing(), scratch() as folder:
         story = read_scenario((example or _example()).resolve())
-        played = story.steps[:steps]
+        simulated = story.steps[:steps]
         _check_helm(story)
         if virtual:
-            return _virtually(story, played, folder)
-        long = next((step for step in played if step.within > LONG), None)
+            return _virtually(story, simulated, folder)
+        long = next((step for step in simulated if step.within > LONG), None)
         if long is not None and exit_:
             raise CommandFailed(
                 f"{long.say!r} may take {format_duration(long.within)}: add --virtual, or play less with --steps", USAGE
             )
-        return _served(story, played, folder, listen, exit_)
+        return _served(story, simulated, folder, listen, exit_)
 
 
 def _check_helm(story: Scenario) -> None:
@@ -94,19 +94,19 @@ def _check_helm(story: Scenario) -> None:
         )
 
 
-def _virtually(story: Scenario, played: tuple[Step, ...], scratch: Path) -> int:
-    show = Playing(story, scratch)
+def _virtually(story: Scenario, simulated: tuple[Step, ...], scratch: Path) -> int:
+    show = Simulation(story, scratch)
     if story.about:
         print(f"story       {story.about}")
     made = show.begin()
     if made:
         print(f"before      an administrator applied {', '.join(made)}")
-    for step in played:
-        print("\n" + transcript(show.stage, show.play(step)), end="", flush=True)
+    for step in simulated:
+        print("\n" + transcript(show.stage, show.simulate(step)), end="", flush=True)
     return 0
 
 
-def _served(story: Scenario, played: tuple[Step, ...], scratch: Path, listen: str, exit_: bool) -> int:
+def _served(story: Scenario, simulated: tuple[Step, ...], scratch: Path, listen: str, exit_: bool) -> int:
     host, port = host_and_port(listen, tls=True)
     problem = sandbox_problem()
     commands = RunCommands.OFF if problem else RunCommands.SANDBOXED
@@ -116,8 +116,8 @@ def _served(story: Scenario, played: tuple[Step, ...], scratch: Path, listen: st
 
     async def tell(cluster: LiveCluster) -> None:
         await show.begin(cluster, problem)
-        for step in played:
-            await show.play(cluster, step)
+        for step in simulated:
+            await show.simulate(cluster, step)
         if not exit_:
             _next_steps(config, show.repository.path, story)
 
@@ -176,7 +176,7 @@ class Showing:
         await asyncio.sleep(CALM_S)
         self.stage.news()  # what was told before is not of the story
 
-    async def play(self, cluster: LiveCluster, step: Step) -> None:
+    async def simulate(self, cluster: LiveCluster, step: Step) -> None:
         """One step: of a commit, from the plan of its sync to its end."""
         story, port, first = self.story, DirectPort(cluster.core.transport()), step is self.story.steps[0]
         began = self._clock.now()
@@ -199,7 +199,7 @@ class Showing:
             await self._reached(step)
         await asyncio.sleep(min(step.rests.total_seconds(), REST_S))
         if len(story.steps) > 1 or story.looks:
-            print("\n" + transcript(self.stage, Played(step, began)), end="")
+            print("\n" + transcript(self.stage, StepResult(step, began)), end="")
         state = _state(self.stage.applications()[story.waited_for()[0]])
         print(f"\nApplication {story.name} is {state} after {self._clock.monotonic() - self._begun:.1f} s.", flush=True)
 

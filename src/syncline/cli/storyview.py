@@ -16,8 +16,8 @@ from syncline.cli.output import table
 from syncline.explain.naming import NamingError
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.kube.text.durations import format_seconds
-from syncline.rehearsal.playing import NotReached, Played
 from syncline.rehearsal.scenario import Look, ScenarioError
+from syncline.rehearsal.simulation import NotReached, StepResult
 from syncline.rehearsal.stage import Stage, said_at
 
 __all__ = ["explained", "failing", "masked", "reasons", "transcript"]
@@ -54,10 +54,10 @@ def explained(stage: Stage, target: str) -> str:
     return describe_cause(stage.cause(target), stage.clock.now())
 
 
-def transcript(stage: Stage, played: Played) -> str:
+def transcript(stage: Stage, simulated: StepResult) -> str:
     """What there is to see after a step: results of the sync, the Applications, what the story looks at, Events, and
     explanations."""
-    step, took = played.step, played.took_s
+    step, took = simulated.step, simulated.took_s
     story = stage.story
     apps = stage.applications()
     lines = [f"# {step.say}", ""]
@@ -73,7 +73,7 @@ def transcript(stage: Stage, played: Played) -> str:
         lines += ["", f"{look.path.rpartition('/')[2]}:", _looked(stage, look)]
     news = stage.news()
     if news:
-        rows = [_event(event, played.began) for event in news]
+        rows = [_event(event, simulated.began) for event in news]
         lines += ["", "events:", table(("AT", "OBJECT", "REASON", "MESSAGE"), rows)]
     for target in step.explain:
         lines += ["", f"$ syncline explain {target}", explained(stage, target)]

@@ -83,7 +83,7 @@ class Explorer(Generic[W]):
     scenes: Mapping[str, Scene[W]]
     kinds: Mapping[str, Kind]
 
-    def play(self, schedule: Schedule, usual: int = 0, world: W | None = None) -> Verdict:
+    def simulate(self, schedule: Schedule, usual: int = 0, world: W | None = None) -> Verdict:
         """One schedule from its beginning."""
         scene = self.scenes[schedule.scenario]
         world = world or scene.world(schedule.seed)
@@ -101,7 +101,7 @@ class Explorer(Generic[W]):
     def each_alone(self, schedules: Iterable[Schedule], usual: Mapping[str, int]) -> Iterator[Verdict]:
         """Each in a forked process of its own."""
         for schedule in schedules:
-            yield _forked(schedule, partial(self.play, schedule, usual.get(schedule.scenario, 0)))
+            yield _forked(schedule, partial(self.simulate, schedule, usual.get(schedule.scenario, 0)))
 
     def branched(
         self, name: str, kinds: Iterable[str], chosen: Callable[[Step, str], bool], take: Callable[[Verdict], None]

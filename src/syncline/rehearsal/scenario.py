@@ -1,8 +1,8 @@
 """A scenario: a cluster, a repository, the commits that follow, and what is worth looking at after each step; frozen.
 
 A folder with a ``story.yaml`` is one (:func:`~syncline.rehearsal.reading.read_scenario`; ``examples/README.md`` says
-what may stand in it). :class:`~syncline.rehearsal.playing.Playing` plays it in virtual time, ``syncline demo`` also on
-a served cluster. A folder without one is a scenario of a single commit.
+what may stand in it). :class:`~syncline.rehearsal.simulation.Simulation` runs it in virtual time, ``syncline demo``
+also on a served cluster. A folder without one is a scenario of a single commit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One short story for each built-in controller: acts, each followed by time until nothing is left to do.
 
-``play`` runs one on a cluster in virtual time, with a test as the kubelet; ``outline`` says what is there at the end,
-without names, times and addresses that are drawn. Used by ``test_convergence`` and ``test_planners``.
+``simulate`` runs one on a cluster in virtual time, with a test as the kubelet; ``outline`` says what is there at the
+end, without names, times and addresses that are drawn. Used by ``test_convergence`` and ``test_planners``.
 """
 
 from __future__ import annotations
@@ -352,7 +352,7 @@ def calm_down(world: World) -> None:
     world.run_until_ready("default")
 
 
-def play(world: World, story: Story, calm: Act = calm_down) -> tuple[Counter[str], int]:
+def simulate(world: World, story: Story, calm: Act = calm_down) -> tuple[Counter[str], int]:
     """Act by act; when the controllers die, others take over. Returns what is there, and how often they died."""
     deaths = 0
     for act in story:

@@ -6,7 +6,7 @@ from collections import Counter
 from functools import cache
 
 import pytest
-from tests.cluster.builtin.stories import STORIES, a_world, calm_down, outline, play
+from tests.cluster.builtin.stories import STORIES, a_world, calm_down, outline, simulate
 
 from syncline.base.entropy import Entropy
 from syncline.rehearsal.seams import CrashingTransport, FaultRates, FaultyTransport
@@ -20,7 +20,7 @@ SETTLES_S = 120
 
 @cache
 def undisturbed(name: str) -> Counter[str]:
-    found, _ = play(a_world(), STORIES[name])
+    found, _ = simulate(a_world(), STORIES[name])
     return found
 
 
@@ -29,7 +29,7 @@ def test_the_controller_converges_whatever_request_its_death_follows(name: str) 
     for after in range(1, MOST_REQUESTS):
         world = a_world()
         world.restart(CrashingTransport(world.transport, after))
-        found, deaths = play(world, STORIES[name])
+        found, deaths = simulate(world, STORIES[name])
         assert found == undisturbed(name), f"dead after request {after}"
         if not deaths:
             assert after > 1

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from tests.cluster.builtin.stories import STORIES, a_world, play
+from tests.cluster.builtin.stories import STORIES, a_world, simulate
 from tests.cluster.world import World
 
 from syncline.cluster.builtin import builtin_controllers
@@ -95,6 +95,6 @@ def test_planners_are_pure_mind_no_order_and_come_to_rest(name: str) -> None:
     world._controllers = [each.controller for each in checked]
     world.restart()
     world.settle()
-    play(world, STORIES[name])
+    simulate(world, STORIES[name])
     assert list(left_to_do(world, checked)) == []
     assert sum(each.plans for each in checked) > 3

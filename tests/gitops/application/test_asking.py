@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.gitops.behaviours.play import DEPLOYMENTS, Play, config, deployment
+from tests.gitops.behaviours.sim import DEPLOYMENTS, Simulation, config, deployment
 from tests.gitops.behaviours.test_extensions import ours
 
 from syncline.assembly.scripts.expressions import Expressions
@@ -41,38 +41,40 @@ def ignoring(*expressions: str, kind: str = "Deployment", group: str = "apps") -
 
 
 def test_what_an_expression_addresses_is_no_difference_a047() -> None:
-    play = Play(deployment("web", spec={"replicas": 1, "minReadySeconds": 1}), spec=ignoring('.spec["rep" + "licas"]'))
-    assert play.sync()["phase"] == "Succeeded"
-    play.patch(f"{DEPLOYMENTS}/web", {"spec": {"replicas": 2}})
-    play.refresh()
-    assert play.sync_status() == "Synced"
-    play.patch(f"{DEPLOYMENTS}/web", {"spec": {"minReadySeconds": 2}})
-    play.refresh()
-    assert play.sync_status() == "OutOfSync"
+    sim = Simulation(
+        deployment("web", spec={"replicas": 1, "minReadySeconds": 1}), spec=ignoring('.spec["rep" + "licas"]')
+    )
+    assert sim.sync()["phase"] == "Succeeded"
+    sim.patch(f"{DEPLOYMENTS}/web", {"spec": {"replicas": 2}})
+    sim.refresh()
+    assert sim.sync_status() == "Synced"
+    sim.patch(f"{DEPLOYMENTS}/web", {"spec": {"minReadySeconds": 2}})
+    sim.refresh()
+    assert sim.sync_status() == "OutOfSync"
 
 
 def test_ignored_fields_keep_their_live_values_in_a_sync() -> None:
     options = {"syncOptions": ["RespectIgnoreDifferences=true"]}
-    play = Play(deployment("web", spec={"replicas": 1}), spec=ignoring(".spec.replicas"), **options)
-    assert play.sync()["phase"] == "Succeeded"
-    play.patch(f"{DEPLOYMENTS}/web", {"spec": {"replicas": 3}})
-    play.source.commit(deployment("web", image="web:2", spec={"replicas": 1}))
-    assert play.sync()["phase"] == "Succeeded"
-    assert dig(play.get(f"{DEPLOYMENTS}/web"), "spec", "replicas") == 3
+    sim = Simulation(deployment("web", spec={"replicas": 1}), spec=ignoring(".spec.replicas"), **options)
+    assert sim.sync()["phase"] == "Succeeded"
+    sim.patch(f"{DEPLOYMENTS}/web", {"spec": {"replicas": 3}})
+    sim.source.commit(deployment("web", image="web:2", spec={"replicas": 1}))
+    assert sim.sync()["phase"] == "Succeeded"
+    assert dig(sim.get(f"{DEPLOYMENTS}/web"), "spec", "replicas") == 3
 
 
 def test_what_took_too_long_is_named_and_rests_and_is_tried_again() -> None:
-    play = Play(config("one"), spec=ignoring(ENDLESS, kind="ConfigMap", group=""))
-    assert play.sync_status() == "Unknown" or play.sync()["phase"] == "Error"
-    play.patch("/api/v1/namespaces/default/configmaps/kube-root-ca.crt", {"metadata": {"labels": {"a": "b"}}})
-    first = play.conditions().get("ComparisonError", "")
+    sim = Simulation(config("one"), spec=ignoring(ENDLESS, kind="ConfigMap", group=""))
+    assert sim.sync_status() == "Unknown" or sim.sync()["phase"] == "Error"
+    sim.patch("/api/v1/namespaces/default/configmaps/kube-root-ca.crt", {"metadata": {"labels": {"a": "b"}}})
+    first = sim.conditions().get("ComparisonError", "")
     assert "'def f: f; f' ran longer than 1 s" in first and "tried again after" in first
-    play.source.commit(config("one", "other"))
-    play.refresh()
-    assert "took too long a short while ago" in play.conditions()["ComparisonError"]
-    play.patch("/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/app", {"spec": {"ignoreDifferences": None}})
-    play.driver.settle()
-    assert "ComparisonError" not in play.conditions()
+    sim.source.commit(config("one", "other"))
+    sim.refresh()
+    assert "took too long a short while ago" in sim.conditions()["ComparisonError"]
+    sim.patch("/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/app", {"spec": {"ignoreDifferences": None}})
+    sim.driver.settle()
+    assert "ComparisonError" not in sim.conditions()
 
 
 def observed(asking: Asking | None = None, operation: bool = False) -> AppObserved:
@@ -124,33 +126,33 @@ return {status = obj.data.k == "bad" and "Degraded" or "Healthy", message = "k i
 needs_lua = pytest.mark.skipif(importlib.util.find_spec("lupa") is None, reason="syncline[lua]")
 
 
-def judged(*objects: Obj, costs_s: dict[str, float] | None = None, script: str = SCRIPT) -> Play:
-    play = Play(*objects, settings=AppSettings(script_costs_s=costs_s or {}))
+def judged(*objects: Obj, costs_s: dict[str, float] | None = None, script: str = SCRIPT) -> Simulation:
+    sim = Simulation(*objects, settings=AppSettings(script_costs_s=costs_s or {}))
     data = {"resource.customizations.health.ConfigMap": script}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}, "data": data}
-    play.world.send("POST", "/api/v1/namespaces/argocd/configmaps", body)
-    play.driver.settle()
-    return play
+    sim.world.send("POST", "/api/v1/namespaces/argocd/configmaps", body)
+    sim.driver.settle()
+    return sim
 
 
-def shown(play: Play) -> dict[str, str]:
-    return {row["name"]: row.get("health", {}).get("message", "") for row in dig(play.app(), "status", "resources")}
+def shown(sim: Simulation) -> dict[str, str]:
+    return {row["name"]: row.get("health", {}).get("message", "") for row in dig(sim.app(), "status", "resources")}
 
 
 @needs_lua
 def test_a_script_is_asked_once_for_a_version_of_an_object() -> None:
-    play = judged(config("one", "a"), config("two", "b"))
-    assert play.sync()["phase"] == "Succeeded"
-    play.refresh()
-    assert shown(play) == {"one": "k is a", "two": "k is b"}
-    before = len(play.done("evaluate"))
-    play.refresh()
-    assert len(play.done("evaluate")) == before
-    play.source.commit(config("one", "c"), config("two", "b"))
-    assert play.sync()["phase"] == "Succeeded"
-    play.refresh()
-    assert shown(play) == {"one": "k is c", "two": "k is b"}
-    assert [e.what for e in play.world.journal if e.what.startswith("evaluate")][-1].endswith(
+    sim = judged(config("one", "a"), config("two", "b"))
+    assert sim.sync()["phase"] == "Succeeded"
+    sim.refresh()
+    assert shown(sim) == {"one": "k is a", "two": "k is b"}
+    before = len(sim.done("evaluate"))
+    sim.refresh()
+    assert len(sim.done("evaluate")) == before
+    sim.source.commit(config("one", "c"), config("two", "b"))
+    assert sim.sync()["phase"] == "Succeeded"
+    sim.refresh()
+    assert shown(sim) == {"one": "k is c", "two": "k is b"}
+    assert [e.what for e in sim.world.journal if e.what.startswith("evaluate")][-1].endswith(
         "for 1 objects of argoproj.io/Application/argocd/app"
     )
 
@@ -158,38 +160,38 @@ def test_a_script_is_asked_once_for_a_version_of_an_object() -> None:
 @needs_lua
 def test_until_scripts_have_answered_objects_are_as_healthy_as_they_were_and_gates_wait() -> None:
     names = ("one", "two", "three")
-    play = judged(*(config(name, "a") for name in names), costs_s={SCRIPT: 0.9})
-    assert play.sync()["phase"] == "Succeeded"
-    play.refresh()
-    assert set(shown(play).values()) == {"its health script has not answered yet"}
-    play.driver.advance(3)
-    assert set(shown(play).values()) == {"k is a"}
-    play.source.commit(*(config(name, "bad", sync_wave="0") for name in names), config("last", sync_wave="1"))
-    play.begin()
-    play.driver.advance(1)
-    assert set(shown(play).values()) == {"k is a", ""}, "what they were, which is no evidence for a gate"
-    assert "last" not in play.maps()
-    assert play.finish()["phase"] == "Failed"
-    assert "last" not in play.maps()
+    sim = judged(*(config(name, "a") for name in names), costs_s={SCRIPT: 0.9})
+    assert sim.sync()["phase"] == "Succeeded"
+    sim.refresh()
+    assert set(shown(sim).values()) == {"its health script has not answered yet"}
+    sim.driver.advance(3)
+    assert set(shown(sim).values()) == {"k is a"}
+    sim.source.commit(*(config(name, "bad", sync_wave="0") for name in names), config("last", sync_wave="1"))
+    sim.begin()
+    sim.driver.advance(1)
+    assert set(shown(sim).values()) == {"k is a", ""}, "what they were, which is no evidence for a gate"
+    assert "last" not in sim.maps()
+    assert sim.finish()["phase"] == "Failed"
+    assert "last" not in sim.maps()
 
 
 @needs_lua
 def test_a_script_that_ran_out_says_so_and_when_it_is_tried_again() -> None:
-    play = judged(config("one", "a"), costs_s={SCRIPT: 1.5})
-    assert play.sync()["phase"] == "Succeeded"
-    play.refresh()
-    assert "the script ran longer than 1 s; it is tried again after" in shown(play)["one"]
-    assert dig(play.app(), "status", "health", "status") == "Unknown"
+    sim = judged(config("one", "a"), costs_s={SCRIPT: 1.5})
+    assert sim.sync()["phase"] == "Succeeded"
+    sim.refresh()
+    assert "the script ran longer than 1 s; it is tried again after" in shown(sim)["one"]
+    assert dig(sim.app(), "status", "health", "status") == "Unknown"
 
 
 def test_what_a_condition_names_is_read_before_the_plan() -> None:
     waits = ours(config("one"), wait_for="{kind: ConfigMap, name: other}")
-    play = Play(waits)
-    play.begin()
-    play.driver.advance(5)
-    assert "other" in play.state()["message"] and play.maps() == []
-    play.world.send("POST", "/api/v1/namespaces/default/configmaps", config("other"))
-    assert play.finish()["phase"] == "Succeeded"
+    sim = Simulation(waits)
+    sim.begin()
+    sim.driver.advance(5)
+    assert "other" in sim.state()["message"] and sim.maps() == []
+    sim.world.send("POST", "/api/v1/namespaces/default/configmaps", config("other"))
+    assert sim.finish()["phase"] == "Succeeded"
 
 
 # -- asking ---------------------------------------------------------------------------------------------------------

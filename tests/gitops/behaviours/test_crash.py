@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.gitops.behaviours.play import APPS, JOBS, MAPS, Play, config, job, rows
+from tests.gitops.behaviours.sim import APPS, JOBS, MAPS, Simulation, config, job, rows
 from tests.gitops.behaviours.test_deletion import CASCADE
 from tests.gitops.behaviours.test_holds import HOLDS, POOLS, machine_config, paused, staged
 
@@ -33,12 +33,12 @@ class Dying:
         return answer
 
 
-def played(objects: tuple[Obj, ...], last: int) -> tuple[Play, Dying, dict[str, int]]:
+def played(objects: tuple[Obj, ...], last: int) -> tuple[Simulation, Dying, dict[str, int]]:
     """A sync of everything, pruned and held, of which the controllers die once after ``last`` writes."""
-    play = staged(config("old"), machine_config("99-motd", content="a"))
-    play.sync()
-    play.source.commit(*objects)
-    play.refresh()
+    sim = staged(config("old"), machine_config("99-motd", content="a"))
+    sim.sync()
+    sim.source.commit(*objects)
+    sim.refresh()
     seams: list[Dying] = []
 
     def wrap(inner: Transport) -> Transport:
@@ -52,29 +52,29 @@ def played(objects: tuple[Obj, ...], last: int) -> tuple[Play, Dying, dict[str, 
         if key.resource.endswith("jobs") and event.type == "ADDED":
             made[key.name] = made.get(key.name, 0) + 1
 
-    play.world.core.store.subscribe(note)
-    play.world.start_gitops(wrap)
-    play.driver.settle()
+    sim.world.core.store.subscribe(note)
+    sim.world.start_gitops(wrap)
+    sim.driver.settle()
     try:
-        play.begin({"prune": True})
-        play.finish()
-        play.driver.advance(30)
+        sim.begin({"prune": True})
+        sim.finish()
+        sim.driver.advance(30)
     except Died:
-        play.world.start_gitops()
-        play.finish()
-        play.driver.advance(30)
-    return play, seams[0], made
+        sim.world.start_gitops()
+        sim.finish()
+        sim.driver.advance(30)
+    return sim, seams[0], made
 
 
-def facts(play: Play, made: dict[str, int]) -> Any:
-    state = play.state()
+def facts(sim: Simulation, made: dict[str, int]) -> Any:
+    state = sim.state()
     kept = {
         name: (row["syncPhase"], row.get("hookPhase"))
         for name, row in rows(state).items()
         if row["status"] != "Pruned"  # what is gone cannot be read from what is there
     }
-    pool = play.get(f"{POOLS}/worker") or {}
-    left = (play.names(HOLDS), paused(play), annotations_of(pool), play.names(JOBS), play.maps())
+    pool = sim.get(f"{POOLS}/worker") or {}
+    left = (sim.names(HOLDS), paused(sim), annotations_of(pool), sim.names(JOBS), sim.maps())
     return state["phase"], state["message"], kept, left, made
 
 
@@ -102,20 +102,20 @@ def test_an_operation_ends_the_same_whenever_its_controller_dies_s005(code: int)
     assert set(made.values()) == {1}, made
     assert seam.count > 20
     for last in range(1, seam.count + 1, 3 if code else 1):
-        play, _, again = played(objects, last)
-        assert facts(play, again) == expected, f"died after write {last} of {seam.count}"
+        sim, _, again = played(objects, last)
+        assert facts(sim, again) == expected, f"died after write {last} of {seam.count}"
 
 
 def test_a_deletion_ends_the_same_whenever_its_controller_dies() -> None:
     objects = (config("a"), config("b", sync_wave="1"), job("first", hook="PreDelete"), job("last", hook="PostDelete"))
 
     def end(last: int) -> tuple[Dying, Any]:
-        play = Play(*objects)
-        play.patch(f"{APPS}/app", {"metadata": {"finalizers": [*finalizers(play.app()), CASCADE]}})
-        play.sync()
-        play.driver.settle()
+        sim = Simulation(*objects)
+        sim.patch(f"{APPS}/app", {"metadata": {"finalizers": [*finalizers(sim.app()), CASCADE]}})
+        sim.sync()
+        sim.driver.settle()
         made: list[str] = []
-        play.world.core.store.subscribe(
+        sim.world.core.store.subscribe(
             lambda e: (
                 made.append(e.stored.key.name) if e.type == "ADDED" and e.stored.key.resource.endswith("jobs") else None
             )
@@ -126,15 +126,15 @@ def test_a_deletion_ends_the_same_whenever_its_controller_dies() -> None:
             seams.append(Dying(inner, last))
             return seams[-1]
 
-        play.world.start_gitops(wrap)
-        play.driver.settle()
+        sim.world.start_gitops(wrap)
+        sim.driver.settle()
         try:
-            play.world.send("DELETE", f"{APPS}/app")
-            play.driver.advance(300)
+            sim.world.send("DELETE", f"{APPS}/app")
+            sim.driver.advance(300)
         except Died:
-            play.world.start_gitops()
-            play.driver.advance(300)
-        return seams[0], (play.get(f"{APPS}/app"), play.names(MAPS), play.names(JOBS), made)
+            sim.world.start_gitops()
+            sim.driver.advance(300)
+        return seams[0], (sim.get(f"{APPS}/app"), sim.names(MAPS), sim.names(JOBS), made)
 
     seam, expected = end(0)
     assert expected == (None, ["kube-root-ca.crt"], ["last"], ["first", "last"])
@@ -150,34 +150,34 @@ def test_an_operation_keeps_its_commit_when_its_controller_dies_and_the_branch_m
         first["metadata"]["labels"] = {"version": version}
         return first, config("a", version), config(f"only-{version}")
 
-    def of(play: Play) -> tuple[str, str, list[str]]:
-        hook, applied = play.get(f"{JOBS}/before") or {}, play.get(f"{MAPS}/a") or {}
-        return hook["metadata"]["labels"]["version"], next(iter(applied["data"].values())), play.maps()
+    def of(sim: Simulation) -> tuple[str, str, list[str]]:
+        hook, applied = sim.get(f"{JOBS}/before") or {}, sim.get(f"{MAPS}/a") or {}
+        return hook["metadata"]["labels"]["version"], next(iter(applied["data"].values())), sim.maps()
 
     last, writes = 0, 1
     while last < min(writes, 9):
         last += 1
-        play = Play(config("old"))
-        play.sync()
-        play.source.commit(*objects("x"))
-        play.refresh()
+        sim = Simulation(config("old"))
+        sim.sync()
+        sim.source.commit(*objects("x"))
+        sim.refresh()
         seams: list[Dying] = []
 
         def wrap(inner: Transport, last: int = last, seams: list[Dying] = seams) -> Transport:
             seams.append(Dying(inner, last))
             return seams[-1]
 
-        play.world.start_gitops(wrap)
-        play.driver.settle()
+        sim.world.start_gitops(wrap)
+        sim.driver.settle()
         try:
-            play.begin({})
-            play.finish()
+            sim.begin({})
+            sim.finish()
         except Died:
-            play.source.commit(*objects("y"))
-            play.world.start_gitops()
-            play.finish()
+            sim.source.commit(*objects("y"))
+            sim.world.start_gitops()
+            sim.finish()
         writes = max(writes, seams[0].count + 1) if last == seams[0].count else writes
-        ran, applied, maps = of(play)
+        ran, applied, maps = of(sim)
         assert (ran, maps) == (applied, ["a", "old", f"only-{ran}"]), f"died after write {last}: {applied}"
-        assert play.state()["phase"] == "Succeeded"
+        assert sim.state()["phase"] == "Succeeded"
     assert last == 9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from tests.gitops.behaviours.play import APPS, JOBS, MAPS, MERGE, PROJECTS, Play, config, job
+from tests.gitops.behaviours.sim import APPS, JOBS, MAPS, MERGE, PROJECTS, Simulation, config, job
 from tests.gitops.behaviours.test_deletion import CASCADE
 
 from syncline.kube.client import Request
@@ -15,7 +15,7 @@ FAR = "https://far.example:6443"
 SECRETS = "/api/v1/namespaces/argocd/secrets"
 
 
-def declared(play: Play, server: str = FAR, name: str = "far", **more: str) -> None:
+def declared(sim: Simulation, server: str = FAR, name: str = "far", **more: str) -> None:
     data = {"server": server, "name": name, "config": '{"bearerToken": "canary"}'} | more
     secret = {
         "apiVersion": "v1",
@@ -23,24 +23,24 @@ def declared(play: Play, server: str = FAR, name: str = "far", **more: str) -> N
         "metadata": {"name": f"cluster-{name}", "labels": {"argocd.argoproj.io/secret-type": "cluster"}},
         "data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()},
     }
-    play.world.send("POST", SECRETS, secret)
-    play.driver.settle()
+    sim.world.send("POST", SECRETS, secret)
+    sim.driver.settle()
 
 
 class Far:
     """A play whose Application goes to a second cluster."""
 
     def __init__(self, *objects: Obj, destination: Obj | None = None, **more: Any) -> None:
-        self.play = Play(*objects, spec={"destination": destination or {"server": FAR, "namespace": "default"}})
-        self.play.world.add_cluster(FAR)
+        self.sim = Simulation(*objects, spec={"destination": destination or {"server": FAR, "namespace": "default"}})
+        self.sim.world.add_cluster(FAR)
         self.ask(
             "POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
         )
-        declared(self.play, **more)
+        declared(self.sim, **more)
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         headers = {"content-type": MERGE} if method == "PATCH" else {}
-        answer = self.play.world.others[FAR].send(Request(method, path, headers=headers, body=body))
+        answer = self.sim.world.others[FAR].send(Request(method, path, headers=headers, body=body))
         return answer.obj
 
     def names(self, path: str) -> list[str]:
@@ -49,81 +49,81 @@ class Far:
 
 def test_objects_are_applied_there_and_nowhere_else() -> None:
     far = Far(config("a"), config("hook", hook="PreSync"))
-    assert far.play.sync()["phase"] == "Succeeded"
-    assert (far.names(MAPS), far.play.maps()) == (["a", "hook"], [])
-    far.play.driver.settle()
-    assert far.play.sync_status() == "Synced"
+    assert far.sim.sync()["phase"] == "Succeeded"
+    assert (far.names(MAPS), far.sim.maps()) == (["a", "hook"], [])
+    far.sim.driver.settle()
+    assert far.sim.sync_status() == "Synced"
 
 
 def test_a_destination_may_be_named() -> None:
     far = Far(config("a"), destination={"name": "far", "namespace": "default"})
-    assert far.play.sync()["phase"] == "Succeeded"
+    assert far.sim.sync()["phase"] == "Succeeded"
     assert far.names(MAPS) == ["a"]
 
 
 def test_drift_there_is_seen_at_once() -> None:
     far = Far(config("a"))
-    far.play.sync()
-    far.play.driver.settle()
+    far.sim.sync()
+    far.sim.driver.settle()
     far.ask("PATCH", f"{MAPS}/a", {"data": {"k": "drift"}})
-    far.play.driver.settle()
-    assert far.play.sync_status() == "OutOfSync"
+    far.sim.driver.settle()
+    assert far.sim.sync_status() == "OutOfSync"
 
 
 def test_objects_there_are_pruned_and_go_with_the_application() -> None:
     far = Far(config("a"), config("b"))
-    far.play.patch(f"{APPS}/app", {"metadata": {"finalizers": [CASCADE]}})
-    far.play.sync()
-    far.play.source.commit(config("a"))
-    assert far.play.sync({"prune": True})["phase"] == "Succeeded"
+    far.sim.patch(f"{APPS}/app", {"metadata": {"finalizers": [CASCADE]}})
+    far.sim.sync()
+    far.sim.source.commit(config("a"))
+    assert far.sim.sync({"prune": True})["phase"] == "Succeeded"
     assert far.names(MAPS) == ["a"]
-    far.play.world.send("DELETE", f"{APPS}/app")
-    far.play.driver.advance(60)
-    assert (far.names(MAPS), far.play.get(f"{APPS}/app")) == ([], None)
+    far.sim.world.send("DELETE", f"{APPS}/app")
+    far.sim.driver.advance(60)
+    assert (far.names(MAPS), far.sim.get(f"{APPS}/app")) == ([], None)
 
 
 def test_a_cluster_that_is_not_there_is_named_and_another_is_not_disturbed() -> None:
-    play = Play(config("a"))
-    declared(play, "https://gone.example", "gone")
-    play.create("lost", {"destination": {"name": "gone", "namespace": "default"}})
-    assert "https://gone.example" in play.conditions("lost")["ComparisonError"]
-    assert play.sync_status("lost") == "Unknown"
-    assert play.sync()["phase"] == "Succeeded"
+    sim = Simulation(config("a"))
+    declared(sim, "https://gone.example", "gone")
+    sim.create("lost", {"destination": {"name": "gone", "namespace": "default"}})
+    assert "https://gone.example" in sim.conditions("lost")["ComparisonError"]
+    assert sim.sync_status("lost") == "Unknown"
+    assert sim.sync()["phase"] == "Succeeded"
 
 
 def test_an_undeclared_cluster_is_found_once_its_secret_comes() -> None:
-    play = Play(config("a"), spec={"destination": {"server": FAR, "namespace": "default"}})
-    assert "not found" in play.conditions()["InvalidSpecError"]
-    play.world.add_cluster(FAR)
-    declared(play)
-    play.driver.advance(1)
-    assert "InvalidSpecError" not in play.conditions()
-    assert play.sync_status() == "OutOfSync"
+    sim = Simulation(config("a"), spec={"destination": {"server": FAR, "namespace": "default"}})
+    assert "not found" in sim.conditions()["InvalidSpecError"]
+    sim.world.add_cluster(FAR)
+    declared(sim)
+    sim.driver.advance(1)
+    assert "InvalidSpecError" not in sim.conditions()
+    assert sim.sync_status() == "OutOfSync"
 
 
 def test_credentials_that_cannot_be_used_are_told_without_them() -> None:
     far = Far(config("a"), config='{"awsAuthConfig": {"clusterName": "canary"}}')
-    text = far.play.conditions()["ComparisonError"]
+    text = far.sim.conditions()["ComparisonError"]
     assert "awsAuthConfig runs a program" in text and "canary" not in text
 
 
 def test_a_secret_may_keep_a_cluster_to_some_namespaces() -> None:
     far = Far(config("a"), namespaces="other")
-    state = far.play.sync()
+    state = far.sim.sync()
     assert state["phase"] == "Failed"
     assert 'namespace "default" of cluster far is not managed' in state["message"]
 
 
 def test_a_project_may_permit_its_own_clusters_only_a023() -> None:
     far = Far(config("a"), project="other")
-    far.play.patch(f"{PROJECTS}/default", {"spec": {"permitOnlyProjectScopedClusters": True}})
-    far.play.driver.settle()
-    assert "do not match any of the allowed destinations" in far.play.conditions()["InvalidSpecError"]
+    far.sim.patch(f"{PROJECTS}/default", {"spec": {"permitOnlyProjectScopedClusters": True}})
+    far.sim.driver.settle()
+    assert "do not match any of the allowed destinations" in far.sim.conditions()["InvalidSpecError"]
 
 
 def test_no_credential_is_printed_anywhere() -> None:
     far = Far(config("a"), job("hook", hook="PreSync"))
-    far.play.begin()
-    far.play.driver.advance(60)
-    assert "canary" not in str(far.play.app()) + str([(e.what, e.why) for e in far.play.world.journal])
+    far.sim.begin()
+    far.sim.driver.advance(60)
+    assert "canary" not in str(far.sim.app()) + str([(e.what, e.why) for e in far.sim.world.journal])
     assert dig(far.ask("GET", f"{JOBS}/hook"), "metadata", "name") == "hook"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.gitops.behaviours.play import MAPS, PROJECTS, Play, config
+from tests.gitops.behaviours.sim import MAPS, PROJECTS, Simulation, config
 
 from syncline.assembly.inspection.observe import observed_application
 from syncline.gitops.application.observe import AppSettings
@@ -41,59 +41,59 @@ def test_namespaces_are_enabled_by_name_glob_or_expression(listed: str, namespac
     assert enables_namespace(namespace, "argocd", found) is enabled
 
 
-def team(listed: str | None = None, settings: AppSettings | None = None) -> Play:
+def team(listed: str | None = None, settings: AppSettings | None = None) -> Simulation:
     """An Application ``web`` in namespace ``team``, whose project takes Applications of any namespace."""
-    play = Play(config("one"), settings=settings)
-    play.world.send(
+    sim = Simulation(config("one"), settings=settings)
+    sim.world.send(
         "POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
     )
-    play.patch(f"{PROJECTS}/default", {"spec": {"sourceNamespaces": ["*"]}})
+    sim.patch(f"{PROJECTS}/default", {"spec": {"sourceNamespaces": ["*"]}})
     if listed is not None:
-        enable(play, listed)
-    spec = dict(play.app()["spec"]) | {"syncPolicy": {"automated": {}}}
+        enable(sim, listed)
+    spec = dict(sim.app()["spec"]) | {"syncPolicy": {"automated": {}}}
     app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "web"}, "spec": spec}
-    play.world.send("POST", TEAM, app)
-    play.driver.advance(5)
-    return play
+    sim.world.send("POST", TEAM, app)
+    sim.driver.advance(5)
+    return sim
 
 
-def enable(play: Play, listed: str) -> None:
+def enable(sim: Simulation, listed: str) -> None:
     data = {"data": {"application.namespaces": listed}}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cmd-params-cm"}} | data
-    if play.get(PARAMETERS) is None:
-        play.world.send("POST", CONFIG_MAPS, body)
+    if sim.get(PARAMETERS) is None:
+        sim.world.send("POST", CONFIG_MAPS, body)
     else:
-        play.patch(PARAMETERS, data)
-    play.driver.advance(5)
+        sim.patch(PARAMETERS, data)
+    sim.driver.advance(5)
 
 
-def web(play: Play) -> Obj:
-    found: Obj = play.world.send("GET", f"{TEAM}/web")
+def web(sim: Simulation) -> Obj:
+    found: Obj = sim.world.send("GET", f"{TEAM}/web")
     return found
 
 
 def test_without_the_setting_applications_live_in_the_control_namespace_alone() -> None:
-    play = team()
-    assert "status" not in web(play), "an Application of a namespace that is not enabled may be another installation's"
-    assert play.maps() == []
-    play.patch(f"{TEAM}/web", {"operation": {"sync": {}}})
-    play.driver.advance(5)
-    assert web(play)["operation"] == {"sync": {}} and play.maps() == []
+    sim = team()
+    assert "status" not in web(sim), "an Application of a namespace that is not enabled may be another installation's"
+    assert sim.maps() == []
+    sim.patch(f"{TEAM}/web", {"operation": {"sync": {}}})
+    sim.driver.advance(5)
+    assert web(sim)["operation"] == {"sync": {}} and sim.maps() == []
 
 
 def test_the_setting_counts_when_it_changes() -> None:
-    play = team()
-    enable(play, "other, te*")
-    status = web(play)["status"]
+    sim = team()
+    enable(sim, "other, te*")
+    status = web(sim)["status"]
     assert dig(status, "sync", "status") == "Synced"
     assert status["controllerNamespace"] == "argocd"
-    annotations = play.world.send("GET", f"{MAPS}/one")["metadata"]["annotations"]
+    annotations = sim.world.send("GET", f"{MAPS}/one")["metadata"]["annotations"]
     assert annotations["argocd.argoproj.io/tracking-id"] == "team_web:/ConfigMap:default/one"
-    enable(play, "other")
-    version = web(play)["metadata"]["resourceVersion"]
-    play.source.commit(config("one", "new"))
-    play.driver.advance(600)
-    assert web(play)["metadata"]["resourceVersion"] == version
+    enable(sim, "other")
+    version = web(sim)["metadata"]["resourceVersion"]
+    sim.source.commit(config("one", "new"))
+    sim.driver.advance(600)
+    assert web(sim)["metadata"]["resourceVersion"] == version
 
 
 def test_a_flag_of_the_process_wins_over_the_setting() -> None:
@@ -102,19 +102,19 @@ def test_a_flag_of_the_process_wins_over_the_setting() -> None:
 
 
 def test_an_enabled_namespace_needs_a_project_that_permits_it_too() -> None:
-    play = team()
-    play.patch(f"{PROJECTS}/default", {"spec": {"sourceNamespaces": ["other"]}})
-    enable(play, "team")
-    told = {one["type"]: one["message"] for one in web(play)["status"]["conditions"]}
+    sim = team()
+    sim.patch(f"{PROJECTS}/default", {"spec": {"sourceNamespaces": ["other"]}})
+    enable(sim, "team")
+    told = {one["type"]: one["message"] for one in web(sim)["status"]["conditions"]}
     assert told["InvalidSpecError"] == "application 'web' in namespace 'team' is not permitted to use project 'default'"
-    assert play.maps() == []
+    assert sim.maps() == []
 
 
 def test_commands_say_of_an_application_that_no_controller_works_on_it() -> None:
-    play = team()
-    world = play.world
+    sim = team()
+    world = sim.world
     observed = observed_application(
-        world.gitops_actor.loop.cache, ref_of(web(play)), play.source, AppSettings(), world.clock.now()
+        world.gitops_actor.loop.cache, ref_of(web(sim)), sim.source, AppSettings(), world.clock.now()
     )
     assert observed is not None
     (told,) = spec_problems(observed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tests.gitops.behaviours.play import MAPS, Play, config, job
+from tests.gitops.behaviours.sim import MAPS, Simulation, config, job
 
 from syncline.base.entropy import Entropy
 from syncline.kube.client import Request, Response, Transport
@@ -37,13 +37,13 @@ class Noting:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_each_hook_runs_once_though_two_controllers_work(seed: int) -> None:
-    play = Play(
+    sim = Simulation(
         job("before", hook="PreSync"),
         job("made-", generate=True, hook="PreSync"),
         config("one"),
         job("after", hook="PostSync"),
     )
-    world, made = play.world, Counter[tuple[str, str]]()
+    world, made = sim.world, Counter[tuple[str, str]]()
     actors = []
     for name in ("a", "b"):
         faulty: list[FaultyTransport] = []
@@ -57,10 +57,10 @@ def test_each_hook_runs_once_though_two_controllers_work(seed: int) -> None:
         actors += [world.gitops_actor, faulty[0]]
     world.driver.actors = [world.cluster_actor, *actors]
     for number in range(SYNCS):
-        play.source.commit(*play.source.commits[-1][:2], config("one", f"v{number}"), play.source.commits[-1][-1])
-        ended = play.sync({"revision": play.source.head})
+        sim.source.commit(*sim.source.commits[-1][:2], config("one", f"v{number}"), sim.source.commits[-1][-1])
+        ended = sim.sync({"revision": sim.source.head})
         assert ended["phase"] == "Succeeded", ended["message"]
-        assert play.world.send("GET", f"{MAPS}/one")["data"] == {"k": f"v{number}"}
-        play.driver.advance(30)
+        assert sim.world.send("GET", f"{MAPS}/one")["data"] == {"k": f"v{number}"}
+        sim.driver.advance(30)
     assert {hook: count for hook, count in made.items() if count > 1} == {}
     assert len(made) == 3 * SYNCS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.gitops.behaviours.play import APPS, MAPS, Play, config
+from tests.gitops.behaviours.sim import APPS, MAPS, Simulation, config
 
 from syncline.base.clock import VirtualClock
 from syncline.gitops.application.predicting import MAX_ASKED, Kept, Predict, PredictionBook, missing, question
@@ -18,95 +18,95 @@ RULE = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "
 LABEL = "Object{metadata: Object.metadata{labels: {'added': 'yes'}}}"
 
 
-def option(play: Play, text: str) -> None:
-    play.patch(f"{APPS}/app", {"metadata": {"annotations": {OPTIONS: text}}})
-    play.driver.settle()
+def option(sim: Simulation, text: str) -> None:
+    sim.patch(f"{APPS}/app", {"metadata": {"annotations": {OPTIONS: text}}})
+    sim.driver.settle()
 
 
-def policy(play: Play, kind: str, **spec: object) -> None:
+def policy(sim: Simulation, kind: str, **spec: object) -> None:
     made = {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [RULE]}, **spec}
-    play.world.send("POST", f"{GROUP}/{kind}admissionpolicies", {"metadata": {"name": "rule"}, "spec": made})
+    sim.world.send("POST", f"{GROUP}/{kind}admissionpolicies", {"metadata": {"name": "rule"}, "spec": made})
     bound: Obj = {"policyName": "rule"} | ({"validationActions": ["Deny"]} if kind == "validating" else {})
-    play.world.send("POST", f"{GROUP}/{kind}admissionpolicybindings", {"metadata": {"name": "b"}, "spec": bound})
-    play.driver.settle()
+    sim.world.send("POST", f"{GROUP}/{kind}admissionpolicybindings", {"metadata": {"name": "b"}, "spec": bound})
+    sim.driver.settle()
 
 
-def labelling(play: Play) -> None:
+def labelling(sim: Simulation) -> None:
     mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": LABEL}}
-    policy(play, "mutating", mutations=[mutation], reinvocationPolicy="Never")
+    policy(sim, "mutating", mutations=[mutation], reinvocationPolicy="Never")
 
 
-def synced(*objects: Obj) -> Play:
-    play = Play(*(objects or (config("a"),)), nodes=0)
-    assert play.sync()["phase"] == "Succeeded"
-    play.driver.settle()
-    return play
+def synced(*objects: Obj) -> Simulation:
+    sim = Simulation(*(objects or (config("a"),)), nodes=0)
+    assert sim.sync()["phase"] == "Succeeded"
+    sim.driver.settle()
+    return sim
 
 
 def test_the_server_is_asked_only_where_an_application_wants_it() -> None:
-    play = synced()
-    play.refresh()
-    assert (play.sync_status(), play.done("ask")) == ("Synced", [])
-    option(play, "ServerSideDiff=true")
-    assert (play.sync_status(), play.done("ask")) == ("Synced", ["a"])
+    sim = synced()
+    sim.refresh()
+    assert (sim.sync_status(), sim.done("ask")) == ("Synced", [])
+    option(sim, "ServerSideDiff=true")
+    assert (sim.sync_status(), sim.done("ask")) == ("Synced", ["a"])
 
 
 def test_what_mutating_admission_adds_counts_only_if_asked_for_a051() -> None:
-    play = synced()
-    labelling(play)
-    option(play, "ServerSideDiff=true")
-    assert play.done("ask") and play.sync_status() == "Synced"
-    option(play, "ServerSideDiff=true,IncludeMutationWebhook=true")
-    assert play.sync_status() == "OutOfSync"
-    assert "labels" not in play.world.send("GET", f"{MAPS}/a")["metadata"], "a dry run changes nothing"
+    sim = synced()
+    labelling(sim)
+    option(sim, "ServerSideDiff=true")
+    assert sim.done("ask") and sim.sync_status() == "Synced"
+    option(sim, "ServerSideDiff=true,IncludeMutationWebhook=true")
+    assert sim.sync_status() == "OutOfSync"
+    assert "labels" not in sim.world.send("GET", f"{MAPS}/a")["metadata"], "a dry run changes nothing"
 
 
 def test_an_answer_serves_until_the_object_the_manifest_or_a_refresh_changes() -> None:
-    play = synced(config("a"), config("b"))
-    option(play, "ServerSideDiff=true")
-    assert sorted(play.done("ask")) == ["a", "b"]
-    play.patch(f"{APPS}/app", {"metadata": {"labels": {"x": "y"}}})
-    play.driver.advance(30)
-    assert len(play.done("ask")) == 2, "nothing has changed"
-    play.patch(f"{MAPS}/a", {"data": {"k": "by hand"}})
-    play.driver.settle()
-    assert play.done("ask")[2:] == ["a"] and play.sync_status() == "OutOfSync"
-    play.refresh()
-    assert sorted(play.done("ask")[3:]) == ["a", "b"]
+    sim = synced(config("a"), config("b"))
+    option(sim, "ServerSideDiff=true")
+    assert sorted(sim.done("ask")) == ["a", "b"]
+    sim.patch(f"{APPS}/app", {"metadata": {"labels": {"x": "y"}}})
+    sim.driver.advance(30)
+    assert len(sim.done("ask")) == 2, "nothing has changed"
+    sim.patch(f"{MAPS}/a", {"data": {"k": "by hand"}})
+    sim.driver.settle()
+    assert sim.done("ask")[2:] == ["a"] and sim.sync_status() == "OutOfSync"
+    sim.refresh()
+    assert sorted(sim.done("ask")[3:]) == ["a", "b"]
 
 
 def test_what_the_server_refuses_is_unknown_and_says_why_until_it_takes_it() -> None:
-    play = synced()
-    policy(play, "validating", validations=[{"expression": "false", "message": "not on a Friday"}])
-    option(play, "ServerSideDiff=true")
-    assert play.sync_status() == "Unknown"
-    said = play.conditions()["ComparisonError"]
+    sim = synced()
+    policy(sim, "validating", validations=[{"expression": "false", "message": "not on a Friday"}])
+    option(sim, "ServerSideDiff=true")
+    assert sim.sync_status() == "Unknown"
+    said = sim.conditions()["ComparisonError"]
     assert "error running server side apply in dryrun mode for resource ConfigMap/a" in said
     assert "not on a Friday" in said
-    play.world.send("DELETE", f"{GROUP}/validatingadmissionpolicybindings/b")
-    play.driver.advance(400)
-    assert (play.sync_status(), play.conditions()) == ("Synced", {})
+    sim.world.send("DELETE", f"{GROUP}/validatingadmissionpolicybindings/b")
+    sim.driver.advance(400)
+    assert (sim.sync_status(), sim.conditions()) == ("Synced", {})
 
 
 def test_new_objects_are_not_asked_about() -> None:
-    play = Play(config("a"), nodes=0)
-    option(play, "ServerSideDiff=true")
-    assert (play.sync_status(), play.done("ask")) == ("OutOfSync", [])
-    assert play.sync()["phase"] == "Succeeded"
-    play.driver.settle()
-    assert play.sync_status() == "Synced"
+    sim = Simulation(config("a"), nodes=0)
+    option(sim, "ServerSideDiff=true")
+    assert (sim.sync_status(), sim.done("ask")) == ("OutOfSync", [])
+    assert sim.sync()["phase"] == "Succeeded"
+    sim.driver.settle()
+    assert sim.sync_status() == "Synced"
 
 
 def test_the_setting_of_the_controllers_is_that_of_every_application_that_says_nothing_else() -> None:
-    play = synced()
+    sim = synced()
     name = {"name": "argocd-cmd-params-cm", "namespace": "argocd"}
     maps = "/api/v1/namespaces/argocd/configmaps"
-    play.world.send("POST", maps, {"metadata": name, "data": {"controller.diff.server.side": "true"}})
-    play.refresh()
-    assert play.done("ask") == ["a"]
-    option(play, "ServerSideDiff=false")
-    play.refresh()
-    assert play.done("ask") == ["a"]
+    sim.world.send("POST", maps, {"metadata": name, "data": {"controller.diff.server.side": "true"}})
+    sim.refresh()
+    assert sim.done("ask") == ["a"]
+    option(sim, "ServerSideDiff=false")
+    sim.refresh()
+    assert sim.done("ask") == ["a"]
 
 
 # -- the plan of it ---------------------------------------------------------------------------------------------------
@@ -161,17 +161,17 @@ def test_when_the_server_is_asked_again(after_s: float, error: str, about: str, 
 
 
 def test_objects_that_change_all_the_time_keep_no_application_from_being_compared() -> None:
-    play = synced(*(config(f"m{number}") for number in range(5)))
-    option(play, "ServerSideDiff=true")
-    before = len(play.done("ask"))
+    sim = synced(*(config(f"m{number}") for number in range(5)))
+    option(sim, "ServerSideDiff=true")
+    before = len(sim.done("ask"))
     for turn in range(40):
         for number in range(5):
-            play.patch(f"{MAPS}/m{number}", {"metadata": {"annotations": {"turn": str(turn)}}})
-        play.driver.advance(0.5)
-    assert len(play.done("ask")) - before < 5 * 40 / 4, "each is asked about every few seconds"
-    play.patch(f"{MAPS}/m0", {"data": {"k": "by hand"}})
-    play.driver.advance(10)
-    assert play.sync_status() == "OutOfSync"
+            sim.patch(f"{MAPS}/m{number}", {"metadata": {"annotations": {"turn": str(turn)}}})
+        sim.driver.advance(0.5)
+    assert len(sim.done("ask")) - before < 5 * 40 / 4, "each is asked about every few seconds"
+    sim.patch(f"{MAPS}/m0", {"data": {"k": "by hand"}})
+    sim.driver.advance(10)
+    assert sim.sync_status() == "OutOfSync"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.gitops.behaviours.play import APPS, Play, config
+from tests.gitops.behaviours.sim import APPS, Simulation, config
 
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import Forbidden
@@ -31,7 +31,7 @@ class Refusing:
         return self._inner.send(request)
 
 
-def blinded(play: Play, *plurals: str) -> Refusing:
+def blinded(sim: Simulation, *plurals: str) -> Refusing:
     """The controllers begin again and may not list these."""
     made: list[Refusing] = []
 
@@ -40,60 +40,60 @@ def blinded(play: Play, *plurals: str) -> Refusing:
         made[0].refused |= set(plurals)
         return made[0]
 
-    play.world.start_gitops(wrap)
-    play.driver.settle()
+    sim.world.start_gitops(wrap)
+    sim.driver.settle()
     return made[0]
 
 
-def look_again(play: Play, seeing: Refusing) -> None:
+def look_again(sim: Simulation, seeing: Refusing) -> None:
     """They get their rights back; something happens somewhere."""
     seeing.refused.clear()
-    play.world.send("POST", "/api/v1/namespaces/kube-system/configmaps", {"metadata": {"name": "anything"}})
-    play.driver.settle()
+    sim.world.send("POST", "/api/v1/namespaces/kube-system/configmaps", {"metadata": {"name": "anything"}})
+    sim.driver.settle()
 
 
-def deleted(play: Play) -> None:
-    play.world.send("DELETE", f"{APPS}/app")
-    play.driver.settle()
+def deleted(sim: Simulation) -> None:
+    sim.world.send("DELETE", f"{APPS}/app")
+    sim.driver.settle()
 
 
 def test_what_may_not_be_read_is_neither_missing_nor_pruned_and_the_application_says_why() -> None:
-    play = Play(config("a"), TILL, automated={"prune": True})
-    play.driver.advance(30)
-    seeing = blinded(play, "secrets")
-    assert play.sync_status() == "Unknown"
-    assert f"Failed to load live state: secrets {WHY}" in play.conditions()["ComparisonError"]
-    play.source.commit(config("a"), config("b"))
-    play.refresh()
-    play.driver.advance(600)
-    assert play.names(SECRETS) == ["till"] and play.maps() == ["a"], "nothing is synced in the dark"
-    look_again(play, seeing)
-    play.driver.advance(60)
-    assert play.names(SECRETS) == [] and play.maps() == ["a", "b"]
-    assert play.conditions() == {} and play.sync_status() == "Synced"
+    sim = Simulation(config("a"), TILL, automated={"prune": True})
+    sim.driver.advance(30)
+    seeing = blinded(sim, "secrets")
+    assert sim.sync_status() == "Unknown"
+    assert f"Failed to load live state: secrets {WHY}" in sim.conditions()["ComparisonError"]
+    sim.source.commit(config("a"), config("b"))
+    sim.refresh()
+    sim.driver.advance(600)
+    assert sim.names(SECRETS) == ["till"] and sim.maps() == ["a"], "nothing is synced in the dark"
+    look_again(sim, seeing)
+    sim.driver.advance(60)
+    assert sim.names(SECRETS) == [] and sim.maps() == ["a", "b"]
+    assert sim.conditions() == {} and sim.sync_status() == "Synced"
 
 
 def test_an_application_without_objects_of_such_a_kind_goes_on() -> None:
-    play = Play(config("a"), automated={})
-    play.driver.advance(30)
-    blinded(play, "secrets")
-    play.source.commit(config("a"), config("b"))
-    play.refresh()
-    play.driver.advance(60)
-    assert play.maps() == ["a", "b"] and play.conditions() == {}
+    sim = Simulation(config("a"), automated={})
+    sim.driver.advance(30)
+    blinded(sim, "secrets")
+    sim.source.commit(config("a"), config("b"))
+    sim.refresh()
+    sim.driver.advance(60)
+    assert sim.maps() == ["a", "b"] and sim.conditions() == {}
 
 
 def test_a_cascading_deletion_waits_for_what_may_not_be_read() -> None:
-    play = Play(config("a"), TILL)
-    play.sync()
-    play.patch(f"{APPS}/app", {"metadata": {"finalizers": CASCADE}})
-    seeing = blinded(play, "secrets")
-    deleted(play)
-    play.driver.advance(600)
-    assert WHY in play.conditions()["DeletionError"] and play.names(SECRETS) == ["till"]
-    look_again(play, seeing)
-    play.driver.advance(120)
-    assert play.get(f"{APPS}/app") is None and play.names(SECRETS) == []
+    sim = Simulation(config("a"), TILL)
+    sim.sync()
+    sim.patch(f"{APPS}/app", {"metadata": {"finalizers": CASCADE}})
+    seeing = blinded(sim, "secrets")
+    deleted(sim)
+    sim.driver.advance(600)
+    assert WHY in sim.conditions()["DeletionError"] and sim.names(SECRETS) == ["till"]
+    look_again(sim, seeing)
+    sim.driver.advance(120)
+    assert sim.get(f"{APPS}/app") is None and sim.names(SECRETS) == []
 
 
 @pytest.mark.parametrize(
@@ -104,38 +104,38 @@ def test_a_cascading_deletion_waits_for_what_may_not_be_read() -> None:
     ],
 )
 def test_a_project_or_cluster_that_may_not_be_read_is_no_error_of_the_spec(plural: str, what: str) -> None:
-    play = Play(config("a"), spec={"destination": {"name": "far", "namespace": "default"}})
-    blinded(play, plural)
-    play.refresh()
-    found = play.conditions()
+    sim = Simulation(config("a"), spec={"destination": {"name": "far", "namespace": "default"}})
+    blinded(sim, plural)
+    sim.refresh()
+    found = sim.conditions()
     assert what in found["UnknownError"] and WHY in found["UnknownError"]
     assert "InvalidSpecError" not in found
 
 
 def test_a_namespace_that_may_not_be_read_is_not_made() -> None:
-    play = Play(config("a"), syncOptions=["CreateNamespace=true"])
-    blinded(play, "namespaces")
-    play.refresh()
-    assert WHY in play.conditions()["ComparisonError"]
+    sim = Simulation(config("a"), syncOptions=["CreateNamespace=true"])
+    blinded(sim, "namespaces")
+    sim.refresh()
+    assert WHY in sim.conditions()["ComparisonError"]
 
 
 def test_machine_configs_are_not_changed_where_pools_may_not_be_read() -> None:
     plain = {"spec": {"config": {"ignition": {"version": "3.4.0"}}}, "metadata": {"name": "99-x"}}
-    play = Play(plain | {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig"})
-    play.world.start_machine_config()
-    play.driver.settle()
-    blinded(play, "machineconfigpools")
-    play.refresh()
-    assert WHY in play.conditions()["ComparisonError"]
+    sim = Simulation(plain | {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig"})
+    sim.world.start_machine_config()
+    sim.driver.settle()
+    blinded(sim, "machineconfigpools")
+    sim.refresh()
+    assert WHY in sim.conditions()["ComparisonError"]
 
 
 def test_a_condition_on_what_may_not_be_read_says_so_and_waits() -> None:
     wait = {"annotations": {"syncline.dev/wait-for": "{kind: Endpoints, name: db}"}}
     waiting: Any = config("a")
-    play = Play(waiting | {"metadata": waiting["metadata"] | wait})
-    blinded(play, "endpoints")
-    play.begin()
-    play.driver.advance(60)
-    message = str(dig(play.state(), "message"))
+    sim = Simulation(waiting | {"metadata": waiting["metadata"] | wait})
+    blinded(sim, "endpoints")
+    sim.begin()
+    sim.driver.advance(60)
+    message = str(dig(sim.state(), "message"))
     assert "may not be read" in message and "is not there" not in message
-    assert play.maps() == []
+    assert sim.maps() == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.explain.test_waiting import told
-from tests.gitops.behaviours.play import APPS, NOWHERE, Play, config, deployment
+from tests.gitops.behaviours.sim import APPS, NOWHERE, Simulation, config, deployment
 from tests.gitops.borders.test_conditions import tenant
 
 from syncline.kube.objects import Obj
@@ -15,14 +15,14 @@ FOREIGN = {"group": "apps", "version": "v1", "kind": "Deployment", "namespace": 
 START = "2026-01-01T00:00:00Z"
 
 
-def planted(status: Obj, **fields: Any) -> Play:
-    play = tenant(config("a"))
+def planted(status: Obj, **fields: Any) -> Simulation:
+    sim = tenant(config("a"))
     till = deployment("till", pod=NOWHERE)
-    play.world.send("POST", "/apis/apps/v1/namespaces/payments/deployments", till)
-    play.driver.advance(30)
+    sim.world.send("POST", "/apis/apps/v1/namespaces/payments/deployments", till)
+    sim.driver.advance(30)
     settled = {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}
-    play.world.send("PATCH", f"{APPS}/app", {"status": settled | status, **fields}, "application/merge-patch+json")
-    return play
+    sim.world.send("PATCH", f"{APPS}/app", {"status": settled | status, **fields}, "application/merge-patch+json")
+    return sim
 
 
 def state(phase: str, **row: str) -> Obj:

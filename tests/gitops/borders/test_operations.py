@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.gitops.behaviours.play import APPS, MAPS, Play, config, job
+from tests.gitops.behaviours.sim import APPS, MAPS, Simulation, config, job
 from tests.gitops.behaviours.test_extensions import annotate
 from tests.gitops.borders.test_conditions import HERE, project
 
@@ -23,23 +23,23 @@ START = "2026-01-01T00:00:00Z"
 class Recorded:
     """Passes reads on and keeps which repositories were asked for."""
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, sim: Simulation) -> None:
         self.asked: list[str] = []
-        self._read = play.source.read
-        play.source.read = self.read  # type: ignore[method-assign]
+        self._read = sim.source.read
+        sim.source.read = self.read  # type: ignore[method-assign]
 
     def read(self, sources: tuple[Any, ...], *rest: Any, **more: Any) -> Manifests:
         self.asked += [str(source.get("repoURL")) for source in sources]
         return self._read(sources, *rest, **more)
 
 
-def tenant(*objects: Obj, **spec: Any) -> tuple[Play, Recorded]:
-    play = Play()
-    project(play, sourceRepos=["https://example.com/r.git"], **spec)
-    play.patch(f"{APPS}/app", {"spec": {"project": "tenant"}})
-    play.source.commit(*objects)
-    play.refresh()
-    return play, Recorded(play)
+def tenant(*objects: Obj, **spec: Any) -> tuple[Simulation, Recorded]:
+    sim = Simulation()
+    project(sim, sourceRepos=["https://example.com/r.git"], **spec)
+    sim.patch(f"{APPS}/app", {"spec": {"project": "tenant"}})
+    sim.source.commit(*objects)
+    sim.refresh()
+    return sim, Recorded(sim)
 
 
 def running(**state: Any) -> Obj:
@@ -79,34 +79,34 @@ PLANTED: dict[str, Obj] = {
 
 @pytest.mark.parametrize("planted", PLANTED.values(), ids=PLANTED)
 def test_a_source_that_an_operation_names_is_judged_and_not_read(planted: Obj) -> None:
-    play, reads = tenant(config("a"))
-    play.patch(f"{APPS}/app", planted)
-    state = play.finish(limit_s=120)
-    assert (state["phase"], play.maps()) == ("Error", [])
+    sim, reads = tenant(config("a"))
+    sim.patch(f"{APPS}/app", planted)
+    state = sim.finish(limit_s=120)
+    assert (state["phase"], sim.maps()) == ("Error", [])
     assert "application repo https://example.com/theirs.git is not permitted in project 'tenant'" in state["message"]
     assert THEIRS["repoURL"] not in reads.asked
 
 
 def test_a_source_of_an_operation_that_is_permitted_is_synced() -> None:
-    play, _ = tenant(config("a"))
-    assert play.sync({"source": OWN | {"path": "other"}}, limit_s=60)["phase"] == "Succeeded"
+    sim, _ = tenant(config("a"))
+    assert sim.sync({"source": OWN | {"path": "other"}}, limit_s=60)["phase"] == "Succeeded"
 
 
 def test_a_spec_that_is_not_permitted_is_not_read_for_an_operation() -> None:
-    play, reads = tenant(config("a"))
-    play.patch(f"{APPS}/app", {"spec": {"source": THEIRS}, "operation": {"sync": {}}})
-    assert play.finish(limit_s=60)["phase"] == "Error"
+    sim, reads = tenant(config("a"))
+    sim.patch(f"{APPS}/app", {"spec": {"source": THEIRS}, "operation": {"sync": {}}})
+    assert sim.finish(limit_s=60)["phase"] == "Error"
     assert THEIRS["repoURL"] not in reads.asked
 
 
 def test_a_spec_that_is_not_permitted_is_not_read_for_hooks_of_a_deletion() -> None:
-    play, reads = tenant(job("bye", hook="PreDelete"), config("a"))
+    sim, reads = tenant(job("bye", hook="PreDelete"), config("a"))
     finalizers = ["pre-delete-finalizer.argocd.argoproj.io", "resources-finalizer.argocd.argoproj.io"]
-    play.patch(f"{APPS}/app", {"metadata": {"finalizers": finalizers}, "spec": {"source": THEIRS}})
-    play.world.send("DELETE", f"{APPS}/app")
-    play.driver.advance(60)
+    sim.patch(f"{APPS}/app", {"metadata": {"finalizers": finalizers}, "spec": {"source": THEIRS}})
+    sim.world.send("DELETE", f"{APPS}/app")
+    sim.driver.advance(60)
     assert THEIRS["repoURL"] not in reads.asked
-    assert "theirs.git is not permitted in project 'tenant'" in play.conditions()["DeletionError"]
+    assert "theirs.git is not permitted in project 'tenant'" in sim.conditions()["DeletionError"]
 
 
 @pytest.mark.parametrize(
@@ -117,38 +117,38 @@ def test_a_spec_that_is_not_permitted_is_not_read_for_hooks_of_a_deletion() -> N
     ],
 )
 def test_manifests_that_come_with_an_operation_are_judged_as_those_of_the_repository(manifest: Obj, told: str) -> None:
-    play, _ = tenant(config("a"))
-    state = play.sync({"manifests": [json.dumps(manifest)]}, limit_s=60)
+    sim, _ = tenant(config("a"))
+    state = sim.sync({"manifests": [json.dumps(manifest)]}, limit_s=60)
     assert state["phase"] == "Failed" and told in state["message"]
 
 
 def test_an_operation_in_a_namespace_that_the_project_does_not_list_is_refused() -> None:
-    play, reads = tenant(config("a"))
-    play.world.send("POST", "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "payments"}})
+    sim, reads = tenant(config("a"))
+    sim.world.send("POST", "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "payments"}})
     enabled = {
         "kind": "ConfigMap",
         "metadata": {"name": PARAMETERS_MAP},
         "data": {"application.namespaces": "payments"},
     }
-    play.world.send("POST", "/api/v1/namespaces/argocd/configmaps", enabled)
+    sim.world.send("POST", "/api/v1/namespaces/argocd/configmaps", enabled)
     spec = {"project": "tenant", "source": OWN, "destination": {"server": HERE, "namespace": "default"}}
     body = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "x"}, "spec": spec}
     path = APPS.replace("argocd", "payments")
-    play.world.send("POST", path, body | {"operation": {"sync": {}}})
+    sim.world.send("POST", path, body | {"operation": {"sync": {}}})
     reads.asked.clear()
-    play.driver.advance(30)
-    state = dig(play.world.send("GET", f"{path}/x"), "status", "operationState", default={})
+    sim.driver.advance(30)
+    state = dig(sim.world.send("GET", f"{path}/x"), "status", "operationState", default={})
     assert state["phase"] == "Error" and "is not permitted to use project 'tenant'" in state["message"]
-    assert reads.asked == [] and play.maps() == []
+    assert reads.asked == [] and sim.maps() == []
 
 
 def test_an_operation_written_by_hand_is_bound_to_the_windows_of_requests() -> None:
     window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}
-    play, _ = tenant(config("a"), syncWindows=[window])
+    sim, _ = tenant(config("a"), syncWindows=[window])
     for automated in (True, False):
-        play.begin(initiatedBy={"automated": automated})
-        play.driver.advance(60)
-        assert play.maps() == [] and "blocked by sync window" in play.state()["message"]
+        sim.begin(initiatedBy={"automated": automated})
+        sim.driver.advance(60)
+        assert sim.maps() == [] and "blocked by sync window" in sim.state()["message"]
 
 
 # -- what we write on an Application and read again ------------------------------------------------------------------
@@ -156,11 +156,11 @@ def test_an_operation_written_by_hand_is_bound_to_the_windows_of_requests() -> N
 
 @pytest.mark.parametrize("noted", ["x/../y", "9" * 5000, "{second}.evil/name", "{second}." + "9" * 5000, "{second}.٣"])
 def test_a_start_that_somebody_planted_is_no_part_of_a_name(noted: str) -> None:
-    play, _ = tenant(job("pre", hook="PreSync"), config("a"))
-    second = str(int(play.world.clock.now().timestamp()))
-    annotate(play, operation_started=noted.replace("{second}", second))
-    assert play.sync(limit_s=60)["phase"] == "Succeeded"
-    assert len(annotations_of(play.app())["syncline.dev/operation-started"]) < 25
+    sim, _ = tenant(job("pre", hook="PreSync"), config("a"))
+    second = str(int(sim.world.clock.now().timestamp()))
+    annotate(sim, operation_started=noted.replace("{second}", second))
+    assert sim.sync(limit_s=60)["phase"] == "Succeeded"
+    assert len(annotations_of(sim.app())["syncline.dev/operation-started"]) < 25
 
 
 @pytest.mark.parametrize(
@@ -172,84 +172,84 @@ def test_a_start_that_somebody_planted_is_no_part_of_a_name(noted: str) -> None:
     ],
 )
 def test_a_planted_count_of_attempts_costs_no_time(policy: Obj, count: int) -> None:
-    play, _ = tenant(job("pre", code=1, hook="PreSync"))
+    sim, _ = tenant(job("pre", code=1, hook="PreSync"))
     operation = {"retry": policy, "sync": {}}
     state = running(operation=operation, finishedAt=START, retryCount=count, message="x")
-    play.patch(f"{APPS}/app", {"operation": operation, "status": {"operationState": state}})
-    play.driver.advance(5)
-    assert play.state()["phase"] in ("Running", "Error", "Failed")
+    sim.patch(f"{APPS}/app", {"operation": operation, "status": {"operationState": state}})
+    sim.driver.advance(5)
+    assert sim.state()["phase"] in ("Running", "Error", "Failed")
 
 
 @pytest.mark.parametrize("duration", ["1ns", "0s", "-5s"])
 def test_attempts_without_end_leave_time_for_others(duration: str) -> None:
-    play, _ = tenant(config("a") | {"metadata": {"name": "a", "namespace": "payments"}})
-    play.begin(retry={"limit": -1, "backoff": {"duration": duration, "factor": 1}})
-    play.driver.advance(30)
-    assert 10 <= play.state()["retryCount"] <= 31
+    sim, _ = tenant(config("a") | {"metadata": {"name": "a", "namespace": "payments"}})
+    sim.begin(retry={"limit": -1, "backoff": {"duration": duration, "factor": 1}})
+    sim.driver.advance(30)
+    assert 10 <= sim.state()["retryCount"] <= 31
 
 
-def left_behind(play: Play) -> list[Obj]:
-    events = play.world.send("GET", "/api/v1/namespaces/argocd/events")["items"]
+def left_behind(sim: Simulation) -> list[Obj]:
+    events = sim.world.send("GET", "/api/v1/namespaces/argocd/events")["items"]
     return [one for one in events if one["reason"] == "ObjectsLeftBehind"]
 
 
 def test_a_deletion_takes_only_what_the_project_permits() -> None:
-    play, _ = tenant(config("a"))
-    play.world.send("POST", "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "payments"}})
-    assert play.sync(limit_s=60)["phase"] == "Succeeded"
+    sim, _ = tenant(config("a"))
+    sim.world.send("POST", "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "payments"}})
+    assert sim.sync(limit_s=60)["phase"] == "Succeeded"
     path = MAPS.replace("default", "payments")
     stolen = config("prices")
     stolen["metadata"] = meta(stolen) | {
         "annotations": {"argocd.argoproj.io/tracking-id": "app:/ConfigMap:payments/prices"}
     }
-    play.world.send("POST", path, stolen)
-    play.patch(f"{APPS}/app", {"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}})
-    play.world.send("DELETE", f"{APPS}/app")
-    play.driver.advance(60)
-    assert play.get(f"{APPS}/app") is None and play.maps() == []
-    assert "prices" in play.names(path)
-    (left,) = left_behind(play)
+    sim.world.send("POST", path, stolen)
+    sim.patch(f"{APPS}/app", {"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}})
+    sim.world.send("DELETE", f"{APPS}/app")
+    sim.driver.advance(60)
+    assert sim.get(f"{APPS}/app") is None and sim.maps() == []
+    assert "prices" in sim.names(path)
+    (left,) = left_behind(sim)
     assert "1 object is not deleted" in left["message"] and "project tenant" in left["message"]
     assert "ConfigMap payments/prices" in left["message"] and left["type"] == "Warning" and left["count"] == 1
 
 
 def test_many_objects_that_a_deletion_may_not_take_are_one_event() -> None:
-    play, _ = tenant(config("a"))
-    play.world.send("POST", "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "payments"}})
-    assert play.sync(limit_s=60)["phase"] == "Succeeded"
+    sim, _ = tenant(config("a"))
+    sim.world.send("POST", "/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "payments"}})
+    assert sim.sync(limit_s=60)["phase"] == "Succeeded"
     path = MAPS.replace("default", "payments")
     for number in range(40):
         name = f"prices-{number:02}-{'x' * 200}"
         mark = {"argocd.argoproj.io/tracking-id": f"app:/ConfigMap:payments/{name}"}
-        play.world.send("POST", path, config(name) | {"metadata": {"name": name, "annotations": mark}})
-    play.patch(f"{APPS}/app", {"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}})
-    play.world.send("DELETE", f"{APPS}/app")
-    play.driver.advance(60)
-    assert len(play.names(path)) >= 40
-    (left,) = left_behind(play)
+        sim.world.send("POST", path, config(name) | {"metadata": {"name": name, "annotations": mark}})
+    sim.patch(f"{APPS}/app", {"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}})
+    sim.world.send("DELETE", f"{APPS}/app")
+    sim.driver.advance(60)
+    assert len(sim.names(path)) >= 40
+    (left,) = left_behind(sim)
     assert "40 objects are not deleted" in left["message"] and "the first 3" in left["message"]
     assert len(left["message"]) <= 1024
 
 
 def test_a_deletion_without_its_destination_says_what_it_leaves() -> None:
-    play, _ = tenant(config("a"))
-    assert play.sync(limit_s=60)["phase"] == "Succeeded"
+    sim, _ = tenant(config("a"))
+    assert sim.sync(limit_s=60)["phase"] == "Succeeded"
     gone = {"server": None, "name": "gone", "namespace": "default"}
     finalizers = ["resources-finalizer.argocd.argoproj.io"]
-    play.patch(f"{APPS}/app", {"metadata": {"finalizers": finalizers}, "spec": {"destination": gone}})
-    play.world.send("DELETE", f"{APPS}/app")
-    play.driver.advance(60)
-    assert play.get(f"{APPS}/app") is None and play.maps() == ["a"]
-    (left,) = left_behind(play)
+    sim.patch(f"{APPS}/app", {"metadata": {"finalizers": finalizers}, "spec": {"destination": gone}})
+    sim.world.send("DELETE", f"{APPS}/app")
+    sim.driver.advance(60)
+    assert sim.get(f"{APPS}/app") is None and sim.maps() == ["a"]
+    (left,) = left_behind(sim)
     assert "its destination is not there" in left["message"]
 
 
 def test_a_deletion_without_its_project_deletes_nothing() -> None:
-    play, _ = tenant(config("a"))
-    assert play.sync(limit_s=60)["phase"] == "Succeeded"
+    sim, _ = tenant(config("a"))
+    assert sim.sync(limit_s=60)["phase"] == "Succeeded"
     finalizers = ["resources-finalizer.argocd.argoproj.io"]
-    play.patch(f"{APPS}/app", {"metadata": {"finalizers": finalizers}, "spec": {"project": "gone"}})
-    play.world.send("DELETE", f"{APPS}/app")
-    play.driver.advance(60)
-    assert play.maps() == ["a"]
-    assert "project gone does not exist" in play.conditions()["DeletionError"]
+    sim.patch(f"{APPS}/app", {"metadata": {"finalizers": finalizers}, "spec": {"project": "gone"}})
+    sim.world.send("DELETE", f"{APPS}/app")
+    sim.driver.advance(60)
+    assert sim.maps() == ["a"]
+    assert "project gone does not exist" in sim.conditions()["DeletionError"]

@@ -25,11 +25,11 @@ TOLD = 3
 def main(arguments: list[str]) -> int:
     options = _options(arguments)
     if options.replay:
-        outcome = EXPLORER.play(read(options.replay))
+        outcome = EXPLORER.simulate(read(options.replay))
         say(outcome.line())
         if options.shrink and outcome.first:
             law = outcome.first
-            say(f"shrunk  {shrunk(read(options.replay), lambda each: law in EXPLORER.play(each).broken)}")
+            say(f"shrunk  {shrunk(read(options.replay), lambda each: law in EXPLORER.simulate(each).broken)}")
         return 0 if outcome.held else 1
     tally = Tally(options.verbose, options.record)
     steps: dict[str, int] = {}

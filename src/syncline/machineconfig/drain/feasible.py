@@ -56,8 +56,8 @@ __all__ = [
     "fresh_spec",
     "in_update",
     "judge",
-    "play",
     "replace_spec",
+    "simulate",
     "waits",
     "without_update_taint",
 ]
@@ -216,11 +216,11 @@ class Trial:
 
 def judge(sight: Sight, node: str, now: datetime) -> Verdict:
     """The outlook of draining ``node`` now."""
-    blocked = play(sight, node, now)
+    blocked = simulate(sight, node, now)
     if not blocked:
         return Verdict(node, Outlook.CAN)
     away = {name_of(each): back(each) for each in sight.nodes if name_of(each) != node and in_update(each)}
-    if away and not play(sight, node, now, Trial(changed_nodes=away)):
+    if away and not simulate(sight, node, now, Trial(changed_nodes=away)):
         return Verdict(node, Outlook.WAITS, blocked, tuple(sorted(away)))
     return Verdict(node, Outlook.BLOCKED, blocked, begun=_is_cordoned(sight, node))
 
@@ -248,7 +248,7 @@ def _passes(taint: Obj) -> bool:
     return taint.get("key") == UPDATE_TAINT["key"] or str(taint.get("key")).startswith("node.kubernetes.io/")
 
 
-def play(sight: Sight, node: str, now: datetime, trial: Trial | None = None) -> tuple[Blocked, ...]:
+def simulate(sight: Sight, node: str, now: datetime, trial: Trial | None = None) -> tuple[Blocked, ...]:
     """Who is left on the node when nothing moves any more; empty: the drain ends."""
     trial = trial or Trial()
     budgets = sight.budgets
@@ -258,14 +258,14 @@ def play(sight: Sight, node: str, now: datetime, trial: Trial | None = None) -> 
     leaving = [pod for pod in sight.on(node) if leaves(pod, sight.daemon_sets)]
     if not any(covers(budget, pod) for budget in budgets for pod in leaving):
         return ()  # without a budget nobody refuses
-    return _Play(sight, node, now, trial, leaving, budgets).run()
+    return _Simulation(sight, node, now, trial, leaving, budgets).run()
 
 
 def _is_on(pod: Obj, node: str) -> bool:
     return str(dig(pod, "spec", "nodeName", default="")) == node
 
 
-class _Play:
+class _Simulation:
     """One drain on a copy."""
 
     def __init__(

@@ -31,8 +31,8 @@ from syncline.machineconfig.drain.feasible import (
     back,
     fresh_spec,
     in_update,
-    play,
     replace_spec,
+    simulate,
     without_update_taint,
 )
 from syncline.machineconfig.drain.pods import leaves
@@ -73,7 +73,7 @@ def proposals(sight: Sight, verdict: Verdict, now: datetime) -> tuple[Proposal, 
         return ()
     found: dict[str, Proposal] = {}
     for trial, proposal in _ideas(sight, verdict):
-        if proposal.instead_of not in found and not play(sight, verdict.node, now, trial):
+        if proposal.instead_of not in found and not simulate(sight, verdict.node, now, trial):
             found.setdefault(proposal.kind, proposal)
     return tuple(found.values())[:MAX_PROPOSALS]
 

@@ -117,17 +117,17 @@ class _Telling:
 
     def impact(self, only: str) -> Impact:
         paused = [name_of(pool) for pool in self._pools(self._scratch) if dig(pool, "spec", "paused") is True]
-        played = self._play(self._scratch)
+        simulated = self._simulate(self._scratch)
         resumed = None
-        if any(played.left(pool) for pool in self._pools(self._scratch) if name_of(pool) in paused):
-            resumed = self._play(self._changed(resumed=paused))
+        if any(simulated.left(pool) for pool in self._pools(self._scratch) if name_of(pool) in paused):
+            resumed = self._simulate(self._changed(resumed=paused))
         found = [
-            self._pool(pool, resumed if resumed is not None and name_of(pool) in paused else played)
+            self._pool(pool, resumed if resumed is not None and name_of(pool) in paused else simulated)
             for pool in self._pools(self._scratch)
         ]
         told = [one for one in found if self._matters(one) and only in ("", one.name)]
         told.sort(key=lambda one: (bool(one.paused), _begins(one), one.name))
-        return Impact(tuple(told), self._refused(), self._notes(played), self._marks())
+        return Impact(tuple(told), self._refused(), self._notes(simulated), self._marks())
 
     def _matters(self, one: PoolImpact) -> bool:
         return bool(one.nodes or one.refused or one.waits) or one.before != one.after
@@ -152,10 +152,10 @@ class _Telling:
         scratch.settle(now)
         return scratch
 
-    def _play(self, scratch: Scratch) -> Rollout:
+    def _simulate(self, scratch: Scratch) -> Rollout:
         paces = {name_of(pool): self._pace(scratch, pool) for pool in scratch.cache.objects(POOL)}
         found = Rollout(scratch, self._now + SETTLES, paces, self._by.pools)
-        found.play()
+        found.simulate()
         return found
 
     def _pace(self, scratch: Scratch, pool: Obj) -> Pace:
@@ -167,15 +167,15 @@ class _Telling:
 
     # -- one pool ------------------------------------------------------------------------------------------------
 
-    def _pool(self, pool: Obj, played: Rollout) -> PoolImpact:
+    def _pool(self, pool: Obj, simulated: Rollout) -> PoolImpact:
         name = name_of(pool)
         live = self._by.look.get(ref_of(pool))
         before, after = target_of(live or {}), target_of(pool)
         nodes = _members(self._scratch, pool)
         refused, waits = self._not_rendered(name)
-        behind = self._behind(live, before, {turn.node for turn in played.turns if turn.under_way})
-        told = self._nodes(pool, played, before)
-        pace = played.paces[name]
+        behind = self._behind(live, before, {turn.node for turn in simulated.turns if turn.under_way})
+        told = self._nodes(pool, simulated, before)
+        pace = simulated.paces[name]
         return PoolImpact(
             name,
             before,
@@ -189,9 +189,11 @@ class _Telling:
             self._held(name),
             behind if before != after else 0,
             waits,
-            played.errors.get(name, ""),
+            simulated.errors.get(name, ""),
             pace,
-            frozenset(step for turn in played.turns if turn.pool == name and turn.ended for step in _used(turn, pace)),
+            frozenset(
+                step for turn in simulated.turns if turn.pool == name and turn.ended for step in _used(turn, pace)
+            ),
         )
 
     def _not_rendered(self, name: str) -> tuple[tuple[Refusal, ...], str]:
@@ -224,13 +226,13 @@ class _Telling:
 
     # -- its nodes -----------------------------------------------------------------------------------------------
 
-    def _nodes(self, pool: Obj, played: Rollout, before: str) -> tuple[NodeImpact, ...]:
-        turns = [turn for turn in played.turns if turn.pool == name_of(pool)]
+    def _nodes(self, pool: Obj, simulated: Rollout, before: str) -> tuple[NodeImpact, ...]:
+        turns = [turn for turn in simulated.turns if turn.pool == name_of(pool)]
         told = [self._node(turn, before) for turn in turns]
-        left = sorted(played.left(pool), key=update_order)
-        if played.cut:
+        left = sorted(simulated.left(pool), key=update_order)
+        if simulated.cut:
             return (*told, *self._extrapolated(left, turns, before))
-        return (*told, *self._waiting(left, pool, played))
+        return (*told, *self._waiting(left, pool, simulated))
 
     def _node(self, turn: Turn, before: str) -> NodeImpact:
         ends = None if turn.ended is None else (turn.ended - self._now).total_seconds()
@@ -281,10 +283,10 @@ class _Telling:
         anyway, changed = (_parts(self._scratch, one, other) for one, other in ((current, before), (before, new)))
         return anyway - changed
 
-    def _waiting(self, left: Sequence[Obj], pool: Obj, played: Rollout) -> list[NodeImpact]:
+    def _waiting(self, left: Sequence[Obj], pool: Obj, simulated: Rollout) -> list[NodeImpact]:
         """Nodes whose turn does not come."""
-        name, waits = name_of(pool), played.waits(pool)
-        limit = _limit(pool, len(_members(played.scratch, pool)))
+        name, waits = name_of(pool), simulated.waits(pool)
+        limit = _limit(pool, len(_members(simulated.scratch, pool)))
         reasons = [why_it_waits(node, waits, limit) for node in left]
         if self._not_rendered(name)[0]:
             reasons = ["its pool cannot be rendered"] * len(left)
@@ -352,17 +354,17 @@ class _Telling:
                 found.append(Refusal(f"{ref.kind} {ref.name}", plan.outcome.reason.rstrip(), fix))
         return tuple(found)
 
-    def _notes(self, played: Rollout) -> tuple[str, ...]:
+    def _notes(self, simulated: Rollout) -> tuple[str, ...]:
         notes = [text for obj in (*self._change.applied, *self._change.put) if (text := self._unselected(obj))]
-        notes += [f"{text}; it may fail again" for text in self._failing(played)]
+        notes += [f"{text}; it may fail again" for text in self._failing(simulated)]
         notes += [f"{text} is dropped" for text in self._scratch.unknown]
-        if played.cut:
+        if simulated.cut:
             notes.append("the pools are large: later nodes are told at the pace of the first ones")
         return tuple(notes)
 
-    def _failing(self, played: Rollout) -> list[str]:
+    def _failing(self, simulated: Rollout) -> list[str]:
         """Nodes that are told to be updated, and that failed before."""
-        done = {turn.node for turn in played.turns if turn.state is State.DONE}
+        done = {turn.node for turn in simulated.turns if turn.state is State.DONE}
         nodes = [node for node in self._by.look.objects(NODE) if name_of(node) in done]
         return [text for node in nodes if (text := failing_words(node))]
 

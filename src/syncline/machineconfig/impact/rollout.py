@@ -125,7 +125,7 @@ class Rollout:
     def __post_init__(self) -> None:
         self._now = self.began
 
-    def play(self) -> None:
+    def simulate(self) -> None:
         for pool in self.scratch.cache.objects(POOL):
             for node in self._members(pool):
                 self._homes[name_of(node)] = name_of(pool)

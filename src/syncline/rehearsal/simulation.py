@@ -22,7 +22,7 @@ from syncline.rehearsal.scenario import Scenario, ScenarioError, Step
 from syncline.rehearsal.stage import Stage
 from syncline.rehearsal.world import World
 
-__all__ = ["NotReached", "Played", "Playing"]
+__all__ = ["NotReached", "Simulation", "StepResult"]
 
 START_S = 600.0
 """Until the machines of a scenario have to be up."""
@@ -39,7 +39,7 @@ class NotReached(ScenarioError):
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class StepResult:
     """A step that came to its end. ``took_s``: virtual seconds, None where no machines are updated."""
 
     step: Step
@@ -47,7 +47,7 @@ class Played:
     took_s: int | None = None
 
 
-class Playing:
+class Simulation:
     """``scratch``: a folder for the repository and its mirror. Raises :class:`NotReached`, and :class:`ScenarioError`
     for what the cluster refuses."""
 
@@ -72,7 +72,7 @@ class Playing:
         self.stage.news()  # what was told before is not of the story
         return made
 
-    def play(self, step: Step) -> Played:
+    def simulate(self, step: Step) -> StepResult:
         """One step, to its end."""
         self.commit(step)
         return self.carry_out(step)
@@ -86,13 +86,13 @@ class Playing:
         """As a person would write it."""
         return application(self.story, self.repository)
 
-    def carry_out(self, step: Step) -> Played:
+    def carry_out(self, step: Step) -> StepResult:
         """All of the step but its commit."""
         began = self.world.clock.now()
         self.stage.begin(step, self.application())
         took = self._reached(step, self.commits[-1])
         self.world.driver.advance(step.rests.total_seconds())
-        return Played(step, began, took if self.story.machine_config else None)
+        return StepResult(step, began, took if self.story.machine_config else None)
 
     def _reached(self, step: Step, commit: str) -> int:
         """Let time pass until the step is over; the seconds that it took."""

@@ -56,7 +56,7 @@ class Source:
         return Manifests(found, objects, ("Directory",) * len(found), now)
 
 
-class Play:
+class Simulation:
     """The world with an Application ``app`` of the objects; nothing is synced yet unless ``automated``."""
 
     def __init__(

@@ -31,7 +31,7 @@ PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
 
 
 @dataclass
-class Played:
+class StepResult:
     """``left``: pods that are still on the node when nothing moves any more; ``still``: after ``way_out`` was taken."""
 
     case: str
@@ -57,7 +57,7 @@ class Stage:
         self.draw = random.Random(seed)
         self.cases = [f"c{seed}-{index}" for index in range(CASES_EACH)]
 
-    def run(self) -> list[Played]:
+    def run(self) -> list[StepResult]:
         self._class("important", 1000)
         self._class("humble", -10)
         for case in self.cases:
@@ -70,23 +70,23 @@ class Stage:
             self._open(case)
         self.world.driver.advance(700)  # who is not ready by now is not believed to be starting
         sight, now = self._sight(), self.world.clock.now()
-        played = [Played(case, judge(sight, f"{case}-a", now)) for case in self.cases]
+        simulated = [StepResult(case, judge(sight, f"{case}-a", now)) for case in self.cases]
         for case in self.cases:
             self._merge(f"{NODES}/{case}-a", {"spec": {"unschedulable": True}})
         self._drain()
-        for each in played:
+        for each in simulated:
             each.left = self._leaving(each.case)
         sight, now = self._sight(), self.world.clock.now()
-        for each in played:
+        for each in simulated:
             ways = proposals(sight, judge(sight, f"{each.case}-a", now), now)
             if ways:
                 each.way_out = str(self.draw.choice(ways))
                 self._take(each.case, each.way_out.split(": ", 1)[1])
         self.world.driver.advance(60)
         self._drain()
-        for each in played:
+        for each in simulated:
             each.still = self._leaving(each.case)
-        return played
+        return simulated
 
     def _drain(self) -> None:
         for _ in range(16):
@@ -240,6 +240,6 @@ class Stage:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_said_of_a_drain_is_what_becomes_of_it_and_of_each_way_out(seed: int) -> None:
-    played = Stage(seed).run()
-    assert [str(each) for each in played if not each.agrees] == []
-    assert [str(each) for each in played if each.way_out and each.still] == []
+    simulated = Stage(seed).run()
+    assert [str(each) for each in simulated if not each.agrees] == []
+    assert [str(each) for each in simulated if each.way_out and each.still] == []
