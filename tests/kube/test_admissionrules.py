@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncline.cluster.validation.admissionrules import (
+from syncline.cluster.validation.policy.admissionrules import (
     APPLIED,
     AUDITED,
     CONDITION,

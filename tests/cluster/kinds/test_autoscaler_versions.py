@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from syncline.cluster.validation.autoscalerversions import autoscaler_to_v1, autoscaler_to_v2
+from syncline.cluster.validation.workloads.autoscalerversions import autoscaler_to_v1, autoscaler_to_v2
 from syncline.kube.objects import Obj
 
 PREFIX = "autoscaling.alpha.kubernetes.io/"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from syncline.cluster.validation import names
+from syncline.cluster.validation.engine import names
 from syncline.kube.objects import Obj
 
 from .writing import job, plain, pod, prepared, refusals, service, workload  # type: ignore[import-untyped]

@@ -14,7 +14,7 @@ from typing import Any
 
 from syncline.cluster.access.users import UserInfo
 from syncline.cluster.resources.routes import Route
-from syncline.cluster.validation.names import dns_subdomain
+from syncline.cluster.validation.engine.names import dns_subdomain
 from syncline.kube.objects import Obj
 
 __all__ = ["METADATA_OF_ALL", "AuditPolicy", "AuditPolicyError", "Decision", "Level", "Stage", "parse_policy"]

@@ -10,8 +10,8 @@ import ipaddress
 
 from syncline.cluster.admission.attempt import Attempt
 from syncline.cluster.storage.store import Event, EventType, Key, Store, Stored
-from syncline.cluster.validation.causes import invalid as kinds_invalid
-from syncline.cluster.validation.serviceips import cluster_ip_causes, keep_addresses
+from syncline.cluster.validation.engine.causes import invalid as kinds_invalid
+from syncline.cluster.validation.networking.serviceips import cluster_ip_causes, keep_addresses
 from syncline.kube.errors import ApiError, FieldCause, invalid
 from syncline.kube.objects import Obj
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from syncline.cluster.validation.admissionrules import ANYTHING, Expressions
+from syncline.cluster.validation.policy.admissionrules import ANYTHING, Expressions
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
 from syncline.control.plan import Plan, set_status

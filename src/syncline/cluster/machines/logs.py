@@ -15,7 +15,7 @@ from itertools import islice
 
 from syncline.base.clock import parse_time
 from syncline.cluster.machines.containers import Container, ContainerState, ContainerTable
-from syncline.cluster.validation.integers import natural
+from syncline.cluster.validation.engine.integers import natural
 from syncline.kube.client import Stream
 from syncline.kube.errors import BadRequest
 from syncline.kube.objects import Obj, dig, name_of, uid_of

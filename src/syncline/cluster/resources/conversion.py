@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from syncline.cluster.validation.autoscalerversions import autoscaler_to_v1, autoscaler_to_v2
+from syncline.cluster.validation.workloads.autoscalerversions import autoscaler_to_v1, autoscaler_to_v2
 from syncline.kube.defaults.policies import fill_autoscaler
 from syncline.kube.objects import GVK, Obj
 

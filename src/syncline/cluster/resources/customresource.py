@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from syncline.cluster.resources.versions import version_order
-from syncline.cluster.validation import names
-from syncline.cluster.validation.base import Context
-from syncline.cluster.validation.metadata import common_update_causes, finalizer_warnings, metadata_causes
+from syncline.cluster.validation.engine import names
+from syncline.cluster.validation.engine.base import Context
+from syncline.cluster.validation.engine.metadata import common_update_causes, finalizer_warnings, metadata_causes
 from syncline.kube.errors import FieldCause, InternalError
 from syncline.kube.objects import Obj, ResourceInfo, dig
 from syncline.kube.schema import structural

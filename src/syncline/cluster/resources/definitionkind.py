@@ -5,7 +5,7 @@ Used by the registry like the strategy of any built-in kind.
 
 from __future__ import annotations
 
-from syncline.cluster.validation.base import Context, Kind
+from syncline.cluster.validation.engine.base import Context, Kind
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 from syncline.kube.schema.crd import default_crd, prepare_crd, stored_versions, validate_crd, validate_crd_update

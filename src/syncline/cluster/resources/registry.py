@@ -17,7 +17,7 @@ from syncline.cluster.resources.definitionkind import DefinitionKind
 from syncline.cluster.resources.fieldlabels import FieldLabels, field_labels_for
 from syncline.cluster.resources.versions import version_order
 from syncline.cluster.storage.store import Event, EventType, Store, Stored
-from syncline.cluster.validation.base import Strategy
+from syncline.cluster.validation.engine.base import Strategy
 from syncline.cluster.validation.strategy import strategy_for
 from syncline.kube.errors import InternalError
 from syncline.kube.objects import GVK, Obj, ResourceInfo

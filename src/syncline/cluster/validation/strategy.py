@@ -9,30 +9,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from syncline.cluster.validation import (
-    admissionpolicies,
-    autoscaling,
-    core,
-    csi,
-    devices,
-    endpoints,
-    events,
-    flowcontrol,
-    jobs,
-    names,
-    networking,
-    nodes,
-    pods,
-    policies,
-    quotas,
-    rbac,
-    services,
-    signing,
-    storage,
-    workloads,
-)
-from syncline.cluster.validation.base import Context, Kind, Strategy
-from syncline.cluster.validation.metadata import NameCheck
+from syncline.cluster.validation.core import core, devices, events, nodes
+from syncline.cluster.validation.engine import names
+from syncline.cluster.validation.engine.base import Context, Kind, Strategy
+from syncline.cluster.validation.engine.metadata import NameCheck
+from syncline.cluster.validation.networking import endpoints, networking, services
+from syncline.cluster.validation.pods import pods
+from syncline.cluster.validation.policy import admissionpolicies, flowcontrol, policies, quotas, rbac, signing
+from syncline.cluster.validation.storage import csi, storage
+from syncline.cluster.validation.workloads import autoscaling, jobs, workloads
 from syncline.kube.objects import GroupKind
 
 __all__ = ["Context", "Kind", "Strategy", "strategy_for"]

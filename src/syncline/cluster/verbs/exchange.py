@@ -22,7 +22,7 @@ from syncline.cluster.resources.registry import Registry, Resource
 from syncline.cluster.resources.routes import Route
 from syncline.cluster.serving.negotiate import JSON, Accepted
 from syncline.cluster.storage.store import Key, Store, Stored
-from syncline.cluster.validation.base import Context
+from syncline.cluster.validation.engine.base import Context
 from syncline.kube.client import Request, Session, Stream
 from syncline.kube.errors import ApiError, NotFound, not_found
 from syncline.kube.objects import Obj

@@ -15,7 +15,7 @@ import msgspec
 
 from syncline.base.remember import remember
 from syncline.cluster.resources.routes import flag
-from syncline.cluster.validation.integers import MOST_INT64, MOST_UINT64, natural
+from syncline.cluster.validation.engine.integers import MOST_INT64, MOST_UINT64, natural
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, invalid
 from syncline.kube.objects import Obj, dig
 from syncline.kube.selectors import (

@@ -11,7 +11,7 @@ from syncline.base.clock import format_time
 from syncline.cluster.access.authz import Decision
 from syncline.cluster.access.rbac import Attributes, compact
 from syncline.cluster.access.users import UserInfo
-from syncline.cluster.validation import names
+from syncline.cluster.validation.engine import names
 from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.body import read_typed
 from syncline.cluster.verbs.exchange import Exchange

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from syncline.cluster.validation.admissionrules import CONDITION, Expressions
+from syncline.cluster.validation.policy.admissionrules import CONDITION, Expressions
 from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.program import MAX_STEPS, Program
 from syncline.kube.cel.values import EvaluationError

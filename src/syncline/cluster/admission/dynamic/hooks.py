@@ -9,7 +9,7 @@ from typing import Any
 
 from syncline.cluster.admission.dynamic.conditions import Conditions, conditions_of
 from syncline.cluster.admission.dynamic.matching import Scope, parse_rules, parse_selector
-from syncline.cluster.validation.admissionrules import Expressions
+from syncline.cluster.validation.policy.admissionrules import Expressions
 from syncline.kube.objects import Obj, name_of
 
 __all__ = ["DEFAULT_TIMEOUT_S", "Hook", "hooks_of"]

@@ -15,7 +15,14 @@ from syncline.cluster.admission.dynamic.judging import Judging
 from syncline.cluster.admission.dynamic.matching import Match, Scope, parse_rules, parse_selector
 from syncline.cluster.admission.dynamic.subject import Subject
 from syncline.cluster.storage.store import Key
-from syncline.cluster.validation.admissionrules import APPLIED, AUDITED, CONDITION, JSON_PATCHES, MESSAGE, Expressions
+from syncline.cluster.validation.policy.admissionrules import (
+    APPLIED,
+    AUDITED,
+    CONDITION,
+    JSON_PATCHES,
+    MESSAGE,
+    Expressions,
+)
 from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.values import EvaluationError
 from syncline.kube.errors import ApiError

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from syncline.cluster.builtin.owners import owner_reference
 from syncline.cluster.builtin.pods import created_at
 from syncline.cluster.builtin.templates import template_hash, without_label
-from syncline.cluster.validation.integers import natural
+from syncline.cluster.validation.engine.integers import natural
 from syncline.kube.objects import Obj, annotations_of, dig, name_of, namespace_of
 
 __all__ = [

@@ -12,7 +12,7 @@ from syncline.cluster.builtin.deployment.observe import Observed, spec_replicas
 from syncline.cluster.builtin.deployment.revisions import MAX_REPLICAS, oldest_first, revision_of
 from syncline.cluster.builtin.deployment.status import count
 from syncline.cluster.builtin.pods import created_at
-from syncline.cluster.validation.integers import natural
+from syncline.cluster.validation.engine.integers import natural
 from syncline.kube.objects import Obj, annotations_of, dig, generation, is_terminating, name_of, uid_of
 
 __all__ = ["Sizes", "first_size", "grow_current", "is_saturated", "rescale", "shrink_old", "superfluous"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from syncline.cluster.validation.integers import natural
+from syncline.cluster.validation.engine.integers import natural
 from syncline.kube.objects import Obj, annotations_of
 
 __all__ = ["COMPLETION_INDEX", "format_indexes", "index_of", "parse_indexes"]

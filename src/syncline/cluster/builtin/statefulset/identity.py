@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncline.cluster.builtin.history import HASH_LABEL
 from syncline.cluster.builtin.templates import pod_from_template
-from syncline.cluster.validation.integers import natural
+from syncline.cluster.validation.engine.integers import natural
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
 __all__ = ["claims_of", "ordinal_of", "pod_name", "stateful_pod"]

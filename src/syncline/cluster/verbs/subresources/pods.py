@@ -13,7 +13,7 @@ from typing import Any
 from syncline.base.clock import format_time
 from syncline.cluster.serving.answers import success
 from syncline.cluster.storage.store import Key, Stored
-from syncline.cluster.validation.names import path_segment
+from syncline.cluster.validation.engine.names import path_segment
 from syncline.cluster.verbs import admitting
 from syncline.cluster.verbs.body import decode, fitted, own_copy, read_typed
 from syncline.cluster.verbs.delete import check_preconditions, remove

@@ -1,0 +1,183 @@
+"""What all kinds share on their way into the store: prepared, validated, their generation counted.
+
+Called by the API's verbs through :class:`Strategy`; the kinds of this room derive from :class:`Kind`. ``prepare_*``
+change the object of the request in place (it owns it), ``validate_*`` only read. No I/O, no look-ups of other objects:
+what needs those (quotas, service accounts, cluster addresses) is admission. Source: Kubernetes ``registry/rest``.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar, Protocol
+
+from syncline.base.entropy import Entropy
+from syncline.cluster.validation.engine import names
+from syncline.cluster.validation.engine.metadata import (
+    NameCheck,
+    common_update_causes,
+    metadata_causes,
+    metadata_update_causes,
+)
+from syncline.cluster.validation.pods.disabled import drop_disabled
+from syncline.kube.errors import FieldCause
+from syncline.kube.objects import Obj, dig
+
+__all__ = ["Context", "Kind", "Strategy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Who writes, when, and where fresh ids come from."""
+
+    now: datetime
+    entropy: Entropy
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class Strategy(Protocol):
+    """How one kind is written. Implemented by :class:`Kind` and by custom resources in the registry."""
+
+    @property
+    def has_status(self) -> bool: ...
+
+    @property
+    def has_generation(self) -> bool: ...
+
+    @property
+    def warns_of_status(self) -> bool: ...
+
+    @property
+    def grace_s(self) -> int:
+        """Default grace of a deletion in seconds; 0 means at once."""
+        ...
+
+    def convert(self, obj: Obj) -> None: ...
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None: ...
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None: ...
+
+    def validate_create(self, obj: Obj) -> list[FieldCause]: ...
+
+    def validate_update(self, new: Obj, old: Obj, subresource: str) -> list[FieldCause]: ...
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]: ...
+
+
+class Kind:
+    """The permissive default: metadata is checked, everything else is let through.
+
+    Class attributes say how a kind differs; methods ending in ``_causes`` are what kinds override.
+    """
+
+    has_status: bool = False
+    has_generation: bool = False
+    grace_s: int = 0
+    namespaced: bool = True
+    name_check: ClassVar[NameCheck] = staticmethod(names.dns_subdomain)
+    empty_status: ClassVar[Obj | None] = None
+    """The status of a new object; None keeps what was sent."""
+    generation_follows: ClassVar[tuple[str, ...]] = ("spec",)
+    """Top-level fields whose change makes a new generation."""
+    pod_spec: ClassVar[tuple[str, ...]] = ()
+    """Where the kind holds a pod spec, if it does."""
+    status_keeps_metadata: ClassVar[bool] = False
+    """Whether ``/status`` leaves labels, annotations, finalizers and owners as they are."""
+    warns_of_status: bool = False
+    """Whether a write of ``/status`` is warned of, too."""
+    revalidates: ClassVar[bool] = True
+    """Whether an update runs the checks of a create once more beside its own (most kinds do)."""
+
+    def convert(self, obj: Obj) -> None:
+        """What every object of the kind has once it was read, before it is known whose its fields are."""
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        if self.pod_spec:
+            drop_disabled(dig(obj, *self.pod_spec))
+        if self.has_status:
+            if self.empty_status is None:
+                obj.pop("status", None)
+            else:
+                obj["status"] = copy.deepcopy(self.empty_status)
+        if self.has_generation:
+            obj.setdefault("metadata", {})["generation"] = 1
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        """The main address keeps the old status, ``/status`` keeps everything but status and metadata."""
+        if self.pod_spec:
+            drop_disabled(dig(new, *self.pod_spec))
+        if subresource == "status":
+            _keep_all_but(new, old, "metadata", "status")
+            for key in ("labels", "annotations", "finalizers", "ownerReferences") if self.status_keeps_metadata else ():
+                _keep(new.setdefault("metadata", {}), old.get("metadata") or {}, key)
+        elif not subresource and self.has_status:
+            _keep(new, old, "status")
+        if not subresource or subresource in ("scale", "resize", "ephemeralcontainers"):
+            self.count_generation(new, old)
+        else:
+            _keep(new.setdefault("metadata", {}), old.get("metadata") or {}, "generation")
+
+    def count_generation(self, new: Obj, old: Obj) -> None:
+        """One more when what the generation follows has changed."""
+        fresh, before = new.setdefault("metadata", {}), old.get("metadata") or {}
+        _keep(fresh, before, "generation")
+        if self.has_generation and self.changed(new, old):
+            fresh["generation"] = int(before.get("generation") or 0) + 1
+
+    def changed(self, new: Obj, old: Obj) -> bool:
+        return any(new.get(part) != old.get(part) for part in self.generation_follows)
+
+    def validate_create(self, obj: Obj) -> list[FieldCause]:
+        return self.whole_causes(obj) or metadata_causes(obj, names.path_segment, namespaced=self.namespaced)
+
+    def validate_update(self, new: Obj, old: Obj, subresource: str) -> list[FieldCause]:
+        causes = common_update_causes(new, old, namespaced=self.namespaced)
+        if subresource == "status":
+            again = metadata_update_causes(new, old) if causes else []
+            return causes + again + self.status_causes(new, old)
+        if self.revalidates:
+            causes += self.whole_causes(new)
+        return causes + self.update_causes(new, old)
+
+    def whole_causes(self, obj: Obj) -> list[FieldCause]:
+        """Metadata and content of one object."""
+        return metadata_causes(obj, type(self).name_check, namespaced=self.namespaced) + self.content_causes(obj)
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        """What is wrong with everything but metadata; kinds override this."""
+        return []
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        """What an update may not do; kinds add their immutable fields."""
+        return metadata_update_causes(new, old)
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return []
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        return []
+
+
+def _keep(new: Any, old: Any, key: str) -> None:
+    if old.get(key) is None:
+        new.pop(key, None)
+    else:
+        new[key] = old[key]
+
+
+def _keep_all_but(new: Obj, old: Obj, *own: str) -> None:
+    for key in [key for key in new if key not in own]:
+        del new[key]
+    new.update({key: value for key, value in old.items() if key not in own})
+
+
+def spec_of(obj: Obj) -> Obj:
+    """``spec`` as an object, empty where it is missing or malformed."""
+    value = dig(obj, "spec", default={})
+    return value if isinstance(value, dict) else {}

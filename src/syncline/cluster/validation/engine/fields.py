@@ -1,0 +1,134 @@
+"""Checks that many kinds share: counts, percentages, selectors, templates of text.
+
+Called by the validators of this room. Values and their paths come in, causes leave. Source: Kubernetes
+``apimachinery/pkg/apis/meta/v1/validation`` and ``pkg/apis/core/validation``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from syncline.cluster.validation.engine import names
+from syncline.cluster.validation.engine.causes import forbidden, invalid, required, unsupported
+from syncline.cluster.validation.engine.metadata import label_causes
+from syncline.kube.errors import FieldCause
+from syncline.kube.objects import Obj
+from syncline.kube.selectors import Selector, SelectorError, label_selector_from
+
+__all__ = [
+    "amount_of",
+    "at_most_100_percent",
+    "count_or_percent",
+    "each",
+    "immutable",
+    "label_selector_causes",
+    "natural_numbers",
+    "one_of",
+    "port_number",
+    "selector_or_none",
+]
+
+NATURAL = "must be greater than or equal to 0"
+IMMUTABLE = "field is immutable"
+PORT_RANGE = "must be between 1 and 65535, inclusive"
+PERCENT = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
+    "validation is '[0-9]+%')"
+)
+
+
+def each(owner: Any, key: str, path: str) -> Iterable[tuple[str, Obj]]:
+    """``(path[i], entry)`` of a list of objects; nothing where it is missing or malformed."""
+    listed = owner.get(key) if isinstance(owner, dict) else None
+    for index, entry in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(entry, dict):
+            yield f"{path}.{key}[{index}]", entry
+
+
+def natural_numbers(owner: Obj, path: str, *keys: str) -> list[FieldCause]:
+    """Numbers that, where given, must not be negative."""
+    return [
+        invalid(f"{path}.{key}", owner[key], NATURAL)
+        for key in keys
+        if isinstance(owner.get(key), int) and owner[key] < 0
+    ]
+
+
+def one_of(owner: Obj, path: str, key: str, allowed: Iterable[str]) -> list[FieldCause]:
+    """A word of a closed list: required, and one of these."""
+    value = owner.get(key)
+    if value in (None, ""):
+        return [required(f"{path}.{key}")]
+    listed = tuple(allowed)
+    return [] if value in listed else [unsupported(f"{path}.{key}", value, listed)]
+
+
+def immutable(new: Obj, old: Obj, path: str, *keys: str) -> list[FieldCause]:
+    return [
+        invalid(f"{path}.{key}" if path else key, new.get(key), IMMUTABLE)
+        for key in keys
+        if new.get(key) != old.get(key)
+    ]
+
+
+def port_number(value: Any, path: str) -> list[FieldCause]:
+    return [] if isinstance(value, int) and 0 < value < 65536 else [invalid(path, value, PORT_RANGE)]
+
+
+def count_or_percent(value: Any, path: str) -> list[FieldCause]:
+    """``3`` or ``25%``."""
+    if isinstance(value, str):
+        return [] if re.fullmatch("[0-9]+%", value) else [invalid(path, value, PERCENT)]
+    return [invalid(path, value, NATURAL)] if isinstance(value, int) and value < 0 else []
+
+
+def at_most_100_percent(value: Any, path: str) -> list[FieldCause]:
+    percent = re.fullmatch("([0-9]+)%", value) if isinstance(value, str) else None
+    return [invalid(path, value, "must not be greater than 100%")] if percent and int(percent[1]) > 100 else []
+
+
+def amount_of(value: Any) -> int:
+    """The bare number of ``3`` or ``25%``; only whether it is zero matters."""
+    if isinstance(value, str):
+        percent = re.fullmatch("([0-9]+)%", value)
+        return int(percent[1]) if percent else 0
+    return value if isinstance(value, int) else 0
+
+
+def label_selector_causes(selector: Any, path: str) -> list[FieldCause]:
+    """A LabelSelector object (``matchLabels``, ``matchExpressions``)."""
+    if not isinstance(selector, dict):
+        return []
+    causes = label_causes(selector.get("matchLabels"), f"{path}.matchLabels")
+    for where, term in each(selector, "matchExpressions", path):
+        causes += _expression_causes(term, where)
+    return causes
+
+
+def _expression_causes(term: Obj, where: str) -> list[FieldCause]:
+    causes: list[FieldCause] = []
+    operator, values = term.get("operator", ""), term.get("values") or []
+    if operator in ("In", "NotIn"):
+        if not values:
+            causes.append(required(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            causes.append(forbidden(f"{where}.values", why))
+    else:
+        causes.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
+    key = str(term.get("key", ""))
+    causes += [invalid(f"{where}.key", key, problem) for problem in names.qualified_name(key)]
+    for index, value in enumerate(values):
+        causes += [invalid(f"{where}.values[{index}]", value, problem) for problem in names.label_value(str(value))]
+    return causes
+
+
+def selector_or_none(selector: Any) -> Selector | None:
+    """The selector of a LabelSelector object, or None where it cannot be understood."""
+    try:
+        return label_selector_from(selector if isinstance(selector, dict) else None)
+    except SelectorError:
+        return None

@@ -1,0 +1,34 @@
+"""Paths inside volumes and containers: relative, without steps back.
+
+Called by the validators of volumes and containers. A text and its field come in, causes leave. Source: Kubernetes
+``validateLocalDescendingPath`` and its neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncline.cluster.validation.engine.causes import invalid
+from syncline.kube.errors import FieldCause
+
+__all__ = ["descending_path_causes", "local_path_causes", "no_backsteps_causes"]
+
+
+def no_backsteps_causes(value: Any, path: str) -> list[FieldCause]:
+    return [invalid(path, value, "must not contain '..'")] if ".." in str(value or "").split("/") else []
+
+
+def descending_path_causes(value: Any, path: str) -> list[FieldCause]:
+    """A relative path that stays below where it begins."""
+    absolute = str(value or "").startswith("/")
+    causes = [invalid(path, value, "must be a relative path")] if absolute else []
+    return causes + no_backsteps_causes(value, path)
+
+
+def local_path_causes(value: Any, path: str) -> list[FieldCause]:
+    """The same for a file of a volume, whose names with two dots are kept for the kubelet."""
+    text = str(value or "")
+    causes = descending_path_causes(value, path)
+    if text.startswith("..") and not text.startswith("../"):
+        causes.append(invalid(path, value, "must not start with '..'"))
+    return causes

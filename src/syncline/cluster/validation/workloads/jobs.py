@@ -1,0 +1,338 @@
+"""Jobs and CronJobs: the generated selector, and what cannot change once a Job exists.
+
+Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
+``pkg/apis/batch/validation`` and ``pkg/registry/batch/job/strategy.go``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from syncline.cluster.validation.engine import names
+from syncline.cluster.validation.engine.base import Context, Kind, spec_of
+from syncline.cluster.validation.engine.causes import go_text, invalid, required, too_long, unsupported
+from syncline.cluster.validation.engine.fields import (
+    IMMUTABLE,
+    immutable,
+    label_selector_causes,
+    natural_numbers,
+    one_of,
+    selector_or_none,
+)
+from syncline.cluster.validation.engine.metadata import metadata_update_causes
+from syncline.cluster.validation.pods.podspec import pod_template_causes, template_labels
+from syncline.cluster.validation.pods.podwarnings import pod_name_warnings, template_warnings
+from syncline.cluster.validation.workloads.cron import schedule_problem, time_zone_problem
+from syncline.cluster.validation.workloads.jobpolicies import INDEXED_ONLY, failure_policy_causes, success_policy_causes
+from syncline.cluster.validation.workloads.jobstatus import job_status_causes
+from syncline.kube.errors import FieldCause
+from syncline.kube.objects import Obj, dig
+
+__all__ = ["CronJobKind", "JobKind"]
+
+CONTROLLER_UID, LEGACY_CONTROLLER_UID = "batch.kubernetes.io/controller-uid", "controller-uid"
+JOB_NAME, LEGACY_JOB_NAME = "batch.kubernetes.io/job-name", "job-name"
+MISMATCH = "`selector` does not match template `labels`"
+COUNTS = (
+    "parallelism",
+    "completions",
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "ttlSecondsAfterFinished",
+    "backoffLimitPerIndex",
+    "maxFailedIndexes",
+)
+MAX_INDEXES = 100_000
+MAX_WITH_MANY = 10_000
+CRON_NAME_LENGTH = 52
+MAX_MANAGED_BY = 63
+SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "schedulingGates")
+"""What a queueing controller may still set in the template of a suspended Job."""
+
+
+class JobKind(Kind):
+    pod_spec = ("spec", "template", "spec")
+    has_status = True
+    has_generation = True
+    empty_status: ClassVar[Obj | None] = {}
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        super().prepare_create(obj, ctx)
+        if spec_of(obj).get("manualSelector") is not True:
+            _generate_selector(obj, ctx)
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        return _generated_selector_causes(obj) + _whole_spec_causes(spec_of(obj)) + _hostname_causes(obj)
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        """The spec's own causes come a second time here, as in Kubernetes (ValidateJobSpecUpdate)."""
+        fresh, before = spec_of(new), spec_of(old)
+        causes = metadata_update_causes(new, old) + _whole_spec_causes(fresh)
+        causes += _completions_causes(fresh, before)
+        causes += immutable(fresh, before, "spec", "selector")
+        if _fixed_template(fresh, old) != _fixed_template(before, old):
+            suspended = before.get("suspend") is True and _resources_may_change(old)
+            where, value = ("spec.template.spec", dig(fresh, "template", "spec")) if suspended else ("", None)
+            causes.append(invalid(where or "spec.template", value if where else fresh.get("template"), IMMUTABLE))
+        kept = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+        return causes + immutable(fresh, before, "spec", *kept)
+
+    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return job_status_causes(new, old)
+
+    def whole_causes(self, obj: Obj) -> list[FieldCause]:
+        """Labels that a Job takes from its template are checked there only."""
+        causes, name = super().whole_causes(obj), str(dig(obj, "metadata", "name", default=""))
+        return [one for one in causes if one.field != "metadata.labels" or go_text(name) not in one.message]
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        if old is not None:
+            return []
+        return pod_name_warnings(new) + job_spec_warnings(spec_of(new), "spec")
+
+
+def _generate_selector(obj: Obj, ctx: Context) -> None:
+    """Label the template with the Job's uid and name, and select by the uid."""
+    metadata, spec = obj.setdefault("metadata", {}), obj.setdefault("spec", {})
+    uid, name = metadata.setdefault("uid", ctx.entropy.uid()), metadata.get("name", "")
+    template = spec.setdefault("template", {}).setdefault("metadata", {})
+    shared = metadata.get("labels") is not None and metadata["labels"] is template.get("labels")
+    labels = dict(template.get("labels") or {})
+    # A label that the user wrote is left for validation to refuse.
+    labels.setdefault(LEGACY_JOB_NAME, name)
+    labels.setdefault(JOB_NAME, name)
+    labels.setdefault(LEGACY_CONTROLLER_UID, uid)
+    labels.setdefault(CONTROLLER_UID, uid)
+    template["labels"] = labels
+    selector = spec["selector"] = dict(spec.get("selector") or {})
+    selector["matchLabels"] = {CONTROLLER_UID: uid} | (selector.get("matchLabels") or {})
+    if shared or not metadata.get("labels"):
+        # A Job without labels takes its template's (SetDefaults_Job when it is read back).
+        metadata["labels"] = dict(labels)
+
+
+def _generated_selector_causes(obj: Obj) -> list[FieldCause]:
+    spec, metadata = spec_of(obj), obj.get("metadata") or {}
+    if spec.get("manualSelector") is True or spec.get("selector") is None:
+        return []
+    uid, name = metadata.get("uid", ""), metadata.get("name", "")
+    expected = {LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name, CONTROLLER_UID: uid, JOB_NAME: name}
+    causes: list[FieldCause] = []
+    labels = template_labels(spec) or {}
+    for key, value in expected.items():
+        path = f"spec.template.metadata.labels[{key}]"
+        if key not in labels:
+            causes.append(required(path, f"must be '{value}'"))
+        elif labels[key] != value:
+            causes.append(invalid(path, labels, f"must be '{value}'"))
+    selector = selector_or_none(spec["selector"])
+    if selector is not None and not selector.matches(expected):
+        causes.append(invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
+    return causes
+
+
+def _hostname_causes(obj: Obj) -> list[FieldCause]:
+    """The pods of an indexed Job carry its name and their index as host name."""
+    spec, name = spec_of(obj), str(dig(obj, "metadata", "name", default=""))
+    completions = spec.get("completions")
+    if spec.get("completionMode") != "Indexed" or not isinstance(completions, int) or completions <= 0:
+        return []
+    last = f"{name}-{completions - 1}"
+    why = f"will not able to create pod with invalid DNS label: {last}"
+    return [invalid("metadata.name", name, why)] if names.dns_label(last) else []
+
+
+def _whole_spec_causes(spec: Obj) -> list[FieldCause]:
+    causes = _spec_causes(spec, "spec")
+    selector = spec.get("selector")
+    if selector is None:
+        causes.append(required("spec.selector"))
+    causes += label_selector_causes(selector, "spec.selector")
+    parsed = selector_or_none(selector)
+    if parsed is not None and not parsed.matches(template_labels(spec)):
+        causes.append(invalid("spec.template.metadata.labels", template_labels(spec), MISMATCH))
+    return causes
+
+
+def _spec_causes(spec: Obj, path: str) -> list[FieldCause]:
+    """A Job's spec without its selector, as in a CronJob's template."""
+    causes = natural_numbers(spec, path, *COUNTS)
+    mode = spec.get("completionMode")
+    if mode not in (None, "NonIndexed", "Indexed"):
+        causes.append(unsupported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
+    if mode == "Indexed":
+        causes += _indexed_causes(spec, path)
+    else:
+        causes += [
+            invalid(f"{path}.{key}", spec[key], INDEXED_ONLY)
+            for key in ("backoffLimitPerIndex", "maxFailedIndexes")
+            if spec.get(key) is not None
+        ]
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        causes.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+    causes += failure_policy_causes(spec, f"{path}.podFailurePolicy")
+    causes += success_policy_causes(spec, f"{path}.successPolicy")
+    replacement = spec.get("podReplacementPolicy")
+    allowed = ("Failed",) if spec.get("podFailurePolicy") else ("Failed", "TerminatingOrFailed")
+    if replacement is not None and replacement not in allowed:
+        causes.append(unsupported(f"{path}.podReplacementPolicy", replacement, allowed))
+    causes += _managed_by_causes(spec.get("managedBy"), f"{path}.managedBy")
+    causes += pod_template_causes(spec.get("template"), f"{path}.template")
+    return causes + _restart_policy_causes(spec, f"{path}.template.spec.restartPolicy")
+
+
+def _indexed_causes(spec: Obj, path: str) -> list[FieldCause]:
+    causes: list[FieldCause] = []
+    completions, parallelism = spec.get("completions"), spec.get("parallelism")
+    if completions is None:
+        causes.append(required(f"{path}.completions", "when completion mode is Indexed"))
+    if isinstance(parallelism, int) and parallelism > MAX_INDEXES:
+        why = f"must be less than or equal to {MAX_INDEXES} when completion mode is Indexed"
+        causes.append(invalid(f"{path}.parallelism", parallelism, why))
+    failed = spec.get("maxFailedIndexes")
+    if isinstance(failed, int) and isinstance(completions, int) and failed > completions:
+        causes.append(invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions"))
+    if isinstance(failed, int) and failed > MAX_INDEXES:
+        causes.append(invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {MAX_INDEXES}"))
+    if isinstance(completions, int) and completions > MAX_INDEXES and spec.get("backoffLimitPerIndex") is not None:
+        causes += _many_indexes_causes(spec, path)
+    return causes
+
+
+def _many_indexes_causes(spec: Obj, path: str) -> list[FieldCause]:
+    """Above a hundred thousand indexes the bookkeeping per index is bounded."""
+    why = (
+        f"must be less than or equal to {MAX_WITH_MANY} when completions are above {MAX_INDEXES} and used with "
+        "backoff limit per index"
+    )
+    causes = [
+        invalid(f"{path}.{key}", spec[key], why)
+        for key in ("parallelism", "maxFailedIndexes")
+        if isinstance(spec.get(key), int) and spec[key] > MAX_WITH_MANY
+    ]
+    if spec.get("maxFailedIndexes") is None:
+        text = f"must be specified when completions is above {MAX_INDEXES}"
+        causes.append(required(f"{path}.maxFailedIndexes", text))
+    return causes
+
+
+def _restart_policy_causes(spec: Obj, path: str) -> list[FieldCause]:
+    """``Always`` is what defaulting writes where the user wrote nothing, so that it reads as missing."""
+    policy = dig(spec, "template", "spec", "restartPolicy")
+    if policy == "Always":
+        return [required(path, 'valid values: "OnFailure", "Never"')]
+    if policy not in ("OnFailure", "Never"):
+        return [unsupported(path, policy, ("OnFailure", "Never"))]
+    if spec.get("podFailurePolicy") and policy != "Never":
+        return [invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')]
+    return []
+
+
+def _completions_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
+    """Indexed Jobs may be resized, completions and parallelism together."""
+    if fresh.get("completionMode") != "Indexed":
+        return immutable(fresh, before, "spec", "completions")
+    completions = fresh.get("completions")
+    if completions == before.get("completions") or completions is None or completions == fresh.get("parallelism"):
+        return []
+    return [invalid("spec.completions", completions, "can only be modified in tandem with spec.parallelism")]
+
+
+def _fixed_template(spec: Obj, old: Obj) -> Any:
+    """The part of the template that may not change: all of it, or for a Job suspended before its start, all but where
+    its pods go."""
+    template = spec.get("template")
+    if not _resources_may_change(old) or not isinstance(template, dict):
+        return template
+    pod = {key: value for key, value in (template.get("spec") or {}).items() if key not in SCHEDULING_FIELDS}
+    for key in ("containers", "initContainers"):
+        if pod.get(key):
+            pod[key] = [{name: value for name, value in one.items() if name != "resources"} for one in pod[key]]
+    affinity = {key: value for key, value in (pod.pop("affinity", None) or {}).items() if key != "nodeAffinity"}
+    if affinity:
+        pod["affinity"] = affinity
+    return {"spec": pod}
+
+
+def _resources_may_change(old: Obj) -> bool:
+    """A suspended Job without pods may still be fitted by a queue (shouldAllowMutablePodTemplate)."""
+    status = old.get("status") or {}
+    held = any((one.get("type"), one.get("status")) == ("Suspended", "True") for one in status.get("conditions") or ())
+    waiting = not status.get("startTime") or held
+    return spec_of(old).get("suspend") is True and waiting and not status.get("active")
+
+
+def job_spec_warnings(spec: Obj, path: str) -> list[str]:
+    """What Kubernetes warns of in a Job's spec (``pkg/api/job/warnings.go``)."""
+    warnings: list[str] = []
+    many = (spec.get("completions") or 0) > MAX_INDEXES and (spec.get("parallelism") or 0) > MAX_WITH_MANY
+    if spec.get("completionMode") == "Indexed" and many:
+        warnings.append(
+            f"{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than "
+            "10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+        )
+    return warnings + template_warnings(spec.get("template"), f"{path}.template")
+
+
+def _managed_by_causes(name: Any, path: str) -> list[FieldCause]:
+    if name is None:
+        return []
+    causes = [invalid(path, part, problem) for part, problem in names.domain_prefixed_path(str(name))]
+    return causes + ([too_long(path, MAX_MANAGED_BY)] if len(name) > MAX_MANAGED_BY else [])
+
+
+class CronJobKind(Kind):
+    pod_spec = ("spec", "jobTemplate", "spec", "template", "spec")
+    has_status = True
+    has_generation = True
+    empty_status: ClassVar[Obj | None] = {}
+    revalidates = False
+
+    def whole_causes(self, obj: Obj) -> list[FieldCause]:
+        causes = super().whole_causes(obj)
+        name = dig(obj, "metadata", "name", default="")
+        if len(name) > CRON_NAME_LENGTH:
+            # The Jobs it makes add eleven characters, and must stay within a label.
+            causes.append(invalid("metadata.name", name, f"must be no more than {CRON_NAME_LENGTH} characters"))
+        return causes
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        spec = spec_of(obj)
+        causes = _schedule_causes(spec)
+        causes += natural_numbers(spec, "spec", "startingDeadlineSeconds")
+        causes += one_of(spec, "spec", "concurrencyPolicy", ("Allow", "Forbid", "Replace"))
+        job, path = dig(spec, "jobTemplate", "spec", default={}), "spec.jobTemplate.spec"
+        causes += _spec_causes(job, path)
+        if job.get("selector") is not None:
+            causes.append(invalid(f"{path}.selector", job["selector"], "`selector` will be auto-generated"))
+        if job.get("manualSelector"):
+            causes.append(unsupported(f"{path}.manualSelector", True, ("nil", "false")))
+        return causes + natural_numbers(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return metadata_update_causes(new, old) + self.content_causes(new)
+
+    def warnings(self, new: Obj, old: Obj | None) -> list[str]:
+        job, path = dig(new, "spec", "jobTemplate", "spec", default={}), "spec.jobTemplate.spec"
+        if old is None:
+            return pod_name_warnings(new) + job_spec_warnings(job, path)
+        return [] if job == dig(old, "spec", "jobTemplate", "spec") else job_spec_warnings(job, path)
+
+
+def _schedule_causes(spec: Obj) -> list[FieldCause]:
+    schedule, zone = spec.get("schedule"), spec.get("timeZone")
+    causes: list[FieldCause] = []
+    if not schedule:
+        causes.append(required("spec.schedule"))
+    else:
+        if "TZ" in schedule:
+            why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+            causes.append(invalid("spec.schedule", schedule, why))
+        problem = schedule_problem(schedule)
+        causes += [invalid("spec.schedule", schedule, problem)] if problem else []
+    if zone == "":
+        causes.append(invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string"))
+    elif zone is not None:
+        problem = time_zone_problem(str(zone))
+        causes += [invalid("spec.timeZone", zone, problem)] if problem else []
+    return causes
