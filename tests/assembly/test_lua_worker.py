@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from syncline.apply.lua import LuaFailed, LuaRests
 from syncline.assembly.scripts.lua import LuaWorker
 from syncline.base.rests import Rests
-from syncline.gitops.lua import LuaFailed, LuaRests
 
 pytest.importorskip("lupa", reason="the extra lua is not installed")
 HOSTILE = {

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from tests.sources.conftest import Upstream
 
+from syncline.argo.application import AppView
 from syncline.assembly.endpoints.pushes import FEW, Touched
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.gitops.application.manifests import Manifests
-from syncline.gitops.application.view import AppView
 from syncline.kube.objects import Obj, name_of
 from syncline.sources.environment import RenderContext
 

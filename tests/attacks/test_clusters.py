@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from tests.sources.charthttp import _Quiet, _Served
 
-from syncline.control.cache import Cache
-from syncline.gitops.clusters import (
+from syncline.argo.clusters import (
     IN_CLUSTER_SERVER,
     Cluster,
     ClusterError,
@@ -21,6 +20,7 @@ from syncline.gitops.clusters import (
     clusters_of,
     resolve_destination,
 )
+from syncline.control.cache import Cache
 from syncline.gitops.destinations import SECRETS, applications_in, destination_controller
 from syncline.kube import client
 from syncline.kube.mapper import Mapper

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from syncline.apply.lua import LuaFailed
 from syncline.assembly.scripts.lua import LuaWorker
-from syncline.gitops.lua import LuaFailed
 from syncline.sources.errors import SourceError
 from syncline.sources.workers.pool import RenderWorkers, WorkerLimits
 

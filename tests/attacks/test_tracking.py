@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.gitops.behaviours.sim import APPS, MAPS, PROJECTS, Simulation, annotated, config
 
-from syncline.gitops.tracking import (
+from syncline.argo.tracking import (
     INSTANCE_LABEL,
     Tracking,
     TrackingError,

@@ -9,7 +9,7 @@ HEAVY = (
     "asyncio",
     "cryptography",
     "jwt",
-    "syncline.gitops.health.table",
+    "syncline.apply.health.table",
     "syncline.ignition.butane.transpile",
     "syncline.kube.cel.program",
     "syncline.kube.text.jsonpath",

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from syncline.apply.outcome import WaitKind
 from syncline.assembly.inspection.observe import PlannedChange, PlannedGroup, PlannedSync, Verb, Verdict
 from syncline.base.cause import Cause
 from syncline.base.clock import EPOCH
@@ -16,7 +17,6 @@ from syncline.cli.plan import application_ref, exit_code
 from syncline.cli.planview import describe_plan
 from syncline.explain.graph import cause_to_obj
 from syncline.gitops.sync.gates import PlannedWait
-from syncline.gitops.sync.model import WaitKind
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import ObjectRef, ResourceInfo
 

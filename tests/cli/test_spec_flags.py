@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from syncline.argo.application import AppView
 from syncline.base.clock import EPOCH
 from syncline.cli.app.create import create, from_flags, with_overrides
 from syncline.cli.app.history import rollback_operation
@@ -28,7 +29,6 @@ from syncline.cli.proj.windows import manual, without_window
 from syncline.cli.repo import repo, repository_fields
 from syncline.cli.secretkind import cluster_secret_name, fields_of, plain_fields, repository_secret_name, secret_object
 from syncline.gitops.application.operation import sync_options
-from syncline.gitops.application.view import AppView
 from syncline.kube.objects import Obj
 from syncline.sources.remote.credentials import credential_book
 

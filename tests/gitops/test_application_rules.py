@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 from tests.gitops.test_compare import APP, compared, config, owned, statuses
 
-from syncline.gitops.clusters import HERE, Cluster
-from syncline.gitops.compare import SyncCode
-from syncline.gitops.diff import DiffMode, DiffSettings, IgnoreRule, compare_objects
-from syncline.gitops.diff.model import KnownTypeField, Override
-from syncline.gitops.health import health_of
-from syncline.gitops.health.overrides import HealthScript, checked_with
-from syncline.gitops.lua import Guarded, LuaLimits
-from syncline.gitops.project import (
+from syncline.apply.diff import DiffMode, DiffSettings, IgnoreRule, compare_objects
+from syncline.apply.diff.model import KnownTypeField, Override
+from syncline.apply.health import health_of
+from syncline.apply.health.overrides import HealthScript, checked_with
+from syncline.apply.lua import Guarded, LuaLimits
+from syncline.argo.clusters import HERE, Cluster
+from syncline.argo.project import (
     merge_global,
     permits_app_namespace,
     permits_destination,
@@ -22,7 +21,8 @@ from syncline.gitops.project import (
     permits_resource,
     permits_source,
 )
-from syncline.gitops.spec import normalize_spec, validate_spec
+from syncline.argo.spec import normalize_spec, validate_spec
+from syncline.gitops.compare import SyncCode
 from syncline.gitops.sync.retry import retry_after
 from syncline.kube.objects import Obj
 
@@ -165,7 +165,7 @@ def test_a_global_list_restricts_a_project_that_has_none_a025() -> None:
 
 
 def test_an_application_of_another_namespace_is_named_with_it_a039() -> None:
-    from syncline.gitops.tracking import instance_name
+    from syncline.argo.tracking import instance_name
 
     elsewhere = APP | {"metadata": {"name": "shop", "namespace": "team"}}
     assert instance_name(elsewhere, "argocd") == "team_shop"
@@ -321,8 +321,8 @@ def test_a_script_has_libraries_only_where_they_are_opened_a067() -> None:
 def test_a_degraded_child_degrades_its_parent_an_unknown_one_does_not_a071() -> None:
     from tests.gitops.test_compare import KINDS
 
+    from syncline.apply.health import Health, HealthStatus
     from syncline.gitops.compare import ComparisonInput, compare
-    from syncline.gitops.health import Health, HealthStatus
     from syncline.kube.objects import ref_of
 
     child = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "c", "namespace": "web"}}

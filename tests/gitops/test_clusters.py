@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from syncline.gitops.application.view import AppView
-from syncline.gitops.clusters import (
+from syncline.argo.application import AppView
+from syncline.argo.clusters import (
     HERE,
     IN_CLUSTER_SERVER,
     Cluster,
@@ -16,7 +16,7 @@ from syncline.gitops.clusters import (
     clusters_of,
     resolve_destination,
 )
-from syncline.gitops.spec import validate_spec
+from syncline.argo.spec import validate_spec
 from syncline.kube.objects import Obj
 
 

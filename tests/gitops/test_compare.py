@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.gitops.evaluating import ANSWERS
 
+from syncline.apply.diff import DiffSettings
+from syncline.argo.tracking import Tracking
 from syncline.gitops import compare as comparing
 from syncline.gitops.compare import Comparison, ComparisonInput, SyncCode, compare, live_refs
-from syncline.gitops.diff import DiffSettings
 from syncline.gitops.sync.model import KindTable
-from syncline.gitops.tracking import Tracking
 from syncline.kube.objects import Obj, ObjectRef, ref_of
 from syncline.kube.schema.resources import builtin_resources
 

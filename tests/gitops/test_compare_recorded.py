@@ -11,13 +11,14 @@ from tests.gitops.evaluating import ANSWERS
 from tests.gitops.recordings import cases, judge
 from tests.gitops.widget import schema_of
 
-from syncline.gitops.compare import DEFAULT_OVERRIDES, Comparison, ComparisonInput, compare
-from syncline.gitops.diff import DiffSettings, Override
-from syncline.gitops.health.overrides import HealthScript, checked_with
-from syncline.gitops.lua import Guarded
-from syncline.gitops.resource_filter import ResourceFilter
+from syncline.apply.diff import DiffSettings, Override
+from syncline.apply.diff.model import DEFAULT_OVERRIDES
+from syncline.apply.health.overrides import HealthScript, checked_with
+from syncline.apply.lua import Guarded
+from syncline.argo.excluded import ResourceFilter
+from syncline.argo.tracking import Tracking, TrackingMethod
+from syncline.gitops.compare import Comparison, ComparisonInput, compare
 from syncline.gitops.sync.model import KindTable
-from syncline.gitops.tracking import Tracking, TrackingMethod
 from syncline.kube.objects import ResourceInfo, ref_of
 from syncline.kube.schema.resources import builtin_resources
 

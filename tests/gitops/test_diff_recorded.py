@@ -9,8 +9,8 @@ from tests.gitops.evaluating import ANSWERS
 from tests.gitops.recordings import cases, judge, without_nulls
 from tests.gitops.widget import schema_of
 
-from syncline.gitops.diff import DiffError, DiffMode, DiffSettings, IgnoreRule, Override, compare_objects
-from syncline.gitops.tracking import Tracking, TrackingMethod
+from syncline.apply.diff import DiffError, DiffMode, DiffSettings, IgnoreRule, Override, compare_objects
+from syncline.argo.tracking import Tracking, TrackingMethod
 from syncline.kube.patching.typedvalues import same_json
 
 

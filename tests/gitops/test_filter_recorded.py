@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.gitops.recordings import cases, judge
 
+from syncline.argo.excluded import ResourceFilter
+from syncline.argo.spec import normalize_spec
 from syncline.gitops.deletion import deletion_rounds
-from syncline.gitops.resource_filter import ResourceFilter
-from syncline.gitops.spec import normalize_spec
 from syncline.kube.objects import ref_of
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from syncline.apply.lua import Guarded, LuaFailed
 from syncline.base.clock import EPOCH
-from syncline.gitops.lua import Guarded, LuaFailed
 from syncline.gitops.resource_actions.available import ActionScripts, offered_actions, run_action
 from syncline.gitops.resource_actions.model import ActionFailed
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.gitops.recordings import cases, judge
 
-from syncline.gitops.project import (
+from syncline.argo.project import (
     ProjectError,
     merge_global,
     permits_app_namespace,

@@ -10,9 +10,9 @@ import pytest
 from tests.explain.asking import folder
 from tests.scenes.scenes import Stage, application
 
-from syncline.gitops.clusters import HERE, Cluster
-from syncline.gitops.project import permits_destination, permits_source
-from syncline.gitops.project.scoped import with_scoped
+from syncline.argo.clusters import HERE, Cluster
+from syncline.argo.project import permits_destination, permits_source
+from syncline.argo.project.scoped import with_scoped
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import Obj, dig
 

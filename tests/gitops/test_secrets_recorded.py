@@ -11,8 +11,8 @@ from tests.gitops.evaluating import ANSWERS
 from tests.gitops.recordings import cases, judge
 from tests.gitops.widget import schema_of
 
-from syncline.gitops.diff import DiffSettings, IgnoreRule, hide_secret, respect_ignored
-from syncline.gitops.sync.three_way import LAST_APPLIED
+from syncline.apply.diff import DiffSettings, IgnoreRule, hide_secret, respect_ignored
+from syncline.apply.last_applied import LAST_APPLIED
 from syncline.kube.patching.typedvalues import same_json
 
 

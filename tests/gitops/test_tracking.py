@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from syncline.gitops.tracking import (
+from syncline.argo.tracking import (
     INSTANCE_LABEL,
     LEGACY_LABEL,
     TRACKING_ID,

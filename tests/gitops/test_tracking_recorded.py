@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.gitops.recordings import cases, judge
 
-from syncline.gitops.tracking import (
+from syncline.argo.tracking import (
     INSTANCE_LABEL,
     Instance,
     Tracking,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from syncline.gitops.project import can_sync, read_windows, window_problem
-from syncline.gitops.project.windows import validate_window
+from syncline.argo.project import can_sync, read_windows, window_problem
+from syncline.argo.project.windows import validate_window
 from syncline.kube.objects import Obj
 
 NOON = datetime(2026, 6, 15, 12, 0, tzinfo=UTC)

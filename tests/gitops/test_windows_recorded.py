@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from tests.gitops.recordings import cases, judge
 
-from syncline.base.clock import format_time, parse_time
-from syncline.gitops.project.windows import (
+from syncline.argo.project.windows import (
     WindowError,
     active_windows,
     can_sync,
@@ -18,6 +17,7 @@ from syncline.gitops.project.windows import (
     read_windows,
     validate_window,
 )
+from syncline.base.clock import format_time, parse_time
 from syncline.kube.text.cron import CronError, parse_schedule
 
 

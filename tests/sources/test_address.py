@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncline.gitops.project import permits_source
+from syncline.argo.project import permits_source
 from syncline.gitops.webhooks.match import same_place
 from syncline.kube.objects import Obj
 from syncline.sources.errors import Problem, SourceError

@@ -12,6 +12,10 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mappin
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
+from syncline.apply.predicting import Predict, PredictHandler, PredictionBook
+from syncline.argo.clusters import ClusterError, cluster_access
+from syncline.argo.excluded import ResourceFilter
 from syncline.base.action import Handler
 from syncline.base.clock import Clock
 from syncline.base.journal import Journal
@@ -21,11 +25,7 @@ from syncline.control.executor import kube_handlers
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager, Port
 from syncline.control.plan import Plan
-from syncline.gitops.application.predicting import Predict, PredictHandler, PredictionBook
-from syncline.gitops.clusters import ClusterError, cluster_access
 from syncline.gitops.destinations import SECRETS, Connect, Declared, applications_in
-from syncline.gitops.resource_filter import ResourceFilter
-from syncline.gitops.sync.handler import SYNC_ACTIONS, SyncHandler
 from syncline.kube.client import Batch, Request, Response, Transport
 from syncline.kube.errors import Unanswered, Unavailable
 from syncline.kube.mapper import Mapper

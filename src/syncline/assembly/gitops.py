@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from syncline.apply.addressed import Addressed, AddressedHandler
+from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
+from syncline.apply.predicting import Predict, PredictHandler, PredictionBook
 from syncline.assembly.destinations import RemoteClusters
 from syncline.assembly.scripts.expressions import Expressions
 from syncline.assembly.sources.credentials import Taught, Teacher
@@ -19,17 +22,14 @@ from syncline.control.controller import Controller
 from syncline.control.executor import kube_handlers
 from syncline.control.loop import ControlLoop
 from syncline.control.pools import PoolSettings
-from syncline.gitops.addressed import Addressed, AddressedHandler
 from syncline.gitops.application.asking import AnswerBook, Ask, AskHandler
 from syncline.gitops.application.controller import CONTROLLER, Applications
 from syncline.gitops.application.manifests import Join, ManifestStore, Render, RenderHandler, SourceReader
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings
-from syncline.gitops.application.predicting import Predict, PredictHandler, PredictionBook
 from syncline.gitops.destinations import Connect, destination_controller
 from syncline.gitops.holds.controllers import HOLD_CONTROLLER, bridge_controller
 from syncline.gitops.hydration.controller import Hydrations
 from syncline.gitops.hydration.work import Forget, Hydrate, HydrationBook, HydrationHandler, LookDry
-from syncline.gitops.sync.handler import SYNC_ACTIONS, SyncHandler
 from syncline.kube.kinds.argoproj import crds
 from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.mapper import Mapper

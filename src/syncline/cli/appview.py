@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from syncline.argo.project import WindowError, can_sync, matching_windows, read_windows
 from syncline.base.clock import parse_time
 from syncline.cli.output import table
-from syncline.gitops.project import WindowError, can_sync, matching_windows, read_windows
 from syncline.kube.objects import Obj, dig, meta
 from syncline.sources.errors import mask_credentials
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import click
 
+from syncline.argo.application import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
+from syncline.argo.settings import CONFIG_MAP as SETTINGS_MAP
+from syncline.argo.settings import parse_system
 from syncline.cli.arguments import did_you_mean
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
@@ -25,9 +28,6 @@ from syncline.cli.secretkind import (
     secret_object,
     write,
 )
-from syncline.gitops.application.view import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
-from syncline.gitops.system import CONFIG_MAP as SETTINGS_MAP
-from syncline.gitops.system import parse_system
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.objects import GVK, GroupKind, Obj, dig, name_of, namespace_of

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from types import TracebackType
 
+from syncline.argo.clusters import ClusterError, cluster_access, clusters_of, is_cluster_secret, resolve_destination
 from syncline.assembly.inspection.pulled import PulledCache, pulled
 from syncline.assembly.inspection.snapshot import application_indices, index_as
 from syncline.cli.connection import Connection
 from syncline.cli.failure import CommandFailed
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
-from syncline.gitops.clusters import ClusterError, cluster_access, clusters_of, is_cluster_secret, resolve_destination
 from syncline.kube import client
 from syncline.kube.errors import ApiError, Forbidden
 from syncline.kube.objects import GVK, Obj, dig

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
+from syncline.apply.health import Health, HealthStatus
+from syncline.apply.health.overrides import checked_with, parse_overrides
 from syncline.assembly.scripts.lua import LuaWorker
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.output import output_option, print_documents, table
-from syncline.gitops.health import Health, HealthStatus
-from syncline.gitops.health.overrides import checked_with, parse_overrides
 from syncline.kube.objects import Obj, name_of, namespace_of, ref_of
 from syncline.kube.yaml.loading import YamlError, load_all
 

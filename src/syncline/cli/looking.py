@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from syncline.argo.settings import CONFIG_MAP, parse_system
 from syncline.assembly.inspection.pulled import PulledCache, pulled
 from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
 from syncline.assembly.sources.reading import FolderReader, GitSourceReader
@@ -21,7 +22,6 @@ from syncline.cli.disktree import DiskTree, repository_root
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.control.cache import Cache
 from syncline.gitops.application.observe import AppSettings
-from syncline.gitops.system import CONFIG_MAP, parse_system
 from syncline.kube.errors import ApiError
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of

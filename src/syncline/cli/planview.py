@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from syncline.apply.outcome import WaitKind
 from syncline.assembly.inspection.observe import PlannedChange, PlannedGroup, PlannedSync, Verb, Verdict
 from syncline.cli.appview import short_revision
 from syncline.cli.diffview import describe_difference
 from syncline.explain.advice import advice
-from syncline.gitops.sync.model import WaitKind
 from syncline.kube.objects import ObjectRef
 
 __all__ = ["describe_plan", "short_ref"]

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from syncline.argo.project import WindowError, read_windows
 from syncline.cli.output import table
-from syncline.gitops.project import WindowError, read_windows
 from syncline.kube.objects import Obj, dig, name_of
 
 __all__ = ["describe_project", "project_rows", "window_rows"]

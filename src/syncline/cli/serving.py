@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from syncline.argo.parameters import patterns_of
 from syncline.assembly.endpoints.listening import ListenError
 from syncline.assembly.live import LiveCluster, kubeconfig_text, running_cluster, write_private
 from syncline.assembly.settings import ClusterSettings, RunCommands, SettingError, trace_settings
@@ -19,7 +20,6 @@ from syncline.base.browserguard import is_host_name
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cluster.serving.serve import ServeError
 from syncline.cluster.storage.disk import DiskError
-from syncline.gitops.parameters import patterns_of
 from syncline.telemetry.otlp import TraceSettings
 
 __all__ = [

@@ -11,6 +11,17 @@ import re
 from dataclasses import replace
 from datetime import datetime
 
+from syncline.apply.actions import (
+    AfterWave,
+    ApplyMode,
+    ApplyObject,
+    DeleteHook,
+    PruneObject,
+    ReadObject,
+    SyncAction,
+)
+from syncline.apply.annotations import is_delete_hook
+from syncline.apply.outcome import Outcome, WaitKind
 from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
 from syncline.explain.advice import advice
@@ -30,18 +41,8 @@ from syncline.gitops.application.plan import compare_application
 from syncline.gitops.application.pools import left_paused, still_left
 from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.status import SOURCE_WAIT
-from syncline.gitops.sync.actions import (
-    AfterWave,
-    ApplyMode,
-    ApplyObject,
-    DeleteHook,
-    PruneObject,
-    ReadObject,
-    SyncAction,
-)
-from syncline.gitops.sync.annotations import is_delete_hook
 from syncline.gitops.sync.cause import causes
-from syncline.gitops.sync.model import Outcome, SyncObserved, SyncPlan, WaitKind
+from syncline.gitops.sync.model import SyncObserved, SyncPlan
 from syncline.gitops.sync.plan import plan_sync, record
 from syncline.kube.objects import Obj, ObjectRef, dig, is_terminating
 from syncline.machineconfig.causes.configs import APPLIED

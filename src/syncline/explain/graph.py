@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from syncline.apply.health import HealthStatus, health_of
 from syncline.base.cause import Cause
 from syncline.base.clock import format_time, time_or_none
 from syncline.explain.advice import advice
@@ -17,7 +18,6 @@ from syncline.explain.masking import masked_found
 from syncline.explain.pods import condition, explain_pod
 from syncline.explain.view import Found, View, one_line, warnings_of
 from syncline.explain.workloads import explain_job, explain_workload
-from syncline.gitops.health import HealthStatus, health_of
 from syncline.gitops.holds.model import POOL, Hold, holds_of
 from syncline.kube.kinds.machineconfiguration import CONTAINER_RUNTIME_CONFIG, KUBELET_CONFIG
 from syncline.kube.kinds.syncline import HOLD

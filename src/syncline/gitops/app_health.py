@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from syncline.gitops.health import Health, HealthStatus, worst
-from syncline.gitops.sync.annotations import is_hook, is_ignored, is_skipped
+from syncline.apply.annotations import is_hook, is_ignored, is_skipped
+from syncline.apply.health import Health, HealthStatus, worst
 from syncline.gitops.sync.model import Pair
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, annotations_of, name_of, namespace_of, ref_of

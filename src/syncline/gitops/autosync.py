@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from syncline.argo.conditions import Condition
+from syncline.argo.spec import normalize_source
 from syncline.base.clock import parse_time
-from syncline.gitops.conditions import Condition
-from syncline.gitops.spec import normalize_source
 from syncline.kube.objects import Obj, dig, is_terminating
 
 __all__ = ["AutoSync", "SelfHealBackoff", "decide"]

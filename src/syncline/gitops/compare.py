@@ -13,23 +13,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from syncline.gitops.app_health import ApplicationHealth, Part, application_health, part_of
-from syncline.gitops.conditions import Condition
-from syncline.gitops.diff import (
-    DiffError,
-    DiffMode,
-    DiffSettings,
-    IgnoreRule,
-    Override,
-    Prediction,
-    respect_ignored,
-)
-from syncline.gitops.diff.jq import gathered
-from syncline.gitops.diff.memo import Verdicts, settings_key
-from syncline.gitops.health import Health, health_of
-from syncline.gitops.project import permits_destination, permits_kind
-from syncline.gitops.resource_filter import ResourceFilter
-from syncline.gitops.sync.annotations import (
+from syncline.apply.annotations import (
     COMPARE_OPTIONS,
     has_option,
     hook_types,
@@ -40,6 +24,24 @@ from syncline.gitops.sync.annotations import (
     needs_deletion_approval,
     wave,
 )
+from syncline.apply.diff import (
+    DiffError,
+    DiffMode,
+    DiffSettings,
+    IgnoreRule,
+    Override,
+    Prediction,
+    respect_ignored,
+)
+from syncline.apply.diff.jq import gathered
+from syncline.apply.diff.memo import Verdicts, settings_key
+from syncline.apply.diff.model import DEFAULT_OVERRIDES
+from syncline.apply.health import Health, health_of
+from syncline.argo.conditions import Condition
+from syncline.argo.excluded import ResourceFilter
+from syncline.argo.project import permits_destination, permits_kind
+from syncline.argo.tracking import Tracking, instance_name
+from syncline.gitops.app_health import ApplicationHealth, Part, application_health, part_of
 from syncline.gitops.sync.model import KindTable, Pair
 from syncline.gitops.sync.pairs import Arranged, arrange, pair_arranged
 from syncline.gitops.targets import (
@@ -50,7 +52,6 @@ from syncline.gitops.targets import (
     prepare_targets,
     scoped,
 )
-from syncline.gitops.tracking import Tracking, instance_name
 from syncline.kube.objects import (
     Obj,
     ObjectRef,
@@ -75,8 +76,6 @@ __all__ = [
 
 IN_CLUSTER = "https://kubernetes.default.svc"
 COMPARISON_ERROR = "ComparisonError"
-DEFAULT_OVERRIDES: Mapping[str, Override] = {"*/*": Override(IgnoreRule(json_pointers=("/status",)))}
-"""A manifest's ``status`` is never a difference unless settings say so (``ignoreResourceStatusField: all``)."""
 
 
 class SyncCode(StrEnum):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from syncline.gitops.sync.annotations import wave
+from syncline.apply.annotations import wave
 from syncline.kube.objects import Obj, ref_of
 
 __all__ = ["deletion_rounds"]

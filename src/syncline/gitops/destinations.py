@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from syncline.argo.clusters import clusters_of, declared_twice, is_cluster_secret
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
 from syncline.control.plan import Plan
-from syncline.gitops.clusters import clusters_of, declared_twice, is_cluster_secret
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, ref_of, resource_version
 

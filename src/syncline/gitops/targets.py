@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from syncline.gitops.conditions import Condition
-from syncline.gitops.resource_filter import ResourceFilter
-from syncline.gitops.sync.annotations import SYNC_OPTIONS
+from syncline.apply.annotations import SYNC_OPTIONS
+from syncline.argo.conditions import Condition
+from syncline.argo.excluded import ResourceFilter
+from syncline.argo.tracking import Tracking, TrackingError, is_definition
 from syncline.gitops.sync.model import KindTable
-from syncline.gitops.tracking import Tracking, TrackingError, is_definition
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, gvk_of, meta, name_of, namespace_of, ref_of
 
 __all__ = [

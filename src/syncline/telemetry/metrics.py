@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
+from syncline.argo.application import IN_CLUSTER_SERVER, AppView
 from syncline.base.clock import time_or_none
 from syncline.control.cache import Snapshot
 from syncline.control.informer import Change
 from syncline.control.loop import Observer
 from syncline.control.workqueue import Key
-from syncline.gitops.application.view import IN_CLUSTER_SERVER, AppView
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, labels_of
 from syncline.sources.errors import mask_credentials

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from syncline.apply.actions import ApplyObject, DryRun, PruneObject
+from syncline.apply.addressed import Addressed
+from syncline.argo.application import AppView
 from syncline.control.informer import Change
 from syncline.control.loop import Observer
 from syncline.control.plan import Plan, Result
 from syncline.control.workqueue import Key
-from syncline.gitops.addressed import Addressed
 from syncline.gitops.application.manifests import Manifests, Render
 from syncline.gitops.application.operation import OperationPlan
-from syncline.gitops.application.view import AppView
-from syncline.gitops.sync.actions import ApplyObject, DryRun, PruneObject
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
 from syncline.telemetry.spans import Span, Story, trace_of

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.gitops.recordings import cases, judge, without_nulls
 
+from syncline.apply.lua import Guarded
 from syncline.base.clock import parse_time
-from syncline.gitops.lua import Guarded
 from syncline.gitops.resource_actions.available import offered_actions, run_action
 from syncline.gitops.resource_actions.model import ActionFailed
 from syncline.kube.patching.typedvalues import same_json

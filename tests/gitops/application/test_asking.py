@@ -13,6 +13,8 @@ import pytest
 from tests.gitops.behaviours.sim import DEPLOYMENTS, Simulation, config, deployment
 from tests.gitops.behaviours.test_extensions import ours
 
+from syncline.apply.diff.jq import Addressed, JqQuestion, Overran
+from syncline.argo.application import AppView
 from syncline.assembly.scripts.expressions import Expressions
 from syncline.base.action import Purpose, Unfinished, Work
 from syncline.base.clock import VirtualClock
@@ -21,8 +23,6 @@ from syncline.control.pools import Pools
 from syncline.gitops.application.asking import AnswerBook, Ask, AskHandler, Asking, Stopped
 from syncline.gitops.application.observe import AppObserved, AppSettings
 from syncline.gitops.application.plan import plan_application, settle_asked
-from syncline.gitops.application.view import AppView
-from syncline.gitops.diff.jq import Addressed, JqQuestion, Overran
 from syncline.gitops.sync.model import KindTable
 from syncline.kube.objects import Obj, ObjectRef, dig
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.gitops.behaviours.sim import MAPS, PROJECTS, Simulation, config
 
+from syncline.argo.parameters import enables_namespace, parse_parameters
 from syncline.assembly.inspection.observe import observed_application
 from syncline.gitops.application.observe import AppSettings
 from syncline.gitops.application.problems import spec_problems
-from syncline.gitops.parameters import enables_namespace, parse_parameters
 from syncline.kube.objects import Obj, dig, ref_of
 
 CONFIG_MAPS = "/api/v1/namespaces/argocd/configmaps"

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from tests.gitops.behaviours.sim import APPS, MAPS, Simulation, config
 
+from syncline.apply.diff import Prediction
+from syncline.apply.predicting import MAX_ASKED, Kept, Predict, PredictionBook, missing, question
 from syncline.base.clock import VirtualClock
-from syncline.gitops.application.predicting import MAX_ASKED, Kept, Predict, PredictionBook, missing, question
-from syncline.gitops.diff import Prediction
 from syncline.kube.objects import Obj
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"

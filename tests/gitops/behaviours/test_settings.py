@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.gitops.behaviours.sim import APPS, DEPLOYMENTS, MAPS, Simulation, config, deployment
 
-from syncline.gitops.system import parse_system, with_globals
+from syncline.argo.settings import parse_system, with_globals
 from syncline.kube.objects import Obj, dig
 
 MAPS_OF_ARGO = "/api/v1/namespaces/argocd/configmaps"

@@ -11,8 +11,8 @@ from tests.gitops.behaviours.sim import APPS, MAPS, Simulation, config, job
 from tests.gitops.behaviours.test_extensions import annotate
 from tests.gitops.borders.test_conditions import HERE, project
 
+from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.gitops.application.manifests import Manifests
-from syncline.gitops.parameters import PARAMETERS_MAP
 from syncline.kube.objects import Obj, annotations_of, dig, meta
 
 OWN = {"repoURL": "https://example.com/r.git", "path": ".", "targetRevision": "main"}

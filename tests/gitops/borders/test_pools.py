@@ -11,7 +11,7 @@ from tests.gitops.behaviours.test_extensions import annotate
 from tests.gitops.behaviours.test_holds import EVENTS, HOLDS, POOLS, machine_config, paused, slow, staged
 from tests.gitops.borders.test_conditions import everything_said, project
 
-from syncline.gitops.project.references import POOLS as ALLOWED
+from syncline.argo.project.references import POOLS as ALLOWED
 from syncline.kube.holds import pause_writer
 from syncline.kube.objects import Obj
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from syncline.gitops.clusters import HERE, Cluster
-from syncline.gitops.project.references import POOLS, Reach
+from syncline.argo.clusters import HERE, Cluster
+from syncline.argo.project.references import POOLS, Reach
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
 
 CLUSTER_SCOPED = ("Node", "Namespace", "MachineConfigPool")

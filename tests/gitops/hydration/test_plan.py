@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from syncline.argo.application import AppView
+from syncline.argo.hydrator import branch_problem, clean_folder, folder_problem, group_key, hydrator_problems
+from syncline.argo.spec import validate_spec
 from syncline.base.clock import format_time
 from syncline.control.plan import Patch, Requeue
 from syncline.gitops.application.observe import AppSettings
-from syncline.gitops.application.view import AppView
 from syncline.gitops.hydration.plan import Group, Member, collisions, plan_hydration
-from syncline.gitops.hydration.spec import branch_problem, clean_folder, folder_problem, group_key, hydrator_problems
 from syncline.gitops.hydration.work import Forget, Hydrate, Hydrated, Look, LookDry, Run
-from syncline.gitops.spec import validate_spec
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.environment import NO_CONTEXT
 

@@ -9,9 +9,7 @@ from typing import Any
 
 from tests.gitops.sync.world import CallError, World
 
-from syncline.base.clock import parse_time
-from syncline.gitops.health import Health, health_of
-from syncline.gitops.sync.actions import (
+from syncline.apply.actions import (
     AfterWave,
     ApplyMode,
     ApplyObject,
@@ -22,10 +20,12 @@ from syncline.gitops.sync.actions import (
     RemoveHookFinalizer,
     SyncAction,
 )
-from syncline.gitops.sync.annotations import HOOK_FINALIZER, hook_types, is_delete_hook, is_hook
+from syncline.apply.annotations import HOOK_FINALIZER, hook_types, is_delete_hook, is_hook
+from syncline.apply.health import Health, health_of
+from syncline.apply.outcome import Outcome
+from syncline.base.clock import parse_time
 from syncline.gitops.sync.model import (
     OperationPhase,
-    Outcome,
     ResultRow,
     Rules,
     SelectedResource,

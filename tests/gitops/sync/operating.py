@@ -10,8 +10,8 @@ from typing import Any
 
 from tests.cluster.world import World
 
+from syncline.apply.handler import SyncHandler
 from syncline.control.executor import run_in_place
-from syncline.gitops.sync.handler import SyncHandler
 from syncline.gitops.sync.model import (
     KindTable,
     OperationPhase,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.gitops.recordings import cases
 
-from syncline.gitops.sync import annotations as a
+from syncline.apply import annotations as a
 
 
 def _record(obj: dict[str, Any], app_options: list[str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from syncline.gitops.sync.change import Change, classify_change
+from syncline.apply.change import Change, classify_change
 
 OPTIONS = "argocd.argoproj.io/sync-options"
 

@@ -12,8 +12,9 @@ import pytest
 from tests.gitops.recordings import cases
 from tests.gitops.sync.drive import Driver
 
-from syncline.gitops.sync.actions import AfterWave, DryRun, ReadObject, SyncAction
-from syncline.gitops.sync.model import OperationPhase, Outcome, ResultCode, ResultRow, SyncObserved
+from syncline.apply.actions import AfterWave, DryRun, ReadObject, SyncAction
+from syncline.apply.outcome import Outcome
+from syncline.gitops.sync.model import OperationPhase, ResultCode, ResultRow, SyncObserved
 
 FINISHED = [{"after": 1, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}]
 READY = [{"after": 1, "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}}]

@@ -10,8 +10,9 @@ from tests.gitops.recordings import cases
 from tests.gitops.sync.drive import Driver
 from tests.gitops.sync.world import CallError
 
-from syncline.gitops.sync.actions import ApplyMode, ApplyObject, DryRun, SyncAction
-from syncline.gitops.sync.model import Outcome, SyncObserved, WaitKind
+from syncline.apply.actions import ApplyMode, ApplyObject, DryRun, SyncAction
+from syncline.apply.outcome import Outcome, WaitKind
+from syncline.gitops.sync.model import SyncObserved
 
 LATER = "the results of hooks are kept in a step of their own, and the script counts steps"
 STRANGER = "an object that is no hook and that nobody tracks is not deleted in favour of a hook"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from syncline.gitops.sync.actions import (
+from syncline.apply.actions import (
     ApplyMode,
     ApplyObject,
     DeleteHook,
@@ -17,10 +17,10 @@ from syncline.gitops.sync.actions import (
     RemoveHookFinalizer,
     SyncAction,
 )
-from syncline.gitops.sync.annotations import HOOK_FINALIZER, OPERATION
-from syncline.gitops.sync.handler import SyncHandler
-from syncline.gitops.sync.model import Outcome, WaitKind
-from syncline.gitops.sync.three_way import LAST_APPLIED, with_last_applied
+from syncline.apply.annotations import HOOK_FINALIZER, OPERATION
+from syncline.apply.handler import SyncHandler
+from syncline.apply.last_applied import LAST_APPLIED, with_last_applied
+from syncline.apply.outcome import Outcome, WaitKind
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import FieldCause, already_exists, conflict, invalid, not_found
 from syncline.kube.mapper import Mapper

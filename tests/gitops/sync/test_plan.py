@@ -8,19 +8,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from syncline.gitops.sync.actions import DeleteHook, PruneObject
+from syncline.apply.actions import DeleteHook, PruneObject
+from syncline.apply.outcome import Outcome, WaitKind
 from syncline.gitops.sync.cause import causes
 from syncline.gitops.sync.model import (
     GATE_DEADLINE,
     KindTable,
     OperationPhase,
-    Outcome,
     Pair,
     SyncObserved,
     SyncOptions,
     SyncPhase,
     SyncPlan,
-    WaitKind,
 )
 from syncline.gitops.sync.plan import plan_preview, plan_sync, plan_termination, record
 from syncline.gitops.sync.results import rows_from_status, rows_to_status

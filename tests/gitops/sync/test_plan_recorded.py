@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from tests.gitops.recordings import cases
 
+from syncline.apply.annotations import delete_policies, hook_types, is_delete_hook, is_hook
 from syncline.base.clock import parse_time
-from syncline.gitops.sync.annotations import delete_policies, hook_types, is_delete_hook, is_hook
 from syncline.gitops.sync.model import KindTable, Rules, SelectedResource, SyncObserved, SyncOptions
 from syncline.gitops.sync.pairs import pair_objects
 from syncline.gitops.sync.task import Task

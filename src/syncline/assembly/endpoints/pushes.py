@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from syncline.argo.application import AppView
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.places import Crowded, Limits
 from syncline.base.threads import Threads
 from syncline.gitops.application.manifests import Manifests
-from syncline.gitops.application.view import AppView
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.remote.address import host_of
 

@@ -12,13 +12,13 @@ import binascii
 import logging
 from collections.abc import Callable, Mapping
 
+from syncline.argo.application import REFRESH
 from syncline.assembly.endpoints.listening import Answer
 from syncline.assembly.endpoints.pushes import Touched
 from syncline.assembly.sources.hydrating import hydration_asked
 from syncline.base.secret import Secret
 from syncline.control.cache import Snapshot
 from syncline.control.manager import Port
-from syncline.gitops.application.view import REFRESH
 from syncline.gitops.webhooks import Push, WebhookRefused, affected, receive
 from syncline.kube import client
 from syncline.kube.client import PatchType

@@ -10,6 +10,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from syncline.apply.annotations import is_hook, is_ignored
+from syncline.apply.diff import DiffError, DiffSettings, Prediction, compare_objects, hide_secret
+from syncline.argo.application import AppView
 from syncline.assembly.inspection.snapshot import system_of
 from syncline.base.masking import Masker
 from syncline.control.cache import Cache
@@ -17,10 +20,7 @@ from syncline.gitops.application.manifests import ManifestStore, SourceReader
 from syncline.gitops.application.observe import AppSettings, Destinations, observe_application
 from syncline.gitops.application.plan import comparison_input
 from syncline.gitops.application.problems import spec_problems
-from syncline.gitops.application.view import AppView
 from syncline.gitops.compare import compare, diff_settings
-from syncline.gitops.diff import DiffError, DiffSettings, Prediction, compare_objects, hide_secret
-from syncline.gitops.sync.annotations import is_hook, is_ignored
 from syncline.gitops.sync.model import Pair
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, gvk_of, ref_of

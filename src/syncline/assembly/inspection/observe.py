@@ -13,6 +13,21 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, assert_never
 
+from syncline.apply.actions import (
+    AfterWave,
+    ApplyMode,
+    ApplyObject,
+    DeleteHook,
+    DryRun,
+    PruneObject,
+    ReadObject,
+    RemoveHookFinalizer,
+    SyncAction,
+)
+from syncline.apply.annotations import is_hook
+from syncline.apply.change import immutable_fields
+from syncline.apply.diff import DiffError, DiffSettings
+from syncline.argo.application import AppView
 from syncline.assembly.inspection.differences import ObjectDifference, object_difference
 from syncline.assembly.inspection.refusals import Questions, Refusals, find_refusals
 from syncline.assembly.inspection.snapshot import system_of
@@ -42,23 +57,8 @@ from syncline.gitops.application.observe import (
 from syncline.gitops.application.operation import begun, sync_observed
 from syncline.gitops.application.plan import compare_application, comparison_input
 from syncline.gitops.application.problems import spec_problems
-from syncline.gitops.application.view import AppView
 from syncline.gitops.autosync import AutoSync, decide
 from syncline.gitops.compare import Comparison, SyncCode, diff_settings
-from syncline.gitops.diff import DiffError, DiffSettings
-from syncline.gitops.sync.actions import (
-    AfterWave,
-    ApplyMode,
-    ApplyObject,
-    DeleteHook,
-    DryRun,
-    PruneObject,
-    ReadObject,
-    RemoveHookFinalizer,
-    SyncAction,
-)
-from syncline.gitops.sync.annotations import is_hook
-from syncline.gitops.sync.change import immutable_fields
 from syncline.gitops.sync.gates import PlannedWait
 from syncline.gitops.sync.model import Pair, SyncObserved
 from syncline.gitops.sync.plan import PlannedWave, plan_preview

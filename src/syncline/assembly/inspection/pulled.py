@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TypeVar
 
+from syncline.argo.excluded import ResourceFilter
 from syncline.control.cache import Cache, IndexFn
 from syncline.control.executor import run_in_place
 from syncline.gitops.application.observe import INSTANCE_INDEX
-from syncline.gitops.resource_filter import ResourceFilter
 from syncline.kube import client
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import ApiError, Forbidden, Unauthorized

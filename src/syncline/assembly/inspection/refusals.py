@@ -10,14 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from syncline.apply.actions import ApplyObject, DryRun, SyncAction
+from syncline.apply.annotations import is_hook
+from syncline.apply.handler import SyncHandler
+from syncline.apply.outcome import Outcome, Refusal
 from syncline.control.cache import Snapshot
 from syncline.control.executor import run_in_place
 from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.sync import messages
-from syncline.gitops.sync.actions import ApplyObject, DryRun, SyncAction
-from syncline.gitops.sync.annotations import is_hook
-from syncline.gitops.sync.handler import SyncHandler
-from syncline.gitops.sync.model import Outcome, Refusal, ResultCode, SyncObserved, SyncPhase
+from syncline.gitops.sync.model import ResultCode, SyncObserved, SyncPhase
 from syncline.gitops.sync.plan import PlannedWave, plan_dry_run, record
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import Unanswered

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass, replace
 
+from syncline.argo.settings import System
 from syncline.assembly.inspection.pulled import listed
 from syncline.assembly.scripts.expressions import AnswersNow
 from syncline.control.cache import Cache, IndexFn
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings
 from syncline.gitops.application.system import SystemBook
-from syncline.gitops.system import System
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError
 from syncline.kube.mapper import Mapper, discover, server_version

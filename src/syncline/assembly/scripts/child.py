@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
+from syncline.apply.diff.jq import Addressed, JqQuestion, answer
+from syncline.apply.lua import LuaFailed, run_guarded
 from syncline.base import landlock, seccomp
 from syncline.base.priority import WORKER, step_back
-from syncline.gitops.diff.jq import Addressed, JqQuestion, answer
-from syncline.gitops.lua import LuaFailed, run_guarded
 
 MEMORY_BYTES = 512 << 20
 """Address space: the interpreter of Python takes about 100 MiB of it, a script of Lua at most 32 MiB."""

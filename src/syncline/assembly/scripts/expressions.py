@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
+from syncline.apply.diff.jq import Addressed, Answers, JqQuestion, Known, Overran, Unreadable
+from syncline.apply.diff.jq import Question as Asked
+from syncline.apply.health.overrides import HealthQuestion, failed_health, meaning
+from syncline.apply.lua import OVERRAN, LuaResult
 from syncline.assembly.scripts.process import ScriptEnded, ScriptOverran, ScriptProcess
 from syncline.gitops.application.asking import Found, Question, Stopped
-from syncline.gitops.diff.jq import Addressed, Answers, JqQuestion, Known, Overran, Unreadable
-from syncline.gitops.diff.jq import Question as Asked
-from syncline.gitops.health.overrides import HealthQuestion, failed_health, meaning
-from syncline.gitops.lua import OVERRAN, LuaResult
 from syncline.kube.objects import namespace_of
 
 __all__ = ["AnswersNow", "Expressions"]

@@ -1,6 +1,6 @@
 """Runs Lua scripts of users in a process of their own that is killed when one takes too long.
 
-``syncline health`` and the controllers hand it to :mod:`syncline.gitops.health.overrides`. Safe to use from several
+``syncline health`` and the controllers hand it to :mod:`syncline.apply.health.overrides`. Safe to use from several
 threads, one script at a time.
 """
 
@@ -12,9 +12,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from syncline.apply.lua import OVERRAN, LuaFailed, LuaRests, LuaResult, run_guarded
 from syncline.assembly.scripts.process import ScriptEnded, ScriptOverran, ScriptProcess
 from syncline.base.rests import Rests
-from syncline.gitops.lua import OVERRAN, LuaFailed, LuaRests, LuaResult, run_guarded
 
 __all__ = ["LuaWorker"]
 
@@ -26,7 +26,7 @@ MAX_RESTING_NAMESPACES = 3
 
 
 class LuaWorker:
-    """A :class:`~syncline.gitops.lua.LuaRunner`. Close it, or use it as a context."""
+    """A :class:`~syncline.apply.lua.LuaRunner`. Close it, or use it as a context."""
 
     def __init__(self) -> None:
         self._process = ScriptProcess()

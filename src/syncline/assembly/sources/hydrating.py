@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
+from syncline.argo.application import HYDRATE, HYDRATE_STAMP
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.clock import SystemClock, format_time
 from syncline.gitops.application.manifests import READ_LIMIT_S, Manifests
-from syncline.gitops.application.view import HYDRATE, HYDRATE_STAMP
 from syncline.gitops.hydration.work import Hydrate, Hydrated, Job, Look, LookDry, Scope
 from syncline.gitops.webhooks import Push, touches_dry_source
 from syncline.kube.objects import Obj, ObjectRef

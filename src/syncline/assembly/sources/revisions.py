@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from syncline.argo.application import AppView
+from syncline.argo.clusters import clusters_of, resolve_destination
 from syncline.assembly.inspection.differences import application_differences
 from syncline.assembly.machines.impact import impact_kinds
 from syncline.control.cache import Cache
 from syncline.gitops.application.manifests import SourceReader
 from syncline.gitops.application.observe import AppSettings, Destinations
-from syncline.gitops.application.view import AppView
-from syncline.gitops.clusters import clusters_of, resolve_destination
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of
 from syncline.machineconfig.impact.forecast import Change

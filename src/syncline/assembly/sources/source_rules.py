@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from syncline.gitops.parameters import PARAMETERS_MAP
-from syncline.gitops.project import permits_source
-from syncline.gitops.system import parse_system, with_globals
+from syncline.argo.parameters import PARAMETERS_MAP
+from syncline.argo.project import permits_source
+from syncline.argo.settings import parse_system, with_globals
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.kube.yaml import loading as yaml
 from syncline.sources.git.signatures import GitPolicy, Keyring, policy_for

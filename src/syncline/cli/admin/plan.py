@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from syncline.gitops.parameters import enables_namespace
+from syncline.argo.parameters import enables_namespace
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, labels_of, meta, name_of, namespace_of
 
 __all__ = ["CONFIG_MAPS", "KINDS", "Change", "ImportOptions", "Step", "belongs", "exported", "plan_import"]

@@ -9,18 +9,18 @@ from typing import Any
 
 import click
 
+from syncline.apply.diff.model import DiffSettings
+from syncline.apply.diff.normalize import normalize
+from syncline.apply.health.overrides import checked_with
+from syncline.argo.settings import CONFIG_MAP, parse_system
 from syncline.assembly.scripts.lua import LuaWorker
 from syncline.base.clock import SystemClock
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.diffview import object_text
 from syncline.cli.failure import GENERAL, USAGE, CommandFailed
 from syncline.cli.output import output_option, print_documents, table
-from syncline.gitops.diff.model import DiffSettings
-from syncline.gitops.diff.normalize import normalize
-from syncline.gitops.health.overrides import checked_with
 from syncline.gitops.resource_actions.available import offered_actions, parse_action_scripts, run_action
 from syncline.gitops.resource_actions.model import ActionFailed
-from syncline.gitops.system import CONFIG_MAP, parse_system
 from syncline.kube import client
 from syncline.kube.objects import GVK, Obj, dig, gvk_of, name_of
 from syncline.kube.yaml.loading import YamlError, load

@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from syncline.argo.project import sync_permission
+from syncline.argo.settings import CONFIG_MAP
 from syncline.assembly.scripts.lua import LuaWorker
 from syncline.cli.app.target import MANAGER, control_namespace, get_app, namespace_option, split
 from syncline.cli.connection import Connection, connection_options, refused
@@ -19,10 +21,8 @@ from syncline.cli.elsewhere import Elsewhere
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.lazy import CONTEXT, LazyGroup
 from syncline.cli.output import output_option, print_documents, table
-from syncline.gitops.project import sync_permission
 from syncline.gitops.resource_actions.available import ActionScripts, offered_actions, parse_action_scripts, run_action
 from syncline.gitops.resource_actions.model import ActionFailed, Effect, Verb
-from syncline.gitops.system import CONFIG_MAP
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.errors import Forbidden, NotFound

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
+from syncline.argo.application import IN_CLUSTER_SERVER
 from syncline.cli.app.specflags import spec_options, with_flags
 from syncline.cli.app.target import change_spec, get_app, namespace_option, split
 from syncline.cli.app.validating import checked, validate_option
 from syncline.cli.connection import Connection, connection_options
 from syncline.cli.failure import USAGE, CommandFailed
-from syncline.gitops.application.view import IN_CLUSTER_SERVER
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ResourceInfo, meta, name_of

@@ -13,6 +13,8 @@ from typing import Any
 import click
 import msgspec
 
+from syncline.apply.diff import Prediction
+from syncline.apply.diff.model import MANAGER
 from syncline.assembly.inspection.differences import AppDifferences, DryRun, ObjectDifference, application_differences
 from syncline.base.scratch import credentials_folder
 from syncline.cli.app.revised import folder_reader, local_options, revised, revision_options
@@ -26,8 +28,6 @@ from syncline.cli.output import output_option, print_documents
 from syncline.cli.planview import short_ref
 from syncline.gitops.application.observe import AppSettings
 from syncline.gitops.compare import asks_server
-from syncline.gitops.diff import Prediction
-from syncline.gitops.diff.model import MANAGER
 from syncline.kube import client
 from syncline.kube.objects import Obj, gvk_of, namespace_of
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncline.argo.application import AppView
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.looking import local_reader
-from syncline.gitops.application.view import AppView
 from syncline.kube.objects import Obj
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from syncline.argo.application import AppView
 from syncline.cli.app.specflags import position_of
 from syncline.cli.app.target import (
     CONTROL_NAMESPACE,
@@ -21,7 +22,6 @@ from syncline.cli.appview import app_rows, describe_app, parameter_rows, windows
 from syncline.cli.connection import Connection, connection_options, refused
 from syncline.cli.failure import USAGE, CommandFailed
 from syncline.cli.output import output_option, print_documents
-from syncline.gitops.application.view import AppView
 from syncline.kube import client
 from syncline.kube.errors import Forbidden
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from syncline.argo.application import AppView
+from syncline.argo.project import window_problem
 from syncline.assembly.inspection.observe import SyncRequest
 from syncline.cli.app.diff import compared
 from syncline.cli.app.revised import folder_reader, local_options, revised, revision_options
@@ -32,8 +34,6 @@ from syncline.cli.output import output_option, print_documents
 from syncline.cli.plan import plan_ahead
 from syncline.cli.progress import Progress, progress_for
 from syncline.gitops.application.observe import AppSettings, render_context
-from syncline.gitops.application.view import AppView
-from syncline.gitops.project import window_problem
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import Obj, dig, name_of, namespace_of

@@ -44,11 +44,11 @@ def checked(link: Connection, read: bool) -> Callable[[Obj], None]:
 
 
 def _check(link: Connection, app: Obj, read: bool) -> None:
+    from syncline.argo.clusters import IN_CLUSTER_NAME, IN_CLUSTER_SERVER, clusters_of
+    from syncline.argo.settings import CONFIG_MAP as SETTINGS
+    from syncline.argo.settings import parse_system
+    from syncline.argo.spec import validate_spec
     from syncline.control.cache import Cache
-    from syncline.gitops.clusters import IN_CLUSTER_NAME, IN_CLUSTER_SERVER, clusters_of
-    from syncline.gitops.spec import validate_spec
-    from syncline.gitops.system import CONFIG_MAP as SETTINGS
-    from syncline.gitops.system import parse_system
     from syncline.kube.kinds.argoproj import APP_PROJECT
 
     names = [str(one.get("name") or "") for one in dig(app, "spec", "sources", default=[]) or []]
@@ -94,9 +94,9 @@ def _check(link: Connection, app: Obj, read: bool) -> None:
 
 def _read(link: Connection, app: Obj, cache: Cache, control: str, *, hidden: bool) -> None:
     """Read and render the sources."""
+    from syncline.argo.application import AppView
     from syncline.cli.looking import source_reader
     from syncline.gitops.application.observe import AppSettings, render_context
-    from syncline.gitops.application.view import AppView
 
     view = AppView(app)
     with source_reader(link, cache, control) as reader:

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from syncline.argo.project import ProjectError, validate_project
 from syncline.cli.connection import Connection
 from syncline.cli.failure import CommandFailed
 from syncline.cli.suggesting import suggestion
-from syncline.gitops.project import ProjectError, validate_project
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import Obj, dig

@@ -15,12 +15,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
+from syncline.apply.diff.jq import Addressed, Answers, JqQuestion, Known, Overran, Unreadable
+from syncline.apply.health import Health
+from syncline.apply.health.overrides import HealthQuestion
 from syncline.base.action import Late, Purpose, Work
 from syncline.base.clock import Clock, format_time
 from syncline.base.rests import Rests
-from syncline.gitops.diff.jq import Addressed, Answers, JqQuestion, Known, Overran, Unreadable
-from syncline.gitops.health import Health
-from syncline.gitops.health.overrides import HealthQuestion
 from syncline.kube.objects import ObjectRef, namespace_of
 
 __all__ = ["AnswerBook", "Answered", "Ask", "AskHandler", "Asking", "Evaluator", "Question", "Stopped"]

@@ -7,6 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from syncline.apply.diff.memo import Verdicts
+from syncline.apply.predicting import PredictionBook
+from syncline.argo.application import AppView
+from syncline.argo.parameters import PARAMETERS_MAP
+from syncline.argo.settings import CONFIG_MAP
 from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Plan, Result
@@ -27,14 +32,9 @@ from syncline.gitops.application.observe import (
 )
 from syncline.gitops.application.operation import OperationPlan, settle_operation
 from syncline.gitops.application.plan import compare_application, plan_application, settle_asked
-from syncline.gitops.application.predicting import PredictionBook
 from syncline.gitops.application.schemas import SchemaBook
 from syncline.gitops.application.system import InstanceIndex, SystemBook
-from syncline.gitops.application.view import AppView
-from syncline.gitops.diff.memo import Verdicts
 from syncline.gitops.holds.model import MANAGED_BY, POOL, application_label, holds_of
-from syncline.gitops.parameters import PARAMETERS_MAP
-from syncline.gitops.system import CONFIG_MAP
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, labels_of, name_of, namespace_of, ref_of

@@ -11,19 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from syncline.base.action import Action
-from syncline.base.clock import time_or_none
-from syncline.control.plan import Create, Delete, Emit, Patch, Plan, Requeue
-from syncline.gitops.application.manifests import Render
-from syncline.gitops.application.observe import AppObserved
-from syncline.gitops.application.problems import spec_problems
-from syncline.gitops.application.status import app_patch
-from syncline.gitops.application.view import AppView
-from syncline.gitops.conditions import Condition, merge_conditions
-from syncline.gitops.deletion import deletion_rounds
-from syncline.gitops.health import HealthStatus
-from syncline.gitops.project import sync_permission
-from syncline.gitops.sync.annotations import (
+from syncline.apply.annotations import (
     DeletePolicy,
     delete_policies,
     is_delete_hook,
@@ -31,8 +19,20 @@ from syncline.gitops.sync.annotations import (
     needs_deletion_approval,
     option_value,
 )
+from syncline.apply.health import HealthStatus
+from syncline.argo.application import AppView
+from syncline.argo.conditions import Condition, merge_conditions
+from syncline.argo.project import sync_permission
+from syncline.argo.tracking import TrackingError
+from syncline.base.action import Action
+from syncline.base.clock import time_or_none
+from syncline.control.plan import Create, Delete, Emit, Patch, Plan, Requeue
+from syncline.gitops.application.manifests import Render
+from syncline.gitops.application.observe import AppObserved
+from syncline.gitops.application.problems import spec_problems
+from syncline.gitops.application.status import app_patch
+from syncline.gitops.deletion import deletion_rounds
 from syncline.gitops.targets import scoped
-from syncline.gitops.tracking import TrackingError
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import (
     Obj,

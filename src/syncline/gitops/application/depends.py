@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from syncline.gitops.application.view import AppView
-from syncline.gitops.project import Reach
+from syncline.argo.application import AppView
+from syncline.argo.project import Reach
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, namespace_of, ref_of
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from syncline.apply.actions import ApplyObject, DeleteHook, PruneObject, SyncAction
+from syncline.apply.outcome import WaitKind
 from syncline.base.clock import format_time, time_or_none
 from syncline.control.plan import Create, Delete, Emit, Patch, Plan, Requeue
 from syncline.gitops.application.observe import AppObserved
@@ -25,8 +27,7 @@ from syncline.gitops.holds.model import (
     noted_holds,
     pools_reached,
 )
-from syncline.gitops.sync.actions import ApplyObject, DeleteHook, PruneObject, SyncAction
-from syncline.gitops.sync.model import SyncObserved, SyncPlan, Wait, WaitKind
+from syncline.gitops.sync.model import SyncObserved, SyncPlan, Wait
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, meta, name_of, ref_of
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from syncline.gitops.sync.annotations import OPERATION
+from syncline.apply.annotations import OPERATION
 from syncline.gitops.sync.model import Pair
 from syncline.kube.objects import Obj, annotations_of, gvk_of, meta, name_of, ref_of
 from syncline.kube.schema.extensions import json_note

@@ -11,9 +11,9 @@ from functools import cache
 from itertools import zip_longest
 from typing import Any
 
+from syncline.argo.application import AppView
 from syncline.base.action import Action
 from syncline.control.plan import Emit, Plan, Requeue, Retry, Stalled
-from syncline.gitops.application.view import AppView
 from syncline.kube.objects import Obj
 
 __all__ = ["masked_plan", "masked_status", "timeless"]

@@ -11,33 +11,33 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Protocol
 
+from syncline.apply.addressed import addressed
+from syncline.apply.health import Health, HealthStatus
+from syncline.apply.health.overrides import HealthQuestion
+from syncline.apply.predicting import Kept
+from syncline.argo.application import AppView
+from syncline.argo.clusters import HERE, Cluster, clusters_of, resolve_destination
+from syncline.argo.hydrator import sync_source, target_branch
+from syncline.argo.parameters import PARAMETERS_MAP, enables_namespace
+from syncline.argo.project import Reach
+from syncline.argo.project.accounts import AccountError, account_for
+from syncline.argo.project.scoped import with_scoped
+from syncline.argo.settings import System, SystemSettings, with_globals
+from syncline.argo.tracking import Tracking, instance_name
 from syncline.base.action import Action
 from syncline.base.clock import time_or_none
 from syncline.base.masking import Masker
 from syncline.control.cache import Cache, Snapshot
-from syncline.gitops.addressed import addressed
 from syncline.gitops.application.asking import Asking
 from syncline.gitops.application.depends import dependencies
 from syncline.gitops.application.manifests import PATIENCE_S, Manifests, ManifestStore, Reading, local_manifests
 from syncline.gitops.application.named import Named, NamedBook
 from syncline.gitops.application.orphans import count_orphans
-from syncline.gitops.application.predicting import Kept
 from syncline.gitops.application.schemas import SchemaBook, Schemas
-from syncline.gitops.application.view import AppView
-from syncline.gitops.clusters import HERE, Cluster, clusters_of, resolve_destination
 from syncline.gitops.compare import asks_server
-from syncline.gitops.health import Health, HealthStatus
-from syncline.gitops.health.overrides import HealthQuestion
 from syncline.gitops.holds.model import MANAGED_BY, POOL, Hold, application_label, holds_of, judged_with_holds
-from syncline.gitops.hydration.spec import sync_source, target_branch
-from syncline.gitops.parameters import PARAMETERS_MAP, enables_namespace
-from syncline.gitops.project import Reach
-from syncline.gitops.project.accounts import AccountError, account_for
-from syncline.gitops.project.scoped import with_scoped
 from syncline.gitops.sync.conditions import ConditionError, waits_of
 from syncline.gitops.sync.model import KindTable
-from syncline.gitops.system import System, SystemSettings, with_globals
-from syncline.gitops.tracking import Tracking, instance_name
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.mapper import Mapper

@@ -13,6 +13,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from syncline.apply.outcome import Outcome, WaitKind
+from syncline.argo.application import AppView
+from syncline.argo.conditions import Condition, merge_conditions
+from syncline.argo.project import window_problem
 from syncline.base.action import Action
 from syncline.base.clock import format_time, time_or_none
 from syncline.control.plan import Emit, Plan, Requeue, Result
@@ -33,21 +37,10 @@ from syncline.gitops.application.observe import (
 from syncline.gitops.application.pools import LeftPaused, begin_notes, end_notes, leaves_paused, left_paused
 from syncline.gitops.application.rules import ObservedRules
 from syncline.gitops.application.status import app_patch
-from syncline.gitops.application.view import AppView
 from syncline.gitops.compare import Comparison
-from syncline.gitops.conditions import Condition, merge_conditions
-from syncline.gitops.project import window_problem
 from syncline.gitops.sync.conditions import JUDGED_AGAIN, rests_until
 from syncline.gitops.sync.messages import augment_message
-from syncline.gitops.sync.model import (
-    OperationPhase,
-    Outcome,
-    SelectedResource,
-    SyncObserved,
-    SyncOptions,
-    SyncPlan,
-    WaitKind,
-)
+from syncline.gitops.sync.model import OperationPhase, SelectedResource, SyncObserved, SyncOptions, SyncPlan
 from syncline.gitops.sync.plan import plan_sync, plan_termination, record
 from syncline.gitops.sync.results import rows_from_status, rows_to_status
 from syncline.gitops.sync.retry import RetryError, retry_after, retry_limit

@@ -6,11 +6,11 @@ Rules: Argo CD ``controller/appcontroller.go`` getOrphanedNodes (reference argoc
 
 from __future__ import annotations
 
+from syncline.argo.application import IN_CLUSTER_NAME, IN_CLUSTER_SERVER, AppView
+from syncline.argo.excluded import ResourceFilter
+from syncline.argo.project import permits_resource
+from syncline.argo.tracking import Tracking
 from syncline.control.cache import Snapshot
-from syncline.gitops.application.view import IN_CLUSTER_NAME, IN_CLUSTER_SERVER, AppView
-from syncline.gitops.project import permits_resource
-from syncline.gitops.resource_filter import ResourceFilter
-from syncline.gitops.tracking import Tracking
 from syncline.kube.objects import (
     GroupKind,
     Obj,

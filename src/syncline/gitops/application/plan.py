@@ -10,6 +10,12 @@ import hashlib
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from syncline.apply.diff import DiffSettings, Unknown
+from syncline.apply.diff.memo import Verdicts
+from syncline.apply.predicting import Missing, answers, missing
+from syncline.argo.application import AppView
+from syncline.argo.conditions import Condition, merge_conditions
+from syncline.argo.project import window_problem
 from syncline.control.plan import Emit, Plan, Requeue, Result
 from syncline.gitops.application.asking import Ask, Asking, Question
 from syncline.gitops.application.compared import Comparisons
@@ -20,7 +26,6 @@ from syncline.gitops.application.manifests import Join, Manifests, Reading, Rend
 from syncline.gitops.application.observe import AppObserved
 from syncline.gitops.application.operation import COMPONENT, Compare, plan_operation, running_operation
 from syncline.gitops.application.pools import left_notes, resume_left
-from syncline.gitops.application.predicting import Missing, answers, missing
 from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.status import (
     EVALUATION_WAIT,
@@ -31,14 +36,9 @@ from syncline.gitops.application.status import (
     waiting_status,
     without_new_commit,
 )
-from syncline.gitops.application.view import AppView
 from syncline.gitops.autosync import AutoSync, SelfHealBackoff, decide
 from syncline.gitops.compare import Comparison, ComparisonInput, asked_pairs
 from syncline.gitops.compare import compare as compare_all
-from syncline.gitops.conditions import Condition, merge_conditions
-from syncline.gitops.diff import DiffSettings, Unknown
-from syncline.gitops.diff.memo import Verdicts
-from syncline.gitops.project import window_problem
 from syncline.kube.objects import Obj, dig, resource_version, uid_of
 
 __all__ = ["compare_application", "plan_application", "settle_asked"]

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from syncline.apply.annotations import is_hook
 from syncline.control.plan import Emit, Patch
 from syncline.gitops.holds.model import BRIDGE_MANAGER, pause_writer
-from syncline.gitops.sync.annotations import is_hook
 from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, name_of, resource_version
 from syncline.kube.schema.extensions import json_note
 

@@ -7,12 +7,12 @@ project with the same function as the spec: whoever can write an Application can
 
 from __future__ import annotations
 
+from syncline.argo.clusters import resolve_destination
+from syncline.argo.conditions import Condition
+from syncline.argo.parameters import PARAMETERS_MAP
+from syncline.argo.spec import validate_spec
 from syncline.gitops.application.holds import refused_pools
 from syncline.gitops.application.observe import AppObserved, operation_sources
-from syncline.gitops.clusters import resolve_destination
-from syncline.gitops.conditions import Condition
-from syncline.gitops.parameters import PARAMETERS_MAP
-from syncline.gitops.spec import validate_spec
 from syncline.kube.objects import Obj, dig
 
 __all__ = ["spec_problems"]

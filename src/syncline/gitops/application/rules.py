@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from syncline.apply.health import Health
+from syncline.argo.clusters import Cluster
+from syncline.argo.project import sync_permission
 from syncline.gitops.application.observe import AppObserved
-from syncline.gitops.clusters import Cluster
-from syncline.gitops.health import Health
-from syncline.gitops.project import sync_permission
 from syncline.gitops.sync.model import Rules
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ResourceInfo, namespace_of
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from syncline.argo.parameters import PARAMETERS_MAP, parse_parameters
+from syncline.argo.settings import CONFIG_MAP, System, parse_system
+from syncline.argo.tracking import Tracking
 from syncline.control.cache import Snapshot
 from syncline.gitops.application.observe import AppSettings
-from syncline.gitops.parameters import PARAMETERS_MAP, parse_parameters
-from syncline.gitops.system import CONFIG_MAP, System, parse_system
-from syncline.gitops.tracking import Tracking
 from syncline.kube.objects import Obj, ObjectRef, dig, resource_version
 
 __all__ = ["InstanceIndex", "SystemBook"]

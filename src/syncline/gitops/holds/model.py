@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable
 
-from syncline.gitops.health import Health, HealthStatus
+from syncline.apply.health import Health, HealthStatus
 from syncline.kube.holds import HELD, LIFE, RENEW, Hold, holds_of, make_hold, noted_holds, pause_writer
 from syncline.kube.objects import (
     GroupKind,

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from syncline.argo.application import AppView
+from syncline.argo.clusters import clusters_of, resolve_destination
+from syncline.argo.hydrator import GroupKey, group_key
+from syncline.argo.parameters import PARAMETERS_MAP
+from syncline.argo.settings import CONFIG_MAP, System, with_globals
 from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Controller, Watch
 from syncline.gitops.application.observe import (
@@ -16,13 +21,8 @@ from syncline.gitops.application.observe import (
     works_in,
 )
 from syncline.gitops.application.system import SystemBook
-from syncline.gitops.application.view import AppView
-from syncline.gitops.clusters import clusters_of, resolve_destination
 from syncline.gitops.hydration.plan import Group, Member, plan_hydration
-from syncline.gitops.hydration.spec import GroupKey, group_key
 from syncline.gitops.hydration.work import HydrationBook
-from syncline.gitops.parameters import PARAMETERS_MAP
-from syncline.gitops.system import CONFIG_MAP, System, with_globals
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating, name_of, namespace_of, ref_of
 

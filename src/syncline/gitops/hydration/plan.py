@@ -14,14 +14,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from syncline.base.action import Action
-from syncline.base.clock import format_time, time_or_none
-from syncline.control.plan import Patch, Plan, Requeue
-from syncline.gitops.application.observe import AppSettings
-from syncline.gitops.application.view import HYDRATE, HYDRATE_STAMP, REFRESH, AppView
-from syncline.gitops.hydration.spec import (
+from syncline.argo.application import HYDRATE, HYDRATE_STAMP, REFRESH, AppView
+from syncline.argo.hydrator import (
     GENERATED,
     GroupKey,
+    HydrationSettings,
     branch_problem,
     clean_folder,
     dry_source,
@@ -29,8 +26,12 @@ from syncline.gitops.hydration.spec import (
     sync_source,
     target_branch,
 )
-from syncline.gitops.hydration.work import Forget, Hydrate, Hydrated, HydrationSettings, Job, Look, LookDry, Run, Scope
-from syncline.gitops.project import permits_app_namespace, permits_source
+from syncline.argo.project import permits_app_namespace, permits_source
+from syncline.base.action import Action
+from syncline.base.clock import format_time, time_or_none
+from syncline.control.plan import Patch, Plan, Requeue
+from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.hydration.work import Forget, Hydrate, Hydrated, Job, Look, LookDry, Run, Scope
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, resource_version, uid_of
 from syncline.kube.patching.patches import create_merge_patch

@@ -13,24 +13,21 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
+from syncline.argo.hydrator import GroupKey, HydrationSettings
 from syncline.base.action import Late, Purpose, Work
 from syncline.base.clock import Clock
 from syncline.gitops.application.manifests import PATIENCE_S
-from syncline.gitops.hydration.spec import GroupKey
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.environment import RenderContext
 from syncline.sources.errors import mask_credentials
 from syncline.sources.remote.address import host_of
 
 __all__ = [
-    "AUTHOR",
-    "EMAIL",
     "Forget",
     "Hydrate",
     "Hydrated",
     "HydrationBook",
     "HydrationHandler",
-    "HydrationSettings",
     "Job",
     "Look",
     "LookDry",
@@ -38,20 +35,9 @@ __all__ = [
     "Scope",
 ]
 
-AUTHOR, EMAIL = "Argo CD", "argo-cd@example.com"
 MAX_GROUPS = 5000
 MAX_ANSWERS = 1000
 """Requests that one look may answer: so many Applications may be hydrated together."""
-
-
-@dataclass(frozen=True, slots=True)
-class HydrationSettings:
-    """Of ``argocd-cm``. Empty templates: the default ones."""
-
-    message: str = ""
-    readme: str = ""
-    author: str = AUTHOR
-    email: str = EMAIL
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Which actions an object offers, and what one of them would write: those known here, and scripts of users.
 
 Called by ``syncline app actions`` with the live object. Users' scripts stand in ``argocd-cm`` and run through the
-:class:`~syncline.gitops.lua.LuaRunner` that is given. Rules: Argo CD ``util/lua`` (``GetResourceActionDiscovery``,
+:class:`~syncline.apply.lua.LuaRunner` that is given. Rules: Argo CD ``util/lua`` (``GetResourceActionDiscovery``,
 ``GetResourceAction``, ``ExecuteResourceAction``), ``util/settings`` (``GetResourceOverrides``).
 """
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from syncline.gitops.customizations import customized
-from syncline.gitops.lua import LuaFailed, LuaRunner
+from syncline.apply.lua import LuaFailed, LuaRunner
+from syncline.argo.customizations import customized
 from syncline.gitops.resource_actions import argo, numaproj, operators, workloads
 from syncline.gitops.resource_actions.model import ActionFailed, ActionKind, Effect, Offer, Verb
 from syncline.kube.objects import Obj, gvk_of

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from syncline.apply.outcome import WaitKind
 from syncline.base.clock import parse_time
 from syncline.gitops.sync import messages
 from syncline.gitops.sync.model import (
@@ -19,7 +20,6 @@ from syncline.gitops.sync.model import (
     SyncObserved,
     SyncPhase,
     Wait,
-    WaitKind,
     WaveDone,
 )
 from syncline.gitops.sync.results import images_of

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from syncline.apply.health import HealthStatus
+from syncline.apply.outcome import WaitKind
 from syncline.base.cause import Cause
-from syncline.gitops.health import HealthStatus
-from syncline.gitops.sync.model import SyncObserved, SyncPlan, Wait, WaitKind
+from syncline.gitops.sync.model import SyncObserved, SyncPlan, Wait
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
 from syncline.kube.objects import Obj, ObjectRef, dig, finalizers, is_terminating, name_of

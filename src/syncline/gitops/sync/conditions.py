@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from syncline.apply.health import Health, HealthStatus
 from syncline.base.clock import time_or_none
-from syncline.gitops.health import Health, HealthStatus
 from syncline.gitops.sync.model import KindTable
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig
 from syncline.kube.text.durations import DurationError, parse_duration

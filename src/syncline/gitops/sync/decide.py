@@ -6,7 +6,7 @@ Called by the pass and by the preview, so that both name the same actions. Rules
 
 from __future__ import annotations
 
-from syncline.gitops.sync.actions import (
+from syncline.apply.actions import (
     ApplyMode,
     ApplyObject,
     DeleteHook,
@@ -15,9 +15,9 @@ from syncline.gitops.sync.actions import (
     ReadObject,
     RemoveHookFinalizer,
 )
-from syncline.gitops.sync.annotations import OPERATION, has_option, is_hook, option_value
-from syncline.gitops.sync.change import Change, classify_change
-from syncline.gitops.sync.definition import is_definition
+from syncline.apply.annotations import OPERATION, has_option, is_hook, option_value
+from syncline.apply.change import Change, classify_change
+from syncline.apply.definition import is_definition
 from syncline.gitops.sync.model import SyncObserved
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import stamp_of, stamped

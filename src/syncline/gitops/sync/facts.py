@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from syncline.gitops.sync.annotations import HookType, hook_types, is_hook, wave
-from syncline.gitops.sync.definition import defined_kind
+from syncline.apply.annotations import HookType, hook_types, is_hook, wave
+from syncline.apply.definition import defined_kind
 from syncline.kube.objects import GVK, Obj, ObjectRef, annotations_of, gvk_of, ref_of
 
 __all__ = ["Facts"]

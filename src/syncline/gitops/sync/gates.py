@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from syncline.apply.outcome import WaitKind
 from syncline.gitops.sync.decide import needs_confirmation, prune_skipped
-from syncline.gitops.sync.model import SyncObserved, SyncPhase, WaitKind
+from syncline.gitops.sync.model import SyncObserved, SyncPhase
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import ObjectRef
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from syncline.gitops.sync.model import WaitKind
+from syncline.apply.outcome import WaitKind
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import ObjectRef, ResourceInfo
 

@@ -12,10 +12,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 
-from syncline.gitops.health import Health, health_of
-from syncline.gitops.sync.actions import SyncAction
-from syncline.gitops.sync.annotations import listed_value
-from syncline.gitops.sync.definition import defined_kind
+from syncline.apply.actions import SyncAction
+from syncline.apply.annotations import listed_value
+from syncline.apply.definition import defined_kind
+from syncline.apply.health import Health, health_of
+from syncline.apply.outcome import Outcome, WaitKind
 from syncline.gitops.sync.facts import Facts
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, ResourceInfo, meta, ref_of
 
@@ -25,7 +26,6 @@ __all__ = [
     "KindProblem",
     "KindTable",
     "OperationPhase",
-    "Outcome",
     "Pair",
     "ResultCode",
     "ResultRow",
@@ -35,7 +35,6 @@ __all__ = [
     "SyncPhase",
     "SyncPlan",
     "Wait",
-    "WaitKind",
     "WaveDone",
 ]
 
@@ -91,45 +90,6 @@ class ResultRow:
     @property
     def key(self) -> tuple[ObjectRef, SyncPhase]:
         return self.ref, self.sync_phase
-
-
-class WaitKind(StrEnum):
-    HEALTH = "healthy state"
-    HOOK = "completion of a hook"
-    DELETION = "deletion"
-    CONFIRMATION = "confirmation of pruning"
-    DEFINITION = "definition of its kind"
-    ACCOUNT = "default service account of its namespace"
-    CONDITION = "condition that it names"
-    RESULTS = "results to be kept"
-
-
-class Refusal(StrEnum):
-    """What an object was refused for; it decides whether an earlier object of the sync may change the verdict."""
-
-    CONTENT = "content"
-    """What it says, judged by the schema of its kind."""
-    RIGHTS = "rights"
-    STATE = "state"
-    """What the cluster holds now: quotas, service accounts, namespaces, webhooks, policies."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How one action ended.
-
-    ``pending``: not done yet and to be tried again in the next pass, and what it waits for (an object that must
-    vanish first, a kind that is not served yet, the service account of a namespace that was just made). ``obj`` is
-    the object that a read found.
-    """
-
-    ok: bool
-    message: str = ""
-    not_found: bool = False
-    pending: WaitKind | None = None
-    obj: Obj | None = field(default=None, repr=False)
-    refusal: Refusal = Refusal.CONTENT
-    """Only where it is not ``ok``."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +219,7 @@ class SyncOptions:
     create_namespace: bool = False
     managed_namespace_metadata: Mapping[str, Mapping[str, str]] | None = None
     wave_callback: bool = False
-    """Plan an :class:`~syncline.gitops.sync.actions.AfterWave` after each wave."""
+    """Plan an :class:`~syncline.apply.actions.AfterWave` after each wave."""
 
     @classmethod
     def parse(cls, listed: tuple[str, ...], **settings: object) -> SyncOptions:

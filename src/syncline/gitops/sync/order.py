@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from syncline.gitops.sync.annotations import has_option
+from syncline.apply.annotations import has_option
 from syncline.gitops.sync.facts import Facts
 from syncline.gitops.sync.model import SyncPhase
 from syncline.gitops.sync.task import Task

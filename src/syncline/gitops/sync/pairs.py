@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from syncline.gitops.sync.annotations import is_hook, is_ignored
+from syncline.apply.annotations import is_hook, is_ignored
 from syncline.gitops.sync.model import KindTable, Pair
 from syncline.kube.objects import Obj, ObjectRef, gvk_of, name_of, namespace_of, ref_of, uid_of
 

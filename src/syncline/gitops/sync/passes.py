@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from syncline.apply.actions import AfterWave
+from syncline.apply.annotations import DeletePolicy
+from syncline.apply.health import HealthStatus
+from syncline.apply.outcome import WaitKind
 from syncline.base.clock import format_time
-from syncline.gitops.health import HealthStatus
 from syncline.gitops.sync import messages
-from syncline.gitops.sync.actions import AfterWave
-from syncline.gitops.sync.annotations import DeletePolicy
 from syncline.gitops.sync.book import Book, waiting_since
 from syncline.gitops.sync.conditions import (
     GATE_DEADLINE_KEY,
@@ -42,7 +43,6 @@ from syncline.gitops.sync.model import (
     SyncObserved,
     SyncPhase,
     Wait,
-    WaitKind,
     WaveDone,
 )
 from syncline.gitops.sync.run import Flow, Runner, RunState, ask, makes_room, makes_room_for

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from syncline.gitops.sync.actions import SyncAction
+from syncline.apply.actions import SyncAction
+from syncline.apply.change import Change, classify_change
 from syncline.gitops.sync.book import Book
 from syncline.gitops.sync.cause import missing_service_account
-from syncline.gitops.sync.change import Change, classify_change
 from syncline.gitops.sync.decide import apply_action, delete_hook, needs_confirmation, prune_action, prune_skipped
 from syncline.gitops.sync.gates import PlannedWait, gate_after
 from syncline.gitops.sync.model import Answers, OperationPhase, SyncObserved, SyncPhase, SyncPlan

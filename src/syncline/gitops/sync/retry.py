@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from syncline.gitops.sync.annotations import go_int
+from syncline.apply.annotations import go_int
 from syncline.kube.objects import dig
 from syncline.kube.text.durations import DurationError, parse_nanoseconds
 

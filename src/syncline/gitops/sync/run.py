@@ -12,9 +12,10 @@ from enum import IntEnum
 from itertools import groupby
 from typing import TypeAlias, TypeVar
 
+from syncline.apply.actions import ApplyObject, DryRun, SyncAction
+from syncline.apply.annotations import has_hook_finalizer
+from syncline.apply.outcome import Outcome, Refusal, WaitKind
 from syncline.gitops.sync import messages
-from syncline.gitops.sync.actions import ApplyObject, DryRun, SyncAction
-from syncline.gitops.sync.annotations import has_hook_finalizer
 from syncline.gitops.sync.book import Book
 from syncline.gitops.sync.decide import (
     apply_action,
@@ -27,16 +28,7 @@ from syncline.gitops.sync.decide import (
     release_hook,
     stranger_message,
 )
-from syncline.gitops.sync.model import (
-    GATE_DEADLINE,
-    Answers,
-    OperationPhase,
-    Outcome,
-    Refusal,
-    ResultCode,
-    SyncPhase,
-    WaitKind,
-)
+from syncline.gitops.sync.model import GATE_DEADLINE, Answers, OperationPhase, ResultCode, SyncPhase
 from syncline.gitops.sync.order import turn
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import is_terminating, ref_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from syncline.gitops.sync.annotations import DeletePolicy, delete_policies
+from syncline.apply.annotations import DeletePolicy, delete_policies
 from syncline.gitops.sync.facts import Facts
 from syncline.gitops.sync.model import OperationPhase, ResultCode, SyncPhase
 from syncline.kube.objects import GVK, Obj, ObjectRef

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from syncline.gitops.sync.annotations import (
+from syncline.apply.annotations import (
     HOOK_FINALIZER,
     OPERATION,
     SYNC_OPTIONS,

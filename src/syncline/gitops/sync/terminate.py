@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syncline.gitops.health import Health, HealthStatus
-from syncline.gitops.sync.annotations import DeletePolicy
+from syncline.apply.annotations import DeletePolicy
+from syncline.apply.health import Health, HealthStatus
 from syncline.gitops.sync.book import Book
 from syncline.gitops.sync.decide import delete_hook, read_object
 from syncline.gitops.sync.model import OperationPhase

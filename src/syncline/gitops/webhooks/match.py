@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from syncline.gitops.application.view import AppView
-from syncline.gitops.hydration.spec import dry_source
+from syncline.argo.application import AppView
+from syncline.argo.hydrator import dry_source
 from syncline.gitops.webhooks.payload import Push
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.errors import SourceError

@@ -40,7 +40,7 @@ class Trust(StrEnum):
     OWN = "own"
     """It changes only what happens to his own objects."""
     PROJECT = "project"
-    """It names objects of others; the project decides which (``gitops/project/references.py``)."""
+    """It names objects of others; the project decides which (``argo/project/references.py``)."""
     RIGHTS = "rights"
     """It stands on objects that only who may write cluster-scoped or control-plane objects can reach."""
 

@@ -1,0 +1,125 @@
+"""What a change of one object means before it is made: update it, replace it, make it anew, or refuse.
+
+Called by the planner and by ``syncline plan``. Kubernetes refuses changes of some fields whatever the rest of the
+object says; this module knows them for the built-in kinds where people meet them (apimachinery validation of batch,
+apps, core and rbac). Fields that only the server fills in are not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from syncline.apply.annotations import has_option
+from syncline.kube.objects import GroupKind, Obj, dig, gvk_of, ref_of
+
+__all__ = ["Change", "Classified", "classify_change", "immutable_fields"]
+
+
+class Change(StrEnum):
+    UPDATE = "update"
+    REPLACE = "replace"
+    RECREATE = "recreate"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """``fields``: the immutable fields that differ; ``message``: why it is refused, with the ways out."""
+
+    change: Change
+    fields: tuple[str, ...] = ()
+    message: str = ""
+
+
+_WHOLE_TEMPLATE = ("spec.template", "spec.completions", "spec.selector", "spec.completionMode", "spec.podFailurePolicy")
+_IMMUTABLE: dict[GroupKind, tuple[str, ...]] = {
+    GroupKind("batch", "Job"): _WHOLE_TEMPLATE,
+    GroupKind("apps", "Deployment"): ("spec.selector",),
+    GroupKind("apps", "ReplicaSet"): ("spec.selector",),
+    GroupKind("apps", "DaemonSet"): ("spec.selector",),
+    GroupKind("apps", "StatefulSet"): (
+        "spec.selector",
+        "spec.serviceName",
+        "spec.podManagementPolicy",
+        "spec.volumeClaimTemplates",
+    ),
+    GroupKind("rbac.authorization.k8s.io", "RoleBinding"): ("roleRef",),
+    GroupKind("rbac.authorization.k8s.io", "ClusterRoleBinding"): ("roleRef",),
+    GroupKind("storage.k8s.io", "StorageClass"): ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
+    GroupKind("", "Secret"): ("type",),
+}
+_ALWAYS_RECREATED = frozenset(
+    {
+        GroupKind("rbac.authorization.k8s.io", "RoleBinding"),
+        GroupKind("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+    }
+)
+"""``kubectl auth reconcile``, which upstream runs first, makes a binding anew when its role changes."""
+
+
+_RECREATED_BY_REPLACE = frozenset({GroupKind("batch", "Job")})
+"""``Replace=true`` alone makes only Jobs anew: they run once, and to run again is what the option is set for. Where an
+application-wide ``Replace=true`` met a changed selector or claim template, deleting a workload with its pods is not
+what anybody asked for; that takes ``Force=true``."""
+
+
+def immutable_fields(target: Obj, live: Obj) -> tuple[str, ...]:
+    """Immutable fields whose value in ``target`` cannot be what ``live`` has."""
+    changed = [path for path in _IMMUTABLE.get(gvk_of(target).group_kind, ()) if _differs(target, live, path)]
+    if (target.get("immutable"), live.get("immutable")) != (None, None) and live.get("immutable") is True:
+        changed += [field for field in ("data", "binaryData", "stringData") if _differs(target, live, field)]
+    return tuple(changed)
+
+
+def classify_change(target: Obj, live: Obj, *, replace: bool = False, force: bool = False) -> Classified:
+    """Pure. ``replace`` and ``force`` are the application's or the operation's; the resource's own annotations are
+    read here (``Replace=true`` counts on both, ``Force=true`` on the resource)."""
+    fields = immutable_fields(target, live)
+    replaced = replace or has_option(target, "Replace=true") or has_option(live, "Replace=true")
+    forced = force or has_option(target, "Force=true") or has_option(live, "Force=true")
+    if replaced and forced:
+        return Classified(Change.RECREATE, fields)
+    if not fields:
+        return Classified(Change.REPLACE if replaced else Change.UPDATE)
+    kind = gvk_of(target).group_kind
+    if forced or kind in _ALWAYS_RECREATED or (replaced and kind in _RECREATED_BY_REPLACE):
+        return Classified(Change.RECREATE, fields)
+    return Classified(Change.REFUSE, fields, _refusal(target, fields))
+
+
+def _refusal(target: Obj, fields: tuple[str, ...]) -> str:
+    said = f"{ref_of(target)}: {', '.join(fields)} changed but the field is immutable; "
+    forcing = "annotate the resource with argocd.argoproj.io/sync-options: Force=true"
+    if gvk_of(target).group_kind in _RECREATED_BY_REPLACE:
+        return (
+            f"{said}either set the sync option Replace=true (on the resource or the application), or {forcing}, "
+            "or make it a hook with the delete policy BeforeHookCreation (or give it a new name)"
+        )
+    return f"{said}either {forcing}, which deletes it and makes it anew, or give it a new name, or leave the field"
+
+
+def _differs(target: Obj, live: Obj, path: str) -> bool:
+    parts = path.split(".")
+    wanted = dig(target, *parts)
+    # What a manifest leaves out, the server has filled in.
+    return wanted is not None and not _covers(dig(live, *parts), wanted)
+
+
+def _covers(have: Any, wanted: Any) -> bool:
+    """Whether ``have`` is ``wanted`` plus defaults."""
+    if isinstance(wanted, Mapping):
+        if not isinstance(have, Mapping):
+            return not wanted
+        return all(value is None or _covers(have.get(name), value) for name, value in wanted.items())
+    if isinstance(wanted, list):
+        if not isinstance(have, list):
+            return not wanted
+        return len(have) == len(wanted) and all(_covers(h, w) for h, w in zip(have, wanted))
+    return bool(have == wanted) or (not wanted and have is None) or _same_number(have, wanted)
+
+
+def _same_number(have: Any, wanted: Any) -> bool:
+    return str(have) == str(wanted)

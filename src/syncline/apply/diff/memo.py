@@ -1,0 +1,75 @@
+"""Verdicts that need not be reached again: this manifest against that state of a live object.
+
+A comparison is a pure function; its answer is kept under everything that it depends on: the content of the manifest,
+uid and resourceVersion of the live object, and the settings. So a refresh costs what changed, not what exists. Bounded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+
+import msgspec
+
+from syncline.apply.annotations import has_option
+from syncline.apply.diff.compare import compare_objects
+from syncline.apply.diff.model import DiffMode, DiffResult, DiffSettings
+from syncline.kube.objects import Obj, gvk_of, resource_version, uid_of
+from syncline.kube.schema.model import schema_for
+
+__all__ = ["MAX_VERDICTS", "Verdicts"]
+
+MAX_VERDICTS = 200_000
+"""Some 20 MB: the objects of more applications than one machine runs."""
+
+Compare = Callable[[Obj | None, Obj | None, DiffSettings], DiffResult]
+_Key = tuple[bytes, str, str, str]
+
+
+class Verdicts:
+    """One per process; oldest unused verdicts fall out."""
+
+    def __init__(self, limit: int = MAX_VERDICTS, compare: Compare = compare_objects) -> None:
+        self._known: OrderedDict[_Key, bool] = OrderedDict()
+        self._limit = limit
+        self._compare = compare
+
+    def modified(self, target: Obj | None, live: Obj | None, settings: DiffSettings, settings_key: str) -> bool:
+        """Whether they differ, from memory or by :func:`compare_objects`. Raises DiffError, which is not kept."""
+        key = _key(target, live, settings, settings_key)
+        if key is None:
+            return self._compare(target, live, settings).modified
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._compare(target, live, settings).modified
+            if len(self._known) > self._limit:
+                self._known.popitem(last=False)
+        else:
+            with contextlib.suppress(KeyError):  # forgotten meanwhile: large plans are made in threads
+                self._known.move_to_end(key)
+        return known
+
+
+def settings_key(settings: DiffSettings) -> str:
+    """Everything of the settings that a verdict depends on, as text; schemas are dealt with by :func:`_key`."""
+    parts = (settings.mode, settings.ignore, sorted(settings.overrides.items()), settings.ignore_aggregated_roles)
+    return repr((*parts, settings.tracking, settings.include_mutation_webhook, settings.dry_run_name))
+
+
+def _key(target: Obj | None, live: Obj | None, settings: DiffSettings, settings_text: str) -> _Key | None:
+    """None where the verdict depends on more than can be named: a dry run without a name, or the schema of a custom
+    resource."""
+    if (
+        target is None
+        or live is None
+        or (settings.dry_run is not None and not settings.dry_run_name)
+        or not resource_version(live)
+    ):
+        return None
+    structured = settings.mode is not DiffMode.THREE_WAY or has_option(target, "ServerSideApply=true")
+    if structured and schema_for(gvk_of(target)) is None:
+        return None
+    content = msgspec.json.encode(target, order="deterministic")
+    return hashlib.blake2b(content, digest_size=16).digest(), uid_of(live), resource_version(live), settings_text

@@ -1,0 +1,165 @@
+"""What is taken out of both sides before they are compared.
+
+Called by the diff. Built-in rules (Secrets, roles, endpoints, creation time) first, then what users ignore. Pure:
+objects are never changed, copies share what is equal. Rules: gitops-engine ``pkg/diff`` ``Normalize`` and Argo CD
+``util/argo/normalizers``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from syncline.apply.diff.jq import JqQuestion, Overran, Unreadable, without
+from syncline.apply.diff.known_types import BUILT_IN, spelled
+from syncline.apply.diff.model import DiffError, DiffSettings, IgnoreRule, Override
+from syncline.kube.objects import Obj, gvk_of, meta, name_of, namespace_of
+from syncline.kube.text.glob import glob_matches
+
+__all__ = ["check_rules", "fold_string_data", "normalize", "tidied", "trusted_managers", "without_ignored"]
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+def normalize(obj: Obj, settings: DiffSettings) -> Obj:
+    """``obj`` as it takes part in the comparison."""
+    return without_ignored(tidied(obj, settings), settings)
+
+
+def tidied(obj: Obj, settings: DiffSettings) -> Obj:
+    """The same with all that users ignore: what the API server is asked about, and its filter, need it."""
+    made = _without_creation_time(obj)
+    gvk = gvk_of(made)
+    if (gvk.group, gvk.kind) == ("", "Secret"):
+        made = fold_string_data(made)
+    elif gvk.group == RBAC and gvk.kind in ("ClusterRole", "Role"):
+        made = _without_empty_rules(made, settings)
+    elif (gvk.group, gvk.kind) == ("", "Endpoints"):
+        made = _sorted_endpoints(made)
+    return made
+
+
+def without_ignored(obj: Obj, settings: DiffSettings) -> Obj:
+    """``obj`` without what users ignore, known types spelled as Kubernetes spells them."""
+    made = _without_ignored(obj, _matching_rules(obj, settings), settings)
+    known = [field for override in _overrides_for(obj, settings) for field in override.known_types]
+    return spelled(made, [*BUILT_IN.get(gvk_of(obj).group_kind, ()), *known])
+
+
+def _without_creation_time(obj: Obj) -> Obj:
+    if "creationTimestamp" not in meta(obj):
+        return obj
+    return obj | {"metadata": {k: v for k, v in obj["metadata"].items() if k != "creationTimestamp"}}
+
+
+def fold_string_data(secret: Obj) -> Obj:
+    """``stringData`` as ``data``; what is no text is taken over as it is, a null becomes the empty text."""
+    strings, data = secret.get("stringData"), secret.get("data")
+    folded = dict(data) if isinstance(data, dict) else data
+    made = dict(secret)
+    if isinstance(strings, dict):
+        folded = folded if isinstance(folded, dict) else {}
+        folded |= {key: _encoded(value) for key, value in strings.items()}
+        del made["stringData"]
+    if isinstance(folded, dict):
+        if all(value is None or isinstance(value, str) for value in folded.values()):
+            folded = {key: value or "" for key, value in folded.items()}
+        made["data"] = folded
+    return made
+
+
+def _encoded(value: Any) -> Any:
+    return base64.b64encode(value.encode()).decode() if isinstance(value, str) else value
+
+
+def _without_empty_rules(role: Obj, settings: DiffSettings) -> Obj:
+    ignored = settings.ignore_aggregated_roles and isinstance(role.get("aggregationRule"), dict)
+    if ignored or ("rules" in role and role["rules"] in (None, [])):
+        return role | {"rules": None}
+    return role
+
+
+def _sorted_endpoints(endpoints: Obj) -> Obj:
+    """Addresses and ports in one order, with the default protocol: controllers write them in any."""
+    subsets = endpoints.get("subsets")
+    if not isinstance(subsets, list) or not all(isinstance(subset, dict) for subset in subsets):
+        return endpoints
+    made = [{key: _sorted_part(key, part) for key, part in subset.items()} for subset in subsets]
+    return endpoints | {"subsets": sorted(made, key=_canonical)}
+
+
+def _sorted_part(key: str, part: Any) -> Any:
+    if not isinstance(part, list) or not all(isinstance(item, dict) for item in part):
+        return part
+    items = [{"protocol": "TCP"} | item for item in part] if key == "ports" else part
+    return sorted(items, key=_canonical)
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _matching_rules(obj: Obj, settings: DiffSettings) -> list[IgnoreRule]:
+    """Rules of the settings for this kind, then those of the application; all of them apply together."""
+    return [*(override.ignore for override in _overrides_for(obj, settings)), *_rules_of_application(obj, settings)]
+
+
+def trusted_managers(obj: Obj, settings: DiffSettings) -> set[str]:
+    """Managers whose fields are left alone. Of the settings only the kind's own key and ``*/*`` count, as upstream:
+    managers under another pattern are not trusted."""
+    gvk = gvk_of(obj)
+    own = (settings.overrides.get(key) for key in (f"{gvk.group}/{gvk.kind}", "*/*"))
+    rules = [*(override.ignore for override in own if override), *_rules_of_application(obj, settings)]
+    return {manager for rule in rules for manager in rule.managers}
+
+
+def _rules_of_application(obj: Obj, settings: DiffSettings) -> list[IgnoreRule]:
+    gvk = gvk_of(obj)
+    return [
+        rule
+        for rule in settings.ignore
+        if rule.name in ("", name_of(obj))
+        and rule.namespace in ("", namespace_of(obj))
+        and glob_matches(rule.group, gvk.group)
+        and glob_matches(rule.kind, gvk.kind)
+    ]
+
+
+def _overrides_for(obj: Obj, settings: DiffSettings) -> Iterator[Override]:
+    gvk = gvk_of(obj)
+    for key, override in settings.overrides.items():
+        group, _, kind = key.rpartition("/")
+        if glob_matches(group, gvk.group) and glob_matches(kind, gvk.kind):
+            yield override
+
+
+def _without_ignored(obj: Obj, rules: list[IgnoreRule], settings: DiffSettings) -> Obj:
+    """Without what the rules address. Raises DiffError where an expression takes too long, and Unknown."""
+    parts = tuple((rule.json_pointers, rule.jq_expressions) for rule in rules)
+    question = JqQuestion(parts, obj)
+    if not question.expressions:
+        return without(obj, parts, lambda _expression, _obj: None)
+    found = settings.jq.of(question)
+    if isinstance(found, Overran):
+        raise DiffError(
+            f"jqPathExpressions of ignoreDifferences take too long for {gvk_of(obj).kind} {name_of(obj)}: {found}; "
+            "name kinds and names, and fields instead of .."
+        )
+    if isinstance(found, Unreadable):
+        raise DiffError(f"failed to create diff normalizer: {found.why}")
+    trees = iter(found.trees)
+    return without(obj, parts, lambda _expression, _obj: next(trees))
+
+
+def check_rules(settings: DiffSettings) -> None:
+    """Raises DiffError for an expression that cannot be read: a rule with a slip of the pen must not ignore nothing in
+    silence. Raises Unknown."""
+    rules = [*settings.ignore, *(override.ignore for override in settings.overrides.values())]
+    texts = tuple(dict.fromkeys(text for rule in rules for text in rule.jq_expressions))
+    found = settings.jq.of(JqQuestion((((), texts),))) if texts else None
+    if isinstance(found, Unreadable):
+        raise DiffError(f"failed to create diff normalizer: {found.why}")
+    if isinstance(found, Overran):
+        raise DiffError(f"failed to create diff normalizer: {found}")

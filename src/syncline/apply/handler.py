@@ -1,0 +1,481 @@
+"""Sync actions as requests to the destination's API.
+
+Registered by ``assembly`` for every action of :mod:`syncline.apply.actions`; driven by the executor. In comes one
+action, requests leave, and an :class:`~syncline.gitops.sync.model.Outcome` comes back: a refusal is data here, it never
+stops the other actions of a step. Where the API gave no answer there is no outcome: Unanswered is raised. Never decides
+what is to be done. Texts are kubectl's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import TypeAlias, assert_never
+
+from syncline.apply.actions import (
+    AfterWave,
+    ApplyMode,
+    ApplyObject,
+    DeleteHook,
+    DryRun,
+    PruneObject,
+    ReadObject,
+    RemoveHookFinalizer,
+    SyncAction,
+)
+from syncline.apply.annotations import HOOK_FINALIZER, OPERATION
+from syncline.apply.applied import Applied
+from syncline.apply.change import Change, classify_change
+from syncline.apply.last_applied import apply_patch, with_last_applied
+from syncline.apply.outcome import Outcome, Refusal, WaitKind
+from syncline.kube import client
+from syncline.kube.client import PatchType, Request, Response
+from syncline.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    InternalError,
+    Invalid,
+    NotFound,
+    Unanswered,
+    Unavailable,
+)
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import (
+    GVK,
+    Obj,
+    ObjectRef,
+    ResourceInfo,
+    annotations_of,
+    finalizers,
+    gvk_of,
+    is_terminating,
+    meta,
+    name_of,
+    namespace_of,
+    resource_version,
+    uid_of,
+)
+from syncline.kube.patching.managedfields import upgrade_managed_fields
+from syncline.kube.schema.model import schema_for
+
+__all__ = ["FIELD_MANAGER", "SYNC_ACTIONS", "SyncHandler"]
+
+FIELD_MANAGER = "argocd-controller"
+"""Upstream's field manager, so that ownership carries over in both directions."""
+CONFLICT_TRIES = 5
+"""How often a write is tried that meets a newer object."""
+SYNC_ACTIONS: tuple[type, ...] = (
+    ApplyObject,
+    DryRun,
+    PruneObject,
+    DeleteHook,
+    RemoveHookFinalizer,
+    ReadObject,
+    AfterWave,
+)
+
+Requests: TypeAlias = Generator[Request, Response, Outcome]
+_DRY = " (dry run)"
+NO_ACCOUNT_YET = 'serviceaccount "default" not found'
+"""How the API refuses pods of a namespace without its default service account."""
+NO_RIGHTS = (" cannot ", "attempting to grant RBAC permissions")
+"""How authorization refuses, and how the API keeps people from granting more than they have."""
+_NAMELESS = re.compile(r'\s*"" is invalid: patch: Invalid value: (?:"(?:[^"\\]|\\.)*"|\{\S*\}): (?P<why>.*)', re.DOTALL)
+"""How the API refuses a patched object that does not fit its kind."""
+ADMISSION = ("admission webhook ", "failed calling webhook", "ValidatingAdmissionPolicy ", "MutatingAdmissionPolicy ")
+"""How refusals of webhooks and policies begin, whatever their code is."""
+
+
+class SyncHandler:
+    """Performs all sync actions against one destination, whose kinds ``mapper`` knows."""
+
+    def __init__(self, mapper: Mapper) -> None:
+        self._mapper = mapper
+        self._applied = Applied(FIELD_MANAGER)
+
+    def handle(self, action: SyncAction) -> Requests:
+        try:
+            return (yield from self._handle(action))
+        except Unanswered:
+            raise  # nothing was decided about the object, so the pass is given up and made again
+        except NotFound as error:
+            return Outcome(False, str(error), not_found=True, refusal=Refusal.STATE)
+        except ApiError as error:
+            return Outcome(False, str(error), pending=_soon(error), refusal=_refusal(error))
+
+    def _handle(self, action: SyncAction) -> Requests:
+        if isinstance(action, AfterWave):
+            return Outcome(True)
+        gvk = _gvk(action)
+        info = self._mapper.find(gvk)
+        if info is None:
+            return _unknown_kind(action, gvk)
+        match action:
+            case ApplyObject():
+                return (yield from _Apply(info, action, self._applied, dry=False).answer())
+            case DryRun(of=apply, as_new=as_new):
+                return (yield from _Apply(info, apply, self._applied, dry=True).answer(as_new))
+            case DeleteHook(ending=True):
+                return Outcome(True)
+            case PruneObject() | DeleteHook():
+                return (yield from _delete(info, action))
+            case RemoveHookFinalizer():
+                return (yield from _release(info, action))
+            case ReadObject(ref=ref):
+                answer = yield client.get(info, _place(info, ref), ref.name)
+                return Outcome(True, obj=answer.or_raise())
+            case _:
+                assert_never(action)
+
+
+def _soon(error: ApiError) -> WaitKind | None:
+    """A namespace that this operation has just made gets its service account a moment later; until then pods are
+    refused. Upstream fails the operation and leaves it to a retry."""
+    early = isinstance(error, Forbidden) and NO_ACCOUNT_YET in error.message
+    return WaitKind.ACCOUNT if early else None
+
+
+def _refusal(error: ApiError) -> Refusal:
+    if isinstance(error, Forbidden) and any(text in error.message for text in NO_RIGHTS):
+        return Refusal.RIGHTS
+    admission = any(text in error.message for text in ADMISSION)
+    return Refusal.STATE if admission or isinstance(error, (Forbidden, NotFound, Unavailable)) else Refusal.CONTENT
+
+
+def _gvk(action: SyncAction) -> GVK:
+    match action:
+        case ApplyObject(target=target):
+            return gvk_of(target)
+        case DryRun(of=apply):
+            return gvk_of(apply.target)
+        case PruneObject() | DeleteHook() | RemoveHookFinalizer() | ReadObject():
+            return action.gvk
+        case AfterWave():
+            raise AssertionError("a wave has no kind")
+        case _:
+            assert_never(action)
+
+
+def _unknown_kind(action: SyncAction, gvk: GVK) -> Outcome:
+    message = f'no matches for kind "{gvk.kind}" in version "{gvk.api_version}"'
+    apply = action.of if isinstance(action, DryRun) else action
+    if isinstance(apply, ApplyObject):
+        return Outcome(False, message, pending=WaitKind.DEFINITION if apply.kind_may_appear else None)
+    return Outcome(False, message, not_found=True)
+
+
+def _place(info: ResourceInfo, ref: ObjectRef) -> str:
+    return ref.namespace if info.namespaced else ""
+
+
+def _delete(info: ResourceInfo, action: PruneObject | DeleteHook) -> Requests:
+    """Only the object that was seen is deleted; another one under its name means that it is gone."""
+    place = _place(info, action.ref)
+    answer = yield client.delete(info, place, action.ref.name, uid=action.uid, propagation=action.propagation)
+    try:
+        answer.or_raise()
+    except Conflict as error:
+        return Outcome(False, str(error), not_found=bool(action.uid))
+    return Outcome(True)
+
+
+def _release(info: ResourceInfo, action: RemoveHookFinalizer) -> Requests:
+    live = action.live
+    why = ""
+    for _ in range(CONFLICT_TRIES):
+        left = [name for name in finalizers(live) if name != HOOK_FINALIZER]
+        if len(left) == len(finalizers(live)):
+            return Outcome(True)
+        answer = yield client.update(info, _with_meta(live, finalizers=left), field_manager=FIELD_MANAGER)
+        try:
+            answer.or_raise()
+            return Outcome(True)
+        except NotFound:
+            return Outcome(True)
+        except ApiError as error:
+            why = f"failed to update resource: failed to update resource: {error}"
+            if not isinstance(error, Conflict):
+                return Outcome(False, why)
+        read = yield client.get(info, _place(info, action.ref), action.ref.name)
+        if read.status == NotFound.code:
+            return Outcome(True)
+        live = read.or_raise()
+    return Outcome(False, why)
+
+
+def _with_meta(obj: Obj, **fields: object) -> Obj:
+    return {**obj, "metadata": {**meta(obj), **fields}}
+
+
+class _Apply:
+    """One manifest on its way to the cluster, for real or as a question."""
+
+    def __init__(self, info: ResourceInfo, action: ApplyObject, applied: Applied, *, dry: bool) -> None:
+        self.info = info
+        self.action = action
+        self.applied = applied
+        self.dry = dry
+        self.place = _place(info, action.ref)
+        target = action.target
+        if not info.namespaced:
+            target = {**target, "metadata": {k: v for k, v in meta(target).items() if k != "namespace"}}
+        self.target: Obj = target
+        group = f".{info.group}" if info.group else ""
+        self.label = f"{info.kind.lower()}{group}/{name_of(target)}"
+        self.validation = "Strict" if action.validate else "Ignore"
+
+    def answer(self, as_new: bool = False) -> Requests:
+        """``as_new``: see :class:`DryRun`."""
+        try:
+            return (yield from self.ask() if as_new else self.run())
+        except (BadRequest, Invalid, InternalError, Conflict) as error:
+            return Outcome(False, self._explained(error), refusal=_refusal(error))
+
+    def run(self) -> Requests:
+        action = self.action
+        if action.migrate_from:
+            moved = yield from self._migrate()
+            if not moved.ok:
+                return moved
+        try:
+            match action.mode:
+                case ApplyMode.CLIENT_SIDE:
+                    return (yield from self._apply())
+                case ApplyMode.SERVER_SIDE:
+                    return (yield from self._server_side())
+                case ApplyMode.REPLACE | ApplyMode.UPDATE:
+                    return (yield from self._replace())
+                case ApplyMode.CREATE:
+                    return (yield from self._create(self.target))
+                case ApplyMode.RECREATE:
+                    return (yield from self._recreate())
+                case _:
+                    assert_never(action.mode)
+        except (Invalid, Conflict):
+            if action.force and not self.dry and action.mode in (ApplyMode.CLIENT_SIDE, ApplyMode.REPLACE):
+                return (yield from self._recreate())
+            raise
+
+    def ask(self) -> Requests:
+        """A dry run of an object that will be deleted first: ``already exists`` comes only after everything else was
+        found in order."""
+        answer = yield self._post(self.target)
+        if answer.status != AlreadyExists.code:
+            answer.or_raise()
+        return self._done("created")
+
+    def _explained(self, error: ApiError) -> str:
+        """A refused change of an immutable field says what can be done about it."""
+        if self.action.live is not None and isinstance(error, Invalid):
+            classified = classify_change(self.target, self.action.live)
+            if classified.change is Change.REFUSE:
+                return classified.message
+        return self._with_fields(error)
+
+    def _with_fields(self, error: ApiError) -> str:
+        """The values that do not fit by their paths, where the API names none: of a patch it prints the whole object
+        instead, values of Secrets and all."""
+        text, schema = str(error), schema_for(self.info.gvk)
+        nameless = _NAMELESS.match(text)
+        if isinstance(error, Conflict) or (isinstance(error, Invalid) and nameless is None):
+            return text
+        strict, shown = self.validation == "Strict", self.info.kind != "Secret"
+        from syncline.kube.patching.fields import field_problems
+
+        found = field_problems(self.target, schema, values=shown, unknown=strict) if schema is not None else []
+        if nameless is None:
+            unsaid = [one for one in found if one.partition(":")[0] not in text]
+            return f"{text}: {'; '.join(unsaid)}" if unsaid else text
+        why = "; ".join(found) or f"the patched object cannot be read: {nameless['why']}"
+        return f'{self.info.kind} "{name_of(self.target)}" is invalid: {why}'
+
+    def _done(self, what: str) -> Outcome:
+        return Outcome(True, f"{self.label} {what}{_DRY if self.dry else ''}")
+
+    def _read(self) -> Generator[Request, Response, Obj | None]:
+        if not name_of(self.target):
+            return None
+        answer = yield client.get(self.info, self.place, name_of(self.target))
+        return None if answer.status == NotFound.code else dict(answer.or_raise())
+
+    def _post(self, obj: Obj, *, dry: bool = False) -> Request:
+        return client.create(
+            self.info,
+            obj,
+            namespace=self.place,
+            dry_run=dry or self.dry,
+            field_manager=FIELD_MANAGER,
+            field_validation=self.validation,
+        )
+
+    def _create(self, obj: Obj) -> Requests:
+        answer = yield self._post(obj)
+        try:
+            made = answer.or_raise()
+        except AlreadyExists as error:
+            live = yield from self._read()
+            if live is not None and self._is_ours(live):
+                return self._done("created")
+            if self.action.mode is ApplyMode.CREATE and OPERATION not in annotations_of(self.target):
+                # Replace=true: it is there after all, only the comparison did not show it yet.
+                return (yield from self._replace())
+            return Outcome(False, str(error))
+        if not name_of(obj):
+            self.label += name_of(made)
+        return self._done("created")
+
+    def _is_ours(self, live: Obj) -> bool:
+        """Made by this very operation, before a crash that lost its results."""
+        stamp = annotations_of(self.target).get(OPERATION)
+        return stamp is not None and annotations_of(live).get(OPERATION) == stamp
+
+    def _apply(self) -> Requests:
+        """``kubectl apply``: create, or patch what differs between the last applied, the wanted and the live one."""
+        if not name_of(self.target):
+            generated = meta(self.target).get("generateName") or ""
+            if not generated:
+                return Outcome(False, "resource name may not be empty: give the manifest a metadata.name")
+            return Outcome(False, f"from {generated}: cannot use generate name with apply")
+        if self.action.observed:
+            found = yield from self._apply_to_observed()
+            if found is not None:
+                return found
+        for last in range(CONFLICT_TRIES):
+            live = yield from self._read()
+            if live is None:
+                return (yield from self._create(with_last_applied(self.target)))
+            kind, patch = apply_patch(gvk_of(self.target), self.target, live)
+            if not patch:
+                return self._unchanged(live)
+            answer = yield self._patch(kind, patch)
+            if answer.status != Conflict.code or last == CONFLICT_TRIES - 1:
+                return self._kept(answer.or_raise(), "configured")
+        raise AssertionError("the last try returns or raises")
+
+    def _apply_to_observed(self) -> Generator[Request, Response, Outcome | None]:
+        """As :meth:`_apply`, without a question first; None where something else is there than what was seen. A patch
+        names the version that it was made for."""
+        live = self.action.live
+        if live is None:
+            answer = yield self._post(with_last_applied(self.target))
+            return None if answer.status == AlreadyExists.code else self._kept(answer.or_raise(), "created")
+        if self.applied.holds(self.action):
+            return self._done("configured" if self.dry else "unchanged")
+        kind, patch = apply_patch(gvk_of(self.target), self.target, live)
+        if not patch:
+            return self._unchanged(live)
+        answer = yield self._patch(kind, _with_meta(patch, resourceVersion=resource_version(live)))
+        if answer.status in (Conflict.code, NotFound.code):
+            return None
+        return self._kept(answer.or_raise(), "configured")
+
+    def _unchanged(self, live: Obj) -> Outcome:
+        self._note(live)
+        return self._done("configured" if self.dry else "unchanged")
+
+    def _kept(self, left: Obj, what: str) -> Outcome:
+        self._note(left)
+        return self._done(what)
+
+    def _note(self, left: Obj) -> None:
+        if not self.dry:
+            self.applied.note(self.action, left)
+
+    def _patch(self, kind: PatchType, patch: Obj) -> Request:
+        return client.patch(
+            self.info,
+            self.place,
+            name_of(self.target),
+            kind,
+            patch,
+            dry_run=self.dry,
+            field_manager=FIELD_MANAGER,
+            field_validation=self.validation,
+        )
+
+    def _server_side(self) -> Requests:
+        if self.action.force:
+            return Outcome(False, "error validating options: --force cannot be used with --server-side")
+        if self.action.observed and not self.action.migrate_from and self.applied.holds(self.action):
+            return self._done("serverside-applied")
+        answer = yield client.server_side_apply(
+            self.info,
+            self.target,
+            field_manager=FIELD_MANAGER,
+            force=True,
+            dry_run=self.dry,
+            field_validation=self.validation,
+        )
+        return self._kept(answer.or_raise(), "serverside-applied")
+
+    def _replace(self) -> Requests:
+        """PUT with the live resourceVersion; a newer object in between is read and replaced in its turn."""
+        for last in range(CONFLICT_TRIES):
+            live = yield from self._read()
+            if live is None:
+                raise NotFound(f'{self.info.group_resource} "{name_of(self.target)}" not found')
+            body = _with_meta(self.target, resourceVersion=resource_version(live))
+            answer = yield client.update(
+                self.info, body, dry_run=self.dry, field_manager=FIELD_MANAGER, field_validation=self.validation
+            )
+            if answer.status != Conflict.code or last == CONFLICT_TRIES - 1:
+                answer.or_raise()
+                break
+        if self.action.mode is ApplyMode.UPDATE:
+            return Outcome(True, f"{self.info.kind}/{name_of(self.target)} updated{_DRY if self.dry else ''}")
+        return self._done("replaced")
+
+    def _recreate(self) -> Requests:
+        """Delete, wait until it is gone (in later passes), create. Repeated after a crash it goes on where it was.
+
+        Nothing is deleted before the API has said that it would accept the new object.
+        """
+        live = yield from self._read()
+        if live is not None and self._is_ours(live):
+            return self._done("replaced")
+        if live is not None and not is_terminating(live):
+            question = yield self._post(self.target, dry=True)
+            if question.status != AlreadyExists.code:
+                question.or_raise()
+            answer = yield client.delete(
+                self.info,
+                self.place,
+                name_of(live),
+                uid=uid_of(live),
+                propagation=self.action.propagation,
+            )
+            if answer.status != NotFound.code:
+                answer.or_raise()
+            live = yield from self._read()
+        if live is not None:
+            return Outcome(False, f"{self.label} is being deleted first", pending=WaitKind.DELETION)
+        made = yield from self._create(with_last_applied(self.target))
+        return self._done("replaced") if made.ok else made
+
+    def _migrate(self) -> Requests:
+        """Move the fields of client-side apply over to server-side apply."""
+        failure = ""
+        for _ in range(CONFLICT_TRIES):
+            live = yield from self._read()
+            if live is None:
+                return Outcome(True)
+            moved = upgrade_managed_fields(live, frozenset({self.action.migrate_from}), FIELD_MANAGER)
+            body = [
+                {"op": "replace", "path": "/metadata/managedFields", "value": meta(moved).get("managedFields", [])},
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version(live)},
+            ]
+            answer = yield client.patch(self.info, self.place, name_of(live), PatchType.JSON, body)
+            if answer.ok:
+                return Outcome(True)
+            try:
+                answer.or_raise()
+            except Conflict as error:
+                failure = str(error)
+            except ApiError as error:
+                failure = str(error)
+                break
+        where = ObjectRef(self.info.group, self.info.kind, namespace_of(self.target), name_of(self.target))
+        return Outcome(False, f"Failed to perform client-side apply migration for {where}: {failure}")

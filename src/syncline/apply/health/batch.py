@@ -1,0 +1,48 @@
+"""Health of work that ends: Job and Argo Workflow (gitops-engine ``pkg/health``)."""
+
+from __future__ import annotations
+
+from syncline.apply.health.typed import conditions, text
+from syncline.apply.health.verdict import Health, HealthStatus
+from syncline.kube.objects import Obj, dig
+
+__all__ = ["job", "workflow"]
+
+
+def job(obj: Obj) -> Health:
+    """Conditions count by their type alone, whatever their status; only Suspended looks at it. Failed wins."""
+    failed = complete = suspended = False
+    why = message = ""
+    for condition in conditions(obj):
+        match condition.get("type"):
+            case "Failed":
+                failed = complete = True
+                why = text(condition, "message")
+            case "Complete":
+                complete = True
+                message = text(condition, "message")
+            case "Suspended":
+                complete = True
+                message = text(condition, "message")
+                suspended = suspended or condition.get("status") == "True"
+    if not complete:
+        return Health(HealthStatus.PROGRESSING, message)
+    if failed:
+        return Health(HealthStatus.DEGRADED, why)
+    return Health(HealthStatus.SUSPENDED if suspended else HealthStatus.HEALTHY, message)
+
+
+def workflow(obj: Obj) -> Health:
+    """Any version: only phase and message are read, and only if they are texts."""
+    phase = dig(obj, "status", "phase", default="")
+    message = dig(obj, "status", "message", default="")
+    message = message if isinstance(message, str) else ""
+    match phase if isinstance(phase, str) else "":
+        case "" | "Pending" | "Running":
+            return Health(HealthStatus.PROGRESSING, message)
+        case "Succeeded":
+            return Health(HealthStatus.HEALTHY, message)
+        case "Failed" | "Error":
+            return Health(HealthStatus.DEGRADED, message)
+        case _:
+            return Health(HealthStatus.UNKNOWN, message)

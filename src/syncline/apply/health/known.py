@@ -1,0 +1,79 @@
+"""The health of kinds outside Kubernetes' own, by the tables in ``apply/health/known``.
+
+:mod:`syncline.apply.health.check` asks it for kinds without a built-in check. One file per API group, named after it
+(``_`` stands for ``*``, as in Argo CD's folders); a kind of its own file wins over a wildcard. Files are package data,
+read when a kind of their group is first asked for.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from syncline.kube.objects import GroupKind
+from syncline.kube.text.glob import glob_matches
+from syncline.kube.yaml.loading import load
+
+if TYPE_CHECKING:
+    from syncline.apply.health.table import Step
+
+__all__ = ["all_tables", "known_steps"]
+
+SUFFIX = ".yaml"
+ANY = "_"
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    folder = files("syncline.apply.health").joinpath("known")
+    return tuple(sorted(one.name.removesuffix(SUFFIX) for one in folder.iterdir() if one.name.endswith(SUFFIX)))
+
+
+@cache
+def _table(name: str) -> dict[str, tuple[Step, ...]]:
+    """Kind → steps. Raises :class:`TableError`, naming file and kind."""
+    from syncline.apply.health.rules import RULES
+    from syncline.apply.health.table import TableError, parse_steps
+
+    text = files("syncline.apply.health").joinpath("known", name + SUFFIX).read_text(encoding="utf-8")
+    parsed: dict[str, tuple[Step, ...]] = {}
+    entries: dict[str, Any] = load(text, file=name + SUFFIX)
+    for kinds, steps in entries.items():
+        try:
+            parsed |= dict.fromkeys(kinds.split("|"), parse_steps(steps, RULES))
+        except TableError as error:
+            raise TableError(f"{name}{SUFFIX}: {kinds}: {error}") from error
+    return parsed
+
+
+@cache
+def known_steps(kind: GroupKind) -> tuple[Step, ...] | None:
+    """The steps for this kind, None where no table knows it."""
+    if kind.group in _names():
+        exact = _table(kind.group).get(kind.kind)
+        if exact is not None:
+            return exact
+    for name in _names():
+        if ANY in _table_kinds(name) and glob_matches(name.replace(ANY, "*"), kind.group):
+            return _table(name)[ANY]
+    return None
+
+
+@cache
+def _table_kinds(name: str) -> frozenset[str]:
+    """Which tables hold a wildcard is known by their names or, for whole groups, by their content."""
+    return frozenset(_table(name)) if name.startswith(ANY) or name in WHOLE_GROUPS else frozenset()
+
+
+WHOLE_GROUPS = (
+    "grafana-org-operator.kubitus-project.gitlab.io",
+    "microgateway.airlock.com",
+    "operator.victoriametrics.com",
+)
+"""Groups of which every kind has the same rule; named here so that no other file is read to learn it."""
+
+
+def all_tables() -> dict[str, dict[str, tuple[Step, ...]]]:
+    """Group → kind → steps, for tests and for the list of kinds."""
+    return {name: _table(name) for name in _names()}

@@ -1,0 +1,43 @@
+"""Health of a MachineConfigPool: our own check. Argo CD has none and calls a pool healthy as soon as it is applied."""
+
+from __future__ import annotations
+
+from syncline.apply.health.typed import conditions, integer, text
+from syncline.apply.health.verdict import Health, HealthStatus
+from syncline.kube.objects import Obj, dig
+
+__all__ = ["machine_config_pool"]
+
+WOULD_HELP = "; would help: "
+"""Between why a drain cannot finish and the ways out, in the pool's condition."""
+
+
+def machine_config_pool(obj: Obj) -> Health:
+    """A paused pool is Healthy and says so: a gate must never wait for a pool that waits for the gate's own pause."""
+    found = {text(c, "type"): c for c in conditions(obj)}
+    for kind in ("RenderDegraded", "NodeDegraded", "Degraded"):
+        if _is(found, kind, "True"):
+            return Health(HealthStatus.DEGRADED, _with_drain(found, text(found[kind], "message") or f"{kind} is True"))
+    if dig(obj, "spec", "paused", default=False) is True:
+        return Health(HealthStatus.HEALTHY, "paused by spec.paused")
+    observed = integer(obj, "status", "observedGeneration") or 0
+    if (integer(obj, "metadata", "generation") or 0) > observed:
+        return Health(HealthStatus.PROGRESSING, "waiting for the pool controller to see the change")
+    if _is(found, "Updated", "True"):
+        return Health(HealthStatus.HEALTHY)
+    done = integer(obj, "status", "updatedMachineCount") or 0
+    total = integer(obj, "status", "machineCount") or 0
+    return Health(HealthStatus.PROGRESSING, _with_drain(found, f"{done} of {total} machines are updated"))
+
+
+def _with_drain(found: dict[str, Obj], message: str) -> str:
+    """What keeps a node from being drained is told with it, once: nobody should have to look for it."""
+    blocked = text(found["DrainBlocked"], "message") if _is(found, "DrainBlocked", "True") else ""
+    chain, help_, ways = blocked.partition(WOULD_HELP)
+    if chain and chain in message:
+        return f"{message}{help_}{ways}"
+    return f"{message}; {blocked}" if blocked else message
+
+
+def _is(found: dict[str, Obj], kind: str, status: str) -> bool:
+    return kind in found and found[kind].get("status") == status

@@ -1,0 +1,34 @@
+"""What the steps of a health table cannot say, as functions by name: ``rule: NAME`` calls one.
+
+:mod:`syncline.apply.health.known` hands :data:`RULES` to the tables. Each takes the object and the settings that stand
+beside its name, and returns a health or None for "go on with the next step".
+"""
+
+from __future__ import annotations
+
+from syncline.apply.health.rules import (
+    clusters,
+    crossplane,
+    gateways,
+    progress,
+    promoter,
+    rollout,
+    stores,
+    tallies,
+    workloads,
+)
+from syncline.apply.health.table import Rule
+
+__all__ = ["RULES"]
+
+RULES: dict[str, Rule] = {
+    **clusters.RULES,
+    **crossplane.RULES,
+    **gateways.RULES,
+    **progress.RULES,
+    **promoter.RULES,
+    **rollout.RULES,
+    **stores.RULES,
+    **tallies.RULES,
+    **workloads.RULES,
+}

@@ -1,0 +1,183 @@
+"""Asking the API server what a sync would make of an object (compare option ``ServerSideDiff=true``).
+
+The plan of an Application names the questions whose answers are missing; the handler asks them as dry runs of a
+server-side apply, with the rights that a sync has; the comparison of the next pass reads the answers. A question is
+asked again where the manifest, the live object or the account differs, or a refresh is asked for, as upstream. An
+object that changes all the time is compared by its last answer in between, so that asking keeps no Application from
+going on. The book is a cache, not state: lost with the process, bounded by the number of answers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+
+import msgspec
+
+from syncline.apply.diff import Prediction
+from syncline.apply.diff.model import MANAGER
+from syncline.base.clock import Clock
+from syncline.kube import client
+from syncline.kube.client import Request, Response
+from syncline.kube.errors import ApiError, TooManyRequests, Unavailable
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import Obj, gvk_of, name_of, ref_of, resource_version, uid_of
+
+__all__ = [
+    "MAX_ASKED",
+    "MAX_KEPT",
+    "Kept",
+    "Missing",
+    "Predict",
+    "PredictHandler",
+    "PredictionBook",
+    "answers",
+    "missing",
+    "question",
+]
+
+MAX_KEPT = 50_000
+"""Answers kept; some 3 kB each."""
+MAX_OBJECTS = 10_000
+"""Objects of one Application that are asked about; what is beyond is compared here."""
+MAX_ASKED = 100
+"""Questions of one pass; the next pass asks on."""
+AGAIN_S = 60.0
+"""After which a question that was refused is asked again: a webhook may be back."""
+REST_S, REST_EACH_S = 3.0, 0.05
+"""For which an object that changes again is compared by its last answer, and how much longer for each object of its
+Application: asking takes less than a fifth of the time."""
+STALE_S = 5.0
+"""For which an answer about a newer live object waits until that one is seen here, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predict:
+    """Ask what a server-side apply would make of ``target``; nothing is changed."""
+
+    question: str
+    target: Obj = field(repr=False)
+    version: str
+    """resourceVersion of the live object that it is compared with."""
+    reason: str = "ServerSideDiff=true"
+
+    def describe(self) -> str:
+        return f"ask what an apply would make of {ref_of(self.target)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    answer: Prediction
+    at: datetime
+    asked: str
+    """resourceVersion of the live object as it was seen here."""
+    version: str
+    """That of the state which the answer is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """``asked``: what is to be asked now; ``waits``: an answer is newer than what is seen here; ``later_s``: when an
+    object that changed again is asked about."""
+
+    asked: tuple[Predict, ...] = ()
+    waits: str = ""
+    later_s: float | None = None
+
+
+class PredictionBook:
+    """Answers by question."""
+
+    def __init__(self, limit: int = MAX_KEPT) -> None:
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._limit = limit
+
+    def known(self) -> Mapping[str, Kept]:
+        """What is known, to be read within one pass."""
+        return MappingProxyType(self._kept)
+
+    def put(self, name: str, kept: Kept) -> None:
+        self._kept[name] = kept
+        self._kept.move_to_end(name)
+        while len(self._kept) > self._limit:
+            self._kept.popitem(last=False)
+
+
+def question(target: Obj, live: Obj, place: str) -> str:
+    """Names a question, whatever the version of the live object; ``place``: the cluster, who asks, and the refresh that
+    it is asked for."""
+    content = msgspec.json.encode(target, order="deterministic")
+    digest = hashlib.blake2b(content, digest_size=16)
+    digest.update("\0".join(("", uid_of(live), place)).encode())
+    return digest.hexdigest()
+
+
+def missing(
+    book: Mapping[str, Kept], pairs: list[tuple[Obj, Obj]], place: str, now: datetime, limit: int = MAX_ASKED
+) -> Missing:
+    """What has to be asked about (manifest, live object) before they can be compared."""
+    asked: list[Predict] = []
+    later: list[float] = []
+    waits = ""
+    rest_s = REST_S + REST_EACH_S * min(len(pairs), MAX_OBJECTS)
+    for target, live in pairs[:MAX_OBJECTS]:
+        name, version = question(target, live, place), resource_version(live)
+        known = book.get(name)
+        age_s = (now - known.at).total_seconds() if known is not None else 0.0
+        current = known is not None and version in (known.version, known.asked)
+        again_s = AGAIN_S if known is not None and known.answer.error else None
+        due_s = 0.0 if known is None else again_s if current else rest_s
+        if due_s is not None and age_s >= due_s:
+            asked.append(Predict(name, target, version))
+        elif not current and due_s is not None:
+            later.append(due_s - age_s)
+        elif known is not None and version != known.version and age_s < STALE_S:
+            waits = f"{gvk_of(live).kind}/{name_of(live)} has changed; its new state is not seen yet"
+        if len(asked) == limit:
+            break
+    return Missing(tuple(asked), "" if asked else waits, min(later, default=None))
+
+
+def answers(book: Mapping[str, Kept], place: str) -> Callable[[Obj, Obj], Prediction | None]:
+    """How a comparison reads the answers."""
+
+    def find(target: Obj, live: Obj) -> Prediction | None:
+        known = book.get(question(target, live, place))
+        return known.answer if known is not None else None
+
+    return find
+
+
+class PredictHandler:
+    """Performs :class:`Predict` against one cluster, whose kinds ``mapper`` knows. A refusal is an answer; where the
+    API has none now, its error is raised and the pass is made again."""
+
+    def __init__(self, mapper: Mapper, book: PredictionBook, clock: Clock) -> None:
+        self._mapper, self._book, self._clock = mapper, book, clock
+
+    def handle(self, action: Predict) -> Generator[Request, Response, None]:
+        found, error = yield from _asked(self._mapper, action.target)
+        content = b"" if found is None else msgspec.json.encode(found)
+        # A refused question has another name than an answered one, so that no verdict stands for both.
+        state = resource_version(found) if found is not None else "refused"
+        answer = Prediction(f"{action.question}/{action.version}/{state}", content, error)
+        about = (resource_version(found) if found is not None else "") or action.version
+        self._book.put(action.question, Kept(answer, self._clock.now(), action.version, about))
+
+
+def _asked(mapper: Mapper, target: Obj) -> Generator[Request, Response, tuple[Obj | None, str]]:
+    gvk = gvk_of(target)
+    info = mapper.find(gvk)
+    if info is None:
+        return None, f'no matches for kind "{gvk.kind}" in version "{gvk.api_version}"'
+    answer = yield client.server_side_apply(info, target, field_manager=MANAGER, force=True, dry_run=True)
+    try:
+        return dict(answer.or_raise()), ""
+    except (Unavailable, TooManyRequests):
+        raise
+    except ApiError as error:
+        return None, str(error)

@@ -1,0 +1,1 @@
+"""Argo CD's objects, read: Applications, projects, clusters, settings, tracking."""

@@ -1,0 +1,148 @@
+"""Reading an Application: the few questions the planner asks, answered without raising."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from syncline.argo.clusters import HERE, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, Cluster, resolve_destination
+from syncline.argo.hydrator import sync_source
+from syncline.base.masking import Masker
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, name_of, namespace_of, ref_of
+
+__all__ = ["HYDRATE", "HYDRATE_STAMP", "IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "REFRESH", "SKIP_RECONCILE", "AppView"]
+
+REFRESH = "argocd.argoproj.io/refresh"
+HYDRATE = "argocd.argoproj.io/hydrate"
+HYDRATE_STAMP = "argocd.argoproj.io/hydrate-timestamp"
+SKIP_RECONCILE = "argocd.argoproj.io/skip-reconcile"
+DEFAULT_HISTORY = 10
+"""``revisionHistoryLimit`` unless given (application_defaults.go)."""
+
+
+@dataclass(frozen=True)
+class AppView:
+    """One Application as observed; read-only."""
+
+    obj: Obj
+    mask: Masker = field(default_factory=Masker, compare=False)
+    """Takes the values of its Secrets, as far as they were seen, out of what is said of it."""
+    beside: Obj | None = field(default=None, compare=False, repr=False)
+    """The status as the comparison of this pass would have it, while an operation runs."""
+    answered: bool = True
+    """Whether a refresh that is asked for has been done."""
+    control_namespace: str = ""
+    """Where the controllers' own objects are; empty: where the Application is."""
+
+    @property
+    def ref(self) -> ObjectRef:
+        return ref_of(self.obj)
+
+    @property
+    def name(self) -> str:
+        return name_of(self.obj)
+
+    @property
+    def namespace(self) -> str:
+        return namespace_of(self.obj)
+
+    @property
+    def terminating(self) -> bool:
+        return is_terminating(self.obj)
+
+    @property
+    def skipped(self) -> bool:
+        return annotations_of(self.obj).get(SKIP_RECONCILE) == "true"
+
+    @property
+    def refresh(self) -> str:
+        """``normal``, ``hard`` or empty."""
+        value = annotations_of(self.obj).get(REFRESH)
+        return "" if value is None else ("hard" if value == "hard" else "normal")
+
+    @cached_property
+    def spec(self) -> Obj:
+        found = dig(self.obj, "spec", default={})
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def status(self) -> Obj:
+        found = dig(self.obj, "status", default={})
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def current(self) -> Obj:
+        """The status that a write builds on: that of this pass where it was compared, else as it stands."""
+        return self.status if self.beside is None else self.beside
+
+    @cached_property
+    def hydrator(self) -> Obj | None:
+        """``sourceHydrator``: what is synced is rendered into Git first."""
+        found = self.spec.get("sourceHydrator")
+        return found if isinstance(found, dict) else None
+
+    @cached_property
+    def sources(self) -> tuple[Obj, ...]:
+        """Where hydrated manifests are synced from; else ``sources`` when there are any, else the one ``source``."""
+        if self.hydrator is not None:
+            return (sync_source(self.hydrator),)
+        several = self.spec.get("sources")
+        if isinstance(several, list) and several:
+            return tuple(several)
+        single = self.spec.get("source")
+        return (single,) if isinstance(single, dict) else ()
+
+    @property
+    def multi_source(self) -> bool:
+        return self.hydrator is None and bool(self.spec.get("sources"))
+
+    @property
+    def revisions_wanted(self) -> tuple[str, ...]:
+        return tuple(str(source.get("targetRevision") or "") for source in self.sources)
+
+    @property
+    def project(self) -> str:
+        return str(self.spec.get("project") or "default")
+
+    @property
+    def destination(self) -> Obj:
+        found = self.spec.get("destination")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def destination_namespace(self) -> str:
+        return str(self.destination.get("namespace") or "")
+
+    def is_in(self, clusters: tuple[Cluster, ...]) -> bool:
+        """The destination is the cluster in which the Application lives."""
+        return isinstance(resolve_destination(self.destination, clusters), Cluster)
+
+    @property
+    def in_cluster(self) -> bool:
+        """As :meth:`is_in`, where no other name of this cluster is declared."""
+        return self.is_in((HERE,))
+
+    @property
+    def policy(self) -> Obj:
+        found = self.spec.get("syncPolicy")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def sync_options(self) -> tuple[str, ...]:
+        return tuple(str(option) for option in self.policy.get("syncOptions") or ())
+
+    @property
+    def history_limit(self) -> int:
+        limit = self.spec.get("revisionHistoryLimit")
+        return limit if isinstance(limit, int) else DEFAULT_HISTORY
+
+    @property
+    def operation(self) -> Obj | None:
+        """The request; an empty one is a request too, and is answered with what it lacks."""
+        found = self.obj.get("operation")
+        return found if isinstance(found, dict) else None
+
+    @property
+    def operation_state(self) -> Obj | None:
+        found = self.status.get("operationState")
+        return found if isinstance(found, dict) and found else None

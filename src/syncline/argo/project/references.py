@@ -1,0 +1,120 @@
+"""What a project lets its Applications see, wait for and hold: the one answer for every reference to an object; pure.
+
+Asked before any look at the cluster, so the answer is the same whether the object exists or not. Called for whatever a
+repository, an Application or an operation names that is not one of its own manifests: conditions, other Applications,
+pools, rows of a status. An object is judged by project and destination as one of the Application's own would be;
+Secrets are refused in any case (DECISIONS 37, 38, 58).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from syncline.argo.clusters import HERE, Cluster
+from syncline.argo.project.permissions import kind_refusal, permits_app_namespace, permits_destination
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, name_of
+from syncline.kube.text.glob import glob_matches
+
+__all__ = ["MAX_POOL_PATTERNS", "POOLS", "Reach"]
+
+POOLS = "syncline.dev/pools"
+"""Annotation of an AppProject: MachineConfigPools that its Applications hold and resume, names or globs by comma."""
+MAX_POOL_PATTERNS = 100
+DEFAULT_PROJECT = "default"
+SECRETS = ("secret", "secrets", "secretlist")
+CORE = ("", "core", "v1")
+_GROUP = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?|")
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?|")
+_NAME = re.compile(r"(?!\.{1,2}$)[^/%\s\x00-\x1f\x7f]{1,253}")
+_PARTS = (("group", _GROUP), ("kind", _KIND), ("namespace", _NAMESPACE), ("name", _NAME))
+
+
+def _unknown(_kind: GroupKind) -> bool | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Reach:
+    """One project at one destination. ``project`` None: it does not exist, and nothing is permitted."""
+
+    project: Obj | None
+    cluster: Cluster = HERE
+    project_clusters: tuple[Mapping[str, str], ...] = ()
+    namespaced: Callable[[GroupKind], bool | None] = _unknown
+    """Scope of a kind at the destination; None where it serves no such kind: then nothing of it can be found."""
+
+    def refuses(self, ref: ObjectRef) -> str:
+        """Why an Application may not see or wait for this object; empty where it may."""
+        for (part, pattern), found in zip(_PARTS, ref, strict=True):
+            if not pattern.fullmatch(found):
+                return f"found {part} {found[:80]!r}, which no object can have"
+        if ref.kind.lower() in SECRETS and ref.group.lower() in CORE:
+            return (
+                f"{_refused(self.project, ref)}: Secrets are refused in every project; "
+                "wait for what makes it (an ExternalSecret, a Certificate)"
+            )
+        return self.refuses_own(ref)
+
+    def refuses_own(self, ref: ObjectRef) -> str:
+        """Why this object can be none of the Application's own; empty where it can."""
+        if self.project is None:
+            return "its project does not exist"
+        scope = self.namespaced(ref.group_kind)
+        namespaced = bool(ref.namespace) if scope is None else scope
+        rule = kind_refusal(self.project, ref.group, ref.kind, ref.name, namespaced=namespaced)
+        if not rule and namespaced:
+            rule = self._namespace_rule(ref.namespace)
+        elif not rule and self.cluster.namespaces and not self.cluster.cluster_resources:
+            rule = f"clusterResources of the Secret of cluster {self.cluster.name} is not true"
+        return f"{_refused(self.project, ref)}: {rule}" if rule else ""
+
+    def _namespace_rule(self, namespace: str) -> str:
+        cluster = self.cluster
+        if not permits_destination(self.project or {}, cluster.server, cluster.name, namespace, self.project_clusters):
+            return f"spec.destinations does not permit namespace {namespace!r} of cluster {cluster.name}"
+        if cluster.namespaces and namespace not in cluster.namespaces:
+            return f"namespaces of the Secret of cluster {cluster.name} does not list {namespace!r}"
+        return ""
+
+    def sees_application(self, other: Obj, ref: ObjectRef) -> bool:
+        """An Application of the same project, or one that could be an object of ours (an app of apps)."""
+        if self.project is None:
+            return False
+        same = str(dig(other, "spec", "project") or DEFAULT_PROJECT) == name_of(self.project)
+        return same or not self.refuses(ref)
+
+    def of_applications(self, home: Cluster, app_namespace: str, control_namespace: str) -> Reach:
+        """The same project among the Applications at home; none of them where this one may not use the project."""
+        allowed = self.project is not None and permits_app_namespace(self.project, app_namespace, control_namespace)
+        return Reach(self.project if allowed else None, home, self.project_clusters, _namespaced)
+
+    def holds(self, pool: str) -> bool:
+        """Whether its Applications may keep this pool from updating, and resume it."""
+        return not self.refuses_hold(pool)
+
+    def refuses_hold(self, pool: str) -> str:
+        """Why they may not; empty where they may."""
+        if self.project is None:
+            return "its project does not exist"
+        text = annotations_of(self.project).get(POOLS)
+        if text is None and name_of(self.project) == DEFAULT_PROJECT:
+            return ""
+        patterns = [part.strip() for part in (text or "").split(",")][:MAX_POOL_PATTERNS]
+        if any(glob_matches(pattern, pool) for pattern in patterns if pattern):
+            return ""
+        found = "is not set" if text is None else "does not name it"
+        return f"project {name_of(self.project)} may not hold pool {pool}: its annotation {POOLS} {found}"
+
+
+def _namespaced(_kind: GroupKind) -> bool:
+    return True
+
+
+def _refused(project: Obj | None, ref: ObjectRef) -> str:
+    where = f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
+    kind = f"{ref.kind}.{ref.group}" if ref.group else ref.kind
+    name = name_of(project) if project is not None else ""
+    return f"project {name} does not permit {kind} {where}"
