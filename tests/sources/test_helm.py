@@ -68,6 +68,8 @@ def test_values_files_are_named_from_the_chart_from_the_root_or_by_pattern_a079(
     options = {"valueFiles": ["../env/prod.yaml", "/shared/*.yaml", "/shared/a.yaml"]}
     assert values(files, options) == {"a": 1, "env": "prod", "s": 1, "l": "a"}, "what is named keeps its place"
     assert values(files, {"valueFiles": ["/**/prod.yaml", "/env/$ARGOCD_APP_NAMESPACE.yaml"]})["env"] == "prod"
+    again = {"valueFiles": ["/shared/*.yaml", "/shared/?.yaml", "/shared/{a,b}.*"]}
+    assert values(files, again) == {"a": 1, "s": 2, "l": "b"}, "a pattern may find what another has found"
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,7 @@ def test_values_files_are_named_from_the_chart_from_the_root_or_by_pattern_a079(
         ({"valueFiles": ["/../x"]}, "resolved to outside repository root"),
         ({"valueFiles": ["nope.yaml"]}, r"values file 'nope\.yaml' is not in the repository .*ignoreMissingValueFiles"),
         ({"valueFiles": ["nope/*.yaml"]}, r'values file glob "nope/\*\.yaml" matched no files'),
+        ({"valueFiles": ["/nope/{a,b}.yaml"]}, r"values file '/nope/\{a,b\}\.yaml' is not in the repository"),
         ({"valueFiles": ["https://example.org/x"]}, "the URL scheme 'https' is not allowed"),
         ({"valueFiles": ["$other/x.yaml"]}, r'source referenced "\$other", which is not one of the available sources'),
         ({"fileParameters": [{"name": "a", "path": "../../x"}]}, "resolved to outside repository root"),
@@ -97,6 +100,7 @@ def test_a_file_that_cannot_be_read_is_named(options: dict[str, Any], message: s
         ({"parameters": [{"name": "a.b", "value": "1"}, {"name": "a.b.c", "value": "1"}]}, "failed parsing --set data"),
         ({"releaseName": "Not_A_Name"}, "release name 'Not_A_Name' is invalid"),
         ({"releaseName": "a" * 54}, "at most 53"),
+        ({"version": "v2"}, "helm version 'v2' is not supported, only v3 and v4 are"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(options: dict[str, Any], message: str) -> None:
@@ -147,7 +151,7 @@ def test_release_namespace_and_versions_reach_the_templates() -> None:
     files = BASE | {"app/templates/show.yaml": text}
     (obj,) = rendered(files).manifests
     assert yaml.load(obj["data"]["v"]) == ["shop", "prod", True, "v1.36.0+syncline", True]
-    options = {"releaseName": "r", "namespace": "n", "kubeVersion": "1.30.1", "apiVersions": ["b/v1"], "version": "v2"}
+    options = {"releaseName": "r", "namespace": "n", "kubeVersion": "1.30.1", "apiVersions": ["b/v1"], "version": "v3"}
     (obj,) = rendered(files, options).manifests
     assert yaml.load(obj["data"]["v"]) == ["r", "n", True, "v1.30.1", False]
 

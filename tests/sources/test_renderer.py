@@ -23,6 +23,7 @@ from syncline.sources.renderer import (
     render_opened,
     render_source,
     render_tree,
+    with_overrides,
 )
 from syncline.sources.sourcing import Sources
 from syncline.sources.tree import MemoryTree
@@ -144,6 +145,31 @@ def test_overrides_in_the_folder_change_the_source_but_not_where_it_is_a077(upst
     upstream.commit({"app/.argocd-source.yaml": "- no\n"})
     with pytest.raises(SourceError, match=r"\.argocd-source\.yaml: an override is a mapping"):
         render_source(source, repository)
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("helm: {releaseName: b, parameters: null}", {"releaseName": "b", "parameters": [{"name": "x"}]}),
+        ("helm: null", {"releaseName": "a", "parameters": [{"name": "x"}]}),
+        (
+            "Helm: {parameters: [{name: z, value: '1', forcestring: true}]}",
+            {"releaseName": "a", "parameters": [{"name": "z", "value": "1", "forceString": True}]},
+        ),
+        ("helm: {parameters: [{name: z, value: 1}]}", "helm.parameters\\[0\\].value in body must be of type string"),
+        ("helm: []", "helm in body must be of type object"),
+        ("directory: {recurse: 'yes'}", "directory.recurse in body must be of type boolean"),
+    ],
+)
+def test_an_override_is_read_as_the_fields_of_a_source(override: str, expected: Any) -> None:
+    """A null changes nothing, names count in any case, types must fit."""
+    tree = MemoryTree({".argocd-source.yaml": override.encode()})
+    source = {"repoURL": "u", "helm": {"releaseName": "a", "parameters": [{"name": "x"}]}}
+    if isinstance(expected, str):
+        with pytest.raises(SourceError, match=rf"\.argocd-source\.yaml: .*{expected}"):
+            with_overrides(source, tree)
+    else:
+        assert with_overrides(source, tree)["helm"] == expected
 
 
 def test_many_threads_share_one_mirror(upstream: Any, git: Git) -> None:

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from syncline.kube.kinds.argoproj import source_schema
 from syncline.kube.objects import Obj
 from syncline.kube.patching.patches import json_merge_patch
+from syncline.kube.schema.valuecheck import check_value
 from syncline.kube.yaml import loading as yaml
 from syncline.sources.directory import (
     SKIP_MARKER,
@@ -420,7 +422,8 @@ _FIXED = ("repoURL", "path", "chart", "targetRevision")
 def with_overrides(source: Mapping[str, Any], tree: Tree, application: str = "") -> dict[str, Any]:
     """``source`` merged with ``.argocd-source.yaml``, then ``.argocd-source-<application>.yaml`` of the folder.
 
-    JSON merge patches (Argo CD ``reposerver/repository`` mergeSourceParameters). Raises :class:`SourceError`.
+    JSON merge patches in which a null changes nothing (Argo CD ``reposerver/repository`` mergeSourceParameters: what
+    is missing afterwards keeps its value). Raises :class:`SourceError`.
     """
     names = [".argocd-source.yaml", f".argocd-source-{application}.yaml"]
     found = {entry.path: entry for entry in tree.entries if entry.path in names and entry.is_file}
@@ -442,7 +445,24 @@ def _override(name: str, content: bytes) -> dict[str, Any]:
         raise SourceError(Problem.INVALID, str(error), subject=name, position=error.position) from None
     if value is not None and not isinstance(value, dict):
         raise SourceError(Problem.INVALID, f"{name}: an override is a mapping of source fields", subject=name)
-    return value or {}
+    given: dict[str, Any] = _given(value or {}, source_schema())
+    wrong = (cause for cause in check_value(given, source_schema()) if cause.reason == "FieldValueTypeInvalid")
+    if (first := next(wrong, None)) is not None:
+        message = f"{name}: {first.field}: {first.message}"
+        raise SourceError(Problem.INVALID, message, subject=name, field=first.field)
+    return given
+
+
+def _given(value: Any, schema: Mapping[str, Any]) -> Any:
+    """``value`` without what is null; names of fields count in any case, as Go reads them (``forcestring``)."""
+    if isinstance(value, list):
+        return [_given(one, schema.get("items") or {}) for one in value]
+    if not isinstance(value, dict):
+        return value
+    fields = schema.get("properties") or {}
+    names = {name.lower(): name for name in fields}
+    named = ((names.get(name.lower(), name), one) for name, one in value.items() if one is not None)
+    return {name: _given(one, fields.get(name) or {}) for name, one in named}
 
 
 def render_tree(

@@ -22,7 +22,7 @@ from syncline.gitops.sync.model import (
     SyncPlan,
 )
 from syncline.gitops.sync.plan import plan_preview, plan_sync, plan_termination, record
-from syncline.gitops.sync.results import rows_from_status, rows_to_status
+from syncline.gitops.sync.results import images_of, rows_from_status, rows_to_status
 from syncline.kube.objects import Obj
 from syncline.kube.schema.resources import builtin_resources
 
@@ -169,6 +169,21 @@ def test_results_survive_their_way_through_the_status() -> None:
     assert plan.results
     assert rows_from_status(rows_to_status(plan.results)) == plan.results
     assert rows_from_status([{"kind": "x"}, "junk", None]) == ()
+
+
+def test_images_are_those_of_the_first_place_that_has_containers() -> None:
+    containers = [{"name": "c", "image": "a:1"}, {"name": "d"}, 1]
+    template = {"spec": {"containers": [{"image": "b:1"}]}}
+    assert images_of({"spec": {"containers": containers, "template": template}}) == ("a:1",)
+    assert images_of({"spec": {"containers": "none", "template": template}}) == ("b:1",)
+
+
+def test_a_hook_of_the_name_of_what_is_pruned_waits_for_its_deletion_too() -> None:
+    old = live(config("x"), finalizers=["x/y"], deletionTimestamp="2026-01-01T00:00:00Z")
+    observed = observed_of(Pair(None, old), hooks=(config("x", hook="Sync"),))
+    plan = run_pass(observed_of(Pair(None, old)))
+    again = plan_sync(replace(observed, results=plan.results), START)
+    assert again.message == "waiting for deletion of hook /ConfigMap/x and 1 more resources"
 
 
 def test_generated_names_are_the_same_in_every_pass_of_an_attempt_and_new_in_the_next() -> None:

@@ -64,6 +64,9 @@ def test_a_base_outside_the_folder_is_rendered() -> None:
         ("busybox=b:3", "b:3"),
         ("busybox=b:*", "b:1"),
         ("busybox=b", "b"),
+        ("busybox=", "busybox"),
+        ("busybox=r.example:5000/b", "r.example:5000/b"),
+        ("busybox:2@sha256:0a", "busybox:2@sha256:0a"),
     ],
 )
 def test_images_of_the_application_replace_those_of_the_file(given: str, image: str) -> None:
@@ -113,6 +116,45 @@ def test_patches_and_components_are_appended() -> None:
     obj = rendered({"patches": [patch], "components": ["../extra"]})
     assert obj["spec"]["paused"] is True
     assert obj["metadata"]["annotations"] == {"extra": "yes"}
+
+
+@pytest.mark.parametrize("pattern", ["../ex*", "../[e]xtra", "../extr?"])
+def test_a_pattern_names_components(pattern: str) -> None:
+    assert rendered({"components": [pattern]})["metadata"]["annotations"] == {"extra": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "force", "labels"),
+    [
+        ("{pairs: {l: '0'}}", True, {"l": "1"}),
+        ("{pairs: {a: '0'}}", False, {"a": "0", "l": "1"}),
+        ("{pairs: {l: '0'}, includeTemplates: true}", False, {"l": "1"}),
+        ("{pairs: {l: '0'}}", False, "label l already in kustomization file"),
+    ],
+)
+def test_labels_without_selectors_join_the_entry_of_their_kind(entry: str, force: bool, labels: Any) -> None:
+    files = tree(top__kustomization_yaml=f"resources: [../base]\nlabels: [{entry}]\n")
+    block = {"commonLabels": {"l": "1"}, "labelWithoutSelector": True, "forceCommonLabels": force}
+    spec = parse_source({"path": "top", "kustomize": block})
+    if isinstance(labels, str):
+        with pytest.raises(SourceError, match=labels):
+            render_tree(spec, files.folder("top"), "sha")
+    else:
+        assert render_tree(spec, files.folder("top"), "sha").manifests[0]["metadata"]["labels"] == labels
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ({"commonLabels": {"l": "1"}, "labelIncludeTemplates": True}, "labelIncludeTemplates needs labelWithoutSelec"),
+        ({"replicas": [{"name": "web", "count": "x"}]}, "count is 'x', not a number"),
+        ({"images": ["busybox"]}, "invalid format of image 'busybox'"),
+    ],
+)
+def test_what_kustomize_would_not_edit_is_refused(block: dict[str, Any], message: str) -> None:
+    assert rendered({"replicas": [{"name": "web", "count": "-1"}]})["spec"]["replicas"] == -1
+    with pytest.raises(SourceError, match=message):
+        rendered(block)
 
 
 def test_a_missing_component_is_an_error_unless_it_may_be_missing() -> None:

@@ -18,15 +18,12 @@ _POD_SPECS = (("spec",), ("spec", "template", "spec"), ("spec", "jobTemplate", "
 
 
 def images_of(obj: Obj) -> tuple[str, ...]:
-    """Images of the containers of a pod, a pod template or a CronJob; init containers do not count."""
-    found: list[str] = []
-    for path in _POD_SPECS:
-        containers = dig(obj, *path, "containers")
-        for container in containers if isinstance(containers, list) else ():
-            image = dig(container, "image")
-            if isinstance(image, str):
-                found.append(image)
-    return tuple(found)
+    """Images of the containers of a pod, a pod template or a CronJob, the first of them that is there; init containers
+    do not count."""
+    lists = (dig(obj, *path, "containers") for path in _POD_SPECS)
+    containers = next((found for found in lists if isinstance(found, list)), ())
+    images = (dig(container, "image") for container in containers)
+    return tuple(image for image in images if isinstance(image, str))
 
 
 def rows_to_status(rows: Iterable[ResultRow]) -> list[Obj]:

@@ -73,7 +73,7 @@ class Task:
 
     @property
     def pruned(self) -> bool:
-        return self.is_prune and self.status is ResultCode.PRUNED
+        return self.status is ResultCode.PRUNED
 
     def has_policy(self, policy: DeletePolicy) -> bool:
         return self.is_hook and self.live is not None and policy in delete_policies(self.obj)

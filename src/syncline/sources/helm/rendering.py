@@ -87,7 +87,10 @@ def _path(name: str, environment: Mapping[str, str]) -> str:
 
 
 def parse_helm(block: Mapping[str, Any]) -> HelmOptions:
-    """Read the block; ``version`` means nothing, ``passCredentials`` is for fetching. Raises :class:`SourceError`."""
+    """Read the block; ``passCredentials`` is for fetching. Raises :class:`SourceError`."""
+    if (version := block.get("version") or "v3") not in ("v3", "v4"):
+        message = f"{FIELD}.version: helm version {version!r} is not supported, only v3 and v4 are"
+        raise SourceError(Problem.INVALID, message, field=f"{FIELD}.version", fix="leave the field out")
     inline = block.get("valuesObject")
     return HelmOptions(
         release_name=str(block.get("releaseName") or ""),

@@ -23,7 +23,8 @@ FIELD = "spec.source.helm"
 LARGE = 10**6
 """From here on the engine in process prints whole numbers of parameters with an exponent."""
 
-_GLOB = re.compile(r"[*?\[{]")
+_GLOB = re.compile(r"[*?\[]")
+"""Braces are alternatives of a pattern, and make none."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -90,10 +91,10 @@ def values_paths(
             elif not ignore_missing:
                 raise _missing(name, path, field)
             continue
-        matches = [one for one in listing() if _globbed(path, one) and one not in named and one not in found]
-        if not matches and not ignore_missing and not any(_globbed(path, one) for one in named):
+        matches = [one for one in listing() if _globbed(path, one)]
+        if not matches and not ignore_missing:
             raise SourceError(Problem.INVALID, f'values file glob "{name}" matched no files', field=field)
-        found += matches
+        found += [one for one in matches if one not in named and one not in found]
     return found
 
 

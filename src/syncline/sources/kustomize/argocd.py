@@ -6,16 +6,20 @@ make on disk. Order and rules: Argo CD ``util/kustomize`` (reference argocd-app 
 
 from __future__ import annotations
 
-import re
+import contextlib
+import posixpath
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any
 
+from syncline.kube.text.glob import GlobError, path_match
 from syncline.sources.kustomize.build import Edit
 from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.kustomize.flags import NO_FLAGS
 from syncline.sources.kustomize.kustomization import Kustomization
 from syncline.sources.kustomize.loader import Folder
 from syncline.sources.kustomize.options import KustomizeOptions
+from syncline.sources.kustomize.transform import split_image
 
 __all__ = ["edit_of"]
 
@@ -49,13 +53,27 @@ def _edited(fields: dict[str, Any], options: KustomizeOptions, folder: Folder, g
         fields["patches"] = [*given.entries("patches"), *options.patches]
     if options.components:
         wanted = [path for path in options.components if not options.ignore_missing_components or _exists(folder, path)]
-        fields["components"] = list(dict.fromkeys([*given.texts("components"), *wanted]))
+        found = (place for path in wanted for place in _matching(folder, path))
+        fields["components"] = list(dict.fromkeys([*given.texts("components"), *found]))
     return fields
 
 
 def _exists(folder: Folder, path: str) -> bool:
     joined = f"{folder.path}/{path}" if folder.path else path
     return folder.source.find(joined) is not None
+
+
+def _matching(folder: Folder, pattern: str) -> list[str]:
+    """The places that a pattern names (Go ``filepath.Glob``), from here; where there are none, what is written."""
+    if not any(mark in pattern for mark in "*?["):
+        return [pattern]
+    wanted = posixpath.normpath(posixpath.join(folder.path, pattern))
+    files = [PurePosixPath(name) for name, _ in folder.source.listing("")]
+    there = {str(place) for file in files for place in (file, *file.parents)}
+    with contextlib.suppress(GlobError):
+        found = sorted(place for place in there if path_match(wanted, place))
+        return [posixpath.relpath(place, folder.path or ".") for place in found] or [pattern]
+    return [pattern]
 
 
 def _added(there: dict[str, str], more: tuple[tuple[str, str], ...], force: bool, kind: str) -> dict[str, str]:
@@ -71,16 +89,21 @@ def _added(there: dict[str, str], more: tuple[tuple[str, str], ...], force: bool
 
 def _add_labels(fields: dict[str, Any], options: KustomizeOptions) -> None:
     if not options.without_selector:
+        if options.include_templates:
+            raise BuildError("labelIncludeTemplates needs labelWithoutSelector", fix="set both, or neither")
         there = dict(fields.get("commonLabels") or {})
         fields["commonLabels"] = _added(there, options.labels, options.force_labels, "label")
         return
-    entry: dict[str, Any] = {"pairs": dict(options.labels)}
-    if options.include_templates:
-        entry["includeTemplates"] = True
-    fields["labels"] = [*(fields.get("labels") or ()), entry]
+    entries = list(fields.get("labels") or ())
+    wanted = (False, options.include_templates)
+    alike = (at for at, one in enumerate(entries) if tuple(bool(one.get(flag)) for flag in _LABEL_FLAGS) == wanted)
+    at = next(alike, len(entries))
+    given: dict[str, Any] = entries[at] if at < len(entries) else dict(zip(_LABEL_FLAGS, wanted))
+    pairs = _added(dict(given.get("pairs") or {}), options.labels, options.force_labels, "label")
+    fields["labels"] = [*entries[:at], {**given, "pairs": pairs}, *entries[at + 1 :]]
 
 
-_TAGGED = re.compile(r"(.*):([a-zA-Z0-9._-]*|\*)")
+_LABEL_FLAGS = ("includeSelectors", "includeTemplates")
 _KEEP = "*"
 
 
@@ -102,22 +125,10 @@ def _images(there: list[dict[str, Any]], given: tuple[str, ...]) -> list[dict[st
 
 def _image(text: str) -> dict[str, str]:
     """``name=new:tag``, ``name=new@digest``, ``name:tag`` or ``name@digest``."""
-    parts = text.split("=")
-    if len(parts) == 2:
-        return {"name": parts[0], **_reference(parts[1], text, with_name=True)}
-    made = _reference(text, text, with_name=False)
-    return {"name": made.pop("newName"), **made}
-
-
-def _reference(text: str, whole: str, *, with_name: bool) -> dict[str, str]:
-    name, at, digest = text.partition("@")
-    if at:
-        return {"newName": name, "digest": digest}
-    tagged = _TAGGED.fullmatch(text)
-    if tagged:
-        return {"newName": tagged[1], "newTag": tagged[2]}
-    if text and with_name:
-        return {"newName": text}
-    raise BuildError(
-        f"invalid format of image {whole!r}", fix="use name=newname, name:tag, name@digest or name=newname:tag"
-    )
+    named, equals, reference = text.partition("=")
+    new, tag, digest = split_image(reference if equals else text)
+    if new == text:
+        fix = "use name=newname, name:tag, name@digest or name=newname:tag"
+        raise BuildError(f"invalid format of image {text!r}", fix=fix)
+    kept = {"newTag": tag, "digest": digest}
+    return {"name": named, "newName": new, **kept} if equals and named else {"name": new, **kept}

@@ -95,7 +95,7 @@ def _pairs(values: Any) -> tuple[tuple[str, str], ...]:
 
 def _replica(entry: Any) -> tuple[str, int]:
     count = entry.get("count") if isinstance(entry, dict) else None
-    if isinstance(count, bool) or not re.fullmatch(r"[0-9]{1,9}", str(count)):
+    if isinstance(count, bool) or not re.fullmatch(r"[+-]?[0-9]{1,9}", str(count), re.ASCII):
         raise SourceError(
             Problem.INVALID,
             f"{FIELD}.replicas: count is {count!r}, not a number",
