@@ -88,6 +88,13 @@ def test_a_dropped_field_goes_with_its_last_owner_only() -> None:
     assert "data" not in apply(once, config(), "beta", **V1).obj
 
 
+def test_an_emptied_map_keeps_what_has_no_owner() -> None:
+    """As what the server fills in: an applier that states the empty map gives up its own fields only."""
+    live = stored(apply(None, config({"a": "1"}), "alpha", **V1).obj)
+    filled = {**live, "data": {**live["data"], "b": "2"}}
+    assert apply(filled, config({}), "alpha", **V1).obj["data"] == {"b": "2"}
+
+
 def test_a_create_by_update_owns_maps_as_well_as_their_entries() -> None:
     entries = track_update(None, config({"a": "1"}, labels={"x": "y"}), "kubectl-create", **V1)
     assert entries is not None

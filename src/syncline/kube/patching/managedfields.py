@@ -497,9 +497,9 @@ def _pruned(merged: Obj, last: FieldSet, current: _Managed, schema: Schema | Non
         return merged
     last = named_fields(last, schema)
     everything = named_fields(fields_of(merged, schema), schema)
-    kept = named_fields(fields_of(remove_items(merged, last, schema), schema), schema)
+    kept = named_fields(fields_of(remove_items(merged, last, schema, nulls=True), schema), schema)
     kept = fieldset.union(kept, named_fields(owned, schema))
-    pruned = remove_items(merged, fieldset.difference(everything, kept), schema)
+    pruned = remove_items(merged, fieldset.difference(everything, kept), schema, nulls=True)
     left = named_fields(fields_of(pruned, schema), schema)
     return remove_items(merged, fieldset.intersection(fieldset.difference(everything, left), last), schema)
 
