@@ -17,19 +17,18 @@ from typing import Any
 from bench.day import NoSources, budget, template, workload
 from bench.processes import resident_mib_of
 from bench.table import Table
-from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_loop
+from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
 from syncline.assembly.machines.simulatedhosts import SimulatedHosts
+from syncline.assembly.roles import SimulatedDriver, start
 from syncline.cluster.machines.kubelet.node import node_object
 from syncline.cluster.machines.machine import MachineSpec
 from syncline.cluster.serving.serve import tune_garbage_collection
 from syncline.control.loop import Observer
 from syncline.control.plan import Evict, Result
-from syncline.control.virtual import LoopActor
 from syncline.control.workqueue import Key
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig
-from syncline.machineconfig.agent.controller import AGENT
 from syncline.machineconfig.names import GROUP, POOL
 from syncline.machineconfig.pools.controller import POOLS
 from syncline.rehearsal.world import World
@@ -99,9 +98,10 @@ class PoolOfMachines:
         world.driver.advance(5)
         world.send("POST", f"{APIS}/controllerconfigs", controller_config())
         settings = MachineConfigSettings(world.settings.control_namespace)
-        loop = self.loop = machineconfig_loop(world.clock, world.journal, settings, hosts=hosts, strict=True)
-        hosts.follow(lambda name: loop.wake(AGENT, ObjectRef("", "Node", "", name)))
-        world.driver.add(LoopActor(loop, world.admin, world.clock))
+        driver = SimulatedDriver(world.clock, world.journal, world.admin, strict=True)
+        start(machineconfig_role(settings, hosts=hosts), driver)
+        world.driver.add(driver.actor)
+        self.loop = driver.actor.loop
         for name in ("master", "worker"):
             world.send("POST", f"{APIS}/machineconfigpools", _pool(name, limit))
         world.driver.until(lambda: self.target != "", limit_s=300)

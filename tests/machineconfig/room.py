@@ -13,8 +13,9 @@ from typing import Any
 
 from tests.controllers import controller_of
 
-from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_loop, pool_controllers
+from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role, pool_controllers
 from syncline.assembly.machines.simulatedhosts import SimulatedHosts
+from syncline.assembly.roles import SimulatedDriver, start
 from syncline.base.clock import format_time, parse_time
 from syncline.cluster.machines.kubelet.node import node_object
 from syncline.cluster.machines.kubelet.power import REBOOT, REBOOT_DONE
@@ -31,7 +32,6 @@ from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of, dig, name_of, resource_version
-from syncline.machineconfig.agent.controller import AGENT
 from syncline.machineconfig.names import (
     CURRENT,
     DESIRED,
@@ -186,15 +186,13 @@ class PoolWorld(World):
         """New machine-config controllers over the same cluster, as after a restart."""
         settings = MachineConfigSettings(self.settings.control_namespace)
         only = None if self._renders else pool_controllers(settings)
-        loop = machineconfig_loop(self.clock, self.journal, settings, only=only, hosts=self.hosts, strict=True)
         self._unfollow()
-        if self.hosts is not None:
-            agent = AGENT
-            self._unfollow = self.hosts.follow(lambda name: loop.wake(agent, ObjectRef("", "Node", "", name)))
         home: Transport = self.admin
         if hasattr(self, "room_actor"):
             self.driver.actors.remove(self.room_actor)
-        self.room_actor = LoopActor(loop, wrap(home) if wrap else home, self.clock, self.order)
+        driver = SimulatedDriver(self.clock, self.journal, wrap(home) if wrap else home, self.order, strict=True)
+        self._unfollow = start(machineconfig_role(settings, only=only, hosts=self.hosts), driver)
+        self.room_actor = driver.actor
         self.driver.add(self.room_actor)
 
     # -- objects -------------------------------------------------------------------------------------------------

@@ -18,20 +18,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort, is_unmanaged
-from syncline.assembly.endpoints.gitops import gitops_endpoints
-from syncline.assembly.gitops import LOOKS_APART_S, GitOpsSettings, foreign_objects, gitops_loop
+from syncline.assembly.destinations import is_unmanaged
+from syncline.assembly.gitops import GitOpsSettings, foreign_objects
 from syncline.assembly.install import install_missing, not_established
 from syncline.assembly.jumps import tell_jumps
 from syncline.assembly.ports import HttpPort
-from syncline.assembly.sources.hydrating import HydratingReader
-from syncline.assembly.sources.reading import renderers_with
+from syncline.assembly.roles import LiveDriver, Role
+from syncline.assembly.running import running_gitops
 from syncline.base.clock import Clock, SystemClock, steady_now
-from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.control.leader import LeaderSettings, Share, release_all, shard_of, share_round
 from syncline.control.manager import LiveManager, drive, wait_s
-from syncline.control.pools import Pools
 from syncline.control.vitals import Complaints, Health, LeaseSigns
 from syncline.kube.errors import ApiError, Forbidden, Unanswered, Unauthorized, Unavailable
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -151,45 +148,37 @@ class Replica:
                 self.dropping = False
 
     async def _work(self, lost: asyncio.Event) -> None:
-        gitops = self.settings.gitops
-        reader = HydratingReader(
-            gitops.cache_directory,
-            allow_local=gitops.allow_local_repos,
-            renderers=renderers_with(gitops.plugins),
-            entropy=Entropy(),
-            limits=gitops.remotes,
-            looks_apart_s=LOOKS_APART_S,
-        )
         work = HttpPort(self.access, self.fence)
-        way = LiveWay(self.clock, lambda access: HttpPort(access, self.fence))
-        remotes = RemoteClusters(way, self.clock, self.journal)
-        role = gitops_loop(
-            self.clock,
-            self.journal,
-            reader,
-            gitops.application,
-            admits=self.gate.admits,
-            leaves_out=is_unmanaged,
-            remotes=remotes,
-        )
-        where = f"the API at {self.access.server}"
-        pools = Pools(gitops.pools)
-        manager = self.manager = LiveManager(
-            role.loop, RoutedPort(work, way), self.clock, pools=pools, where=where, complaints=self.complaints
-        )
-        remotes.wake = lambda ref: manager.wake("application", ref)
+
+        def driver(role: Role) -> LiveDriver:
+            where = f"the API at {self.access.server}"
+            return LiveDriver(
+                self.clock,
+                self.journal,
+                work,
+                where=where,
+                complaints=self.complaints,
+                ready=self.ready,
+                leaves_out=is_unmanaged,
+            )
+
         async with (
             contextlib.AsyncExitStack() as closing,
-            gitops_endpoints(
-                gitops, role, self.port, reader, self.gate.admits, health=self.health, work=manager.pools.counts
-            ) as self.ports,
+            running_gitops(
+                self.settings.gitops,
+                self.clock,
+                driver,
+                lambda access: HttpPort(access, self.fence),
+                inner=self.port,
+                admits=self.gate.admits,
+                health=self.health,
+            ) as (running, self.ports),
         ):
             closing.push_async_callback(work.close)
-            closing.push_async_callback(way.close)
-            closing.callback(remotes.close)
+            self.manager = running.manager
             await self._install()
             async with asyncio.TaskGroup() as group:
-                group.create_task(manager.run(self.ready.set), name="gitops loop")
+                group.create_task(running.run(), name="gitops loop")
                 group.create_task(self._tell_jumps(), name="gitops clock")
                 if self.settings.leader is None:
                     self._open(frozenset({0}))

@@ -32,7 +32,17 @@ from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
 from syncline.kube.transport.kubeconfig import ClusterAccess
 
-__all__ = ["LiveWay", "Remote", "RemoteClusters", "RoutedPort", "RoutedTransport", "Way", "is_unmanaged"]
+__all__ = [
+    "FIELD_MANAGER",
+    "ClosablePort",
+    "LiveWay",
+    "Remote",
+    "RemoteClusters",
+    "RoutedPort",
+    "RoutedTransport",
+    "Way",
+    "is_unmanaged",
+]
 
 MAX_CLUSTERS = 200
 """Clusters that one process connects to; each costs its watches."""
@@ -95,8 +105,8 @@ class Way(Protocol):
 class RemoteClusters:
     """All of them, by server. Satisfies ``Destinations`` of observation and performs :class:`Connect`."""
 
-    def __init__(self, way: Way, clock: Clock, journal: Journal) -> None:
-        self._way, self._clock, self._journal = way, clock, journal
+    def __init__(self, way: Way, clock: Clock) -> None:
+        self._way, self._clock, self._journal = way, clock, Journal(limit=1)
         self._remotes: dict[str, Remote] = {}
         self._connected: tuple[Declared, ...] = ()
         self.home: Cache | None = None

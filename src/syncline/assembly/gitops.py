@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from syncline.apply.addressed import Addressed, AddressedHandler
 from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
 from syncline.apply.predicting import Predict, PredictHandler, PredictionBook
-from syncline.assembly.destinations import RemoteClusters
+from syncline.assembly.destinations import FIELD_MANAGER, RemoteClusters
+from syncline.assembly.roles import Role, Wake
 from syncline.assembly.scripts.expressions import Expressions
 from syncline.assembly.sources.credentials import Taught, Teacher
 from syncline.base.action import Handler
 from syncline.base.clock import Clock
-from syncline.base.journal import Journal
-from syncline.cluster.access.users import UserInfo, service_account_user
+from syncline.cluster.access.users import service_account_user
 from syncline.control.cache import Cache
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_handlers
@@ -32,24 +33,19 @@ from syncline.gitops.hydration.controller import Hydrations
 from syncline.gitops.hydration.work import Forget, Hydrate, HydrationBook, HydrationHandler, LookDry
 from syncline.kube.kinds.argoproj import crds
 from syncline.kube.kinds.syncline import hold_crd
-from syncline.kube.mapper import Mapper
-from syncline.kube.objects import GroupKind, Obj, ObjectRef
+from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.git.process import RemoteLimits
 from syncline.telemetry.otlp import TraceSettings
 
 __all__ = [
-    "LOOKS_APART_S",
     "GitOps",
     "GitOpsSettings",
     "foreign_objects",
-    "gitops_loop",
+    "gitops",
     "gitops_objects",
-    "gitops_user",
 ]
 
 GITOPS_ACCOUNT = "syncline-application-controller"
-LOOKS_APART_S = 0.25
-"""Between two questions to one Git host what it has; the first of a burst does not wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,74 +75,63 @@ class GitOpsSettings:
     """Where the spans of operations are sent; None: nowhere."""
 
 
-def gitops_user(control_namespace: str) -> UserInfo:
-    """Who the GitOps controllers are on the embedded cluster."""
-    return service_account_user(control_namespace, GITOPS_ACCOUNT)
-
-
 @dataclass(frozen=True, slots=True)
 class GitOps:
-    """The GitOps controllers in a loop, and what webhooks and metrics ask of them."""
+    """The GitOps controllers as a role, and what webhooks and metrics ask of them."""
 
-    loop: ControlLoop
+    role: Role
     applications: Applications
 
 
-def gitops_loop(
-    clock: Clock,
-    journal: Journal,
+def gitops(
     reader: SourceReader,
     settings: AppSettings,
+    remotes: RemoteClusters,
     *,
     admits: Callable[[ObjectRef], bool] = lambda _ref: True,
-    leaves_out: Callable[[GroupKind], bool] = lambda _kind: False,
-    strict: bool = False,
-    remotes: RemoteClusters | None = None,
 ) -> GitOps:
-    """The loop of the GitOps controllers; ``admits`` says which Applications this replica works on."""
-    mapper = Mapper()
-    store = ManifestStore()
-    syncs = SyncHandler(mapper)
-    book = PredictionBook()
-    mine: dict[type, Handler] = dict.fromkeys(SYNC_ACTIONS, syncs)
-    cache = Cache(mapper)
-    teacher, hydrated = Teacher(reader, cache, settings.control_namespace), HydrationBook()
-    renders = RenderHandler(reader, store, clock, settings.read_patience_s)
-    mine[Render] = mine[Join] = Taught(renders, teacher)
-    hydrations = HydrationHandler(reader, hydrated, clock, patience_s=settings.read_patience_s)
-    mine |= dict.fromkeys((LookDry, Hydrate, Forget), Taught(hydrations, teacher))
-    mine[Predict] = PredictHandler(mapper, book, clock)
-    mine |= kube_handlers(mapper, clock, "argocd-controller")
-    mine[Addressed] = AddressedHandler(lambda cluster: remotes.handlers(cluster) if cluster and remotes else mine)
-    answers = AnswerBook()
-    mine[Ask] = AskHandler(Expressions(), answers, clock, settings.script_costs_s)
+    """For one loop. ``admits`` says which Applications this replica works on."""
+    store, book, hydrated, answers = ManifestStore(), PredictionBook(), HydrationBook(), AnswerBook()
     applications = Applications(store, settings, remotes, book, answers)
-    controllers: list[Controller[Any]] = [
+
+    def handlers(cache: Cache, clock: Clock) -> Mapping[type, Handler]:
+        mapper, teacher = cache.mapper, Teacher(reader, cache, settings.control_namespace)
+        mine: dict[type, Handler] = dict.fromkeys(SYNC_ACTIONS, SyncHandler(mapper))
+        mine[Render] = mine[Join] = Taught(RenderHandler(reader, store, clock, settings.read_patience_s), teacher)
+        hydrations = HydrationHandler(reader, hydrated, clock, patience_s=settings.read_patience_s)
+        mine |= dict.fromkeys((LookDry, Hydrate, Forget), Taught(hydrations, teacher))
+        mine[Predict] = PredictHandler(mapper, book, clock)
+        mine |= kube_handlers(mapper, clock, FIELD_MANAGER)
+        mine[Addressed] = AddressedHandler(lambda cluster: remotes.handlers(cluster) if cluster else mine)
+        mine[Ask] = AskHandler(Expressions(), answers, clock, settings.script_costs_s)
+        mine[Connect] = remotes
+        return mine
+
+    def follow(loop: ControlLoop, wake: Wake) -> Callable[[], None]:
+        remotes.predictions = book
+        remotes.home, remotes.control_namespace = loop.cache, settings.control_namespace
+        remotes.index = {INSTANCE_INDEX: applications.instances}
+        remotes.applications_of = applications.applications_of
+        remotes.wake = partial(wake, CONTROLLER)
+        return remotes.close
+
+    controllers: tuple[Controller[Any], ...] = (
         applications.controller(admits),
         Hydrations(hydrated, settings, admits, remotes).controller(),
         HOLD_CONTROLLER,
         bridge_controller(settings.control_namespace),
-    ]
-    if remotes is not None:
-        mine[Connect] = remotes
-        controllers.append(destination_controller(settings.control_namespace, remotes.connected))
-    loop = ControlLoop(
-        controllers,
-        mapper=mapper,
-        handlers=mine,
-        clock=clock,
-        journal=journal,
-        cache=cache,
-        strict=strict,
-        leaves_out=leaves_out,
+        destination_controller(settings.control_namespace, remotes.connected),
     )
-    if remotes is not None:
-        remotes.predictions = book
-        remotes.home, remotes.control_namespace = cache, settings.control_namespace
-        remotes.index = {INSTANCE_INDEX: applications.instances}
-        remotes.applications_of = applications.applications_of
-        remotes.wake = lambda ref: loop.wake(CONTROLLER, ref)
-    return GitOps(loop, applications)
+    made = Role(
+        name="gitops",
+        controllers=controllers,
+        user=service_account_user(settings.control_namespace, GITOPS_ACCOUNT),
+        manager=FIELD_MANAGER,
+        handlers=handlers,
+        follow=follow,
+        objects=tuple(gitops_objects(settings.control_namespace)),
+    )
+    return GitOps(made, applications)
 
 
 def foreign_objects(control_namespace: str) -> list[Obj]:

@@ -46,13 +46,14 @@ from syncline.cluster.storage.retention import LISTED_FOR, LOOK_EVERY, Retention
 from syncline.cluster.storage.store import Store, WriteRefused
 from syncline.control.executor import run_in_place
 from syncline.control.manager import DirectPort, LiveManager
-from syncline.control.pools import Pools
 from syncline.kube.errors import InternalError
-from syncline.kube.objects import Obj, ObjectRef
+from syncline.kube.objects import Obj
 
 if TYPE_CHECKING:
     from syncline.assembly.gitops import GitOpsSettings
     from syncline.assembly.machines.virtual import LiveMachines
+    from syncline.assembly.roles import LiveDriver
+    from syncline.assembly.working import Working
     from syncline.control.cache import Snapshot
 
 __all__ = ["LiveCluster", "running_cluster", "write_private"]
@@ -69,14 +70,8 @@ class LiveCluster:
     url: str
     port: int
     kubeconfig: Obj
-    journal: Journal
     stopped: asyncio.Future[None]
-    group: asyncio.TaskGroup
-    machines: LiveMachines
-    endpoints: contextlib.AsyncExitStack
-    caller: Caller
-    ports: list[DirectPort] = field(default_factory=list)
-    """Of the controllers in this process."""
+    working: Working
     gitops_ports: dict[tuple[str, int], int] = field(default_factory=dict)
     """Where webhooks and metrics listen, by the address that was asked for."""
     certificate: KeyPair | None = None
@@ -84,45 +79,30 @@ class LiveCluster:
     config_server_url: str = ""
     """Where machines that join ask, if they can."""
 
+    @property
+    def journal(self) -> Journal:
+        return self.working.journal
+
+    @property
+    def machines(self) -> LiveMachines:
+        return self.working.machines
+
     async def start_gitops(self, settings: GitOpsSettings) -> LiveManager:
         """Install what the GitOps controllers need, and run them; returns once they watch. Raises ListenError."""
-        from syncline.assembly.destinations import LiveWay, RemoteClusters, RoutedPort
-        from syncline.assembly.endpoints.gitops import gitops_endpoints
-        from syncline.assembly.gitops import LOOKS_APART_S, gitops_loop, gitops_objects, gitops_user
         from syncline.assembly.jumps import tell_jumps
         from syncline.assembly.ports import HttpPort
-        from syncline.assembly.sources.hydrating import HydratingReader
-        from syncline.assembly.sources.reading import renderers_with
+        from syncline.assembly.running import running_gitops
 
-        namespace = settings.application.control_namespace
-        run_in_place(ensure_objects(gitops_objects(namespace)), self.core.transport(judged=False))
-        tools = renderers_with(settings.plugins)
-        reader = HydratingReader(
-            settings.cache_directory,
-            allow_local=settings.allow_local_repos,
-            renderers=tools,
-            entropy=Entropy(),
-            limits=settings.remotes,
-            looks_apart_s=LOOKS_APART_S,
-        )
-        way = LiveWay(self.core.clock, HttpPort)
-        remotes = RemoteClusters(way, self.core.clock, self.journal)
-        self.endpoints.push_async_callback(way.close)
-        self.endpoints.callback(remotes.close)
-        role = gitops_loop(self.core.clock, self.journal, reader, settings.application, remotes=remotes)
-        direct = DirectPort(self.core.transport(gitops_user(namespace), waits=True), self.caller.settle)
-        self.ports.append(direct)
-        port = RoutedPort(direct, way)
-        manager = LiveManager(role.loop, port, self.core.clock, pools=Pools(settings.pools))
-        remotes.wake = lambda ref: manager.wake("application", ref)
-        ready = asyncio.Event()
-        manager.signs.by_the_clock = False
-        endpoints = gitops_endpoints(settings, role, port, reader, health=manager.health, work=manager.pools.counts)
-        self.gitops_ports = await self.endpoints.enter_async_context(endpoints)
-        self.group.create_task(manager.run(ready.set), name="gitops")
-        self.group.create_task(tell_jumps(self.core.clock, direct, namespace), name="gitops clock")
-        await ready.wait()
-        return manager
+        clock = self.core.clock
+        running = running_gitops(settings, clock, self.working.driver, HttpPort)
+        driver, self.gitops_ports = await self.working.endpoints.enter_async_context(running)
+        self.working.begin(tell_jumps(clock, driver.port, settings.application.control_namespace), "gitops clock")
+        return await self._run(driver, "gitops")
+
+    async def _run(self, driver: LiveDriver, name: str) -> LiveManager:
+        self.working.begin(driver.run(), name)
+        await driver.ready.wait()
+        return driver.manager
 
     async def start_machine_config(
         self, control_namespace: str, config_server: tuple[str, int] | None = None
@@ -130,25 +110,19 @@ class LiveCluster:
         """Install what the machine-config controllers need, and run them; returns once they watch. ``config_server``:
         host and port at which machines that join are answered. Raises ListenError."""
         from syncline.assembly.machines.objects import machineconfig_objects
-        from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_loop, machineconfig_user
+        from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
         from syncline.assembly.machines.simulatedhosts import SimulatedHosts
-        from syncline.machineconfig.agent.controller import AGENT
+        from syncline.assembly.roles import start
 
         settings = MachineConfigSettings(control_namespace)
         authority = str(self.kubeconfig["clusters"][0]["cluster"].get("certificate-authority-data") or "")
-        objects = machineconfig_objects(settings, authority)
-        run_in_place(ensure_objects(objects), self.core.transport(judged=False))
         hosts = SimulatedHosts(self.machines.room.machines, self.core.clock)
-        loop = machineconfig_loop(self.core.clock, self.journal, settings, hosts=hosts)
-        port = DirectPort(self.core.transport(machineconfig_user(control_namespace), waits=True), self.caller.settle)
-        self.ports.append(port)
-        manager = LiveManager(loop, port, self.core.clock)
-        hosts.follow(lambda name: manager.wake(AGENT, ObjectRef("", "Node", "", name)))
-        ready = asyncio.Event()
-        self.group.create_task(manager.run(ready.set), name="machine-config")
-        await ready.wait()
+        role = machineconfig_role(settings, hosts=hosts, objects=machineconfig_objects(settings, authority))
+        driver = self.working.driver(role)
+        start(role, driver)
+        manager = await self._run(driver, "machine-config")
         if config_server is not None:
-            await self._start_config_server(control_namespace, *config_server, loop.cache)
+            await self._start_config_server(control_namespace, *config_server, manager.loop.cache)
         return manager
 
     async def _start_config_server(self, namespace: str, host: str, port: int, cache: Snapshot) -> None:
@@ -162,7 +136,7 @@ class LiveCluster:
 
         tls = tls_context(self.certificate, "") if self.certificate is not None else None
         endpoint = configserver.config_server(host, port, cache, kubeconfig, tls, self.settings.allowed_hosts)
-        taken = await self.endpoints.enter_async_context(endpoint)
+        taken = await self.working.endpoints.enter_async_context(endpoint)
         self.config_server_url = url_of("https" if tls else "http", host, taken)
 
 
@@ -214,13 +188,8 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
                     url,
                     server.port,
                     kubeconfig,
-                    found.journal,
                     stopped,
-                    found.group,
-                    found.machines,
-                    found.endpoints,
-                    caller,
-                    ports,
+                    found,
                     certificate=certificate,
                 )
         finally:

@@ -8,33 +8,37 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
+from syncline.assembly.builtin import cluster_role
 from syncline.assembly.core import ClusterCore
-from syncline.assembly.install import ensure_objects
 from syncline.assembly.machines.virtual import LiveMachines, live_machines
-from syncline.assembly.roles import CONTROLLER_MANAGER, cluster_loop
+from syncline.assembly.roles import LiveDriver, Role, start
 from syncline.assembly.settings import ClusterSettings
 from syncline.base.journal import Journal
 from syncline.cluster.access.pki import ClusterKeys
 from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.builtin.storage.provisioner import standard_class
 from syncline.cluster.serving.webhooks import Caller
-from syncline.control.executor import run_in_place
-from syncline.control.manager import DirectPort, LiveManager
+from syncline.control.manager import DirectPort
 
 __all__ = ["Working", "working"]
 
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """What runs. ``group``: where others may add their tasks; ``endpoints`` is closed before they end."""
+    """What runs. ``endpoints`` is closed after its tasks have ended."""
 
     journal: Journal
     machines: LiveMachines
-    group: asyncio.TaskGroup
     endpoints: contextlib.AsyncExitStack
+    driver: Callable[[Role], LiveDriver]
+    """In process, as the role's user."""
+    begin: Callable[[Coroutine[Any, Any, None], str], None]
+    """A task of the cluster, with a name: it is cancelled with it."""
 
 
 @contextlib.asynccontextmanager
@@ -49,34 +53,33 @@ async def working(
     """Start, yield, stop. Raises DiskError for machines whose data is damaged."""
     machines = live_machines(settings, core.clock)
     core.api.backend.logs = machines.logs or core.api.backend.logs
-    if settings.simulated_storage:
-        run_in_place(ensure_objects([standard_class()]), core.transport(judged=False))
     journal = Journal(limit=10_000)
-    loop = cluster_loop(
-        core.clock,
-        journal,
-        BuiltinSettings(keys.ca_pem if settings.tls else "", machines.heartbeats, keys.authority, tokens=core.tokens),
+
+    def driver(role: Role) -> LiveDriver:
+        port = DirectPort(core.transport(role.user, waits=True), caller.settle)
+        ports.append(port)
+        return LiveDriver(core.clock, journal, port, admin=core.transport(judged=False))
+
+    ca_pem = keys.ca_pem if settings.tls else ""
+    role = cluster_role(
+        BuiltinSettings(ca_pem, machines.room.heartbeat, keys.authority, tokens=core.tokens),
+        machines.room,
         only=settings.controllers,
-        extra=machines.controllers,
-        handlers=machines.handlers,
+        objects=[standard_class()] if settings.simulated_storage else [],
+        follow=partial(machines.attach, core=core, url=url, ca_pem=keys.ca_pem),
     )
-    port = DirectPort(core.transport(CONTROLLER_MANAGER, waits=True), caller.settle)
-    ports.append(port)
-    manager = LiveManager(loop, port, core.clock)
-    machines.attach(manager, core, url, keys.ca_pem)
+    own = driver(role)
+    stop = start(role, own)
+    tasks: list[asyncio.Task[None]] = []
     async with contextlib.AsyncExitStack() as endpoints, asyncio.TaskGroup() as group:
-        running = group.create_task(manager.run(), name="cluster controllers")
+
+        def begin(work: Coroutine[Any, Any, None], name: str) -> None:
+            tasks.append(group.create_task(work, name=name))
+
+        begin(own.run(), "cluster controllers")
         try:
-            yield Working(journal, machines, group, endpoints)
+            yield Working(journal, machines, endpoints, driver, begin)
         finally:
-            machines.stop()
-            running.cancel()
-            for task in _others():
+            stop()
+            for task in tasks:
                 task.cancel()
-
-
-def _others() -> list[asyncio.Task[object]]:
-    """Tasks of this cluster that outlive their manager: those it named."""
-    mine = asyncio.current_task()
-    names = ("gitops", "machine-config")
-    return [t for t in asyncio.all_tasks() if t is not mine and t.get_name().startswith(names)]

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from syncline.assembly.builtin import cluster_role
 from syncline.assembly.core import ClusterCore, build_core
 from syncline.assembly.destinations import Remote, RemoteClusters, RoutedTransport
-from syncline.assembly.gitops import gitops_loop, gitops_objects, gitops_user
+from syncline.assembly.gitops import gitops, gitops_objects
 from syncline.assembly.install import ensure_objects
-from syncline.assembly.roles import CONTROLLER_MANAGER, cluster_loop
+from syncline.assembly.roles import Role, SimulatedDriver, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
@@ -25,7 +26,6 @@ from syncline.control.virtual import LoopActor, VirtualDriver
 from syncline.gitops.application.manifests import SourceReader
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.client import Request, Transport
-from syncline.kube.objects import ObjectRef
 from syncline.kube.transport.kubeconfig import ClusterAccess
 
 __all__ = ["World"]
@@ -85,47 +85,41 @@ class World:
         from syncline.assembly.machines.virtual import virtual_machines
 
         machines = self.machines = virtual_machines(self.core, self.clock, nodes)
-        loop = cluster_loop(
-            self.clock,
-            self.journal,
-            BuiltinSettings(root_ca="virtual cluster", heartbeats=machines.heartbeats, machines_tell=True),
-            extra=machines.controllers,
-            handlers=machines.handlers,
-            strict=True,
-        )
         self.driver = VirtualDriver(self.clock)
-        machine_transport = self.core.transport(CONTROLLER_MANAGER)
-        self.cluster_actor = LoopActor(loop, machine_transport, self.clock, self.order)
-        machines.attach(loop)
+        self._builtin = BuiltinSettings("virtual cluster", machines.room.heartbeat, machines_tell=True)
+        role = cluster_role(self._builtin, machines.room, follow=machines.attach)
+        self.cluster_actor, _ = self._started(role, self.core)
         self.driver.add(self.cluster_actor)
         self.start_gitops()
 
     def start_gitops(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
         """New GitOps controllers over the same cluster, as after a restart."""
-        way = _VirtualWay(self)
-        remotes = RemoteClusters(way, self.clock, self.journal)
-        loop = gitops_loop(self.clock, self.journal, self._reader, self.settings, strict=True, remotes=remotes).loop
-        home: Transport = self.core.transport(gitops_user(self.settings.control_namespace))
-        transport: Transport = RoutedTransport(home, self.others)
-        self.gitops_actor = LoopActor(loop, wrap(transport) if wrap else transport, self.clock, self.order)
+        role = gitops(self._reader, self.settings, RemoteClusters(_VirtualWay(self), self.clock)).role
+        self.gitops_actor, _ = self._started(role, self.core, wrap)
         self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
+
+    def _started(
+        self, role: Role, core: ClusterCore, wrap: Callable[[Transport], Transport] | None = None
+    ) -> tuple[LoopActor, Callable[[], None]]:
+        transport: Transport = RoutedTransport(core.transport(role.user), self.others)
+        way = wrap(transport) if wrap else transport
+        driver = SimulatedDriver(self.clock, self.journal, way, self.order, strict=True)
+        stop = start(role, driver)
+        return driver.actor, stop
 
     def start_machine_config(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
         """Install what the machine-config controllers need, and run them with an agent on each machine; called again,
         they start anew over the same cluster and machines, as after a restart."""
         from syncline.assembly.machines.objects import machineconfig_objects
-        from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_loop, machineconfig_user
+        from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
         from syncline.assembly.machines.simulatedhosts import SimulatedHosts
-        from syncline.machineconfig.agent.controller import AGENT
 
         settings = MachineConfigSettings(self.settings.control_namespace)
         run_in_place(ensure_objects(machineconfig_objects(settings, "")), self.admin)
         hosts = SimulatedHosts(self.machines.room.machines, self.clock)
-        loop = machineconfig_loop(self.clock, self.journal, settings, hosts=hosts, strict=True)
         self._unfollow()
-        self._unfollow = hosts.follow(lambda name: loop.wake(AGENT, ObjectRef("", "Node", "", name)))
-        home: Transport = self.core.transport(machineconfig_user(settings.control_namespace))
-        self._rooms = [LoopActor(loop, wrap(home) if wrap else home, self.clock, self.order)]
+        actor, self._unfollow = self._started(machineconfig_role(settings, hosts=hosts), self.core, wrap)
+        self._rooms = [actor]
         self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
 
     def add_cluster(self, server: str) -> ClusterCore:
@@ -133,10 +127,7 @@ class World:
         core = build_core(store=Store(), clock=self.clock, entropy=self.entropy.fork(server))
         core.bootstrap(port=6443)
         self.others[server] = core.transport()
-        heartbeats = self.machines.heartbeats
-        settings = BuiltinSettings(root_ca="virtual cluster", heartbeats=heartbeats, machines_tell=True)
-        loop = cluster_loop(self.clock, self.journal, settings, strict=True)
-        self._far.append(LoopActor(loop, core.transport(CONTROLLER_MANAGER), self.clock, self.order))
+        self._far.append(self._started(cluster_role(self._builtin), core)[0])
         self.driver.actors.append(self._far[-1])
         return core
 

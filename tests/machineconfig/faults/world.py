@@ -14,8 +14,9 @@ from tests.machineconfig.room import APIS, EVENTS, HOLDS, NODES, POOLS, PoolWorl
 
 from syncline.assembly.inspection.snapshot import look_at_cluster
 from syncline.assembly.machines.impact import forecaster
-from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_loop
+from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
 from syncline.assembly.machines.simulatedhosts import SimulatedHosts
+from syncline.assembly.roles import loop_of
 from syncline.base.action import Handler
 from syncline.cluster.machines.machine import Entry, Power, Unit
 from syncline.control.executor import kube_handlers, run_in_place
@@ -80,7 +81,7 @@ class FaultWorld(PoolWorld):
     def loop(self, who: str, clock: SkewedClock) -> ControlLoop | None:
         if who == CONTROLLERS:
             settings = MachineConfigSettings(self.settings.control_namespace, kept=self._kept)
-            return machineconfig_loop(clock, self.journal, settings, strict=True)
+            return loop_of(machineconfig_role(settings), clock, self.journal, strict=True)
         return self._agent(who, clock) if who in self._roles else None
 
     def _agent(self, node: str, clock: SkewedClock) -> ControlLoop:

@@ -14,12 +14,13 @@ from functools import partial
 from syncline.assembly.endpoints.listening import Answer, Endpoint, listening
 from syncline.assembly.endpoints.pushes import Touched
 from syncline.assembly.endpoints.webhooks import PATH, Webhooks
-from syncline.assembly.gitops import GitOps, GitOpsSettings
+from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.machines.role import machine_config_gauges
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import Port
 from syncline.control.vitals import Health
+from syncline.gitops.application.controller import Applications
 from syncline.kube.objects import ObjectRef
 from syncline.telemetry.metrics import GitOpsMetrics, Labels, exposition, gauges
 from syncline.telemetry.otlp import exporting
@@ -34,7 +35,8 @@ Address = tuple[str, int]
 @contextlib.asynccontextmanager
 async def gitops_endpoints(
     settings: GitOpsSettings,
-    role: GitOps,
+    applications: Applications,
+    loop: ControlLoop,
     port: Port,
     reader: GitSourceReader,
     mine: Callable[[ObjectRef], bool] = lambda _ref: True,
@@ -45,14 +47,13 @@ async def gitops_endpoints(
     """Listen until the context ends; yields the port for each address asked for (a port 0 takes a free one). Each also
     answers probes. Raises ListenError.
     """
-    loop, serves = role.loop, partial(role.applications.works_on, role.loop.cache)
+    serves = partial(applications.works_on, loop.cache)
 
     def ours(ref: ObjectRef) -> bool:
         return mine(ref) and serves(ref)
 
-    webhooks = Webhooks(
-        loop.cache, port, settings.application.control_namespace, serves, _touched(role, reader, settings)
-    )
+    touched = Touched(reader, applications.last_read, loop.now) if settings.webhook_listen is not None else None
+    webhooks = Webhooks(loop.cache, port, settings.application.control_namespace, serves, touched)
     metrics: GitOpsMetrics | None = None
     endpoints: dict[Address, dict[tuple[str, str], Endpoint]] = {}
     if settings.metrics_listen is not None:
@@ -79,11 +80,6 @@ async def gitops_endpoints(
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
-
-
-def _touched(role: GitOps, reader: GitSourceReader, settings: GitOpsSettings) -> Touched | None:
-    """Where webhooks are taken at all: the address of a repository is believed no further than its Application's."""
-    return None if settings.webhook_listen is None else Touched(reader, role.applications.last_read, role.loop.now)
 
 
 def _metrics_endpoints(

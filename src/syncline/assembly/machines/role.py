@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from syncline import __version__
-from syncline.base.action import Handler
-from syncline.base.clock import Clock
-from syncline.base.journal import Journal
-from syncline.cluster.access.users import UserInfo, service_account_user
+from syncline.assembly.roles import Role
+from syncline.cluster.access.users import service_account_user
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
-from syncline.control.executor import kube_handlers
-from syncline.control.loop import ControlLoop
 from syncline.kube.holds import ROOM_LEASE
-from syncline.kube.mapper import Mapper
-from syncline.kube.objects import ObjectRef, name_of
-from syncline.machineconfig.agent.controller import agent_controller
+from syncline.kube.objects import Obj, ObjectRef, name_of
+from syncline.machineconfig.agent.controller import AGENT, agent_controller
 from syncline.machineconfig.agent.handler import HOST_STEPS, HostHandler
 from syncline.machineconfig.agent.hosts import Hosts
 from syncline.machineconfig.agent.metrics import agent_metrics
@@ -55,14 +51,19 @@ __all__ = [
     "MACHINE_CONFIG_MANAGER",
     "MachineConfigSettings",
     "machine_config_gauges",
-    "machineconfig_loop",
-    "machineconfig_user",
+    "machineconfig_role",
     "pool_controllers",
     "rendering_controllers",
 ]
 
 MACHINE_CONFIG_MANAGER = "machine-config-controller"
 """Field manager and service account, as upstream's controller."""
+
+
+class FollowedHosts(Hosts, Protocol):
+    """Hosts that say when one of them has changed."""
+
+    def follow(self, wake: Callable[[str], None]) -> Callable[[], None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +76,6 @@ class MachineConfigSettings:
     kept: int | None = 20
     pools: PoolSettings = field(default_factory=PoolSettings)
     drains: DrainSettings = field(default_factory=DrainSettings)
-
-
-def machineconfig_user(control_namespace: str) -> UserInfo:
-    """Who the machine-config controllers are on the embedded cluster."""
-    return service_account_user(control_namespace, MACHINE_CONFIG_MANAGER)
 
 
 def rendering_controllers(settings: MachineConfigSettings) -> tuple[Controller[Any], ...]:
@@ -107,24 +103,30 @@ def pool_controllers(settings: MachineConfigSettings) -> tuple[Controller[Any], 
     )
 
 
-def machineconfig_loop(
-    clock: Clock,
-    journal: Journal,
+def machineconfig_role(
     settings: MachineConfigSettings,
     *,
     only: tuple[Controller[Any], ...] | None = None,
-    hosts: Hosts | None = None,
-    strict: bool = False,
-) -> ControlLoop:
-    """The loop of the machine-config controllers; ``only``: a part of them, for tests. ``hosts``: machines whose agent
-    runs here, too."""
-    mapper = Mapper()
-    handlers: dict[type, Handler] = dict(kube_handlers(mapper, clock, MACHINE_CONFIG_MANAGER))
+    hosts: FollowedHosts | None = None,
+    objects: Sequence[Obj] = (),
+) -> Role:
+    """``only``: a part of the controllers, for tests. ``hosts``: machines whose agent runs here, too."""
     controllers = only or (*rendering_controllers(settings), *pool_controllers(settings))
-    if hosts is not None:
-        controllers += (agent_controller(hosts), pinned_images_controller(hosts))
-        handlers |= dict.fromkeys(HOST_STEPS, HostHandler(hosts))
-    return ControlLoop(controllers, mapper=mapper, handlers=handlers, clock=clock, journal=journal, strict=strict)
+    role = Role(
+        name="machineconfig",
+        controllers=controllers,
+        user=service_account_user(settings.control_namespace, MACHINE_CONFIG_MANAGER),
+        manager=MACHINE_CONFIG_MANAGER,
+        objects=tuple(objects),
+    )
+    if hosts is None:
+        return role
+    return replace(
+        role,
+        controllers=(*controllers, agent_controller(hosts), pinned_images_controller(hosts)),
+        handlers=lambda _cache, _clock: dict.fromkeys(HOST_STEPS, HostHandler(hosts)),
+        follow=lambda _loop, wake: hosts.follow(lambda name: wake(AGENT, ObjectRef("", "Node", "", name))),
+    )
 
 
 def machine_config_gauges(cache: Snapshot, now: datetime) -> str:

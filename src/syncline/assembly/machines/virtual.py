@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from syncline.assembly.core import ClusterCore
+from syncline.assembly.roles import Wake
 from syncline.assembly.settings import MACHINES, SCRATCH, ClusterSettings, RunCommands
-from syncline.base.action import Handler
 from syncline.base.clock import Clock, VirtualClock
 from syncline.base.scratch import sweep
 from syncline.cluster.access.users import service_account_user
@@ -23,10 +21,7 @@ from syncline.cluster.machines.process import ProcessSettings
 from syncline.cluster.machines.room import MachineSettings, MachinesRoom
 from syncline.cluster.machines.simulated import Machines
 from syncline.cluster.verbs.exchange import LogSource
-from syncline.control.controller import Controller
 from syncline.control.loop import ControlLoop
-from syncline.control.manager import LiveManager
-from syncline.kube.mapper import Mapper
 from syncline.kube.objects import ObjectRef
 
 __all__ = [
@@ -75,24 +70,15 @@ class LiveMachines:
     """Of the cluster's data, for files that commands read."""
     _stops: list[Callable[[], None]] = field(default_factory=list)
 
-    @property
-    def controllers(self) -> tuple[Controller[Any], ...]:
-        return tuple(self.room.controllers())
-
-    def handlers(self, _mapper: Mapper) -> dict[type, Handler]:
-        return self.room.handlers()
-
-    def heartbeats(self, node: str) -> datetime | None:
-        return self.room.heartbeat(node)
-
-    def attach(self, manager: LiveManager, core: ClusterCore, url: str, ca_pem: str) -> None:
-        """Called once the server listens."""
+    def attach(self, loop: ControlLoop, wake: Wake, *, core: ClusterCore, url: str, ca_pem: str) -> Callable[[], None]:
+        """Called once the server listens; what it returns ends every process."""
         if self.run_commands is not RunCommands.OFF:
-            self._run_processes(manager, url, ca_pem)
+            self._run_processes(wake, url, ca_pem)
             core.api.backend.commands = self.room.commands
-        self.room.connect(manager.loop, manager.wake)
+        self.room.connect(loop, wake)
+        return self._stop
 
-    def _run_processes(self, manager: LiveManager, url: str, ca_pem: str) -> None:
+    def _run_processes(self, wake: Wake, url: str, ca_pem: str) -> None:
         """Clients inside a pod always speak TLS: without it commands are not run."""
         address = urlsplit(url)
         if address.scheme != "https":
@@ -100,10 +86,9 @@ class LiveMachines:
         host = address.hostname or "127.0.0.1"
         sandboxed = self.run_commands is RunCommands.SANDBOXED
         settings = ProcessSettings(host, address.port or 443, ca_pem, sandboxed, folder=self.folder)
-        self._stops.append(self.room.add_processes(settings, manager.wake))
+        self._stops.append(self.room.add_processes(settings, wake))
 
-    def stop(self) -> None:
-        """End every process."""
+    def _stop(self) -> None:
         for stop in self._stops:
             stop()
 
@@ -114,25 +99,16 @@ class VirtualMachines:
 
     room: MachinesRoom
 
-    @property
-    def controllers(self) -> tuple[Controller[Any], ...]:
-        return tuple(self.room.controllers())
-
-    def handlers(self, _mapper: Mapper) -> dict[type, Handler]:
-        return self.room.handlers()
-
-    def heartbeats(self, node: str) -> datetime | None:
-        return self.room.heartbeat(node)
-
-    def attach(self, loop: ControlLoop) -> None:
+    def attach(self, loop: ControlLoop, wake: Wake) -> Callable[[], None]:
         """Called once the loop exists."""
-        self.room.connect(loop)
+        self.room.connect(loop, wake)
 
         def changed(name: str) -> None:
             # A machine without power says nothing, and nobody looks at one that was well before.
-            loop.wake(NODE_LIFECYCLE, ObjectRef("", "Node", "", name))
+            wake(NODE_LIFECYCLE, ObjectRef("", "Node", "", name))
 
         self.room.machines.listeners.append(changed)
+        return lambda: None
 
 
 def live_machines(settings: ClusterSettings, clock: Clock) -> LiveMachines:

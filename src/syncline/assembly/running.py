@@ -1,0 +1,76 @@
+"""The GitOps controllers over a live port: sources, other clusters, endpoints and loop, opened and closed together.
+
+The embedded cluster and ``syncline controller`` use it alike; what differs is the driver.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+from syncline.assembly.destinations import ClosablePort, LiveWay, RemoteClusters, RoutedPort
+from syncline.assembly.endpoints.gitops import gitops_endpoints
+from syncline.assembly.gitops import GitOpsSettings, gitops
+from syncline.assembly.roles import LiveDriver, Role, start
+from syncline.assembly.sources.hydrating import HydratingReader
+from syncline.assembly.sources.reading import renderers_with
+from syncline.base.clock import Clock
+from syncline.base.entropy import Entropy
+from syncline.control.manager import Port
+from syncline.control.vitals import Health
+from syncline.kube.objects import ObjectRef
+from syncline.kube.transport.kubeconfig import ClusterAccess
+
+__all__ = ["Ports", "running_gitops"]
+
+LOOKS_APART_S = 0.25
+"""Between two questions to one Git host what it has; the first of a burst does not wait."""
+
+Ports = dict[tuple[str, int], int]
+"""Where endpoints listen, by the address that was asked for."""
+
+
+@contextlib.asynccontextmanager
+async def running_gitops(
+    settings: GitOpsSettings,
+    clock: Clock,
+    driver_of: Callable[[Role], LiveDriver],
+    port_of: Callable[[ClusterAccess], ClosablePort],
+    *,
+    inner: Port | None = None,
+    admits: Callable[[ObjectRef], bool] = lambda _ref: True,
+    health: Callable[[], Health] | None = None,
+) -> AsyncIterator[tuple[LiveDriver, Ports]]:
+    """The driver, whose ``run`` is left to the caller, and where endpoints listen. ``port_of``: a way to another
+    cluster; ``inner``: what webhooks write through (None: as the controllers). Raises ListenError."""
+    reader = HydratingReader(
+        settings.cache_directory,
+        allow_local=settings.allow_local_repos,
+        renderers=renderers_with(settings.plugins),
+        entropy=Entropy(),
+        limits=settings.remotes,
+        looks_apart_s=LOOKS_APART_S,
+    )
+    way = LiveWay(clock, port_of)
+    made = gitops(reader, settings.application, RemoteClusters(way, clock), admits=admits)
+    role = replace(made.role, work=settings.pools)
+    driver = driver_of(role)
+    driver.port = RoutedPort(driver.port, way)
+    async with contextlib.AsyncExitStack() as closing:
+        closing.push_async_callback(way.close)
+        closing.callback(start(role, driver))
+        manager = driver.manager
+        ports = await closing.enter_async_context(
+            gitops_endpoints(
+                settings,
+                made.applications,
+                manager.loop,
+                inner or driver.port,
+                reader,
+                admits,
+                health=health or manager.health,
+                work=manager.pools.counts,
+            )
+        )
+        yield driver, ports
