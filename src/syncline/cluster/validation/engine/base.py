@@ -15,15 +15,19 @@ from typing import Any, ClassVar, Protocol
 
 from syncline.base.entropy import Entropy
 from syncline.cluster.validation.engine import names
+from syncline.cluster.validation.engine.causes import invalid
 from syncline.cluster.validation.engine.metadata import (
     NameCheck,
     common_update_causes,
     metadata_causes,
     metadata_update_causes,
 )
+from syncline.cluster.validation.engine.rules import Rule, nothing
 from syncline.cluster.validation.pods.disabled import drop_disabled
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
+
+IMMUTABLE = "field is immutable"
 
 __all__ = ["Context", "Kind", "Strategy"]
 
@@ -80,7 +84,15 @@ class Kind:
     has_generation: bool = False
     grace_s: int = 0
     namespaced: bool = True
-    name_check: ClassVar[NameCheck] = staticmethod(names.dns_subdomain)
+    name_check: ClassVar[NameCheck] = names.dns_subdomain
+    rules: ClassVar[Rule] = nothing
+    """What is wrong with everything but metadata."""
+    status_rules: ClassVar[Rule] = nothing
+    """What is wrong with a status that is written."""
+    fixed: ClassVar[tuple[str, ...]] = ()
+    """Fields (``spec.selector``) that an update may not change."""
+    judged_again: ClassVar[bool] = False
+    """Whether the checks of an update end with those of the content."""
     empty_status: ClassVar[Obj | None] = None
     """The status of a new object; None keeps what was sent."""
     generation_follows: ClassVar[tuple[str, ...]] = ("spec",)
@@ -150,15 +162,20 @@ class Kind:
         return metadata_causes(obj, type(self).name_check, namespaced=self.namespaced) + self.content_causes(obj)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
-        """What is wrong with everything but metadata; kinds override this."""
-        return []
+        """What :attr:`rules` say; kinds with relations beyond one object's tables override this."""
+        return list(type(self).rules(obj, ""))
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        """What an update may not do; kinds add their immutable fields."""
-        return metadata_update_causes(new, old)
+        """What an update may not do."""
+        causes = metadata_update_causes(new, old)
+        for path in self.fixed:
+            fresh, before = (dig(obj, *path.split(".")) for obj in (new, old))
+            if fresh != before:
+                causes.append(invalid(path, fresh, IMMUTABLE))
+        return causes + (self.content_causes(new) if self.judged_again else [])
 
     def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return []
+        return list(type(self).status_rules(new.get("status") or {}, "status"))
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
         return []

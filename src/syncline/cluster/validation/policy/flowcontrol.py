@@ -7,44 +7,52 @@ Called by the API through :func:`syncline.cluster.validation.strategy.strategy_f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from syncline.cluster.validation.engine import names
-from syncline.cluster.validation.engine.base import Kind, spec_of
-from syncline.cluster.validation.engine.causes import duplicate, forbidden, invalid, required, unsupported
-from syncline.cluster.validation.engine.fields import each
+from syncline.cluster.validation.engine.base import Kind
+from syncline.cluster.validation.engine.causes import forbidden, invalid, required, unsupported
+from syncline.cluster.validation.engine.rules import (
+    Rule,
+    at_least,
+    at_most,
+    choice,
+    demand,
+    each,
+    every,
+    field,
+    filled,
+    first,
+    forbid,
+    has,
+    items,
+    label,
+    lacks,
+    must,
+    named,
+    need,
+    needs,
+    number,
+    part,
+    spec,
+    subdomain,
+    text,
+    unique,
+    when,
+    where,
+    within,
+)
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
 __all__ = ["FlowSchemaKind", "PriorityLevelKind"]
 
-MOST_PRECEDENCE = 10_000
-MOST_QUEUES = 10_000_000
-MOST_HASH_BITS = 60
-METHODS = ("ByNamespace", "ByUser")
-LEVEL_TYPES = ("Exempt", "Limited")
-RESPONSES = ("Queue", "Reject")
+MOST_QUEUES, MOST_HASH_BITS = 10_000_000, 60
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
 SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
 ZERO_SHARES = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
-NATURAL = "must be a non-negative integer"
-
-
-def _status_causes(new: Obj) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    seen: set[str] = set()
-    for where, condition in each(new.get("status") or {}, "conditions", "status"):
-        kind = str(condition.get("type") or "")
-        if kind in seen:
-            causes.append(duplicate(f"{where}.type", kind))
-        if not kind:
-            causes.append(required(f"{where}.type"))
-        seen.add(kind)
-    return causes
-
-
-# --- priority levels -----------------------------------------------------------------------------------------------
+NOT_NEGATIVE = "must be a non-negative integer"
 
 
 class _FlowControlKind(Kind):
@@ -55,84 +63,21 @@ class _FlowControlKind(Kind):
     namespaced = False
     empty_status: ClassVar[Obj | None] = {}
     status_keeps_metadata = True
-
-    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return _status_causes(new)
+    status_rules = each("conditions", unique("type"), needs("type"))
 
 
-class PriorityLevelKind(_FlowControlKind):
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        kind, limited, exempt = str(spec.get("type") or ""), spec.get("limited"), spec.get("exempt")
-        causes: list[FieldCause] = []
-        if ZERO_SHARES in dig(obj, "metadata", "annotations", default={}):
-            causes.append(forbidden("metadata.annotations", f"annotation '{ZERO_SHARES}' is forbidden"))
-        if (dig(obj, "metadata", "name") == "exempt") != (kind == "Exempt"):
-            causes.append(invalid("spec.type", kind, "must be 'Exempt' if and only if `name` is 'exempt'"))
-        if kind not in LEVEL_TYPES:
-            return [*causes, unsupported("spec.type", kind, LEVEL_TYPES)]
-        if kind == "Exempt":
-            if limited is not None:
-                causes.append(forbidden("spec.limited", "must be nil if the type is not Limited"))
-            return causes + _share_causes(exempt or {}, "spec.exempt")
-        if exempt is not None:
-            causes.append(forbidden("spec.exempt", "must be nil if the type is Limited"))
-        if limited is None:
-            return [*causes, required("spec.limited", "must not be empty when type is Limited")]
-        return causes + _limited_causes(limited, "spec.limited")
+# --- priority levels -----------------------------------------------------------------------------------------------
 
 
-def _share_causes(owner: Obj, path: str, between: Iterable[FieldCause] = ()) -> list[FieldCause]:
-    """``between``: causes of the field that Kubernetes judges between the two."""
-    causes: list[FieldCause] = []
-    shares, percent = owner.get("nominalConcurrencyShares"), owner.get("lendablePercent")
-    if isinstance(shares, int) and shares < 0:
-        causes.append(invalid(f"{path}.nominalConcurrencyShares", shares, NATURAL))
-    causes += between
-    if isinstance(percent, int) and not 0 <= percent <= 100:
-        causes.append(invalid(f"{path}.lendablePercent", percent, "must be between 0 and 100, inclusive"))
-    return causes
-
-
-def _limited_causes(limited: Obj, path: str) -> list[FieldCause]:
-    causes = _share_causes(limited, path, _response_causes(limited.get("limitResponse") or {}, f"{path}.limitResponse"))
-    borrowing = limited.get("borrowingLimitPercent")
-    if isinstance(borrowing, int) and borrowing < 0:
-        causes.append(invalid(f"{path}.borrowingLimitPercent", borrowing, f"if specified, {NATURAL}"))
-    return causes
-
-
-def _response_causes(response: Obj, path: str) -> list[FieldCause]:
-    kind, queuing = str(response.get("type") or ""), response.get("queuing")
-    if kind not in RESPONSES:
-        return [unsupported(f"{path}.type", kind, RESPONSES)]
-    if kind == "Reject" and queuing is not None:
-        return [forbidden(f"{path}.queuing", "must be nil if limited.limitResponse.type is not Limited")]
-    if kind == "Queue" and queuing is None:
-        return [required(f"{path}.queuing", "must not be empty if limited.limitResponse.type is Limited")]
-    return _queue_causes(queuing or {}, f"{path}.queuing") if kind == "Queue" else []
-
-
-def _queue_causes(queuing: Obj, path: str) -> list[FieldCause]:
-    queues, hand, length = (int(queuing.get(key) or 0) for key in ("queues", "handSize", "queueLengthLimit"))
-    causes: list[FieldCause] = []
-    if length <= 0:
-        causes.append(invalid(f"{path}.queueLengthLimit", length, "must be positive"))
-    if queues <= 0:
-        causes.append(invalid(f"{path}.queues", queues, "must be positive"))
-    elif queues > MOST_QUEUES:
-        causes.append(invalid(f"{path}.queues", queues, f"must not be greater than {MOST_QUEUES}"))
+def _hand_causes(queuing: Obj, path: str) -> Iterator[FieldCause]:
+    queues, hand = (int(queuing.get(key) or 0) for key in ("queues", "handSize"))
     if hand <= 0:
-        causes.append(invalid(f"{path}.handSize", hand, "must be positive"))
+        yield invalid(path, hand, "must be positive")
     elif hand > queues:
-        causes.append(invalid(f"{path}.handSize", hand, f"should not be greater than queues ({queues})"))
+        yield invalid(path, hand, f"should not be greater than queues ({queues})")
     elif _entropy_bits(queues, hand) > MOST_HASH_BITS:
-        why = (
-            f"required entropy bits of deckSize {queues} and handSize {hand} should not be greater than "
-            f"{MOST_HASH_BITS}"
-        )
-        causes.append(invalid(f"{path}.handSize", hand, why))
-    return causes
+        why = f"required entropy bits of deckSize {queues} and handSize {hand} should not be greater than"
+        yield invalid(path, hand, f"{why} {MOST_HASH_BITS}")
 
 
 def _entropy_bits(deck: int, hand: int) -> int:
@@ -140,141 +85,179 @@ def _entropy_bits(deck: int, hand: int) -> int:
     return math.ceil(sum(math.log2(deck - card) for card in range(min(hand, MOST_HASH_BITS + 2))))
 
 
+_QUEUING = every(
+    number("queueLengthLimit", at_least(1, "must be positive")),
+    number("queues", at_least(1, "must be positive"), at_most(MOST_QUEUES, f"must not be greater than {MOST_QUEUES}")),
+    lambda queuing, path: _hand_causes(queuing, f"{path}.handSize"),
+)
+_RESPONSE = first(
+    text("type", choice("Queue", "Reject")),
+    forbid(
+        lambda one: one["type"] == "Reject" and one.get("queuing") is not None,
+        "queuing",
+        "must be nil if limited.limitResponse.type is not Limited",
+    ),
+    demand(
+        lambda one: one["type"] == "Queue" and one.get("queuing") is None,
+        "queuing",
+        "must not be empty if limited.limitResponse.type is Limited",
+    ),
+    field("queuing", _QUEUING),
+)
+_SHARES = field("nominalConcurrencyShares", at_least(0, NOT_NEGATIVE))
+_LENDABLE = field("lendablePercent", within(0, 100))
+_LIMITED = every(
+    _SHARES,
+    part("limitResponse", _RESPONSE),
+    _LENDABLE,
+    field("borrowingLimitPercent", at_least(0, f"if specified, {NOT_NEGATIVE}")),
+)
+_LEVEL = first(
+    text("type", choice("Exempt", "Limited")),
+    when(
+        where(type="Exempt"),
+        forbid(has("limited"), "limited", "must be nil if the type is not Limited"),
+        part("exempt", _SHARES, _LENDABLE),
+        otherwise=every(
+            forbid(has("exempt"), "exempt", "must be nil if the type is Limited"),
+            demand(lacks("limited"), "limited", "must not be empty when type is Limited"),
+            field("limited", _LIMITED),
+        ),
+    ),
+)
+
+
+class PriorityLevelKind(_FlowControlKind):
+    rules = every(
+        forbid(
+            lambda obj: ZERO_SHARES in dig(obj, "metadata", "annotations", default={}),
+            "metadata.annotations",
+            f"annotation '{ZERO_SHARES}' is forbidden",
+        ),
+        lambda obj, path: _exempt_causes(obj),
+        spec(_LEVEL),
+    )
+
+
+def _exempt_causes(obj: Obj) -> Iterator[FieldCause]:
+    kind = str(dig(obj, "spec", "type") or "")
+    if (dig(obj, "metadata", "name") == "exempt") != (kind == "Exempt"):
+        yield invalid("spec.type", kind, "must be 'Exempt' if and only if `name` is 'exempt'")
+
+
 # --- schemas -------------------------------------------------------------------------------------------------------
 
 
-class FlowSchemaKind(_FlowControlKind):
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        causes = _precedence_causes(spec.get("matchingPrecedence"), dig(obj, "metadata", "name"))
-        method = spec.get("distinguisherMethod")
-        if isinstance(method, dict) and method.get("type") not in METHODS:
-            shown = {"Type": str(method.get("type") or "")}
-            causes.append(unsupported("spec.distinguisherMethod.type", shown, METHODS))
-        level = str(dig(spec, "priorityLevelConfiguration", "name", default=""))
-        at = "spec.priorityLevelConfiguration.name"
-        if not level:
-            causes.append(required(at, "must reference a priority level"))
-        else:
-            causes += [invalid(at, level, problem) for problem in names.dns_subdomain(level)]
-        for where, rule in each(spec, "rules", "spec"):
-            causes += _schema_rule_causes(rule, where)
-        return causes
-
-
-def _precedence_causes(precedence: Any, name: Any) -> list[FieldCause]:
-    at = "spec.matchingPrecedence"
-    if not isinstance(precedence, int):
-        return []
-    if precedence <= 0:
-        return [invalid(at, precedence, "must be a positive value")]
-    if precedence > MOST_PRECEDENCE:
-        return [invalid(at, precedence, f"must not be greater than {MOST_PRECEDENCE}")]
-    if precedence == 1 and name != "exempt":
-        return [invalid(at, precedence, "only the schema named 'exempt' may have matchingPrecedence 1")]
-    return []
-
-
-def _schema_rule_causes(rule: Obj, path: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    for where, subject in each(rule, "subjects", path):
-        causes += _subject_causes(subject, where)
-    if not rule.get("subjects"):
-        causes.append(required(f"{path}.subjects", "subjects must contain at least one value"))
-    if not rule.get("resourceRules") and not rule.get("nonResourceRules"):
-        causes.append(required(path, "at least one of resourceRules and nonResourceRules has to be non-empty"))
-    for where, entry in each(rule, "resourceRules", path):
-        causes += _resource_rule_causes(entry, where)
-    for where, entry in each(rule, "nonResourceRules", path):
-        causes += _address_rule_causes(entry, where)
-    return causes
-
-
-def _subject_causes(subject: Obj, path: str) -> list[FieldCause]:
-    kind = str(subject.get("kind") or "")
-    if kind not in SUBJECTS:
-        return [unsupported(f"{path}.kind", kind, SUBJECTS)]
-    own = SUBJECTS[kind]
-    found, where = subject.get(own), f"{path}.{own}"
-    causes: list[FieldCause] = []
-    if found is None:
-        causes.append(required(where, f"{own} is required when subject kind is '{kind}'"))
-    else:
-        name = str(found.get("name") or "")
-        if not name:
-            causes.append(required(f"{where}.name"))
-        if kind == "ServiceAccount":
-            if name and name != "*":
-                causes += [invalid(f"{where}.name", name, problem) for problem in names.dns_subdomain(name)]
-            causes += _account_namespace_causes(str(found.get("namespace") or ""), f"{where}.namespace")
-    for other, key in SUBJECTS.items():
-        if other != kind and subject.get(key) is not None:
-            causes.append(forbidden(f"{path}.{key}", f"{key} is forbidden when subject kind is not '{other}'"))
-    return causes
-
-
-def _account_namespace_causes(namespace: str, path: str) -> list[FieldCause]:
-    if not namespace:
-        return [required(path, "must specify namespace for service account")]
-    return [invalid(path, namespace, problem) for problem in names.dns_label(namespace)]
-
-
-def _verb_causes(verbs: list[Any], path: str) -> list[FieldCause]:
-    if not verbs:
-        return [required(path, "verbs must contain at least one value")]
-    if "*" in verbs:
-        return [invalid(path, verbs, "if '*' is present, must not specify other verbs")] if len(verbs) > 1 else []
-    return [] if set(verbs) <= set(VERBS) else [unsupported(path, verbs, VERBS)]
-
-
-def _address_rule_causes(rule: Obj, path: str) -> list[FieldCause]:
-    causes = _verb_causes(rule.get("verbs") or [], f"{path}.verbs")
-    urls, where = rule.get("nonResourceURLs") or [], f"{path}.nonResourceURLs"
-    if not urls:
-        causes.append(required(where, "nonResourceURLs must contain at least one value"))
-    elif "*" in urls:
-        if len(urls) > 1:
-            causes.append(invalid(where, urls, "if '*' is present, must not specify other non-resource URLs"))
-    else:
-        for index, url in enumerate(urls):
-            causes += [invalid(f"{where}[{index}]", url, problem) for problem in _address_problems(str(url))]
-    return causes
+def _alone(things: str) -> Rule:
+    """A star stands for everything, so nothing stands beside it."""
+    return must(lambda listed: len(listed) < 2 or "*" not in listed, f"if '*' is present, must not specify {things}")
 
 
 def _address_problems(url: str) -> list[str]:
     if url == "/":
         return []
-    if not url:
-        return ["must not be empty"]
-    if not url.startswith("/"):
-        return ["must start with slash"]
-    if " " in url:
-        return ["must not contain white-space"]
-    if "//" in url:
-        return ["must not contain double slash"]
-    stars = url.count("*")
-    wrong = stars > 1 or (stars == 1 and not url.endswith("/*"))
-    return ["wildcard can only do suffix matching"] if wrong else []
+    faults = (
+        (not url, "must not be empty"),
+        (not url.startswith("/"), "must start with slash"),
+        (" " in url, "must not contain white-space"),
+        ("//" in url, "must not contain double slash"),
+        (url.count("*") > 1 or ("*" in url and not url.endswith("/*")), "wildcard can only do suffix matching"),
+    )
+    return [why for wrong, why in faults if wrong][:1]
 
 
-def _resource_rule_causes(rule: Obj, path: str) -> list[FieldCause]:
-    causes = _verb_causes(rule.get("verbs") or [], f"{path}.verbs")
-    for key, one, many in (("apiGroups", "api group", "api groups"), ("resources", "resource", "resources")):
-        values, where = rule.get(key) or [], f"{path}.{key}"
-        if not values:
-            causes.append(required(where, f"resource rules must supply at least one {one}"))
-        elif len(values) > 1 and "*" in values:
-            causes.append(invalid(where, values, f"if '*' is present, must not specify other {many}"))
-    namespaces, where = rule.get("namespaces") or [], f"{path}.namespaces"
-    if not namespaces and not rule.get("clusterScope"):
-        why = "resource rules that are not cluster scoped must supply at least one namespace"
-        causes.append(required(where, why))
-    elif "*" in namespaces:
-        if len(namespaces) > 1:
-            causes.append(invalid(where, namespaces, "if '*' is present, must not specify other namespaces"))
+_VERBS = need(
+    "verbs",
+    _alone("other verbs"),
+    lambda verbs, path: () if "*" in verbs or {*verbs} <= {*VERBS} else (unsupported(path, verbs, VERBS),),
+    why="verbs must contain at least one value",
+)
+_RESOURCE_RULE = every(
+    _VERBS,
+    need("apiGroups", _alone("other api groups"), why="resource rules must supply at least one api group"),
+    need("resources", _alone("other resources"), why="resource rules must supply at least one resource"),
+    demand(
+        lambda rule: not rule.get("namespaces") and not rule.get("clusterScope"),
+        "namespaces",
+        "resource rules that are not cluster scoped must supply at least one namespace",
+    ),
+    filled("namespaces", _alone("other namespaces")),
+    when(
+        lambda rule: "*" not in (rule.get("namespaces") or ()),
+        items(
+            "namespaces",
+            named(
+                lambda name: [
+                    f"each member of this list must be '*' or a DNS-1123 label; {one}" for one in names.dns_label(name)
+                ]
+            ),
+        ),
+    ),
+)
+_ADDRESS_RULE = every(
+    _VERBS,
+    need("nonResourceURLs", _alone("other non-resource URLs"), why="nonResourceURLs must contain at least one value"),
+    when(
+        lambda rule: "*" not in (rule.get("nonResourceURLs") or ()), items("nonResourceURLs", named(_address_problems))
+    ),
+)
+_ACCOUNT = every(
+    filled("name", when(lambda name: name != "*", subdomain)),
+    need("namespace", label, why="must specify namespace for service account"),
+)
+
+
+def _subject_causes(subject: Obj, path: str) -> Iterator[FieldCause]:
+    kind = str(subject.get("kind") or "")
+    if kind not in SUBJECTS:
+        yield unsupported(f"{path}.kind", kind, SUBJECTS)
+        return
+    own = SUBJECTS[kind]
+    found, at = subject.get(own), f"{path}.{own}"
+    if found is None:
+        yield required(at, f"{own} is required when subject kind is '{kind}'")
     else:
-        for index, namespace in enumerate(namespaces):
-            start = "each member of this list must be '*' or a DNS-1123 label; "
-            at = f"{where}[{index}]"
-            causes += [invalid(at, namespace, start + problem) for problem in names.dns_label(str(namespace))]
-    return causes
+        yield from needs("name")(found, at)
+        yield from _ACCOUNT(found, at) if kind == "ServiceAccount" else ()
+    for other, key in SUBJECTS.items():
+        if other != kind and subject.get(key) is not None:
+            yield forbidden(f"{path}.{key}", f"{key} is forbidden when subject kind is not '{other}'")
+
+
+def _method_causes(method: Obj, path: str) -> Iterable[FieldCause]:
+    kind, known = str(method.get("type") or ""), ("ByNamespace", "ByUser")
+    return () if kind in known else [unsupported(f"{path}.type", {"Type": kind}, known)]
+
+
+class FlowSchemaKind(_FlowControlKind):
+    rules = every(
+        lambda obj, path: _precedence_causes(dig(obj, "spec", "matchingPrecedence"), dig(obj, "metadata", "name")),
+        spec(
+            field("distinguisherMethod", _method_causes),
+            part("priorityLevelConfiguration", need("name", subdomain, why="must reference a priority level")),
+            each(
+                "rules",
+                each("subjects", _subject_causes),
+                need("subjects", why="subjects must contain at least one value"),
+                demand(
+                    lambda rule: not rule.get("resourceRules") and not rule.get("nonResourceRules"),
+                    "",
+                    "at least one of resourceRules and nonResourceRules has to be non-empty",
+                ),
+                each("resourceRules", _RESOURCE_RULE),
+                each("nonResourceRules", _ADDRESS_RULE),
+            ),
+        ),
+    )
+
+
+def _precedence_causes(precedence: Any, name: Any) -> Iterator[FieldCause]:
+    at = "spec.matchingPrecedence"
+    if not isinstance(precedence, int):
+        return
+    if precedence <= 0:
+        yield invalid(at, precedence, "must be a positive value")
+    elif precedence > 10_000:
+        yield invalid(at, precedence, "must not be greater than 10000")
+    elif precedence == 1 and name != "exempt":
+        yield invalid(at, precedence, "only the schema named 'exempt' may have matchingPrecedence 1")

@@ -6,87 +6,65 @@ Kubernetes ``ValidatePersistentVolumeClaimSpec``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from syncline.cluster.validation.engine import names
-from syncline.cluster.validation.engine.causes import forbidden, invalid, required, unsupported
+from syncline.cluster.validation.engine import rules as r
+from syncline.cluster.validation.engine.causes import forbidden, invalid, required
 from syncline.cluster.validation.engine.fields import label_selector_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
-from syncline.kube.text.quantity import Quantity, QuantityError, parse_quantity
-
-__all__ = ["ACCESS_MODES", "VOLUME_MODES", "access_mode_causes", "amount", "claim_spec_causes", "size_causes"]
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-VOLUME_MODES = ("Block", "Filesystem")
-POSITIVE = "must be greater than zero"
+volume_mode = r.choice("Block", "Filesystem")
 
 
-def amount(value: Any) -> Quantity | None:
-    """A quantity, or None for what is none (which was refused while decoding)."""
-    try:
-        return parse_quantity(value) if value is not None else None
-    except QuantityError:
-        return None
-
-
-def access_mode_causes(spec: Obj, path: str) -> list[FieldCause]:
-    """Modes, alike for volumes and claims."""
-    where, modes = f"{path}.accessModes", spec.get("accessModes") or []
-    causes = [] if modes else [required(where, "at least 1 access mode is required")]
-    causes += [unsupported(where, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
+def _alone(modes: Any, path: str) -> Iterator[FieldCause]:
     if "ReadWriteOncePod" in modes and any(mode in ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes):
-        causes.append(forbidden(where, "may not use ReadWriteOncePod with other access modes"))
-    return causes
+        yield forbidden(path, "may not use ReadWriteOncePod with other access modes")
 
 
-def size_causes(value: Any, where: str) -> list[FieldCause]:
-    size = amount(value)
-    if size is None:
-        return [required(where)]
-    if size.nano <= 0:
-        return [invalid(where, str(size), POSITIVE)]
-    return []
+access_modes = r.every(r.members(*ACCESS_MODES), _alone)
+_REFERENCE = r.every(
+    r.needs("name", "kind"),
+    lambda one, path: _core_causes(one, path),
+    r.filled("apiGroup", r.subdomain),
+)
 
 
-def claim_spec_causes(spec: Obj, path: str) -> list[FieldCause]:
-    causes = access_mode_causes(spec, path)
-    causes += label_selector_causes(spec.get("selector"), f"{path}.selector")
-    causes += size_causes(dig(spec, "resources", "requests", "storage"), f"{path}.resources[storage]")
-    for key in ("storageClassName", "volumeAttributesClassName"):
-        if spec.get(key):
-            causes += [invalid(f"{path}.{key}", spec[key], problem) for problem in names.dns_subdomain(spec[key])]
-    mode = spec.get("volumeMode")
-    if mode is not None and mode not in VOLUME_MODES:
-        causes.append(unsupported(f"{path}.volumeMode", mode, VOLUME_MODES))
-    return causes + _source_causes(spec, path)
-
-
-def _source_causes(spec: Obj, path: str) -> list[FieldCause]:
-    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    causes: list[FieldCause] = []
-    if isinstance(source, dict):
-        causes += _reference_causes(source, f"{path}.dataSource")
-    if isinstance(reference, dict):
-        causes += _reference_causes(reference, f"{path}.dataSourceRef")
-        if reference.get("namespace"):
-            space = reference["namespace"]
-            problems = names.dns_label(space)
-            causes += [invalid(f"{path}.dataSourceRef.namespace", space, problem) for problem in problems]
-    if isinstance(source, dict) and isinstance(reference, dict):
-        same = all((source.get(key) or "") == (reference.get(key) or "") for key in ("apiGroup", "kind", "name"))
-        if reference.get("namespace"):
-            why = "may not be specified when dataSourceRef.namespace is specified"
-            causes.append(invalid(path, {"name": "dataSource"}, why))
-        elif not same:
-            causes.append(invalid(path, {"name": "dataSource"}, "must match dataSourceRef"))
-    return causes
-
-
-def _reference_causes(reference: Obj, where: str) -> list[FieldCause]:
-    causes = [required(f"{where}.{key}") for key in ("name", "kind") if not reference.get(key)]
-    group = reference.get("apiGroup") or ""
-    if not group and reference.get("kind") != "PersistentVolumeClaim":
+def _core_causes(reference: Obj, path: str) -> Iterator[FieldCause]:
+    if not reference.get("apiGroup") and reference.get("kind") != "PersistentVolumeClaim":
         why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-        causes.append(invalid(where, reference.get("kind") or "", why))
-    return causes + [invalid(f"{where}.apiGroup", group, problem) for problem in names.dns_subdomain(group) if group]
+        yield invalid(path, reference.get("kind") or "", why)
+
+
+def _size_causes(spec: Obj, path: str) -> Iterator[FieldCause]:
+    size, at = r.amount(dig(spec, "resources", "requests", "storage")), f"{path}.resources[storage]"
+    if size is None:
+        yield required(at)
+    elif size.nano <= 0:
+        yield invalid(at, str(size), "must be greater than zero")
+
+
+def _agreement(spec: Obj, path: str) -> Iterator[FieldCause]:
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is None or reference is None:
+        return
+    if reference.get("namespace"):
+        why = "may not be specified when dataSourceRef.namespace is specified"
+        yield invalid(path, {"name": "dataSource"}, why)
+    elif any((source.get(key) or "") != (reference.get(key) or "") for key in ("apiGroup", "kind", "name")):
+        yield invalid(path, {"name": "dataSource"}, "must match dataSourceRef")
+
+
+claim_spec_causes = r.every(
+    r.need("accessModes", access_modes, why="at least 1 access mode is required"),
+    r.field("selector", label_selector_causes),
+    _size_causes,
+    r.filled("storageClassName", r.subdomain),
+    r.filled("volumeAttributesClassName", r.subdomain),
+    r.field("volumeMode", volume_mode),
+    r.field("dataSource", _REFERENCE),
+    r.field("dataSourceRef", _REFERENCE, r.filled("namespace", r.label)),
+    _agreement,
+)

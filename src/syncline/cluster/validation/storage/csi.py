@@ -6,24 +6,38 @@ Called by the API through :func:`syncline.cluster.validation.strategy.strategy_f
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterator
 
-from syncline.cluster.validation.engine import names
-from syncline.cluster.validation.engine.base import Kind, spec_of
-from syncline.cluster.validation.engine.causes import duplicate, invalid, required, unsupported
-from syncline.cluster.validation.engine.fields import IMMUTABLE, NATURAL, each, immutable, label_selector_causes
-from syncline.cluster.validation.engine.metadata import NameCheck, metadata_update_causes
-from syncline.cluster.validation.storage.claims import amount
-from syncline.cluster.validation.storage.volumes import LONGEST_TOKEN_S, SHORTEST_TOKEN_S, driver_name_causes
+from syncline.cluster.validation.engine.base import IMMUTABLE, Kind, spec_of
+from syncline.cluster.validation.engine.causes import duplicate, invalid, required
+from syncline.cluster.validation.engine.fields import immutable, label_selector_causes
+from syncline.cluster.validation.engine.metadata import metadata_update_causes
+from syncline.cluster.validation.engine.rules import (
+    always,
+    at_least,
+    choice,
+    each,
+    every,
+    field,
+    list_of,
+    members,
+    must,
+    natural,
+    need,
+    not_negative,
+    part,
+    qualified,
+    spec,
+    subdomain,
+    text,
+    unique,
+)
+from syncline.cluster.validation.storage.volumes import driver_name_causes, token_lifetime
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
 __all__ = ["CSIDriverKind", "CSINodeKind", "StorageCapacityKind"]
 
-LIFECYCLES = ("Persistent", "Ephemeral")
-GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
-MOST_NODE_ID = 256
-SHORTEST_PERIOD_S = 10
 TOKENS_WARNING = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
     "logging of tokens in volume attributes"
@@ -32,27 +46,13 @@ TOKENS_WARNING = (
 
 class CSIDriverKind(Kind):
     namespaced = False
-    has_generation = False
-    name_check: ClassVar[NameCheck] = staticmethod(names.dns_subdomain)
     revalidates = False
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        causes: list[FieldCause] = []
-        policy = spec.get("fsGroupPolicy")
-        if policy is not None and policy not in GROUP_POLICIES:
-            causes.append(unsupported("spec.fsGroupPolicy", policy, GROUP_POLICIES))
-        causes += _token_causes(spec)
-        causes += [
-            unsupported("spec.volumeLifecycleModes", mode, LIFECYCLES)
-            for mode in spec.get("volumeLifecycleModes") or ()
-            if mode not in LIFECYCLES
-        ]
-        period = spec.get("nodeAllocatableUpdatePeriodSeconds")
-        if isinstance(period, int) and period < SHORTEST_PERIOD_S:
-            where = "spec.nodeAllocatableUpdatePeriodSeconds"
-            causes.append(invalid(where, period, f"must be greater than or equal to {SHORTEST_PERIOD_S} seconds"))
-        return causes
+    rules = spec(
+        field("fsGroupPolicy", choice("File", "None", "ReadWriteOnceWithFSType")),
+        each("tokenRequests", unique("audience", first=token_lifetime)),
+        always("volumeLifecycleModes", members("Persistent", "Ephemeral"), default=()),
+        field("nodeAllocatableUpdatePeriodSeconds", at_least(10, "must be greater than or equal to 10 seconds")),
+    )
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         causes = metadata_update_causes(new, old) + self.content_causes(new)
@@ -75,73 +75,44 @@ class CSIDriverKind(Kind):
         return [TOKENS_WARNING] if old is None and unsaid else []
 
 
-def _token_causes(spec: Obj) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    seen: set[str] = set()
-    for at, request in each(spec, "tokenRequests", "spec"):
-        audience, seconds = str(request.get("audience") or ""), request.get("expirationSeconds")
-        if audience in seen:
-            causes.append(duplicate(f"{at}.audience", audience))
-            continue
-        seen.add(audience)
-        if isinstance(seconds, int) and seconds < SHORTEST_TOKEN_S:
-            why = "may not specify a duration less than 10 minutes"
-            causes.append(invalid(f"{at}.expirationSeconds", seconds, why))
-        if isinstance(seconds, int) and seconds > LONGEST_TOKEN_S:
-            why = "may not specify a duration larger than 2^32 seconds"
-            causes.append(invalid(f"{at}.expirationSeconds", seconds, why))
-    return causes
+def _topology_keys(driver: Obj, path: str) -> Iterator[FieldCause]:
+    keys = driver.get("topologyKeys") or []
+    for index, key in enumerate(keys):
+        if not key:
+            yield required(path)
+        if key in keys[:index]:
+            yield duplicate(path, key)
+        yield from qualified(key, path)
 
 
 class CSINodeKind(Kind):
     namespaced = False
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        causes: list[FieldCause] = []
-        seen: set[str] = set()
-        for at, driver in each(spec_of(obj), "drivers", "spec"):
-            name, node = str(driver.get("name") or ""), str(driver.get("nodeID") or "")
-            causes += driver_name_causes(name, f"{at}.name")
-            if not node:
-                causes.append(required(f"{at}.nodeID"))
-            if len(node) > MOST_NODE_ID:
-                causes.append(invalid(f"{at}.nodeID", node, f"must be {MOST_NODE_ID} characters or less"))
-            count = (driver.get("allocatable") or {}).get("count")
-            if isinstance(count, int) and count < 0:
-                causes.append(invalid(f"{at}.allocatable.count", count, NATURAL))
-            if name in seen:
-                causes.append(duplicate(f"{at}.name", name))
-            seen.add(name)
-            keys = driver.get("topologyKeys") or []
-            for index, key in enumerate(keys):
-                causes += [required(at)] if not key else []
-                causes += [duplicate(at, key)] if key in keys[:index] else []
-                causes += [invalid(at, key, problem) for problem in names.qualified_name(key)]
-        return causes
+    rules = spec(
+        each(
+            "drivers",
+            text("name", driver_name_causes),
+            need("nodeID", must(lambda node: len(node) <= 256, "must be 256 characters or less")),
+            part("allocatable", natural("count")),
+            unique("name"),
+            _topology_keys,
+        )
+    )
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        causes = metadata_update_causes(new, old)
-        before = {one.get("name"): one for _, one in each(spec_of(old), "drivers", "")}
-        for _, driver in each(spec_of(new), "drivers", ""):
-            known = before.get(driver.get("name"))
-            if known is not None and _fixed(known) != _fixed(driver):
-                causes.append(invalid("spec.drivers", driver, IMMUTABLE))
-        return causes
-
-
-def _fixed(driver: Obj) -> Obj:
-    """How many volumes a node takes may change."""
-    return {key: value for key, value in driver.items() if key != "allocatable"}
+        """How many volumes a node takes may change, nothing else of a driver."""
+        old_drivers, drivers = (list_of(spec_of(obj), "drivers") for obj in (old, new))
+        before = {one.get("name"): {**one, "allocatable": None} for one in old_drivers}
+        return metadata_update_causes(new, old) + [
+            invalid("spec.drivers", one, IMMUTABLE)
+            for one in drivers
+            if before.get(one.get("name"), {**one, "allocatable": None}) != {**one, "allocatable": None}
+        ]
 
 
 class StorageCapacityKind(Kind):
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        causes = label_selector_causes(obj.get("nodeTopology"), "nodeTopology")
-        name, size = str(obj.get("storageClassName") or ""), amount(obj.get("capacity"))
-        causes += [invalid("storageClassName", name, problem) for problem in names.dns_subdomain(name)]
-        if size is not None and size.nano < 0:
-            causes.append(invalid("capacity", str(size), NATURAL))
-        return causes
-
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + immutable(new, old, "", "nodeTopology", "storageClassName")
+    rules = every(
+        field("nodeTopology", label_selector_causes),
+        text("storageClassName", subdomain),
+        field("capacity", not_negative),
+    )
+    fixed = ("nodeTopology", "storageClassName")

@@ -14,8 +14,8 @@ from syncline.cluster.validation.engine.base import Context, Kind, spec_of
 from syncline.cluster.validation.engine.causes import forbidden, invalid, required, unsupported
 from syncline.cluster.validation.engine.fields import NATURAL, each, natural_numbers
 from syncline.cluster.validation.engine.metadata import metadata_update_causes
+from syncline.cluster.validation.engine.rules import amount
 from syncline.cluster.validation.pods.resources import container_name_causes
-from syncline.cluster.validation.storage.claims import amount
 from syncline.cluster.validation.workloads.autoscalerversions import autoscaler_to_v1, autoscaler_to_v2, drop_kept
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
