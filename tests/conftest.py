@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[BEGUN] = time.monotonic()
+
+
+GARBAGE = (20_000, 10, 10)
+"""Worlds in memory are large and short-lived: looking for garbage as often as Python does by itself takes a fifth of
+the time of their tests."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is imported and collected stays: it is left out of every search for garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(*GARBAGE)
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
