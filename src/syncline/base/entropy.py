@@ -31,6 +31,12 @@ class Entropy:
         """An independent stream for one room, so that a draw in one does not shift the others."""
         return Entropy(None if self._seed is None else f"{self._seed}/{name}")
 
+    def copy(self) -> Entropy:
+        """A seeded stream that goes on from here as this one does."""
+        twin = Entropy(self._seed)
+        twin._random.setstate(self._random.getstate())
+        return twin
+
     def uid(self) -> str:
         """A version-4 UUID as Kubernetes gives to objects."""
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))

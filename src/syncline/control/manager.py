@@ -318,6 +318,7 @@ class LiveManager:
                 if informer.needs_list:
                     found = await drive(informer.whole_list(), self._port)
                     self.loop.unread(kind, "")
+                    self._wake.set()  # also where there is nothing of the kind: no change follows
                     changes = informer.listed(found)
                     for start in range(0, len(changes), WATCH_BATCH):
                         self._changed(kind, changes[start : start + WATCH_BATCH])
