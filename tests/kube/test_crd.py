@@ -116,3 +116,16 @@ def test_columns_and_scale_paths_are_checked() -> None:
             'Invalid value: ".status.replicas": should be a json path under .spec'
         ),
     }
+
+
+def test_a_schema_that_was_found_sound_is_judged_again_where_it_differs_or_stands_elsewhere() -> None:
+    schema: Obj = {"type": "object", "minProperties": 1, "properties": {"a": {"type": "string", "nullable": True}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    assert [validate_crd(crd(versions=[version])) for _ in range(2)] == [[], []]
+    status = version | {"subresources": {"status": {}}}
+    (cause,) = validate_crd(crd(versions=[status]))
+    assert cause.field == "spec.validation.openAPIV3Schema"
+    wrong = version | {"schema": {"openAPIV3Schema": schema | {"properties": {"a": {"type": "text"}}}}}
+    assert [[one.field for one in validate_crd(crd(versions=[wrong]))] for _ in range(2)] == [
+        ["spec.validation.openAPIV3Schema.properties[a].type"]
+    ] * 2

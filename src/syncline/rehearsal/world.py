@@ -7,6 +7,8 @@ Git repositories are read for real.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from syncline.assembly.builtin import cluster_role
@@ -20,7 +22,7 @@ from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.builtin.storage.provisioner import standard_class
-from syncline.cluster.storage.store import Store
+from syncline.cluster.storage.store import Key, Store, Stored
 from syncline.control.executor import run_in_place
 from syncline.control.virtual import LoopActor, VirtualDriver
 from syncline.gitops.application.manifests import SourceReader
@@ -29,6 +31,31 @@ from syncline.kube.client import Request, Transport
 from syncline.kube.transport.kubeconfig import ClusterAccess
 
 __all__ = ["World"]
+
+
+MAX_BEGINNINGS = 8
+"""Some 200 kB each."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """What every world of a seed has before its controllers run."""
+
+    revision: int
+    objects: tuple[tuple[Key, int, bytes], ...]
+    entropy: Entropy
+    """Of the API, behind what the objects took of it."""
+
+
+@lru_cache(MAX_BEGINNINGS)
+def _beginning(seed: int, control_namespace: str) -> _Beginning:
+    """Installed once for all worlds of the seed: it costs more than most of what is simulated in one."""
+    core = build_core(store=Store(), clock=VirtualClock(), entropy=Entropy(seed))
+    core.bootstrap(port=6443)
+    run_in_place(ensure_objects([*gitops_objects(control_namespace), standard_class()]), core.transport())
+    store = core.store
+    found = ((one.key, one.revision, one.raw) for resource in store.resources() for one in store.list(resource))
+    return _Beginning(store.revision, tuple(found), core.api.backend.entropy)
 
 
 class _VirtualWay:
@@ -69,10 +96,11 @@ class World:
         self.settings = settings or AppSettings()
         self._reader = reader
         self.order = self.entropy.fork("order") if shuffle else None
-        self.core: ClusterCore = build_core(store=Store(), clock=self.clock, entropy=self.entropy)
+        store, begun = Store(), _beginning(seed, self.settings.control_namespace)
+        store.restore(begun.revision, (Stored.load(*each) for each in begun.objects))
+        self.core: ClusterCore = build_core(store=store, clock=self.clock, entropy=self.entropy)
+        self.core.api.backend.entropy = begun.entropy.copy()
         self.admin = self.core.transport()
-        self.core.bootstrap(port=6443)
-        run_in_place(ensure_objects([*gitops_objects(self.settings.control_namespace), standard_class()]), self.admin)
         self.others: dict[str, Transport] = {}
         """Other clusters by server; take one out and it does not answer."""
         self._far: list[LoopActor] = []

@@ -9,6 +9,9 @@ Source: apiextensions-apiserver ``pkg/apis/apiextensions/validation`` and ``pkg/
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +33,9 @@ MAX_SCHEMA_DEPTH = 100
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 COMBINATIONS = ("allOf", "anyOf", "oneOf")
+MAX_SOUND = 256
+_sound: deque[bytes] = deque(maxlen=MAX_SOUND)
+"""Digests of schemas that were found sound, with where they stand."""
 META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 ROOT_WITH_STATUS = {
     "description": "Description",
@@ -73,13 +79,24 @@ def check_schema(crd: Obj, old: Obj | None = None) -> list[FieldCause]:
         path = "spec.validation" if shared else f"spec.versions[{index}].schema"
         either = versions if shared or shared_part(crd, "subresources") else [version]
         status = any(dig(one, "subresources", "status") is not None for one in either)
-        found += _version(raw, f"{path}.openAPIV3Schema", status, _same_schema(version, old))
+        found += _checked(raw, f"{path}.openAPIV3Schema", status, _same_schema(version, old))
     return found
 
 
 def _same_schema(version: Obj, old: Obj | None) -> bool:
     before = next((one for one in versions_of(old or {}) if one.get("name") == version.get("name")), None)
     return before is not None and before.get("schema") == version.get("schema")
+
+
+def _checked(*about: Any) -> list[FieldCause]:
+    """As :func:`_version`; what was found sound is not checked twice: each sync applies large definitions."""
+    if _too_deep(about[0], 0):
+        return _version(*about)
+    digest = hashlib.sha256(json.dumps(about).encode()).digest()
+    found = [] if digest in _sound else _version(*about)
+    if not found and digest not in _sound:
+        _sound.append(digest)
+    return found
 
 
 def _version(raw: Obj, path: str, status: bool, unchanged: bool) -> list[FieldCause]:
