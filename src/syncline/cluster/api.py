@@ -22,8 +22,8 @@ from syncline.cluster.resources.definitions import Definitions
 from syncline.cluster.resources.discovery import Discovery, page_not_found
 from syncline.cluster.resources.registry import Registry, Resource
 from syncline.cluster.resources.routes import Route, route_of, verb_of
-from syncline.cluster.serving.answers import refusal
-from syncline.cluster.serving.negotiate import JSON, accepted_of
+from syncline.cluster.serving.answers import in_yaml, refusal
+from syncline.cluster.serving.negotiate import JSON, Accepted, Form, accepted_of
 from syncline.cluster.serving.waiting import Asked, Waiting
 from syncline.cluster.storage.store import Store, StoreConflict
 from syncline.cluster.verbs.create import create
@@ -132,7 +132,7 @@ class Api:
         try:
             return self._handle(backend, request, user, asking)
         except ApiError as error:
-            return aside(refusal, error)
+            return aside(refusal, error, _accept(request))
         except Awaiting:
             raise
         except Exception as error:
@@ -158,23 +158,23 @@ class Api:
         resource = self.registry.find(route.group, route.version, route.resource)
         if resource is None or not _fits(resource, route):
             return self._unserved(route)
-        handler = _handler(resource, route, verb)
-        accept = request.headers.get("accept", "") if request.headers else ""
-        tables = not _is_action(resource, route)
-        accepted = accepted_of(accept, watching=verb == "watch", tables=tables) if accept else JSON
         now = self.backend.clock.now() if asked is None else asked.now
-        x = Exchange(backend, request, user, route, verb, resource, now, accepted)
+        x = Exchange(backend, request, user, route, verb, resource, now)
         x.asking = asked.asking if asked is not None else None
-        deprecation = resource.custom.deprecation if resource.custom is not None else _OLD.get(resource.storage)
-        if deprecation:
-            x.warn(deprecation)
+        accept = _accept(request)
+        if resource.custom is not None and resource.custom.deprecation:
+            x.warn(resource.custom.deprecation)
         try:
+            handler = _handler(resource, route, verb)
+            x.accepted = _accepted(accept, resource, route, verb) if accept else JSON
+            if deprecation := _OLD.get(resource.storage):
+                x.warn(deprecation)
             response = handler(x)
         except ApiError as error:
             if not (x.warnings or x.annotations):
                 raise
             # What was said before the refusal is told with it.
-            response = refusal(error)
+            response = refusal(error, accept)
         if verb in _WRITES:
             self._definitions.after_write(x)
         if x.warnings:
@@ -182,12 +182,21 @@ class Api:
             response.headers = {**response.headers, "warning": told} if told else response.headers
         if x.annotations:
             response.annotations = x.annotations
-        return response
+        return aside(in_yaml, response) if x.accepted.form is Form.YAML else response
 
     def _unserved(self, route: Route) -> Response:
         if self.registry.is_builtin_group(route.group):
             raise NotFound("the server could not find the requested resource", details={})
         return page_not_found()
+
+
+def _accept(request: Request) -> str:
+    return request.headers.get("accept", "") if request.headers else ""
+
+
+def _accepted(accept: str, resource: Resource, route: Route, verb: str) -> Accepted:
+    streams, tables = verb in ("list", "watch"), not _is_action(resource, route)
+    return accepted_of(accept, streams=streams, tables=tables, custom=resource.custom is not None)
 
 
 _OLD = {

@@ -36,7 +36,7 @@ DEADLINE_S = 3.0
 """Of the processor, for one request: the slowest that Kubernetes answers takes a tenth."""
 
 KUBERNETES_SAYS_500 = re.compile(
-    r"resourceVersion: Invalid value: "
+    r"resourceVersion: Invalid value: |strconv.ParseUint: |content is not a list"
     r"|unknown patch type: |map: .* does not contain declared merge key|list element types are not identical"
     r"|expected a (list|\[\]interface)|merging lists cannot yet be specified|failed to create typed patch object"
     r"|target\.(name|kind): ",

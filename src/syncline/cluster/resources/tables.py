@@ -63,7 +63,7 @@ def table_of(
 
 def _row_object(obj: Obj, include: str, version: str) -> Obj:
     if include == "None":
-        return {}
+        return {"object": None}
     if include == "Object":
         return {"object": obj}
     partial = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": meta(obj)}

@@ -13,7 +13,7 @@ import msgspec
 
 from syncline.cluster.resources.registry import Resource, package_of
 from syncline.cluster.resources.tables import table_of
-from syncline.cluster.serving.negotiate import Accepted, Form, Shape
+from syncline.cluster.serving.negotiate import Form, Shape, form_of_refusals
 from syncline.cluster.storage.store import Stored
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.kube.client import Response
@@ -37,7 +37,7 @@ class ListResponse(Response):
         super().__init__(200, revision=revision)
         self._resource = resource
         self._stored = stored
-        self._meta = metadata
+        self._meta = _list_meta(resource, metadata)
 
     @property
     def raw(self) -> bytes:
@@ -55,6 +55,11 @@ class ListResponse(Response):
         if self._obj is None:
             self._obj = list_object(self._resource, self._stored, self._meta)
         return self._obj
+
+
+def _list_meta(resource: Resource, metadata: Obj) -> Obj:
+    """Lists of custom resources say that they do not go on."""
+    return {"continue": "", **metadata} if resource.custom is not None else metadata
 
 
 def _items_bytes(resource: Resource, stored: Sequence[Stored]) -> list[bytes]:
@@ -82,7 +87,7 @@ def list_object(resource: Resource, stored: Iterable[Stored], metadata: Obj) -> 
     return {
         "kind": resource.list_kind,
         "apiVersion": resource.info.api_version,
-        "metadata": metadata,
+        "metadata": _list_meta(resource, metadata),
         "items": [_item(resource, one.obj) for one in stored],
     }
 
@@ -120,7 +125,7 @@ def _shaped_list(x: Exchange, stored: Sequence[Stored], metadata: Obj, revision:
             raise NotAcceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({kind})")
         case Shape.OBJECT:
             body = list_object(x.resource, stored, metadata)
-    return encoded(200, body, accepted, revision)
+    return Response.of(200, body, revision=revision)
 
 
 def _go_type(resource: Resource, kind: str) -> str:
@@ -165,7 +170,7 @@ def _encoded_here(answer: Response) -> Response:
 
 
 def _shaped_answer(x: Exchange, status: int, obj: Obj, revision: int) -> Response:
-    return encoded(status, shaped(x, obj), x.accepted, revision)
+    return Response.of(status, shaped(x, obj), revision=revision)
 
 
 def shaped(x: Exchange, obj: Obj, *, headed: bool = True) -> Obj:
@@ -179,6 +184,8 @@ def shaped(x: Exchange, obj: Obj, *, headed: bool = True) -> Obj:
         case Shape.METADATA:
             return partial(obj, accepted.version)
         case Shape.METADATA_LIST:
+            if x.resource.custom is not None:
+                raise ApiError("content is not a list", reason="")
             kind = _go_type(x.resource, x.resource.info.kind)
             what = "you requested PartialObjectMetadataList, but the requested object is not a list"
             raise NotAcceptable(f"{what} ({kind})")
@@ -190,11 +197,14 @@ def encode(body: Any) -> bytes:
     return _encode(body)
 
 
-def encoded(status: int, body: Obj, accepted: Accepted, revision: int = 0) -> Response:
-    if accepted.form is Form.YAML:
-        raw = yaml.dump(body).encode()
-        return Response.encoded(status, raw, {"content-type": "application/yaml"}, revision)
-    return Response.of(status, body, revision=revision)
+def in_yaml(answer: Response) -> Response:
+    """An answer of JSON as YAML; any other stays as it is."""
+    if answer.headers.get("content-type", "application/json") != "application/json" or answer.stream or answer.session:
+        return answer
+    headers = {**answer.headers, "content-type": "application/yaml"}
+    made = Response.encoded(answer.status, yaml.dump(answer.obj).encode(), headers, answer.revision)
+    made.annotations = answer.annotations
+    return made
 
 
 def success(status: int = 200, details: Obj | None = None, *, code: bool = False) -> Response:
@@ -207,6 +217,7 @@ def success(status: int = 200, details: Obj | None = None, *, code: bool = False
     return Response.of(status, body)
 
 
-def refusal(error: ApiError) -> Response:
+def refusal(error: ApiError, accept: str = "") -> Response:
     headers = {"retry-after": str(error.details["retryAfterSeconds"])} if "retryAfterSeconds" in error.details else {}
-    return _encoded_here(Response.of(error.code, scrubbed(error.to_status()), headers))
+    made = _encoded_here(Response.of(error.code, scrubbed(error.to_status()), headers))
+    return in_yaml(made) if accept and form_of_refusals(accept) is Form.YAML else made

@@ -12,7 +12,7 @@ from enum import StrEnum
 from syncline.base.remember import remember
 from syncline.kube.errors import NotAcceptable
 
-__all__ = ["FORMS", "JSON", "Accepted", "Form", "Shape", "accepted_of", "discovery_of"]
+__all__ = ["FORMS", "JSON", "Accepted", "Form", "Shape", "accepted_of", "discovery_of", "form_of_refusals"]
 
 _STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 FORMS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
@@ -66,30 +66,34 @@ def _clauses(header: str) -> list[_Clause]:
     return sorted(clauses, key=lambda clause: -clause.quality)
 
 
-def _form(media: str) -> Form | None:
-    if media in ("application/json", "*/*", "application/*", ""):
-        return Form.JSON
-    return Form.YAML if media == "application/yaml" else None
+_MEDIA = {"application/json": Form.JSON, "*/*": Form.JSON, "application/*": Form.JSON, "application/yaml": Form.YAML}
+_ROUTED = frozenset({"application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "*/*"})
+"""What the router of built-in resources lets through before anything is negotiated."""
 
 
 @remember(256)
-def accepted_of(header: str, *, watching: bool = False, tables: bool = True) -> Accepted:
-    """Read an Accept header; raises NotAcceptable (406) in Kubernetes' words. ``tables``: there are rows to show."""
+def accepted_of(header: str, *, streams: bool = False, tables: bool = True, custom: bool = False) -> Accepted:
+    """Read an Accept header; raises NotAcceptable (406) in Kubernetes' words. ``streams``: the address can be watched.
+    ``tables``: there are rows to show."""
     if not header or header == "application/json":
         return JSON
-    served = False
-    for clause in _clauses(header):
-        form = _form(clause.media)
-        if form is None:
-            continue
-        served = True
+    clauses = _clauses(header)
+    if not custom and not any(clause.media in _ROUTED for clause in clauses):
+        forms = f"{FORMS}, {_STREAMED}" if streams else FORMS
+        raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {forms}", details={})
+    for clause in clauses:
+        form = _MEDIA.get(clause.media)
         shape = _shape(clause.parameters)
-        if shape is not None and (tables or shape is not Shape.TABLE):
+        if form is not None and shape is not None and (tables or shape is not Shape.TABLE):
             return Accepted(form, shape, clause.parameters.get("v", "v1"))
-    if served:
-        raise NotAcceptable(f"only the following media types are accepted: {FORMS}")
-    forms = f"{FORMS}, {_STREAMED}" if watching else FORMS
-    raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {forms}", details={})
+    raise NotAcceptable(f"only the following media types are accepted: {FORMS}")
+
+
+@remember(256)
+def form_of_refusals(header: str) -> Form:
+    """Refusals and what is no object are never tables; what is not accepted comes as JSON."""
+    plain = (_MEDIA.get(clause.media) for clause in _clauses(header) if not clause.parameters.keys() & {"as", "g", "v"})
+    return next((form for form in plain if form is not None), Form.JSON)
 
 
 def _shape(parameters: dict[str, str]) -> Shape | None:
@@ -108,7 +112,7 @@ def _shape(parameters: dict[str, str]) -> Shape | None:
 def discovery_of(header: str) -> str:
     """The version of aggregated discovery that is asked for (``v2``, ``v2beta1``), or empty for the old form."""
     for clause in _clauses(header):
-        if _form(clause.media) is None:
+        if clause.media not in _MEDIA:
             continue
         parameters = clause.parameters
         if "as" not in parameters:

@@ -7,6 +7,7 @@ request owns leaves. Refusals are Kubernetes': media types, decoding, versions, 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ import msgspec
 from syncline.cluster.resources.registry import Resource, package_of
 from syncline.cluster.serving import protobuf
 from syncline.cluster.verbs.exchange import Exchange
-from syncline.cluster.verbs.options import Validation
+from syncline.cluster.verbs.options import Validation, go_words
 from syncline.kube.client import Request
 from syncline.kube.elsewhere import aside, weigh
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, UnsupportedMedia, invalid
@@ -45,13 +46,28 @@ __all__ = [
 LARGE_YAML = 16_384
 """Bytes of a YAML body that is read beforehand: about twenty milliseconds."""
 _JSON_TYPES = frozenset({"", "application/json"})
-_YAML_TYPES = frozenset({"application/yaml", "application/apply-patch+yaml"})
+_YAML = "application/yaml"
+_YAML_TYPES = frozenset({_YAML, "application/apply-patch+yaml"})
 
 _encode = msgspec.json.Encoder().encode
 
 
+_MEDIA = re.compile(r'\s*([^\s;,/]+/[^\s;,]+)\s*(;\s*[^\s;,=]+=("[^"]*"|[^\s;,"]+)\s*)*')
+
+
 def content_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    """The media type of the body without its parameters; what is none (``application/json;;``) as it stands."""
+    given = request.headers.get("content-type", "")
+    found = _MEDIA.fullmatch(given)
+    return found[1].lower() if found is not None else given
+
+
+class Unreadable(BadRequest):
+    """Bytes that are no object. ``why`` is what their decoder says, in Go's words."""
+
+    def __init__(self, why: str, message: str) -> None:
+        super().__init__(message)
+        self.why = why
 
 
 def own_copy(value: Any) -> Any:
@@ -70,12 +86,21 @@ def decode(request: Request, *, media: str | None = None) -> Any:
     """The JSON value of a body, owned by the request. Raises UnsupportedMedia or BadRequest."""
     body = request.body
     kind = content_type(request) if media is None else media
-    if kind not in _JSON_TYPES and kind not in _YAML_TYPES and kind != protobuf.MEDIA_TYPE:
-        raise _unknown_format()
+    check_media(kind)
     if not isinstance(body, bytes | bytearray | str):
         return _received(body)
     weigh(len(body))
     return aside(_decoded, body, kind)
+
+
+def check_media(kind: str, resource: Resource | None = None) -> None:
+    """Raises UnsupportedMedia for what no body of this resource is written in."""
+    custom = resource is not None and resource.custom is not None
+    if kind not in _JSON_TYPES | {_YAML} and (kind != protobuf.MEDIA_TYPE or custom):
+        raise UnsupportedMedia(
+            "the body of the request was in an unknown format - accepted media types include: application/json, "
+            "application/yaml, application/vnd.kubernetes.protobuf"
+        )
 
 
 def _received(body: Any) -> Any:
@@ -104,9 +129,9 @@ def _decoded(body: bytes | bytearray | str, kind: str) -> Any:
             return in_pieces(read.raw)
         return read_json(body if isinstance(body, str) else bytes(body))
     except (msgspec.DecodeError, ValueError) as error:
-        raise _unreadable(error) from None
+        raise _unreadable(body, kind, error) from None
     except RecursionError:
-        raise _unreadable(ValueError("exceeded max depth")) from None
+        raise _unreadable(body, kind, ValueError("exceeded max depth")) from None
 
 
 def reads_slowly(request: Request) -> bool:
@@ -168,15 +193,10 @@ def _encodable(value: Any) -> Any:
     return read_json(raw) if has_long_numbers(raw) else value
 
 
-def _unknown_format() -> UnsupportedMedia:
-    return UnsupportedMedia(
-        "the body of the request was in an unknown format - accepted media types include: application/json, "
-        "application/yaml, application/vnd.kubernetes.protobuf"
-    )
-
-
-def _unreadable(error: Exception) -> BadRequest:
-    return BadRequest(f"couldn't get version/kind; json parse error: {error}")
+def _unreadable(body: bytes | bytearray | str, kind: str, error: Exception) -> Unreadable:
+    raw = body.encode() if isinstance(body, str) else bytes(body)
+    why = str(error) if kind in _YAML_TYPES else go_words(raw, error)
+    return Unreadable(why, f"{_NO_TYPE}{why}")
 
 
 def decode_watching(request: Request, validation: str) -> tuple[Any, list[str]]:
@@ -189,7 +209,7 @@ def decode_watching(request: Request, validation: str) -> tuple[Any, list[str]]:
     try:
         return aside(loads, bytes(body) if isinstance(body, bytearray) else body)
     except ValueError as error:
-        raise _unreadable(error) from None
+        raise _unreadable(body, "", error) from None
 
 
 def repeated_fields(request: Request) -> list[str]:
@@ -220,52 +240,91 @@ MAX_STRICT_ERRORS = 100
 
 def read_object(x: Exchange, validation: str) -> Obj:
     """The body of a create or update as an object of the resource's version, unknown fields dealt with."""
-    if x.resource.custom is not None and content_type(x.request) == protobuf.MEDIA_TYPE:
-        raise _unknown_format()
-    if x.request.body in (b"", "", None):
-        why = "couldn't get version/kind; json parse error: unexpected end of JSON input"
-        raise _unrecognized(x.resource, why, b"")
-    obj, duplicates = decode_watching(x.request, validation)
-    if obj is None and x.resource.custom is None:
+    sent = _text(x.request) or b""
+    obj, duplicates = _typed_object(
+        x.resource.info.kind, sent, lambda: decode_watching(x.request, validation), _empty(x.request)
+    )
+    if obj is None:
+        if x.resource.custom is not None:
+            raise _unrecognized(x.resource.info.kind, _without("Kind", sent), sent)
         obj = {}
-    if not isinstance(obj, dict):
-        raise BadRequest("the body of the request is not an object")
-    sent = bytes(x.request.body) if isinstance(x.request.body, bytes | bytearray) else b""
-    if x.resource.custom is None:
-        _check_readable(x.resource, obj, sent)
+    if x.resource.custom is None and (version := obj.get("apiVersion")):
+        kind = obj.get("kind")
+        if version and kind and kind != x.resource.info.kind:
+            check_kind(x.resource, obj)
     check_version(x.resource, obj, sent)
     check_kind(x.resource, obj, sent)
     return typed(x, obj, validation, duplicates)
 
 
-def _check_readable(resource: Resource, obj: Obj, body: bytes) -> None:
-    """What the decoder of built-in kinds says before anybody looks at versions."""
-    version, kind = obj.get("apiVersion"), obj.get("kind")
-    for field, value in (("apiVersion", version), ("kind", kind)):
-        if value is not None and not isinstance(value, str):
-            why = f"json: cannot unmarshal {go_kind(value)} into Go struct field .{field} of type string"
-            raise _unrecognized(resource, f"couldn't get version/kind; json parse error: {why}", body)
-    if isinstance(version, str) and version.count("/") > 1:
-        raise _unrecognized(resource, f"unexpected GroupVersion string: {version}", body)
-    if isinstance(version, str) and version and kind and kind != resource.info.kind:
-        check_kind(resource, obj)
+def _empty(request: Request) -> bool:
+    return request.body in (b"", "", None)
 
 
-def read_typed(x: Exchange, gvk: GVK) -> Obj:
-    """The body of a request that is about an object and is none itself: an eviction, a review, delete options."""
-    return fitted(decode(x.request), gvk)
+def _typed_object(
+    kind: str, sent: bytes | str, read: Callable[[], tuple[Any, list[str]]], empty: bool
+) -> tuple[Obj | None, list[str]]:
+    """A body that says what it is, or leaves it to the address: an object, or null."""
+    if empty:
+        raise _unrecognized(kind, f"{_NO_TYPE}unexpected end of JSON input", b"")
+    try:
+        obj, duplicates = read()
+    except Unreadable as error:
+        raise _unrecognized(kind, error.message, sent) from None
+    wrong = untyped(obj)
+    if wrong:
+        raise _unrecognized(kind, wrong, sent)
+    return obj, duplicates
 
 
-def fitted(obj: Any, gvk: GVK, *, strict: bool = False, warn: Callable[[str], None] | None = None) -> Obj:
-    """``obj`` without unknown fields, of which ``warn`` hears; raises BadRequest where a value does not fit its type,
-    or (``strict``) where a field is unknown."""
+_NO_TYPE = "couldn't get version/kind; json parse error: "
+_TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+
+
+def untyped(obj: Any) -> str:
+    """What the decoder says before it looks at versions; empty: it finds out what the object is."""
+    if obj is None:
+        return ""
     if not isinstance(obj, dict):
-        raise BadRequest("the body of the request is not an object")
+        return f"{_NO_TYPE}json: cannot unmarshal {go_kind(obj)} into Go value of type {_TYPE_META}"
+    for field in ("apiVersion", "kind"):
+        value = obj.get(field)
+        if value is not None and not isinstance(value, str):
+            return f"{_NO_TYPE}json: cannot unmarshal {go_kind(value)} into Go struct field .{field} of type string"
+    version = obj.get("apiVersion") or ""
+    return f"unexpected GroupVersion string: {version}" if version.count("/") > 1 else ""
+
+
+def read_typed(x: Exchange, gvk: GVK, validation: str = Validation.IGNORE) -> Obj:
+    """The body of a request that is about an object and is none itself: an eviction, a review, a scale."""
+    sent = _text(x.request) or b""
+    check_media(content_type(x.request))
+    obj, _ = _typed_object(gvk.kind, sent, lambda: (decode(x.request), []), _empty(x.request))
+    obj = obj or {}
+    kind = obj.get("kind") or gvk.kind
+    if kind != gvk.kind or (obj.get("apiVersion") and gvk_of(obj).group != gvk.group):
+        named = {"apiVersion": gvk.api_version, **obj, "kind": kind}
+        why = f'{kind} in version "{gvk_of(named).version}" cannot be handled as a {gvk.kind}'
+        raise BadRequest(f"{why}: {unconvertible(gvk, named)}")
+    warn = x.warn if validation == Validation.WARN else None
+    return fitted(obj, gvk, strict=validation == Validation.STRICT, warn=warn)
+
+
+def fitted(
+    obj: Any,
+    gvk: GVK,
+    *,
+    strict: bool = False,
+    warn: Callable[[str], None] | None = None,
+    unhandled: Callable[[str], BadRequest] | None = None,
+) -> Obj:
+    """``obj`` without unknown fields, of which ``warn`` hears; raises BadRequest where a value does not fit its type,
+    or (``strict``) where a field is unknown. ``unhandled`` words the refusal."""
     schema = schema_for(gvk)
     assert schema is not None, f"{gvk} has a schema of its own"
     found = aside(decode_strictly, obj, schema)
     if found.errors:
-        raise _unhandled(gvk, found.errors[0])
+        raise unhandled(found.errors[0]) if unhandled else _unhandled(gvk, found.errors[0])
     if strict and found.unknown:
         raise _unhandled(gvk, str(StrictError(list(found.unknown))))
     if warn is not None:
@@ -274,39 +333,39 @@ def fitted(obj: Any, gvk: GVK, *, strict: bool = False, warn: Callable[[str], No
     return found.obj
 
 
-def check_version(resource: Resource, obj: Obj, body: bytes = b"") -> None:
-    given = obj.get("apiVersion")
-    expected = resource.info.api_version
+def check_version(resource: Resource, obj: Obj, body: bytes | str = b"") -> None:
+    given, info = obj.get("apiVersion"), resource.info
+    expected = info.api_version
     if given is None and resource.custom is None:
         obj["apiVersion"] = expected
     elif given != expected:
         if resource.custom and not given:
-            raise _unrecognized(resource, _without("apiVersion", body), body)
+            raise _unrecognized(info.kind, _without("apiVersion", body), body)
         if not resource.custom and given and not _in_scheme(gvk_of(obj)):
             raise _unhandled(resource.gvk, unregistered(obj))
         raise BadRequest(f"the API version in the data ({given}) does not match the expected API version ({expected})")
 
 
-def check_kind(resource: Resource, obj: Obj, body: bytes = b"") -> None:
+def check_kind(resource: Resource, obj: Obj, body: bytes | str = b"") -> None:
     given, info = obj.get("kind"), resource.info
     if given == info.kind:
         return
     if not given:
         if resource.custom:
-            raise _unrecognized(resource, _without("Kind", body), body)
+            raise _unrecognized(info.kind, _without("Kind", body), body)
         obj["kind"] = info.kind
         return
     if resource.custom:
         cause = FieldCause("FieldValueInvalid", f'Invalid value: "{given}": must be {info.kind}', "kind")
         raise invalid(str(given), name_of(obj), [cause], info.group)
     raise BadRequest(
-        f'{given} in version "{info.version}" cannot be handled as a {info.kind}: {unconvertible(resource, obj)}'
+        f'{given} in version "{info.version}" cannot be handled as a {info.kind}: {unconvertible(resource.gvk, obj)}'
     )
 
 
-def unconvertible(resource: Resource, obj: Obj) -> str:
+def unconvertible(wanted: GVK, obj: Obj) -> str:
     """How Kubernetes says that one kind is not another: it reads the body as what it says it is, and then converts."""
-    gvk, info = gvk_of(obj), resource.info
+    gvk = gvk_of(obj)
     schema = schema_for(gvk) if gvk in kinds() else None  # what callers invent is not remembered
     if gvk == LIST:
         items = obj.get("items")
@@ -317,7 +376,7 @@ def unconvertible(resource: Resource, obj: Obj) -> str:
         return unregistered(obj)
     elif errors := decode_strictly(obj, schema).errors:
         return errors[0]
-    return f"converting ({gvk.version}.{gvk.kind}) to ({package_of(info.group)}.{info.kind}): unknown conversion"
+    return f"converting ({gvk.version}.{gvk.kind}) to ({package_of(wanted.group)}.{wanted.kind}): unknown conversion"
 
 
 LIST = GVK("", "v1", "List")
@@ -344,15 +403,17 @@ SHOWN_BYTES = 30
 """How much of a body that cannot be recognized is shown, beside the whole of it where its type is missing."""
 
 
-def _unrecognized(resource: Resource, why: str, body: bytes) -> BadRequest:
+def _unrecognized(kind: str, why: str, body: bytes | str) -> BadRequest:
     """A body without a readable type. It goes back to the caller who sent it, and nowhere else."""
-    text = body.decode(errors="replace")
-    shown = f"{text[:SHOWN_BYTES]} ..." if len(body) > SHOWN_BYTES else text or "<empty>"
-    return BadRequest(f"the object provided is unrecognized (must be of type {resource.info.kind}): {why} ({shown})")
+    raw = body.encode() if isinstance(body, str) else body
+    begun = raw[:SHOWN_BYTES]
+    shown = begun.decode(errors="replace") if raw.startswith(b"{") else begun.hex()
+    shown = f"{shown} ..." if len(raw) > SHOWN_BYTES else shown or "<empty>"
+    return BadRequest(f"the object provided is unrecognized (must be of type {kind}): {why} ({shown})")
 
 
-def _without(field: str, body: bytes) -> str:
-    return f"Object '{field}' is missing in '{body.decode(errors='replace')}'"
+def _without(field: str, body: bytes | str) -> str:
+    return f"Object '{field}' is missing in '{body if isinstance(body, str) else body.decode(errors='replace')}'"
 
 
 class StrictError(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncline.cluster.serving.answers import fresh_answer, object_answer
-from syncline.cluster.verbs.body import read_object
+from syncline.cluster.verbs.body import check_media, content_type, read_object
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import write_options
 from syncline.cluster.verbs.write import Written, check_address, insert
@@ -13,6 +13,7 @@ __all__ = ["answer_written", "create"]
 
 
 def create(x: Exchange) -> Response:
+    check_media(content_type(x.request), x.resource)
     options = write_options(x.request.query, x.request.headers, "CreateOptions")
     obj = read_object(x, options.validation)
     check_address(x, obj)

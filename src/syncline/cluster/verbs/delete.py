@@ -13,7 +13,7 @@ from syncline.cluster.resources.registry import CRDS, Resource
 from syncline.cluster.serving.answers import fresh_answer, list_answer, object_answer, success
 from syncline.cluster.storage.store import Key, Stored
 from syncline.cluster.verbs import admitting
-from syncline.cluster.verbs.body import decode, fitted, own_copy
+from syncline.cluster.verbs.body import decode, fitted, own_copy, untyped
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import DeleteOptions, delete_options, list_options
 from syncline.cluster.verbs.read import Matcher
@@ -45,6 +45,11 @@ _ANSWERS_OBJECT = frozenset(
         "storage.k8s.io/csidrivers",
         "storage.k8s.io/csinodes",
         "storage.k8s.io/volumeattachments",
+        "storage.k8s.io/volumeattributesclasses",
+        "resource.k8s.io/deviceclasses",
+        "resource.k8s.io/resourceclaims",
+        "resource.k8s.io/resourceclaimtemplates",
+        "resource.k8s.io/resourceslices",
     }
 )
 """Storage that answers a deletion with the object (``ReturnDeletedObject``)."""
@@ -73,12 +78,20 @@ class Removal:
 
 
 def _options(x: Exchange) -> DeleteOptions:
-    body = x.request.body
-    decoded = None if body is None or body == b"" else decode(x.request)
-    if isinstance(decoded, dict) and decoded.get("kind", DELETE_OPTIONS.kind) != DELETE_OPTIONS.kind:
-        given = f"{decoded.get('apiVersion', '')}, Kind={decoded['kind']}"
-        raise BadRequest(f"the object provided is no DeleteOptions: {given}")
-    return delete_options(x.request.query, None if decoded is None else fitted(decoded, DELETE_OPTIONS))
+    if x.request.body in (None, b"", ""):
+        return delete_options(x.request.query, None)
+    body = decode(x.request)
+    wrong = untyped(body)
+    if wrong:
+        raise BadRequest(wrong)
+    body = body or {}
+    kind = body.get("kind") or DELETE_OPTIONS.kind
+    if kind != DELETE_OPTIONS.kind:
+        version = body.get("apiVersion") or "meta.k8s.io/v1"
+        raise BadRequest(
+            f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        )
+    return delete_options(x.request.query, fitted(body, DELETE_OPTIONS, unhandled=BadRequest))
 
 
 def delete(x: Exchange) -> Response:
@@ -94,10 +107,12 @@ def delete(x: Exchange) -> Response:
     if x.resource.storage == "batch/jobs" and not options.propagation and options.orphan is None:
         x.warn(JOB_WARNING)
     removal = remove(x, current, options)
+    # Who asks in the old way that dependents go first hears that this takes time.
+    status = 202 if not removal.gone and options.orphan is False else 200
     if removal.marked is not None:
-        return object_answer(x, 200, removal.marked)
+        return object_answer(x, status, removal.marked)
     if not removal.gone or x.resource.storage in _ANSWERS_OBJECT:
-        return fresh_answer(x, 200, x.resource.shown(removal.last), removal.revision)
+        return fresh_answer(x, status, x.resource.shown(removal.last), removal.revision)
     response = success(200, _details(x.resource, current))
     response.revision = removal.revision
     return response
@@ -112,8 +127,8 @@ def _details(resource: Resource, stored: Stored) -> Obj:
 
 
 def delete_collection(x: Exchange) -> Response:
+    selection = list_options(x.request.query, fits=x.resource.fields.check)
     options = _options(x)
-    selection = list_options(x.request.query)
     matcher = Matcher(x.resource, selection.labels, selection.fields)
     found = [stored for stored in x.store.list(x.resource.storage, x.namespace) if matcher(stored)]
     if selection.limit:
@@ -197,6 +212,8 @@ def check_preconditions(resource: Resource, stored: Stored, options: DeleteOptio
 def _finalizers(resource: Resource, obj: Obj, options: DeleteOptions) -> list[str]:
     """The finalizers after this deletion was asked for (``deletionFinalizersForGarbageCollection``)."""
     held = finalizers(obj)
+    if resource.storage == "/events":
+        return held  # Nothing depends on an event.
     orphan = _wants(options, "Orphan", ORPHAN, held, options.orphan) or _orphans_unasked(resource, held, options)
     foreground = _wants(options, "Foreground", FOREGROUND, held, None if options.orphan is None else False)
     kept = [name for name in held if name not in (ORPHAN, FOREGROUND)]
@@ -206,7 +223,7 @@ def _finalizers(resource: Resource, obj: Obj, options: DeleteOptions) -> list[st
         kept.append(FOREGROUND)
     if resource.storage == CRDS and not is_terminating(obj) and CLEANUP_FINALIZER not in kept:
         kept.append(CLEANUP_FINALIZER)
-    return kept
+    return held if set(kept) == set(held) else kept
 
 
 def _orphans_unasked(resource: Resource, held: list[str], options: DeleteOptions) -> bool:

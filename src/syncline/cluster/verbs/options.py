@@ -7,8 +7,9 @@ frozen options. Knows nothing of objects.
 from __future__ import annotations
 
 import base64
+import json
 import string
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -16,6 +17,8 @@ import msgspec
 from syncline.base.remember import remember
 from syncline.cluster.resources.routes import flag
 from syncline.cluster.validation.engine.integers import MOST_INT64, MOST_UINT64, natural
+from syncline.ignition.jsontext import JsonError
+from syncline.ignition.jsontext import read as read_as_go
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, invalid
 from syncline.kube.objects import Obj, dig
 from syncline.kube.selectors import (
@@ -35,6 +38,7 @@ __all__ = [
     "Validation",
     "WriteOptions",
     "delete_options",
+    "go_words",
     "integer",
     "list_options",
     "unreadable_revision",
@@ -47,6 +51,15 @@ MAX_TIMEOUT_S = 3600
 
 
 _BASE64URL = frozenset(string.ascii_letters + string.digits + "-_")
+
+
+def go_words(raw: bytes, error: Exception) -> str:
+    """Why bytes are no JSON, as Go says it."""
+    try:
+        read_as_go(raw)
+    except JsonError as found:
+        return found.older[0]
+    return str(error)
 
 
 def _bad_token(why: str) -> BadRequest:
@@ -76,9 +89,8 @@ class ContinueToken:
         raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         try:
             found = msgspec.json.decode(raw)
-        except msgspec.DecodeError:
-            first = raw[:1].decode("ascii", "replace")
-            raise _bad_token(f": invalid character '{first}' looking for beginning of value") from None
+        except msgspec.DecodeError as error:
+            raise _bad_token(f": {go_words(raw, error)}") from None
         if not isinstance(found, dict):
             raise _bad_token(": json: cannot unmarshal into Go value of type storage.continueToken")
         version = found.get("v", "")
@@ -132,10 +144,14 @@ def unreadable_revision(text: str) -> str:
     return f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
 
 
-def list_options(query: Mapping[str, str], *, watch: bool = False) -> ListOptions:
-    """Parameters of list, watch and deletecollection."""
+def list_options(
+    query: Mapping[str, str], *, watch: bool = False, fits: Callable[[FieldSelector], None] | None = None
+) -> ListOptions:
+    """Parameters of list, watch and deletecollection, judged in Kubernetes' order. ``fits`` refuses field selectors
+    that the resource does not know."""
     if not query:
         return _NO_LIST_OPTIONS
+    timeout, limit = integer(query, "timeoutSeconds"), integer(query, "limit") or 0
     try:
         labels = parse_label_selector(query.get("labelSelector", ""))
         fields = parse_field_selector(query.get("fieldSelector", ""))
@@ -145,10 +161,14 @@ def list_options(query: Mapping[str, str], *, watch: bool = False) -> ListOption
     initial = flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None
     match = query.get("resourceVersionMatch", "")
     more = query.get("continue", "")
-    causes = _watch_causes(initial, match, more) if watch else _list_causes(initial, match, more, revision)
+    judge = _watch_causes if watch else _list_causes
+    causes = judge(initial, match, more, revision)
     if causes:
         raise invalid("ListOptions", "", causes, META)
-    if more and not watch and revision not in ("", "0"):
+    if fits is not None:
+        fits(fields)
+    token = ContinueToken.decode(more) if more and not watch else None
+    if token is not None and revision not in ("", "0"):
         raise BadRequest("specifying resource version is not allowed when using continue")
     wrong = unreadable_revision(revision)
     if wrong:
@@ -158,13 +178,11 @@ def list_options(query: Mapping[str, str], *, watch: bool = False) -> ListOption
             if watch
             else BadRequest(f"invalid resource version: resourceVersion: {wrong}")
         )
-    limit = integer(query, "limit") or 0
-    timeout = integer(query, "timeoutSeconds")
     return ListOptions(
         labels,
         fields,
         max(limit, 0) if revision != "0" else 0,  # A cache that shows any version shows all of it.
-        ContinueToken.decode(more) if more and not watch else None,
+        token,
         revision,
         match,
         flag(query, "allowWatchBookmarks"),
@@ -202,7 +220,7 @@ def _list_causes(initial: bool | None, match: str, more: str, revision: str) -> 
     return causes
 
 
-def _watch_causes(initial: bool | None, match: str, more: str) -> list[FieldCause]:
+def _watch_causes(initial: bool | None, match: str, more: str, revision: str) -> list[FieldCause]:
     causes = []
     if initial is not None and match != _NOT_OLDER:
         causes.append(_forbidden(_MATCH, f"sendInitialEvents requires setting {_MATCH} to {_NOT_OLDER}"))
@@ -211,7 +229,8 @@ def _watch_causes(initial: bool | None, match: str, more: str) -> list[FieldCaus
             causes.append(_forbidden(_MATCH, f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided"))
         if match != _NOT_OLDER:
             causes.append(_unsupported(_MATCH, match, [_NOT_OLDER]))
-    if more:
+    if more and (match or (initial is None and revision in ("", "0"))):
+        # A watch from any version asks for initial events without saying so.
         causes.append(_forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
     return causes
 
@@ -245,41 +264,50 @@ def _quoted(text: str) -> str:
     return '"' + "".join(made) + '"'
 
 
-def _dry_run(values: list[str], kind: str) -> bool:
-    wrong = [value for value in values if value != "All"]
-    if wrong:
-        shown = "[" + " ".join(f'"{value}"' for value in values) + "]"
-        cause = FieldCause("FieldValueNotSupported", f'Unsupported value: {shown}: supported values: "All"', "dryRun")
-        raise invalid(kind, "", [cause], META)
-    return bool(values)
+def _dry_run_causes(values: Sequence[str]) -> list[FieldCause]:
+    if all(value == "All" for value in values):
+        return []
+    shown = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+    return [FieldCause("FieldValueNotSupported", f'Unsupported value: {shown}: supported values: "All"', "dryRun")]
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
+
+
+def _manager_causes(manager: str) -> list[FieldCause]:
+    causes = []
+    if _bytes(manager) > MAX_MANAGER_CHARS:
+        what = f"Too long: may not be more than {MAX_MANAGER_CHARS} bytes"
+        causes.append(FieldCause("FieldValueTooLong", what, "fieldManager"))
+    for at, char in enumerate(manager[: MAX_MANAGER_CHARS + 1]):
+        if not char.isprintable():
+            where = f"invalid character U+{ord(char):04X} (at position {_bytes(manager[:at])})"
+            causes.append(
+                FieldCause("FieldValueInvalid", f"Invalid value: {_quoted(manager)}: {where}", "fieldManager")
+            )
+    return causes
 
 
 def write_options(
     query: Mapping[str, str], headers: Mapping[str, str], kind: str, *, apply: bool = False
 ) -> WriteOptions:
     """``kind`` is CreateOptions, UpdateOptions or PatchOptions: refusals name it."""
-    dry_run = _dry_run([query["dryRun"]] if "dryRun" in query else [], kind) if query else False
+    dry_run = [query["dryRun"]] if "dryRun" in query else []
     manager = query.get("fieldManager", "")
     validation = query.get("fieldValidation", "")
     causes = []
-    if len(manager) > MAX_MANAGER_CHARS:
-        what = f"Too long: may not be more than {MAX_MANAGER_CHARS} bytes"
-        causes.append(FieldCause("FieldValueTooLong", what, "fieldManager"))
-    for at, char in enumerate(manager):
-        if not char.isprintable():
-            what = f"Invalid value: {_quoted(manager)}: invalid character U+{ord(char):04X} (at position {at})"
-            causes.append(FieldCause("FieldValueInvalid", what, "fieldManager"))
-            break
     if apply and not manager:
         causes.append(FieldCause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
     if not apply and kind == "PatchOptions" and "force" in query:
         causes.append(_forbidden("force", "may not be specified for non-apply patch"))
+    causes += _manager_causes(manager) + _dry_run_causes(dry_run)
     if validation not in ("", Validation.STRICT, Validation.WARN, Validation.IGNORE):
         causes.append(_unsupported("fieldValidation", validation, ["", "Ignore", "Strict", "Warn"]))
     if causes:
         raise invalid(kind, "", causes, META)
     agent = manager or _manager_of(headers.get("user-agent", "")) or "unknown"
-    return WriteOptions(dry_run, agent, validation or Validation.WARN, flag(query, "force") if query else False)
+    return WriteOptions(bool(dry_run), agent, validation or Validation.WARN, flag(query, "force") if query else False)
 
 
 @remember(1024)
@@ -312,42 +340,25 @@ _POLICIES = ("Foreground", "Background", "Orphan")
 
 
 def delete_options(query: Mapping[str, str], body: Obj | None) -> DeleteOptions:
-    """From the body where there is one, else from the query (as the endpoint installer does)."""
-    if body:
-        grace = body.get("gracePeriodSeconds")
-        if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
-            raise BadRequest("DeleteOptions: gracePeriodSeconds must be an integer")
-        orphan = body.get("orphanDependents")
-        options = DeleteOptions(
-            _dry_run([str(item) for item in body.get("dryRun") or ()], "DeleteOptions"),
-            grace,
-            dig(body, "preconditions", "uid"),
-            dig(body, "preconditions", "resourceVersion"),
-            str(body.get("propagationPolicy") or ""),
-            orphan if isinstance(orphan, bool) else None,
-        )
-    elif query:
-        options = DeleteOptions(
-            _dry_run([query["dryRun"]] if "dryRun" in query else [], "DeleteOptions"),
-            integer(query, "gracePeriodSeconds"),
-            None,
-            None,
-            query.get("propagationPolicy", ""),
-            flag(query, "orphanDependents") if "orphanDependents" in query else None,
-        )
-    else:
+    """From the body where there is one, which fits its schema, else from the query (as the endpoint installer does)."""
+    if body is None and not query:
         return DeleteOptions()
-    _check_propagation(options)
-    return options
-
-
-def _check_propagation(options: DeleteOptions) -> None:
-    policy = options.propagation
+    dry_run: Sequence[str]
+    if body is not None:
+        dry_run, grace = body.get("dryRun") or (), body.get("gracePeriodSeconds")
+        policy, orphan = body.get("propagationPolicy"), body.get("orphanDependents")
+    else:
+        dry_run, grace = [query["dryRun"]] if "dryRun" in query else (), integer(query, "gracePeriodSeconds")
+        policy = query.get("propagationPolicy")
+        orphan = flag(query, "orphanDependents") if "orphanDependents" in query else None
     causes = []
-    if policy and policy not in _POLICIES:
-        causes.append(_unsupported("propagationPolicy", policy, [*_POLICIES, "nil"]))
-    if policy and options.orphan is not None:
+    if policy is not None and orphan is not None:
         what = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
         causes.append(FieldCause("FieldValueInvalid", what, "propagationPolicy"))
+    if policy is not None and policy not in _POLICIES:
+        causes.append(_unsupported("propagationPolicy", policy, [*_POLICIES, "nil"]))
+    causes += _dry_run_causes(dry_run)
     if causes:
         raise invalid("DeleteOptions", "", causes, META)
+    uid, revision = dig(body, "preconditions", "uid"), dig(body, "preconditions", "resourceVersion")
+    return DeleteOptions(bool(dry_run), grace, uid, revision, policy or "", orphan)

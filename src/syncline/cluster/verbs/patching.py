@@ -6,7 +6,7 @@ way of an update. JSON, merge and strategic patches that leave nothing to write 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from syncline.cluster.access.rbac import Attributes
 from syncline.cluster.resources.registry import Resource
@@ -14,6 +14,7 @@ from syncline.cluster.storage.store import Stored
 from syncline.cluster.verbs.body import (
     StrictError,
     TypeMismatch,
+    Unreadable,
     checked,
     content_type,
     decode,
@@ -29,15 +30,15 @@ from syncline.cluster.verbs.write import MODIFIED, change, check_address, insert
 from syncline.kube.client import PatchType, Response
 from syncline.kube.elsewhere import aside, weigh
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, Invalid, UnsupportedMedia, conflict, invalid
-from syncline.kube.objects import Obj, gvk_of, meta
+from syncline.kube.objects import GVK, Obj, gvk_of, meta
 from syncline.kube.patching import managedfields
-from syncline.kube.patching.fields import strict_problems
+from syncline.kube.patching.fields import go_kind, strict_problems
 from syncline.kube.patching.patches import json_merge_patch, json_patch
 from syncline.kube.patching.strategic import strategic_merge_patch
 from syncline.kube.schema.fitting import still_fits
 from syncline.kube.schema.model import Schema
 
-__all__ = ["apply_to", "patch", "patch_type", "patched_value", "unpatchable"]
+__all__ = ["apply_to", "check_applied_kind", "patch", "patch_type", "patched_value", "read_patch", "unpatchable"]
 
 _CUSTOM = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
 
@@ -47,7 +48,9 @@ def patch_type(x: Exchange) -> PatchType:
     try:
         kind = PatchType(content_type(x.request))
     except ValueError:
-        raise UnsupportedMedia("415: Unsupported Media Type", details={}) from None
+        kind = PatchType.STRATEGIC
+        if x.resource.custom is None:
+            raise UnsupportedMedia("415: Unsupported Media Type", details={}) from None
     if kind is PatchType.STRATEGIC and x.resource.custom is not None:
         raise UnsupportedMedia(
             f"the body of the request was in an unknown format - accepted media types include: {_CUSTOM}"
@@ -58,7 +61,7 @@ def patch_type(x: Exchange) -> PatchType:
 def patch(x: Exchange) -> Response:
     kind = patch_type(x)
     options = write_options(x.request.query, x.request.headers, "PatchOptions", apply=kind is PatchType.APPLY)
-    body = decode(x.request, media="application/yaml" if kind is PatchType.APPLY else "application/json")
+    body = read_patch(x, kind)
     current = x.store.get(x.key(x.route.name))
     if kind is PatchType.APPLY:
         return _apply(x, current, body, options)
@@ -67,7 +70,29 @@ def patch(x: Exchange) -> Response:
     weigh(len(current.raw))
     obj = aside(_patched, x, kind, current, body, options)
     check_address(x, obj)
-    return answer_written(x, change(x, current, obj, options, unconditional=True))
+    return answer_written(x, change(x, current, obj, options))
+
+
+def read_patch(x: Exchange, kind: PatchType) -> Any:
+    """The patch, with the words of the decoder of its kind where it cannot be read."""
+    begin = {PatchType.STRATEGIC: "", PatchType.APPLY: "error decoding YAML: "}.get(kind, "error decoding patch: ")
+    try:
+        body = decode(x.request, media="application/yaml" if kind is PatchType.APPLY else "application/json")
+    except Unreadable as error:
+        raise BadRequest(f"{begin}{error.why}") from None
+    if kind is PatchType.JSON:
+        return (
+            body or [] if body is None or isinstance(body, list) else _mistyped(body, "[]handlers.jsonPatchOp", begin)
+        )
+    if body is None and kind is PatchType.MERGE:
+        raise BadRequest("Invalid JSON Patch")
+    if kind is PatchType.APPLY:
+        begin += "error unmarshaling JSON: while decoding JSON: "
+    return body or {} if body is None or isinstance(body, dict) else _mistyped(body, "map[string]interface {}", begin)
+
+
+def _mistyped(body: Any, wanted: str, begin: str) -> NoReturn:
+    raise BadRequest(f"{begin}json: cannot unmarshal {go_kind(body)} into Go value of type {wanted}")
 
 
 def _patched(x: Exchange, kind: PatchType, current: Stored, body: Any, options: WriteOptions) -> Obj:
@@ -160,8 +185,6 @@ def patched_value(kind: PatchType, live: Obj, body: Any, resource: Resource) -> 
     """The patch applied to ``live``, which stays as it was."""
     if kind is PatchType.JSON:
         return json_patch(live, body)
-    if not isinstance(body, dict):
-        raise BadRequest(f"error decoding patch: a {kind.value} body is an object, not {type(body).__name__}")
     if kind is PatchType.MERGE:
         return json_merge_patch(live, body)
     return strategic_merge_patch(live, body, resource.schema)
@@ -180,7 +203,7 @@ def _checked_result(
         obj.setdefault("kind", info.kind)
     if obj.get("kind") != info.kind or obj.get("apiVersion") != info.api_version:
         if x.resource.custom is None:
-            raise unpatchable(unconvertible(x.resource, obj))
+            raise unpatchable(unconvertible(x.resource.gvk, obj))
         gvk = gvk_of(obj)
         if obj.get("apiVersion") == info.api_version and gvk.kind:
             cause = FieldCause("FieldValueInvalid", f'Invalid value: "{gvk.kind}": must be {info.kind}', "kind")
@@ -203,8 +226,6 @@ def unpatchable(why: str) -> Invalid:
 
 
 def _apply(x: Exchange, current: Stored | None, body: Any, options: WriteOptions) -> Response:
-    if not isinstance(body, dict):
-        raise BadRequest("error decoding YAML: an applied configuration is an object")
     _check_applied(x, body, current)
     if current is None:
         if x.route.subresource:
@@ -214,16 +235,20 @@ def _apply(x: Exchange, current: Stored | None, body: Any, options: WriteOptions
     result = aside(apply_to, x, aside(x.resource.shown_of, current), body, options)
     check_address(x, {**body, "metadata": {**meta(body), "name": meta(body).get("name") or x.route.name}})
     if not result.changed:
-        return answer_written(x, change(x, current, own_copy(result.obj), options, owned=True, unconditional=True))
+        return answer_written(x, change(x, current, own_copy(result.obj), options, owned=True))
     obj = _after_apply(x, own_copy(result.obj), body)
     check_address(x, obj)
-    return answer_written(x, change(x, current, obj, options, owned=True, unconditional=True))
+    return answer_written(x, change(x, current, obj, options, owned=True))
+
+
+def check_applied_kind(wanted: GVK, body: Obj) -> None:
+    given = gvk_of(body)
+    if given != wanted:
+        raise BadRequest(f"invalid object type: {given.group}/{given.version}, Kind={given.kind}")
 
 
 def _check_applied(x: Exchange, body: Obj, current: Stored | None) -> None:
-    given = gvk_of(body)
-    if given.kind != x.resource.info.kind or body.get("apiVersion") != x.resource.info.api_version:
-        raise BadRequest(f"invalid object type: {given.group}/{given.version}, Kind={given.kind}")
+    check_applied_kind(x.resource.gvk, body)
     if "managedFields" in meta(body):
         raise BadRequest("metadata.managedFields must be nil")
     version = meta(body).get("resourceVersion")

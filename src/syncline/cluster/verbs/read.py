@@ -55,7 +55,7 @@ def check_not_ahead(store: Store, revision: str) -> None:
     """A version from the future can only come from another cluster (storage.NewTooLargeResourceVersionError)."""
     if revision and int(revision) > store.revision:
         raise ApiError(
-            f"Too large resource version: {revision}, current: {store.revision}",
+            f"Timeout: Too large resource version: {revision}, current: {store.revision}",
             code=504,
             reason="Timeout",
             causes=[FieldCause("ResourceVersionTooLarge", "Too large resource version")],
@@ -69,7 +69,6 @@ class Matcher:
     __slots__ = ("_fields", "_labels", "_resource", "everything")
 
     def __init__(self, resource: Resource, labels: Selector, fields: FieldSelector) -> None:
-        resource.fields.check(fields)
         self._resource = resource
         self._labels = labels
         self._fields = fields
@@ -91,7 +90,7 @@ class Matcher:
 
 
 def list_objects(x: Exchange) -> Response:
-    options = list_options(x.request.query)
+    options = list_options(x.request.query, fits=x.resource.fields.check)
     matcher = Matcher(x.resource, options.labels, options.fields)
     revision = _revision(x.store, options)
     try:
@@ -99,8 +98,8 @@ def list_objects(x: Exchange) -> Response:
             stored = _all(x, matcher, options, revision)
             return _answer(x, stored, revision, None, 0, matcher)
         return _page(x, matcher, options, revision)
-    except Compacted as compacted:
-        raise _too_old(compacted, options) from None
+    except Compacted:
+        raise _too_old(options) from None
 
 
 def _revision(store: Store, options: ListOptions) -> int:
@@ -169,7 +168,7 @@ def _answer(
     return list_answer(x, stored, metadata, x.store.revision)
 
 
-def _too_old(compacted: Compacted, options: ListOptions) -> Gone:
+def _too_old(options: ListOptions) -> Gone:
     if options.token is not None:
         return Gone(
             "The provided continue parameter is too old to display a consistent list result. You can start a new "
@@ -179,4 +178,4 @@ def _too_old(compacted: Compacted, options: ListOptions) -> Gone:
             "up in the list.",
             continue_token=replace(options.token, revision=ANY_REVISION).encode(),
         )
-    return Gone(f"The resourceVersion for the provided list is too old: {compacted.requested}")
+    return Gone("The resourceVersion for the provided list is too old.")

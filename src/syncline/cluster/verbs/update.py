@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncline.cluster.verbs.body import read_object
+from syncline.cluster.verbs.body import check_media, content_type, read_object
 from syncline.cluster.verbs.create import answer_written
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import write_options
@@ -38,6 +38,7 @@ def _check_unborn(x: Exchange, obj: Obj) -> None:
 
 
 def update(x: Exchange) -> Response:
+    check_media(content_type(x.request), x.resource)
     options = write_options(x.request.query, x.request.headers, "UpdateOptions")
     obj = read_object(x, options.validation)
     check_address(x, obj)

@@ -35,7 +35,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 def watch(x: Exchange) -> Response:
-    options = list_options(x.request.query, watch=True)
+    options = list_options(x.request.query, watch=True, fits=x.resource.fields.check)
     if x.route.watching and x.route.name:
         options = _only(options, x.route.name)
     matcher = Matcher(x.resource, options.labels, options.fields)

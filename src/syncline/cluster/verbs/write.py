@@ -386,15 +386,14 @@ def change(
     options: WriteOptions,
     *,
     owned: bool = False,
-    unconditional: bool = False,
     judged: tuple[Obj, Obj] | None = None,
 ) -> Written:
-    """Store ``new`` in place of ``current``. ``owned``: managedFields were made by an apply. ``unconditional``: the
-    request was a patch, which needs no resourceVersion. ``judged``: what webhooks and policies are shown instead of the
+    """Store ``new`` in place of ``current``. ``owned``: managedFields were made by an apply, of the stored
+    object: it needs no resourceVersion. ``judged``: what webhooks and policies are shown instead of the
     object and the old one, where mutations have had it already (a Scale)."""
     resource, strategy = x.resource, x.resource.strategy
     old = aside(resource.shown_of, current)
-    _check_preconditions(x, current, new, unconditional)
+    _check_preconditions(x, current, new, owned)
     aside(merge_owners, x, new["metadata"], late=x.verb == "patch")
     given = new["metadata"].pop("managedFields", None)
     sent = aside(_fill_changed, resource, new, old)
@@ -466,21 +465,20 @@ def storage_conflict(x: Exchange, uid: str, found: str) -> Conflict:
     return conflict(info.plural, name, why, info.group)
 
 
-def _check_preconditions(x: Exchange, current: Stored, new: Obj, unconditional: bool) -> None:
+def _check_preconditions(x: Exchange, current: Stored, new: Obj, owned: bool) -> None:
     info, metadata = x.resource.info, new["metadata"]
     uid = metadata.get("uid") or current.uid
-    needed = not x.resource.unconditional_update and x.resource.custom is None
-    if uid != current.uid and not unconditional:
+    if uid != current.uid and x.verb != "patch":
         # In a patch's result another uid is a change of an immutable field, which validation refuses.
         raise storage_conflict(x, uid, current.uid)
     given = metadata.get("resourceVersion") or ""
     if given and given != "0":
         wrong = unreadable_revision(given)
         if wrong:
-            raise ApiError(f"resourceVersion: {wrong}", reason="")
+            raise ApiError(wrong.partition(": ")[2].partition(": ")[2], reason="")
         if given != str(current.revision):
             raise conflict(info.plural, current.key.name, MODIFIED, info.group)
-    elif needed or (not unconditional and not x.resource.unconditional_update):
+    elif not owned and not x.resource.unconditional_update:
         cause = FieldCause(
             "FieldValueInvalid", "Invalid value: 0: must be specified for an update", "metadata.resourceVersion"
         )

@@ -8,8 +8,9 @@ from syncline.base.clock import format_time
 from syncline.cluster.access.tokens import ISSUER, BoundObject
 from syncline.cluster.storage.store import Key
 from syncline.cluster.verbs import admitting
-from syncline.cluster.verbs.body import decode, fitted
+from syncline.cluster.verbs.body import read_typed
 from syncline.cluster.verbs.exchange import Exchange
+from syncline.cluster.verbs.options import Validation
 from syncline.kube.client import Response
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, conflict, invalid, not_found
 from syncline.kube.objects import GVK, Obj, meta, uid_of
@@ -65,17 +66,8 @@ def request_token(x: Exchange) -> Response:
 
 
 def _body(x: Exchange) -> Obj:
-    body = decode(x.request)
-    kind, version = (body.get("kind"), body.get("apiVersion")) if isinstance(body, dict) else (None, None)
-    if kind and (kind, version) != ("TokenRequest", TOKEN_REQUEST.api_version):
-        short = str(version or "").rpartition("/")[2]
-        why = f"converting ({short}.{kind}) to (authentication.TokenRequest): unknown conversion"
-        raise BadRequest(f'{kind} in version "{short}" cannot be handled as a TokenRequest: {why}')
-    if not isinstance(body, dict):
-        raise BadRequest("the body of the request is not a TokenRequest")
-    validation = (x.request.query or {}).get("fieldValidation", "")
-    strict = isinstance(validation, str) and validation == "Strict"
-    body = fitted(body, TOKEN_REQUEST, strict=strict)
+    strict = (x.request.query or {}).get("fieldValidation") == Validation.STRICT
+    body = read_typed(x, TOKEN_REQUEST, Validation.STRICT if strict else Validation.IGNORE)
     given = meta(body)
     if given.get("namespace") and given["namespace"] != x.route.namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")

@@ -15,10 +15,10 @@ from syncline.cluster.serving.answers import success
 from syncline.cluster.storage.store import Key, Stored
 from syncline.cluster.validation.engine.names import path_segment
 from syncline.cluster.verbs import admitting
-from syncline.cluster.verbs.body import decode, fitted, own_copy, read_typed
+from syncline.cluster.verbs.body import own_copy, read_typed
 from syncline.cluster.verbs.delete import check_preconditions, remove
 from syncline.cluster.verbs.exchange import Exchange
-from syncline.cluster.verbs.options import DeleteOptions, Validation, delete_options, integer, write_options
+from syncline.cluster.verbs.options import DeleteOptions, delete_options, integer, write_options
 from syncline.kube.client import Response
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, TooManyRequests, conflict, invalid, not_found
 from syncline.kube.objects import GVK, Obj, dig, generation, is_terminating, labels_of, name_of
@@ -66,8 +66,7 @@ def bind_by_collection(x: Exchange) -> Response:
 def _read_binding(x: Exchange) -> Obj:
     """A Binding is written like an object: fields that it does not have are warned of, or refused."""
     validation = write_options(x.request.query, x.request.headers, "CreateOptions").validation
-    warn = x.warn if validation == Validation.WARN else None
-    return fitted(decode(x.request), BINDING, strict=validation == Validation.STRICT, warn=warn)
+    return read_typed(x, BINDING, validation)
 
 
 def _check_target(binding: Obj) -> str:
@@ -136,8 +135,8 @@ def evict(x: Exchange) -> Response:
     name = dig(body, "metadata", "name", default="")
     if name != x.route.name:
         raise BadRequest("name in URL does not match name in Eviction object")
-    given = dig(body, "deleteOptions", default={})
-    options = delete_options(x.request.query if not given else {}, given)
+    given = dig(body, "deleteOptions") or None
+    options = delete_options({} if given else x.request.query, given)
     stored = _pod(x, name)
     if admitting.concerned(x):
         admitting.admitted(x, "CREATE", body, dry_run=options.dry_run)

@@ -10,14 +10,14 @@ from typing import Any
 from syncline.cluster.serving.answers import fresh_answer
 from syncline.cluster.storage.store import Stored
 from syncline.cluster.verbs import admitting
-from syncline.cluster.verbs.body import decode, fitted, own_copy
+from syncline.cluster.verbs.body import check_media, content_type, own_copy, read_typed, unconvertible
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import WriteOptions, write_options
-from syncline.cluster.verbs.patching import patch_type, patched_value, unpatchable
+from syncline.cluster.verbs.patching import check_applied_kind, patch_type, patched_value, read_patch, unpatchable
 from syncline.cluster.verbs.write import change, check_address, editable
 from syncline.kube.client import PatchType, Response
 from syncline.kube.errors import BadRequest, FieldCause, InternalError, invalid
-from syncline.kube.objects import GVK, Obj, dig, meta
+from syncline.kube.objects import GVK, Obj, dig, gvk_of, meta
 from syncline.kube.patching import managedfields
 from syncline.kube.patching.fields import decode_errors
 from syncline.kube.scaleowners import parent_entries, scale_entries
@@ -83,9 +83,9 @@ def read(x: Exchange) -> Response:
 
 
 def update(x: Exchange) -> Response:
+    check_media(content_type(x.request))
     options = write_options(x.request.query, x.request.headers, "UpdateOptions")
-    scale = decode(x.request)
-    _check_scale_kind(scale)
+    scale = read_typed(x, SCALE, options.validation)
     check_address(x, scale)
     return _write(x, x.current(), scale, options)
 
@@ -93,17 +93,12 @@ def update(x: Exchange) -> Response:
 SCALE = GVK("autoscaling", "v1", "Scale")
 
 
-def _check_scale_kind(scale: Any) -> None:
-    if not isinstance(scale, dict):
-        raise BadRequest("the body of the request is not an object")
-    fitted(scale, SCALE)
-    kind = (scale.get("apiVersion", "autoscaling/v1"), scale.get("kind", "Scale"))
-    if kind != ("autoscaling/v1", "Scale"):
-        raise BadRequest(f"{kind[1]} in version {kind[0]!r} cannot be handled as a Scale")
-
-
-def _check_patched(scale: Obj) -> None:
+def _check_patched(scale: Any) -> None:
     """A patch whose result does not fit is refused as a whole."""
+    if not isinstance(scale, dict):
+        raise unpatchable("the patched value is not an object")
+    if gvk_of(scale) != SCALE:
+        raise unpatchable(unconvertible(SCALE, scale))
     schema = schema_for(SCALE)
     assert schema is not None, "Scale is a built-in kind"
     errors = decode_errors(scale, schema)
@@ -114,17 +109,14 @@ def _check_patched(scale: Obj) -> None:
 def patch(x: Exchange) -> Response:
     kind = patch_type(x)
     options = write_options(x.request.query, x.request.headers, "PatchOptions", apply=kind is PatchType.APPLY)
-    media = "application/yaml" if kind is PatchType.APPLY else "application/json"
-    body = decode(x.request, media=media)
+    body = read_patch(x, kind)
     current = x.current()
     if kind is PatchType.APPLY:
         return _apply(x, current, body, options)
     shown = x.resource.shown(current.obj)
     before = _scale_of(x, shown)
     scale = own_copy(patched_value(kind, before, body, x.resource))
-    if isinstance(scale, dict):
-        _check_patched(scale)
-    _check_scale_kind(scale)
+    _check_patched(scale)
     if _is_unset(x, shown) and dig(scale, "spec", "replicas") is None:
         raise BadRequest(f'the spec replicas field "{_paths(x)["specReplicasPath"]}" cannot be empty')
     check_address(x, scale)
@@ -133,7 +125,7 @@ def patch(x: Exchange) -> Response:
 
 def _apply(x: Exchange, current: Stored, body: Any, options: WriteOptions) -> Response:
     """Applied as a Scale; the owners of the count are then told to the object itself."""
-    _check_scale_kind(body)
+    check_applied_kind(SCALE, body)
     before = _owned_scale(x, current)
     result = managedfields.apply(
         before,
@@ -185,7 +177,7 @@ def _store(
     obj["metadata"]["resourceVersion"] = version
     owners = parent_entries(obj["metadata"].get("managedFields"), entries, path, x.resource.info.api_version)
     obj["metadata"]["managedFields"] = owners
-    written = change(x, current, obj, options, owned=True, unconditional=True, judged=judged)
+    written = change(x, current, obj, options, owned=True, judged=judged)
     return fresh_answer(x, 200, _scale_of(x, written.obj), written.revision)
 
 
