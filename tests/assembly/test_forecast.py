@@ -9,7 +9,7 @@ from tests.gitops.behaviours.sim import APPS, Simulation, config, job
 from tests.gitops.behaviours.test_holds import machine_config, staged
 
 from syncline.assembly.inspection.observe import PlannedSync, SyncRequest, Verdict, planned_sync
-from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.cli.planview import describe_plan
 from syncline.control.executor import run_in_place
 from syncline.kube.objects import Obj
@@ -19,7 +19,7 @@ SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
 
 def plan(sim: Simulation, request: SyncRequest | None = None) -> PlannedSync:
     settings = sim.world.settings
-    cache = run_in_place(look_at_cluster(application_indices(settings)), sim.world.admin).cache
+    cache = run_in_place(snapshot_of_cluster(application_indices(settings)), sim.world.admin).cache
     return planned_sync(cache, sim.app(), sim.source, settings, sim.world.clock.now(), request or SyncRequest())
 
 

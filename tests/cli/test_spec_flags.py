@@ -30,7 +30,7 @@ from syncline.cli.repo import repo, repository_fields
 from syncline.cli.secretkind import cluster_secret_name, fields_of, plain_fields, repository_secret_name, secret_object
 from syncline.gitops.application.operation import sync_options
 from syncline.kube.objects import Obj
-from syncline.sources.remote.credentials import credential_book
+from syncline.sources.remote.credentials import credential_store
 
 BASE: Obj = {"project": "default", "destination": {"server": "https://a"}, "source": {"repoURL": "u", "path": "."}}
 TWO: Obj = {"project": "default", "destination": {}, "sources": [{"repoURL": "one"}, {"repoURL": "two"}]}
@@ -255,7 +255,7 @@ def test_flags_of_a_repository_become_the_fields_that_sources_are_read_with(tmp_
     asked = repo.commands["add"].make_context("add", ["https://h/x", *flags, "--force-http-basic-auth"])
     given = {name: value for name, value in asked.params.items() if name != "url"}
     secret = secret_object("repository", "argocd", "s", repository_fields("https://h/x", given))
-    access = credential_book([secret], []).access("https://h/x")
+    access = credential_store([secret], []).access("https://h/x")
     assert access is not None
     assert access.github_app is not None
     assert (access.github_app.identity, access.depth, access.force_basic, access.lfs) == ("42", 3, True, True)

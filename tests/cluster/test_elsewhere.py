@@ -16,7 +16,7 @@ from syncline.cluster.verbs.body import read_apart
 from syncline.kube import elsewhere as seam
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj
-from syncline.kube.outbound import Errand, Outcome
+from syncline.kube.outbound import Computation, Outcome
 
 TEN = "[0,1,2,3,4,5,6,7,8,9]"
 LONG = f"{TEN}.all(a, {TEN}.all(b, {TEN}.all(c, {TEN}.all(d, a + b + c + d < 99))))"
@@ -71,7 +71,7 @@ class Far:
     """What hosts the API, with errands that cross a border of processes."""
 
     def __init__(self, world: World) -> None:
-        self.world, self.errands = world, 0
+        self.world, self.computations = world, 0
 
     def answer(self, method: str, path: str, body: Obj) -> Response:
         answer = self.world.api.begin(Request(method, path, {}, {}, body), ADMIN)
@@ -80,10 +80,10 @@ class Far:
         return answer
 
     def _done(self, one: Any) -> Outcome:
-        if not isinstance(one, Errand):
+        if not isinstance(one, Computation):
             assert self.world.api.caller is not None
             return self.world.api.caller(one)
-        self.errands += 1
+        self.computations += 1
         function, arguments = pickle.loads(pickle.dumps((one.function, one.arguments)))
         return Outcome(value=pickle.loads(pickle.dumps(function(*arguments))))
 
@@ -120,7 +120,7 @@ def test_a_policy_that_takes_long_is_judged_elsewhere_with_the_same_answer(case:
     far = Far(world)
     answer = far.answer("POST", MAPS, {"metadata": {"name": "menu"}, "data": {"k": "v"}})
     assert said(answer) == said(in_place)
-    assert far.errands
+    assert far.computations
     assert steps and all(-10 <= each.meter.left <= seam.STEPS_HERE for each in steps)
 
 
@@ -130,7 +130,7 @@ def test_a_condition_of_a_webhook_that_takes_long_is_judged_elsewhere() -> None:
     far = Far(world)
     body = {"metadata": {"name": "menu", "labels": {"a": "b"}}}
     assert far.answer("POST", MAPS, body).obj["metadata"]["labels"]["seen"] == "yes"
-    assert far.errands == 2, "once for each object: the label makes another one"
+    assert far.computations == 2, "once for each object: the label makes another one"
 
 
 def definition(*rules: Obj, default: Any = None) -> Obj:
@@ -161,7 +161,7 @@ def test_a_rule_of_a_definition_that_takes_long_is_judged_elsewhere(rule: str) -
     world.send("DELETE", f"{BOXES}/a")
     far = Far(world)
     assert said(far.answer("POST", BOXES, body)) == said(in_place)
-    assert far.errands == 1
+    assert far.computations == 1
 
 
 def test_what_is_short_is_judged_in_place() -> None:
@@ -169,7 +169,7 @@ def test_what_is_short_is_judged_in_place() -> None:
     policy(world, {"validations": [{"expression": "object.metadata.name != 'no'"}]}, rule=CORE)
     far = Far(world)
     assert far.answer("POST", MAPS, {"metadata": {"name": "menu"}}).status == 201
-    assert far.errands == 0
+    assert far.computations == 0
 
 
 def test_what_took_long_is_given_away_at_once_for_a_while(steps: list[seam.Here]) -> None:
@@ -180,7 +180,7 @@ def test_what_took_long_is_given_away_at_once_for_a_while(steps: list[seam.Here]
         assert far.answer("POST", MAPS, {"metadata": {"name": f"menu-{number}"}}).status == 201
     tried = [each for each in steps if each.meter.left < seam.STEPS_HERE]
     assert len(tried) == 2, "the first, and one of those that follow"
-    assert far.errands == seam.TRIED_AGAIN + 2
+    assert far.computations == seam.TRIED_AGAIN + 2
 
 
 def test_an_object_that_changed_meanwhile_is_judged_again() -> None:
@@ -196,9 +196,9 @@ def test_an_object_that_changed_meanwhile_is_judged_again() -> None:
     binding = {"policyName": "rule", "validationActions": ["Deny"]}
     world.made(f"{GROUP}/validatingadmissionpolicybindings", {"metadata": {"name": "bound"}, "spec": binding})
     while answer.pending is not None:
-        [errand] = answer.pending.calls
-        assert isinstance(errand, Errand)
-        answer = answer.pending.resume([Outcome(value=errand.function(*errand.arguments))])
+        [computation] = answer.pending.calls
+        assert isinstance(computation, Computation)
+        answer = answer.pending.resume([Outcome(value=computation.function(*computation.arguments))])
     assert answer.status == 422
 
 
@@ -206,9 +206,9 @@ def test_a_child_answers_and_one_that_fails_says_so() -> None:
     async def asked() -> list[Outcome]:
         evaluators = Evaluators()
         try:
-            good = await evaluators.run(Errand(read_apart, (b"a: 1\n",), "jane"))
-            bad = await evaluators.run(Errand(int, ("x",), "jane"))
-            again = await evaluators.run(Errand(read_apart, (b"b: 1\n",), "jane"))
+            good = await evaluators.run(Computation(read_apart, (b"a: 1\n",), "jane"))
+            bad = await evaluators.run(Computation(int, ("x",), "jane"))
+            again = await evaluators.run(Computation(read_apart, (b"b: 1\n",), "jane"))
             assert evaluators.started == 1
             return [good, bad, again]
         finally:
@@ -225,8 +225,8 @@ def test_a_child_that_died_is_replaced() -> None:
         try:
             import os
 
-            died = await evaluators.run(Errand(os._exit, (1,)))
-            return died, await evaluators.run(Errand(read_apart, (b"a: 1\n",)))
+            died = await evaluators.run(Computation(os._exit, (1,)))
+            return died, await evaluators.run(Computation(read_apart, (b"a: 1\n",)))
         finally:
             evaluators.close()
 

@@ -8,7 +8,7 @@ from tests.scenes.scenes import Repo, Stage
 
 from syncline.assembly.inspection.observe import PlannedSync, SyncRequest, observed_application, planned_sync
 from syncline.assembly.inspection.refusals import Questions
-from syncline.assembly.inspection.snapshot import ClusterLook, application_indices, look_at_cluster
+from syncline.assembly.inspection.snapshot import ClusterSnapshot, application_indices, snapshot_of_cluster
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.cli.explainview import describe_cause
 from syncline.cli.planview import describe_plan
@@ -23,8 +23,8 @@ from syncline.rehearsal.simulation import Simulation
 APPLICATION = ObjectRef("argoproj.io", "Application", "argocd", "app")
 
 
-def look(stage: Stage | Simulation) -> ClusterLook:
-    return run_in_place(look_at_cluster(application_indices(stage.world.settings)), stage.world.admin)
+def look(stage: Stage | Simulation) -> ClusterSnapshot:
+    return run_in_place(snapshot_of_cluster(application_indices(stage.world.settings)), stage.world.admin)
 
 
 def reader(tmp_path: Path) -> GitSourceReader:

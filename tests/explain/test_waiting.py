@@ -10,7 +10,7 @@ from tests.gitops.behaviours.sim import MAPS, NOWHERE, PROJECTS, Simulation, con
 from tests.gitops.behaviours.test_holds import hold, machine_config, staged
 
 from syncline.assembly.inspection.observe import observed_application
-from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.cli.explainview import MAX_LINES, describe_cause
 from syncline.control.executor import run_in_place
 from syncline.explain.application import explain_application
@@ -23,7 +23,7 @@ APP = ObjectRef("argoproj.io", "Application", "argocd", "app")
 
 def found_of(sim: Simulation, ref: ObjectRef = APP) -> Found:
     settings, now = sim.world.settings, sim.world.clock.now()
-    cache = run_in_place(look_at_cluster(application_indices(settings)), sim.world.admin).cache
+    cache = run_in_place(snapshot_of_cluster(application_indices(settings)), sim.world.admin).cache
     view = View(cache, now)
     if ref != APP:
         obj = cache.get(ref)

@@ -7,7 +7,7 @@ from tests.machineconfig.room import APIS, NODES, POOLS, PoolWorld
 from tests.machineconfig.test_drains import BUDGETS, INSIST, SPACE, okd
 from tests.machineconfig.test_pools import world
 
-from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.cli.explainview import describe_cause
 from syncline.control.executor import run_in_place
 from syncline.explain.graph import cause_to_obj, explain_object
@@ -21,7 +21,7 @@ POOL = (GROUP, "MachineConfigPool", "")
 
 
 def found(one: PoolWorld, kind: tuple[str, str, str], name: str) -> Found:
-    look = run_in_place(look_at_cluster(application_indices(one.settings)), one.admin)
+    look = run_in_place(snapshot_of_cluster(application_indices(one.settings)), one.admin)
     obj = look.cache.get(ObjectRef(*kind, name))
     assert obj is not None
     return explain_object(View(look.cache, one.clock.now()), obj)

@@ -15,7 +15,7 @@ from tests.machineconfig.room import APIS, EVENTS, NODES, POOLS, PoolWorld
 from tests.machineconfig.test_drains import router
 from tests.machineconfig.test_machines_updated import CLUSTER, CONFIGS, target, world
 
-from syncline.assembly.inspection.snapshot import look_at_cluster
+from syncline.assembly.inspection.snapshot import snapshot_of_cluster
 from syncline.assembly.machines.impact import forecaster
 from syncline.base.clock import parse_time
 from syncline.cli.impactview import describe_impact
@@ -31,7 +31,7 @@ SAID = ("Drain", "Reboot", "ServiceReload", "ServiceRestart", "SkipReboot")
 
 
 def foretold(one: PoolWorld, *objs: Obj, delete: tuple[str, ...] = ()) -> Impact:
-    look = run_in_place(look_at_cluster({}), one.admin).cache
+    look = run_in_place(snapshot_of_cluster({}), one.admin).cache
     gone = tuple(ObjectRef(*MACHINE_CONFIG, "", name) for name in delete)
     return forecaster(look).forecast(Change(applied=objs, deleted=gone), one.clock.now())
 

@@ -10,7 +10,7 @@ from tests.machineconfig.room import PoolWorld
 from tests.machineconfig.test_syncs_and_pools import APP, sync, world
 
 from syncline.assembly.inspection.observe import PlannedSync, SyncRequest, Verdict, planned_sync
-from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.assembly.machines.impact import forecaster
 from syncline.assembly.sources.revisions import RevisedChange, revised_change
 from syncline.cli.planview import describe_plan
@@ -42,7 +42,7 @@ def one(source: Source) -> PoolWorld:
 
 
 def look(one: PoolWorld) -> Cache:
-    return run_in_place(look_at_cluster(application_indices(one.settings)), one.admin).cache
+    return run_in_place(snapshot_of_cluster(application_indices(one.settings)), one.admin).cache
 
 
 def planned(one: PoolWorld, source: Source, revision: str) -> PlannedSync:

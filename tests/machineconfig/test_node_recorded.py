@@ -10,7 +10,7 @@ from tests.machineconfig.test_agent_recorded import diff_of
 
 from syncline.kube.objects import Obj, name_of
 from syncline.machineconfig.agent.planning.changes import changes_between
-from syncline.machineconfig.agent.planning.due import DueError, OnDisk, drain_is_open, told_by, update_due
+from syncline.machineconfig.agent.planning.due import DueError, OnDisk, drain_is_open, reported_by, update_due
 from syncline.machineconfig.agent.planning.irreconcilable import ReportError, irreconcilable_changes
 from syncline.machineconfig.agent.provisioning.firstboot import Booted, FirstBootError, first_boot
 from syncline.machineconfig.configs import ConfigError
@@ -64,7 +64,7 @@ def _update(node: Obj, configs: dict[str, Obj], disk: OnDisk | None) -> dict[str
 
 def _first_run(node: Obj, configs: dict[str, Obj]) -> dict[str, Any]:
     try:
-        told = told_by(node, configs)
+        told = reported_by(node, configs)
     except DueError as error:
         return {"error": str(error)}
     return {

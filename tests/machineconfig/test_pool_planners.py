@@ -15,7 +15,7 @@ from syncline.machineconfig.names import CURRENT, DESIRED, STATE
 from syncline.machineconfig.pools.candidates import ZONE, NodeWrite, max_unavailable, unavailable
 from syncline.machineconfig.pools.membership import members
 from syncline.machineconfig.pools.nodestate import ObservedNode
-from syncline.machineconfig.pools.rollout import PoolLook, World, look_at_pool
+from syncline.machineconfig.pools.rollout import PoolState, World, pool_state
 
 AT = datetime(2026, 9, 1, tzinfo=UTC)
 ROLE = "node-role.kubernetes.io/worker"
@@ -55,8 +55,8 @@ def pool_of(limit: object) -> Obj:
     return {"metadata": {"name": "worker"}, "spec": spec | ({} if limit is None else {"maxUnavailable": limit})}
 
 
-def look(nodes: list[Obj], limit: object) -> PoolLook:
-    return look_at_pool(World([pool_of(limit)], nodes, controller_config=CONFIG), "worker", AT)
+def look(nodes: list[Obj], limit: object) -> PoolState:
+    return pool_state(World([pool_of(limit)], nodes, controller_config=CONFIG), "worker", AT)
 
 
 def written(nodes: list[Obj], writes: Sequence[NodeWrite]) -> list[Obj]:
@@ -69,7 +69,7 @@ def written(nodes: list[Obj], writes: Sequence[NodeWrite]) -> list[Obj]:
     return list(found.values())
 
 
-def targeted(observed: PoolLook) -> set[str]:
+def targeted(observed: PoolState) -> set[str]:
     return {write.node for write in observed.writes if write.annotations.get(DESIRED) == NEW}
 
 

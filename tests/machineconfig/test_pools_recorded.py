@@ -42,7 +42,7 @@ from syncline.machineconfig.pools.nodestate import (
     not_ready,
 )
 from syncline.machineconfig.pools.observedrecords import ObservedRecord
-from syncline.machineconfig.pools.rollout import World, look_at_pool
+from syncline.machineconfig.pools.rollout import World, pool_state
 from syncline.machineconfig.pools.status import PoolNodes, pool_status
 from syncline.machineconfig.pools.validity import Expected, invalid, summary
 
@@ -211,7 +211,7 @@ def test_one_look_at_a_pool_does_what_upstream_does(case: Case) -> None:
         {name_of(config): config for config in given.get("machineConfigs") or []},
         {name_of(pool): found_layering(pool, configs, builds) for pool in given["pools"]},
     )
-    look = look_at_pool(world, given["sync"], AT)
+    look = pool_state(world, given["sync"], AT)
     statuses = {}
     for name, status in look.statuses.items():
         old = next(pool.get("status") or {} for pool in given["pools"] if name_of(pool) == name)

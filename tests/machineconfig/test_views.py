@@ -6,7 +6,7 @@ from tests.machineconfig.room import APIS, HOLDS, NODES, POOLS, RECORDS, PoolWor
 from tests.machineconfig.test_drains import okd
 from tests.machineconfig.test_pools import world
 
-from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.assembly.machines.role import machine_config_gauges
 from syncline.cli.poolview import (
     describe_history,
@@ -112,5 +112,5 @@ def test_the_gauges_have_upstream_s_names_and_a_drain_of_more_than_an_hour_count
 
 
 def gauges_of(one: PoolWorld) -> str:
-    look = run_in_place(look_at_cluster(application_indices(one.settings)), one.admin)
+    look = run_in_place(snapshot_of_cluster(application_indices(one.settings)), one.admin)
     return machine_config_gauges(look.cache, one.clock.now())

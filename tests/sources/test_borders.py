@@ -37,7 +37,7 @@ from syncline.sources.git.lfs import LargeFiles
 from syncline.sources.git.mirrors import Git, GitSettings
 from syncline.sources.remote.artifacts import Artifacts
 from syncline.sources.remote.cloud_tokens import forget_cloud_tokens, with_cloud_token
-from syncline.sources.remote.credentials import AzurePrincipal, CredentialBook, RepositoryAccess, credential_book
+from syncline.sources.remote.credentials import AzurePrincipal, CredentialStore, RepositoryAccess, credential_store
 from syncline.sources.remote.registry import Registry
 from syncline.sources.remote.web import WebRequest, fetch
 
@@ -99,11 +99,11 @@ def hosts() -> Iterator[Callable[..., Any]]:
         one.close()
 
 
-def book(*secrets: dict[str, str]) -> CredentialBook:
+def book(*secrets: dict[str, str]) -> CredentialStore:
     def encoded(data: dict[str, str]) -> dict[str, str]:
         return {key: base64.b64encode(value.encode()).decode() for key, value in data.items() if key != "label"}
 
-    return credential_book(
+    return credential_store(
         [
             {
                 "metadata": {"name": f"s{number}", "labels": {LABEL: data.get("label", "repository")}},

@@ -20,7 +20,7 @@ from syncline.kube.objects import Obj
 from syncline.sources.environment import RenderContext
 from syncline.sources.errors import SourceError
 from syncline.sources.helm.charts import archive_url, chart_versions, choose_version, index_url
-from syncline.sources.remote.credentials import credential_book
+from syncline.sources.remote.credentials import credential_store
 from syncline.sources.sourcing import SourceRules
 
 helm = pytest.importorskip("helm_python", reason="pip install 'syncline[helm]'")
@@ -168,11 +168,11 @@ def test_credentials_go_to_the_repository_and_to_no_other_host(reader: GitSource
     (tmp_path / "repo" / "index.yaml").rename(private.folder / "index.yaml")
     assert "401 Unauthorized" in read(reader, source(private.url, "1.0.0")).error
     given = secret("s", url=private.url, type="helm", username="me", password=CANARY)
-    reader.learn(credential_book([given], []))
+    reader.learn(credential_store([given], []))
     assert read(reader, source(private.url, "1.0.0")).error == ""
     assert [one[1] for one in elsewhere.observed] == [""], "the archive lies at another host"
     other = GitSourceReader(tmp_path / "other", allow_local=True)
-    other.learn(credential_book([given], []))
+    other.learn(credential_store([given], []))
     elsewhere.observed.clear()
     read(other, source(private.url, "1.0.0", passCredentials=True))
     assert [one[1].partition(" ")[0] for one in elsewhere.observed] == ["Basic"], "unless passCredentials says so"
@@ -184,7 +184,7 @@ def test_credentials_do_not_follow_a_redirect(reader: GitSourceReader, tmp_path:
     published(tmp_path / "repo", tmp_path / "scratch", "demo", "1.0.0")
     elsewhere = ChartRepository(tmp_path / "repo")
     private = ChartRepository(tmp_path / "repo", f"me:{CANARY}", redirect=elsewhere.url)
-    reader.learn(credential_book([secret("s", url=private.url, type="helm", username="me", password=CANARY)], []))
+    reader.learn(credential_store([secret("s", url=private.url, type="helm", username="me", password=CANARY)], []))
     found = read(reader, source(private.url, "1.0.0", passCredentials=True))
     assert (found.error, [one[1] for one in elsewhere.observed]) == ("", [""])
     for served in (private, elsewhere):
@@ -193,7 +193,7 @@ def test_credentials_do_not_follow_a_redirect(reader: GitSourceReader, tmp_path:
 
 def test_a_password_is_in_no_message(reader: GitSourceReader, tmp_path: Path) -> None:
     given = secret("s", url="http://127.0.0.1:9", type="helm", username="me", password=CANARY, project="default")
-    reader.learn(credential_book([given], []))
+    reader.learn(credential_store([given], []))
     error = read(reader, source("http://127.0.0.1:9", "1.0.0")).error
     assert "127.0.0.1:9" in error
     assert CANARY not in error
@@ -263,7 +263,7 @@ def test_a_chart_that_helm_pushed_is_rendered(
     credentials = {"username": "me", "password": CANARY} if private else {}
     for number, url in enumerate((f"{registry.host}/team", f"oci://{registry.host}/team")):
         given = secret("s", url=url, type="helm", enableOCI="true", insecureOCIForceHttp="true", **credentials)
-        reader.learn(credential_book([given], []))
+        reader.learn(credential_store([given], []))
         found = read(reader, source(url, "1.x"))
         assert (found.error, found.revisions) == ("", ("1.2.0+build.1",)), number
         assert read(reader, source(url, "1.1.0")).objects[0]["data"]["version"] == "1.1.0"
@@ -275,7 +275,7 @@ def test_a_registry_that_wants_credentials_says_so_without_them(reader: GitSourc
     given = secret(
         "s", url=f"oci://{registry.host}/team", type="oci", insecureOCIForceHttp="true", username="me", password="no"
     )
-    reader.learn(credential_book([given], []))
+    reader.learn(credential_store([given], []))
     error = read(reader, source(f"oci://{registry.host}/team", "1.0.0")).error
     assert "no token from" in error
     assert "401 Unauthorized" in error
@@ -298,7 +298,7 @@ LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 
 def plain(reader: GitSourceReader, registry: OciRegistry) -> str:
     url = f"oci://{registry.host}/team/app"
-    reader.learn(credential_book([secret("s", url=url, type="oci", insecureOCIForceHttp="true")], []))
+    reader.learn(credential_store([secret("s", url=url, type="oci", insecureOCIForceHttp="true")], []))
     return url
 
 
@@ -336,7 +336,7 @@ def test_a_chart_as_an_artifact_is_a_chart(reader: GitSourceReader, registry: Oc
     packed_chart = helm.package(chart(tmp_path, "demo", "1.0.0"), destination=tmp_path)
     helm.push(packed_chart, f"oci://{registry.host}/team", plain_http=True)
     url = f"oci://{registry.host}/team/demo"
-    reader.learn(credential_book([secret("s", url=url, type="oci", insecureOCIForceHttp="true")], []))
+    reader.learn(credential_store([secret("s", url=url, type="oci", insecureOCIForceHttp="true")], []))
     found = read(reader, {"repoURL": url, "path": ".", "targetRevision": "1.0.0"})
     assert (found.error, found.source_types) == ("", ("Helm",))
     assert found.revisions[0].startswith("sha256:")
@@ -423,7 +423,7 @@ def test_dependencies_come_from_registries_and_from_declared_names(
     packed_chart = helm.package(chart(tmp_path, "demo", "3.1.0"), destination=tmp_path)
     helm.push(packed_chart, f"oci://{registry.host}/team", plain_http=True)
     reader.learn(
-        credential_book(
+        credential_store(
             [
                 secret(
                     "a", url=f"oci://{registry.host}/team", type="helm", enableOCI="true", insecureOCIForceHttp="true"
@@ -444,7 +444,7 @@ def test_repositories_that_the_project_does_not_list_get_no_credentials(
 ) -> None:
     published(tmp_path / "repo", tmp_path / "scratch", "demo", "1.0.0")
     private = ChartRepository(tmp_path / "repo", f"me:{CANARY}")
-    reader.learn(credential_book([secret("s", url=private.url, type="helm", username="me", password=CANARY)], []))
+    reader.learn(credential_store([secret("s", url=private.url, type="helm", username="me", password=CANARY)], []))
     source = in_git(upstream, "1.x", private.url)
     reader.learn_rules(SourceRules(permits=lambda _project, url: url != private.url))
     assert f"helm repos {private.url} are not permitted in project 'default'" in read(reader, source).error

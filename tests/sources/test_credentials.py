@@ -19,7 +19,7 @@ from syncline.kube.objects import Obj
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git.access import git_environment, out_of_arguments
 from syncline.sources.git.mirrors import Git, GitSettings
-from syncline.sources.remote.credentials import CredentialBook, RepositoryAccess, credential_book
+from syncline.sources.remote.credentials import CredentialStore, RepositoryAccess, credential_store
 
 CANARY = "c4n4ry-p4ssw0rd"
 
@@ -31,12 +31,12 @@ def secret(name: str, kind: str, **data: str) -> Obj:
     }
 
 
-def book(*secrets: Obj, **maps: dict[str, str]) -> CredentialBook:
+def book(*secrets: Obj, **maps: dict[str, str]) -> CredentialStore:
     named = {"hosts": "argocd-ssh-known-hosts-cm", "certificates": "argocd-tls-certs-cm"}
-    return credential_book(secrets, [{"metadata": {"name": named[key]}, "data": data} for key, data in maps.items()])
+    return credential_store(secrets, [{"metadata": {"name": named[key]}, "data": data} for key, data in maps.items()])
 
 
-def deciding(book: CredentialBook, url: str, project: str = "") -> str:
+def deciding(book: CredentialStore, url: str, project: str = "") -> str:
     access = book.access(url, project)
     return access.name if access is not None else ""
 
@@ -165,7 +165,7 @@ def served(upstream: Upstream, tmp_path: Path) -> Iterator[list[Server]]:
         server.close()
 
 
-def with_book(tmp_path: Path, found: CredentialBook) -> Git:
+def with_book(tmp_path: Path, found: CredentialStore) -> Git:
     git = Git(GitSettings(tmp_path / "cache"))
     git.learn(found)
     return git

@@ -19,7 +19,7 @@ from tests.sources.conftest import Upstream
 from syncline.sources.errors import SourceError
 from syncline.sources.git.lfs import LargeFiles, parse_pointer
 from syncline.sources.git.mirrors import Git, GitSettings
-from syncline.sources.remote.credentials import credential_book
+from syncline.sources.remote.credentials import credential_store
 
 CONTENT = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: large}\n"
 OID = hashlib.sha256(CONTENT).hexdigest()
@@ -107,7 +107,7 @@ def served(host: LfsHost, upstream: Upstream, tmp_path: Path, git: Git, **files:
 def learn(git: Git, url: str, **data: str) -> None:
     labels = {"argocd.argoproj.io/secret-type": "repository"}
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in {"url": url, **data}.items()}
-    git.learn(credential_book([{"metadata": {"name": "s", "labels": labels}, "data": encoded}], []))
+    git.learn(credential_store([{"metadata": {"name": "s", "labels": labels}, "data": encoded}], []))
 
 
 def read(git: Git, url: str, sha: str) -> dict[str, bytes]:

@@ -16,7 +16,7 @@ from tests.sources.githttp import Server
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.sources.environment import RenderContext
 from syncline.sources.kustomize.loader import remote_base
-from syncline.sources.remote.credentials import credential_book
+from syncline.sources.remote.credentials import credential_store
 from syncline.sources.sourcing import SourceRules
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -108,7 +108,7 @@ def test_a_base_that_the_project_does_not_list_gets_no_credentials(
     data = {"url": url, "username": "me", "password": "pw", "forceHttpBasicAuth": "true"}
     labels = {"argocd.argoproj.io/secret-type": "repository"}
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
-    reader.learn(credential_book([{"metadata": {"name": "s", "labels": labels}, "data": encoded}], []))
+    reader.learn(credential_store([{"metadata": {"name": "s", "labels": labels}, "data": encoded}], []))
     reader.learn_rules(SourceRules(permits=lambda _project, other: other != url))
     built(reader, upstream, f"{url}//base?ref=v1")
     assert set(host.observed) == {""}

@@ -16,8 +16,8 @@ from syncline.sources.remote.rests import FIRST_REST_S, LONGEST_REST_S, SPREAD, 
 from syncline.sources.render_cache import RenderCache
 from syncline.sources.renderer import DirectoryRenderer, KustomizeRenderer, RenderContext, SourceSpec, render_tree
 from syncline.sources.tree import MemoryTree
-from syncline.sources.workers.errand import Errand, errand
 from syncline.sources.workers.pool import RenderWorkers, WorkerLimits
+from syncline.sources.workers.read_scope import ReadScope, read_scope
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SHORTEST = FIRST_REST_S * (1 - SPREAD) - 1
@@ -35,9 +35,9 @@ class Renders:
 
     def at(self, seconds: float, content: str = "a", *, asked: bool = True) -> str:
         """What is said at a time."""
-        here = Errand(START + timedelta(seconds=seconds), "team", "r", asked=asked)
+        here = ReadScope(START + timedelta(seconds=seconds), "team", "r", asked=asked)
         try:
-            with errand(here), self.rests.guard(WHERE, lambda: content):
+            with read_scope(here), self.rests.guard(WHERE, lambda: content):
                 self.begun += 1
                 if self.problem is not None:
                     raise SourceError(self.problem, "took too long", field="spec.source.path", fix="split it")
@@ -100,7 +100,7 @@ def test_success_ends_the_count() -> None:
 def test_only_so_many_are_remembered_and_nothing_without_an_application() -> None:
     rests = Rests(Entropy("test"))
     for number in range(5_000):
-        with pytest.raises(SourceError), errand(Errand(START)), rests.guard((str(number),), lambda: "a"):
+        with pytest.raises(SourceError), read_scope(ReadScope(START)), rests.guard((str(number),), lambda: "a"):
             raise SourceError(Problem.EXHAUSTED, "no")
     assert len(rests._rests) < 5_000
     renders = Renders()
@@ -122,7 +122,7 @@ def many(count: int) -> bytes:
 def rendered(files: dict[str, bytes], cache: RenderCache, second: float, *tools: object) -> str:
     renderers = (*tools, DirectoryRenderer())
     try:
-        with errand(Errand(START + timedelta(seconds=second), "team", SPEC.repo_url)):
+        with read_scope(ReadScope(START + timedelta(seconds=second), "team", SPEC.repo_url)):
             render_tree(SPEC, MemoryTree(files), "f" * 40, cache=cache, renderers=renderers)  # type: ignore[arg-type]
     except SourceError as error:
         return str(error)

@@ -19,7 +19,7 @@ from syncline.sources.environment import RenderContext
 from syncline.sources.git import access as git_access
 from syncline.sources.git.access import git_environment
 from syncline.sources.git.tree import AHEAD_FILES
-from syncline.sources.remote.credentials import CredentialBook, RepositoryAccess
+from syncline.sources.remote.credentials import CredentialStore, RepositoryAccess
 from syncline.sources.remote.listing import Listing
 from syncline.sources.tree import Entry
 
@@ -141,7 +141,7 @@ def test_no_environment_for_ssh_is_made_for_a_place_on_this_machine_or_http(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(git_access, "credentials_folder", lambda: tmp_path)
-    access = CredentialBook(known_hosts="git.example.com ssh-ed25519 AAAA").access(url)
+    access = CredentialStore(known_hosts="git.example.com ssh-ed25519 AAAA").access(url)
     with git_environment(access) as values:
         assert "GIT_SSH_COMMAND" not in values
         assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ from tests.sources.githttp import Server
 from syncline.sources.errors import SourceError
 from syncline.sources.git.mirrors import Git, GitSettings
 from syncline.sources.git.submodules import parse_modules, submodule_url
-from syncline.sources.remote.credentials import credential_book
+from syncline.sources.remote.credentials import credential_store
 from syncline.sources.renderer import SourceSpec, render
 from syncline.sources.tree import Tree
 
@@ -140,7 +140,7 @@ def test_a_submodule_of_the_same_host_is_opened_with_the_parents_credentials(
     data = {"url": url, "username": "me", "password": "pw"}
     labels = {"argocd.argoproj.io/secret-type": "repository"}
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
-    git.learn(credential_book([{"metadata": {"name": "s", "labels": labels}, "data": encoded}], []))
+    git.learn(credential_store([{"metadata": {"name": "s", "labels": labels}, "data": encoded}], []))
     assert set(texts(git.repository(url).tree(sha, "child"))) == {"b.yaml", "deploy/a.yaml"}
     server.close()
 

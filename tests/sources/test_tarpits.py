@@ -21,8 +21,8 @@ from syncline.sources.git.process import Bounds, RemoteLimits, run_bounded
 from syncline.sources.remote.artifacts import Artifacts
 from syncline.sources.remote.turns import COMPUTING
 from syncline.sources.remote.web import WebLimits, WebRequest, fetch
-from syncline.sources.workers.errand import FIRST_PAUSE_S, LONGEST_PAUSE_S, SPREAD, Errand, errand
 from syncline.sources.workers.pool import shared_workers
+from syncline.sources.workers.read_scope import FIRST_PAUSE_S, LONGEST_PAUSE_S, SPREAD, ReadScope, read_scope
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n\r\n"
 HELLO = bytes.fromhex("1603033ff0")
@@ -176,7 +176,7 @@ def test_a_chart_repository_that_failed_is_not_asked_again_at_once_and_one_that_
             over.wait(0.01)
         with tarpit(hangs_up) as failing:
             for _ in range(20):
-                with errand(Errand(START, asked=False)), pytest.raises(SourceError):
+                with read_scope(ReadScope(START, asked=False)), pytest.raises(SourceError):
                     artifacts.chart(f"http://{failing.host}", "web", "1.0.0")
             assert failing.asked == 1
         assert all(thread.is_alive() for thread in threads)

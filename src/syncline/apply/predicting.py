@@ -34,7 +34,7 @@ __all__ = [
     "Missing",
     "Predict",
     "PredictHandler",
-    "PredictionBook",
+    "PredictionCache",
     "answers",
     "missing",
     "question",
@@ -89,7 +89,7 @@ class Missing:
     later_s: float | None = None
 
 
-class PredictionBook:
+class PredictionCache:
     """Answers by question."""
 
     def __init__(self, limit: int = MAX_KEPT) -> None:
@@ -156,7 +156,7 @@ class PredictHandler:
     """Performs :class:`Predict` against one cluster, whose kinds ``mapper`` knows. A refusal is an answer; where the
     API has none now, its error is raised and the pass is made again."""
 
-    def __init__(self, mapper: Mapper, book: PredictionBook, clock: Clock) -> None:
+    def __init__(self, mapper: Mapper, book: PredictionCache, clock: Clock) -> None:
         self._mapper, self._book, self._clock = mapper, book, clock
 
     def handle(self, action: Predict) -> Generator[Request, Response, None]:

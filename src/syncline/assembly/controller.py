@@ -201,12 +201,12 @@ class Replica:
                 self.starting = ""
             except (ApiError, StartError) as error:
                 refused = error if isinstance(error, ApiError) else Unavailable(str(error))
-                told = error if isinstance(error, StartError) else _start_error(self.access.server, refused)
+                report = error if isinstance(error, StartError) else _start_error(self.access.server, refused)
                 if not self.settings.patient and not _may_pass(error):
-                    raise told from error
-                self.starting = str(told)
+                    raise report from error
+                self.starting = str(report)
                 if self.complaints.due(refused, self._steady()):
-                    log.warning("%s; trying again", told)
+                    log.warning("%s; trying again", report)
                 await asyncio.sleep(wait_s(attempt, refused))
 
     # -- shares ------------------------------------------------------------------------------------------------

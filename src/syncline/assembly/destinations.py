@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
-from syncline.apply.predicting import Predict, PredictHandler, PredictionBook
+from syncline.apply.predicting import Predict, PredictHandler, PredictionCache
 from syncline.argo.clusters import ClusterError, cluster_access
 from syncline.argo.excluded import ResourceFilter
 from syncline.base.action import Handler
@@ -110,7 +110,7 @@ class RemoteClusters:
         self._remotes: dict[str, Remote] = {}
         self._connected: tuple[Declared, ...] = ()
         self.home: Cache | None = None
-        self.predictions = PredictionBook()
+        self.predictions = PredictionCache()
         self.control_namespace = ""
         self.wake: Callable[[ObjectRef], None] = lambda _ref: None
         self.applications_of: Callable[[Obj], Iterable[ObjectRef]] = lambda _obj: ()

@@ -10,7 +10,7 @@ from typing import Any
 
 from syncline.apply.addressed import Addressed, AddressedHandler
 from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
-from syncline.apply.predicting import Predict, PredictHandler, PredictionBook
+from syncline.apply.predicting import Predict, PredictHandler, PredictionCache
 from syncline.assembly.destinations import FIELD_MANAGER, RemoteClusters
 from syncline.assembly.roles import Role, Wake
 from syncline.assembly.scripts.expressions import Expressions
@@ -23,14 +23,14 @@ from syncline.control.controller import Controller
 from syncline.control.executor import kube_handlers
 from syncline.control.loop import ControlLoop
 from syncline.control.pools import PoolSettings
-from syncline.gitops.application.asking import AnswerBook, Ask, AskHandler
+from syncline.gitops.application.asking import AnswerCache, Ask, AskHandler
 from syncline.gitops.application.controller import CONTROLLER, Applications
 from syncline.gitops.application.manifests import Join, ManifestStore, Render, RenderHandler, SourceReader
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings
 from syncline.gitops.destinations import Connect, destination_controller
 from syncline.gitops.holds.controllers import HOLD_CONTROLLER, bridge_controller
 from syncline.gitops.hydration.controller import Hydrations
-from syncline.gitops.hydration.work import Forget, Hydrate, HydrationBook, HydrationHandler, LookDry
+from syncline.gitops.hydration.work import Forget, Hydrate, HydrationCache, HydrationHandler, LookDry
 from syncline.kube.kinds.argoproj import crds
 from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.objects import Obj, ObjectRef
@@ -91,7 +91,7 @@ def gitops(
     admits: Callable[[ObjectRef], bool] = lambda _ref: True,
 ) -> GitOps:
     """For one loop. ``admits`` says which Applications this replica works on."""
-    store, book, hydrated, answers = ManifestStore(), PredictionBook(), HydrationBook(), AnswerBook()
+    store, book, hydrated, answers = ManifestStore(), PredictionCache(), HydrationCache(), AnswerCache()
     applications = Applications(store, settings, remotes, book, answers)
 
     def handlers(cache: Cache, clock: Clock) -> Mapping[type, Handler]:

@@ -28,13 +28,13 @@ async def tell_jumps(clock: Clock, port: Port, namespace: str, who: str = "") ->
     """Until cancelled. What the API does not take is said at the next look."""
     if not isinstance(clock, SystemClock):
         return
-    told = 0
+    report = 0
     while True:
         await asyncio.sleep(LOOK_S)
         now = clock.now()
-        for jump in clock.jumps(told):
+        for jump in clock.jumps(report):
             try:
                 await drive(publish(jump_event(jump, namespace, who), now), port)
             except ApiError:
                 break
-            told = jump.number
+            report = jump.number

@@ -48,7 +48,7 @@ def backup(file: Path, data: Path | None, force: bool) -> int:
             taken = _to_file(directory, file, force)
     except ArchiveError as error:
         raise CommandFailed(str(error)) from error
-    print(f"backup      {file}, {_told(taken)}", file=sys.stderr)
+    print(f"backup      {file}, {_summary(taken)}", file=sys.stderr)
     print(f"contains    {_contains(taken)}", file=sys.stderr)
     return 0
 
@@ -101,13 +101,13 @@ def put_back(file: Path, data: Path | None, bump_revision: int) -> int:
         raise CommandFailed(f"{file}: cannot be read ({error.strerror})") from error
     except ArchiveError as error:
         raise CommandFailed(str(error)) from error
-    print(f"restored    {directory}, {_told(found)}")
+    print(f"restored    {directory}, {_summary(found)}")
     if found.sealed:
         print("next        start with --encrypt-secrets and the key file of then")
     return 0
 
 
-def _told(backup: Backup) -> str:
+def _summary(backup: Backup) -> str:
     size = f"{backup.size_bytes / 2**20:.1f} MiB in {backup.files} files"
     return f"{backup.objects} objects at revision {backup.revision}, {size}, taken {backup.taken}"
 

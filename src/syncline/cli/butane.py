@@ -267,15 +267,15 @@ def _run(read: _Words, source: str) -> None:
     on = read.on
     options = Options(on.get("pretty", False), on.get("raw", False), files)
     done = transpile(document, options._replace(hints=on.get("hints", False), safe_yaml=on.get("safe-yaml", False)))
-    told = done.report + done.hints
+    report = done.report + done.hints
     if on.get("raw-errors"):
-        _tell(str(told))
-    elif told:
+        _tell(str(report))
+    elif report:
         from syncline.ignition.butane.report_text import boxed
 
-        shown = boxed(told, source or "<stdin>", document)
+        shown = boxed(report, source or "<stdin>", document)
         if _colored(read.texts.get("color", "auto")) and plain_bytes(shown) == shown:
-            click.echo(boxed(told, source or "<stdin>", document, colored=True), nl=False, err=True)
+            click.echo(boxed(report, source or "<stdin>", document, colored=True), nl=False, err=True)
         else:
             _tell(shown)
     if done.output is None:

@@ -13,7 +13,7 @@ import click
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.inspection.observe import PlannedSync, planned_sync
-from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.assembly.live import LiveCluster
 from syncline.assembly.machines.virtual import sandbox_problem
 from syncline.assembly.settings import ClusterSettings, RunCommands
@@ -236,7 +236,7 @@ def _example() -> Path:
 async def _plan(cluster: LiveCluster, app: Obj, mirrors: Path, clock: SystemClock) -> PlannedSync:
     """What the sync will do, from the functions that will do it."""
     settings = AppSettings()
-    look = run_in_place(look_at_cluster(application_indices(settings)), cluster.core.transport())
+    look = run_in_place(snapshot_of_cluster(application_indices(settings)), cluster.core.transport())
     reader = GitSourceReader(mirrors, allow_local=True)
     return await asyncio.to_thread(planned_sync, look.cache, app, reader, settings, clock.now())
 
@@ -264,8 +264,8 @@ def _show(app: Obj, story: Scenario, step: Step, progress: Progress, clock: Syst
         progress.update(app, clock.now())
     phase = dig(app, "status", "operationState", "phase", default="")
     if phase in ("Failed", "Error") and step.ends == Ends.SUCCEEDED:
-        told = dig(app, "status", "operationState", "message", default="")
-        raise CommandFailed(f"the sync of {name_of(app)} ended {phase}: {told}")
+        report = dig(app, "status", "operationState", "message", default="")
+        raise CommandFailed(f"the sync of {name_of(app)} ended {phase}: {report}")
 
 
 def _state(app: Obj) -> str:

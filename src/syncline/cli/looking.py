@@ -12,7 +12,7 @@ import click
 
 from syncline.argo.settings import CONFIG_MAP, parse_system
 from syncline.assembly.inspection.pulled import PulledCache, pulled
-from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.assembly.sources.reading import FolderReader, GitSourceReader
 from syncline.assembly.sources.source_rules import MAPS as RULE_MAPS
 from syncline.assembly.sources.source_rules import source_rules
@@ -26,7 +26,7 @@ from syncline.kube.errors import ApiError
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of
 from syncline.kube.yaml.loading import Budget, load_all
-from syncline.sources.remote.credentials import CERTIFICATES_MAP, KNOWN_HOSTS_MAP, credential_book
+from syncline.sources.remote.credentials import CERTIFICATES_MAP, KNOWN_HOSTS_MAP, credential_store
 from syncline.sources.sourcing import SourceRules
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _without_limits(ref: ObjectRef) -> Obj:
 
 def look_at(link: Connection, control_namespace: str) -> Cache:
     """Everything that may be listed, for questions about the whole cluster."""
-    look = link.run(look_at_cluster(application_indices(AppSettings(control_namespace=control_namespace))))
+    look = link.run(snapshot_of_cluster(application_indices(AppSettings(control_namespace=control_namespace))))
     for problem in look.unreadable:
         click.echo(f"warning: not seen: {problem}", err=True)
     return look.cache
@@ -113,7 +113,7 @@ def source_reader(link: Connection | None, cache: Cache, control_namespace: str)
     with scratch() as folder:
         reader = GitSourceReader(folder, allow_local=link is None or is_local(link))
         secrets = cache.objects(SECRETS, control_namespace)
-        reader.learn(credential_book(secrets, _config_maps(cache, control_namespace, ACCESS_MAPS)))
+        reader.learn(credential_store(secrets, _config_maps(cache, control_namespace, ACCESS_MAPS)))
         reader.learn_rules(rules_in(cache, control_namespace))
         yield reader
 

@@ -128,8 +128,8 @@ def _translated(data: bytes, file: str, folder: Path) -> Obj:
         )
     done = transpile(data, Options(files=DiskFiles(str(folder))))
     if done.value is None:
-        told = " ".join(f"{done.report}".split())
-        raise CommandFailed(f"-f {file}: {done.error}{f': {told}' if told else ''}", USAGE)
+        message = " ".join(f"{done.report}".split())
+        raise CommandFailed(f"-f {file}: {done.error}{f': {message}' if message else ''}", USAGE)
     if done.value.get("kind") != "MachineConfig":
         raise CommandFailed(
             f"-f {file}: this Butane variant makes Ignition for a first boot, no MachineConfig; write variant "

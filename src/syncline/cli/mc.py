@@ -205,8 +205,8 @@ def _read(place: str) -> list[Obj]:
     for one in found:
         spec = one.get("spec")
         if spec is not None and not isinstance(spec, dict):
-            told = f"spec is {spec!r:.40}, it must be an object"
-            raise CommandFailed(f"-f {place}: {one['kind']} {name_of(one)}: {told}", USAGE)
+            message = f"spec is {spec!r:.40}, it must be an object"
+            raise CommandFailed(f"-f {place}: {one['kind']} {name_of(one)}: {message}", USAGE)
     return found
 
 

@@ -96,8 +96,8 @@ def impact(
         _has_pool(cache, pool)
         change, notes = _asked(cache, places, given, deletions)
         if revision:
-            change, told = _at_revision(link, cache, change, revision, apps, app_namespace, prune=prune)
-            notes += told
+            change, report = _at_revision(link, cache, change, revision, apps, app_namespace, prune=prune)
+            notes += report
         now = link.now() if link is not None else SystemClock().now()
     found = forecaster(cache).forecast(change, now, pool)
     if output:
@@ -110,7 +110,7 @@ def impact(
 def _look(link: Connection | None, against: str | None, namespace: str, given: Sequence[Obj], *, whole: bool) -> Cache:
     """Only the kinds that a forecast reads, unless Applications are rendered, too; and the definitions of the kinds
     that are given, which say what is taken and what is refused."""
-    from syncline.assembly.inspection.snapshot import look_at_cluster
+    from syncline.assembly.inspection.snapshot import snapshot_of_cluster
     from syncline.assembly.machines.impact import impact_kinds
     from syncline.cli.looking import look_at, look_offline
     from syncline.kube import client
@@ -121,7 +121,7 @@ def _look(link: Connection | None, against: str | None, namespace: str, given: S
         return look_offline(against or "", namespace)
     if whole:
         return look_at(link, namespace)
-    look = link.run(look_at_cluster({}, impact_kinds()))
+    look = link.run(snapshot_of_cluster({}, impact_kinds()))
     for problem in look.unreadable:
         click.echo(f"warning: not seen: {problem}", err=True)
     definitions = link.mapper.find(GVK(DEFINITIONS.group, "v1", DEFINITIONS.kind))
@@ -163,8 +163,8 @@ def _asked(
     if files and not mine:
         raise CommandFailed("-f: there is nothing in it that concerns machines, such as a MachineConfig", USAGE)
     others = len(given) - len(mine)
-    told = "1 other object of the files does" if others == 1 else f"{others} other objects of the files do"
-    notes = [f"{told} not concern machines"] if others else []
+    message = "1 other object of the files does" if others == 1 else f"{others} other objects of the files do"
+    notes = [f"{message} not concern machines"] if others else []
     return Change(applied=mine, deleted=[_deleted(cache, text, mine) for text in deletions]), notes
 
 

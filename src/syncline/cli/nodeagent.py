@@ -91,8 +91,8 @@ def node_agent(
     host = _host(root, offline, dry_run)
     hosts = LinuxHosts(name, host, in_place=dry_run)
     if not (host.running or offline or dry_run):
-        told = f"warning: the system below {root} does not run: an update that needs a reboot or a service will fail"
-        click.echo(f"{told}; with --offline it counts as booted anew", err=True)
+        message = f"warning: the system below {root} does not run: an update that needs a reboot or a service will fail"
+        click.echo(f"{message}; with --offline it counts as booted anew", err=True)
     start_logging()
 
     async def serve() -> Standing:
@@ -169,8 +169,8 @@ def apply(place: str, root: Path, dry_run: bool) -> int:
     for field in beyond:
         print(f"left out: {field}; files, units, keys and passwords alone are written")
     if not dry_run:
-        told = contents_text({"spec": {"config": config["spec"]["config"]}})
-        print(f"{name_of(config)} is written below {root}: {told or 'nothing is in it'}")
+        report = contents_text({"spec": {"config": config["spec"]["config"]}})
+        print(f"{name_of(config)} is written below {root}: {report or 'nothing is in it'}")
     return 0
 
 
@@ -215,9 +215,9 @@ def _machine_config(place: str) -> tuple[Obj, list[str]]:
     """The one MachineConfig of a file, and what it says that is no part of a tree."""
     found = read_manifests(place)
     if [one["kind"] for one in found] != ["MachineConfig"]:
-        told = ", ".join(str(one["kind"]) for one in found[:SHOWN]) or "nothing"
+        message = ", ".join(str(one["kind"]) for one in found[:SHOWN]) or "nothing"
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        raise CommandFailed(f"-f {place}: found {told}{more}; give one MachineConfig", USAGE)
+        raise CommandFailed(f"-f {place}: found {message}{more}; give one MachineConfig", USAGE)
     config, spec = found[0], found[0].get("spec")
     if spec is not None and not isinstance(spec, dict):
         raise CommandFailed(f"-f {place}: spec is {spec!r:.40}, it must be an object", USAGE)

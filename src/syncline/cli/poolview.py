@@ -164,9 +164,9 @@ def describe_pool(row: dict[str, Any], pool: Obj, nodes: Sequence[dict[str, str]
         if condition.get("status") == "True" and condition.get("message"):
             lines.append(f"{condition['type'] + ':':<15} {one_line(condition['message'])}")
     cells = [(n["name"], n["ready"], n["schedulable"], n["state"], n["current"], n["desired"]) for n in nodes]
-    told = [f"  {n['name']}: {one_line(n['note'])}" for n in nodes if n["note"]]
+    rows = [f"  {n['name']}: {one_line(n['note'])}" for n in nodes if n["note"]]
     header = ("NODE", "STATUS", "SCHEDULABLE", "STATE", "CURRENT", "DESIRED")
-    return "\n".join([*lines, *(["", table(header, cells)] if cells else []), *told])
+    return "\n".join([*lines, *(["", table(header, cells)] if cells else []), *rows])
 
 
 def _limit(pool: Obj) -> str:
@@ -236,7 +236,7 @@ def describe_node(node: Obj, pools: Sequence[Obj], record: Obj | None, now: date
     if have.get(CURRENT_IMAGE) or have.get(DESIRED_IMAGE):
         images = [have.get(key) or "its config's" for key in (CURRENT_IMAGE, DESIRED_IMAGE)]
         lines.append(f"Image:       {images[0] if images[0] == images[1] else ' -> '.join(images)}")
-    lines += _told_by(record)
+    lines += _record_lines(record)
     if row["note"]:
         lines.append(f"Note:        {one_line(row['note'])}")
     note = BlockedNote.of(node)
@@ -249,7 +249,7 @@ def describe_node(node: Obj, pools: Sequence[Obj], record: Obj | None, now: date
     return "\n".join([*lines, *(["", table(("PHASE", "IS", "FOR", "MESSAGE"), cells)] if cells else [])])
 
 
-def _told_by(record: Obj | None) -> list[str]:
+def _record_lines(record: Obj | None) -> list[str]:
     """What the node's record says beside its phases."""
     lines = [f"Pins:        {_pins(one)}" for one in dig(record, "status", "pinnedImageSets", default=[])]
     for change in dig(record, "status", "irreconcilableChanges", default=[]):

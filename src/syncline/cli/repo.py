@@ -31,7 +31,7 @@ from syncline.kube.objects import Obj
 from syncline.sources.errors import SourceError, mask_credentials
 from syncline.sources.git.mirrors import GitSettings
 from syncline.sources.remote.address import parse_address
-from syncline.sources.remote.credentials import credential_book
+from syncline.sources.remote.credentials import credential_store
 from syncline.sources.sourcing import Sources
 
 __all__ = ["connected", "declared_repositories", "repo", "repository_fields"]
@@ -211,7 +211,7 @@ def declared_repositories(secrets: Iterable[Obj], templates: Iterable[Obj]) -> l
 
 def connected(secrets: list[Obj], templates: list[Obj], *, local: bool) -> list[Declared]:
     """The same, each asked with its own credentials for its branches or its charts. ``local``: paths too."""
-    book = credential_book([*secrets, *templates], [])
+    book = credential_store([*secrets, *templates], [])
     with scratch() as folder:
         sources = Sources(GitSettings(folder, allow_local=local))
         sources.learn(book)

@@ -178,8 +178,8 @@ class Api:
         if verb in _WRITES:
             self._definitions.after_write(x)
         if x.warnings:
-            told = _warnings(x.warnings)
-            response.headers = {**response.headers, "warning": told} if told else response.headers
+            report = _warnings(x.warnings)
+            response.headers = {**response.headers, "warning": report} if report else response.headers
         if x.annotations:
             response.annotations = x.annotations
         return aside(in_yaml, response) if x.accepted.form is Form.YAML else response

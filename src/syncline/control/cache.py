@@ -274,9 +274,9 @@ class Cache:
         if old is None or new is None or not _same(old, new, "ownerReferences"):
             before, after = ([str(o.get("uid")) for o in owner_references(x)] if x else [] for x in (old, new))
             _move(self._owned, place, before, after)
-        told_apart = old is None or new is None or not (_same(old, new, "labels") and _same(old, new, "annotations"))
+        distinct = old is None or new is None or not (_same(old, new, "labels") and _same(old, new, "annotations"))
         for name, values in self._indices_of(place[0]):
-            if not told_apart and getattr(values, "of_metadata", False):
+            if not distinct and getattr(values, "of_metadata", False):
                 continue
             before = list(values(old)) if old is not None else []
             after = list(values(new)) if new is not None else []

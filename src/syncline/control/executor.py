@@ -59,22 +59,22 @@ def execute(plan: Plan, handlers: Mapping[type, Handler], tell: Tell = lambda _a
     for step in plan.steps:
         step_results: list[Result] = []
         if plan.together and len(step) > 1:
-            step_results += yield Together(tuple(_told(action, handlers, tell) for action in step))
+            step_results += yield Together(tuple(_performed(action, handlers, tell) for action in step))
         else:
             for action in step:
-                step_results.append((yield from _told(action, handlers, tell)))
+                step_results.append((yield from _performed(action, handlers, tell)))
         results += step_results
         if not all(result.ok for result in step_results):
             break
     for action in plan.status:
-        results.append((yield from _told(action, handlers, tell)))
+        results.append((yield from _performed(action, handlers, tell)))
     return tuple(results)
 
 
 def _nobody(_result: Result) -> None: ...
 
 
-def _told(action: Action, handlers: Mapping[type, Handler], tell: Tell) -> Generator[Any, Any, Result]:
+def _performed(action: Action, handlers: Mapping[type, Handler], tell: Tell) -> Generator[Any, Any, Result]:
     ended = tell(action)
     result = yield from _attempt(action, handlers)
     ended(result)

@@ -86,9 +86,9 @@ class Health:
     def answer(self, *, ready: bool) -> tuple[int, str]:
         """Status and text for a probe."""
         problems = (*self.stuck, *self.unready) if ready else self.stuck
-        told = [f"failed: {problem}" for problem in problems]
-        told += [f"note: {note}" for note in (*(self.unready if not ready else ()), *self.notes)]
-        return (503 if problems else 200), "".join(f"{line}\n" for line in (*(() if problems else ("ok",)), *told))
+        lines = [f"failed: {problem}" for problem in problems]
+        lines += [f"note: {note}" for note in (*(self.unready if not ready else ()), *self.notes)]
+        return (503 if problems else 200), "".join(f"{line}\n" for line in (*(() if problems else ("ok",)), *lines))
 
 
 def verdict(signs: Signs, leases: LeaseSigns | None, overdue: timedelta, now: datetime, note: str = "") -> Health:
@@ -151,15 +151,15 @@ class Complaints:
     server is away is one cause, whoever finds it out and however it shows."""
 
     def __init__(self) -> None:
-        self._told: dict[object, datetime] = {}
+        self._reported: dict[object, datetime] = {}
 
     def due(self, error: ApiError, now: datetime) -> bool:
         """Whether to tell now; it is then taken as told."""
         cause = AWAY_CAUSE if isinstance(error, Unanswered) else (error.code, error.reason, error.message[:60])
-        last = self._told.get(cause)
+        last = self._reported.get(cause)
         if last is not None and now - last < SAY_AGAIN:
             return False
-        if len(self._told) >= MAX_CAUSES:
-            self._told.clear()
-        self._told[cause] = now
+        if len(self._reported) >= MAX_CAUSES:
+            self._reported.clear()
+        self._reported[cause] = now
         return True

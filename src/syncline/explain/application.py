@@ -167,8 +167,8 @@ def _waits(view: View, seen: AppObserved) -> tuple[Cause, ...]:
     if seen.pinned is None:
         return ()
     observed = sync_observed(seen, seen.pinned, compare_application(seen, seen.pinned))
-    told = _end_of_pass(view, observed)
-    return causes(*told) if told is not None else ()
+    report = _end_of_pass(view, observed)
+    return causes(*report) if report is not None else ()
 
 
 def _end_of_pass(view: View, observed: SyncObserved) -> tuple[SyncObserved, SyncPlan] | None:
@@ -214,18 +214,18 @@ def _running_rows(view: View, observed: AppObserved, state: Obj) -> list[Found]:
 
 def _conditions(view: View, observed: AppObserved) -> Found | None:
     """A broken spec or source, by the conditions of the status or, before there is one, by the spec itself."""
-    told = [c for c in observed.view.status.get("conditions") or [] if str(c.get("type")).endswith("Error")]
-    if not told:
-        told = [{"type": p.type, "message": p.message} for p in spec_problems(replace(observed, unread={}))]
-    if not told:
+    lines = [c for c in observed.view.status.get("conditions") or [] if str(c.get("type")).endswith("Error")]
+    if not lines:
+        lines = [{"type": p.type, "message": p.message} for p in spec_problems(replace(observed, unread={}))]
+    if not lines:
         return None
-    first = told[0]
+    first = lines[0]
     below = []
     if first.get("type") == "SyncError":
         below = [found.cause for found in _failed_rows(view, observed, observed.view.operation_state or {})]
     fix = "" if any(cause.next_action for cause in below) else _fix(observed, first)
     since = time_or_none(first.get("lastTransitionTime"))
-    others = tuple(Cause("condition", str(c.get("type")), one_line(str(c.get("message")))) for c in told[1:])
+    others = tuple(Cause("condition", str(c.get("type")), one_line(str(c.get("message")))) for c in lines[1:])
     head = _head(observed, str(first["type"]), str(first.get("message")), since, *below, *others, next_action=fix)
     return Found(head, blocked=True)
 
@@ -239,12 +239,12 @@ def _fix(observed: AppObserved, condition: Obj) -> str:
 
 def _reading(_view: View, observed: AppObserved) -> Found | None:
     """A source that takes long; everything else that the status says is from before."""
-    told = next((c for c in observed.view.status.get("conditions") or [] if c.get("type") == SOURCE_WAIT), None)
-    if told is None:
+    report = next((c for c in observed.view.status.get("conditions") or [] if c.get("type") == SOURCE_WAIT), None)
+    if report is None:
         return None
     fix = "look whether its host answers; other Applications do not wait for it"
-    since = time_or_none(told.get("lastTransitionTime"))
-    return Found(_head(observed, "Waiting", str(told.get("message")), since, next_action=fix), blocked=False)
+    since = time_or_none(report.get("lastTransitionTime"))
+    return Found(_head(observed, "Waiting", str(report.get("message")), since, next_action=fix), blocked=False)
 
 
 def _last_operation(view: View, observed: AppObserved) -> Found | None:
@@ -327,8 +327,8 @@ def _unwell(view: View, observed: AppObserved, row: Obj) -> Found:
     live = view.cluster.get(ref)
     if live is None:
         said = view.cluster.unread(ref)
-        told = str(dig(row, "health", "message", default=""))
-        text = f"{told}; {MAY_NOT}" if told else MAY_NOT
+        message = str(dig(row, "health", "message", default=""))
+        text = f"{message}; {MAY_NOT}" if message else MAY_NOT
         return Found(Cause(str(ref), state, text if said else "is in the source and not in the cluster"), blocked=False)
     below = explain_object(view, live)
     said = below.cause.message or str(dig(row, "health", "message", default=""))
@@ -358,10 +358,10 @@ def _synced(view: View, observed: AppObserved, state: str, since: datetime | Non
     if not any(dig(pool, "status", "conditions") for pool in view.cluster.objects(POOL)):
         return Found(_head(observed, state, "nothing blocks", since), blocked=False)  # nobody keeps pools here
     rows = [_ref(row) for row in observed.view.status.get("resources") or [] if row.get("kind") == MACHINE_CONFIG.kind]
-    told = [
+    lines = [
         explain_object(view, live) for ref in rows[:MAX_CONFIGS] if (live := _live(view, observed, ref)) is not None
     ]
-    waiting = [found for found in told if found.cause.state != APPLIED]
+    waiting = [found for found in lines if found.cause.state != APPLIED]
     if not waiting:
         return Found(_head(observed, state, "nothing blocks", since), blocked=False)
     first = next((found for found in waiting if found.blocked), waiting[0])

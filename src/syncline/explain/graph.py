@@ -126,14 +126,14 @@ def _service(view: View, service: Obj) -> Found:
 
 def _pool(view: View, pool: Obj) -> Found:
     """The machine-config room's cause, and the Holds; of a pool that another operator keeps, too."""
-    told = pool_cause(view.machines, pool)
+    reason = pool_cause(view.machines, pool)
     holds = [hold for hold in holds_of(view.cluster.objects(HOLDS)) if name_of(pool) in hold.pools]
     living = tuple(_hold(view, hold.obj).cause for hold in holds if hold.lives(view.now))
-    state = "Held" if living and told.cause.state in ("Updating", "Waiting") else told.cause.state
-    because = (*told.cause.because, *living) if told.blocked else (*living, *told.cause.because)
-    since = min((c.since for c in living if c.since), default=None) if state == "Held" else told.cause.since
-    cause = replace(told.cause, state=state, since=since, because=because)
-    return Found(_dated(cause, pool), blocked=told.blocked or bool(living))
+    state = "Held" if living and reason.cause.state in ("Updating", "Waiting") else reason.cause.state
+    because = (*reason.cause.because, *living) if reason.blocked else (*living, *reason.cause.because)
+    since = min((c.since for c in living if c.since), default=None) if state == "Held" else reason.cause.since
+    cause = replace(reason.cause, state=state, since=since, because=because)
+    return Found(_dated(cause, pool), blocked=reason.blocked or bool(living))
 
 
 def _dated(cause: Cause, obj: Obj) -> Cause:
@@ -143,10 +143,10 @@ def _dated(cause: Cause, obj: Obj) -> Cause:
 
 
 def _machine_config(view: View, config: Obj) -> Found:
-    told = config_cause(view.machines, config)
+    reason = config_cause(view.machines, config)
     # Since when it is applied nobody has written down.
-    cause = told.cause if told.cause.state == APPLIED else _dated(told.cause, config)
-    return Found(cause, blocked=told.blocked)
+    cause = reason.cause if reason.cause.state == APPLIED else _dated(reason.cause, config)
+    return Found(cause, blocked=reason.blocked)
 
 
 def _hold(view: View, obj: Obj) -> Found:
@@ -193,11 +193,11 @@ def _node(view: View, node: Obj) -> Found:
 
 
 def _of_pool(view: View, node: Obj, pool: Obj | None) -> Found:
-    told = node_cause(view.machines, node, pool)
-    if told.cause.state != TURN or pool is None:
-        return Found(_dated(told.cause, node), blocked=told.blocked)
+    reason = node_cause(view.machines, node, pool)
+    if reason.cause.state != TURN or pool is None:
+        return Found(_dated(reason.cause, node), blocked=reason.blocked)
     above = _pool(view, pool)
-    cause = replace(told.cause, since=above.cause.since, because=(above.cause,))
+    cause = replace(reason.cause, since=above.cause.since, because=(above.cause,))
     return Found(_dated(cause, node), blocked=above.blocked)
 
 
@@ -212,8 +212,8 @@ def _record(view: View, record: Obj) -> Found:
 
 
 def _generating(view: View, config: Obj) -> Found:
-    told = generating_cause(view.machines, config)
-    return Found(_dated(told.cause, config), blocked=told.blocked)
+    cause = generating_cause(view.machines, config)
+    return Found(_dated(cause.cause, config), blocked=cause.blocked)
 
 
 def _plain(obj: Obj, state: str, message: str, *because: Cause, fix: str = "") -> Cause:

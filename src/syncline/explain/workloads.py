@@ -164,9 +164,9 @@ def _troubled(view: View, pods: list[Obj]) -> tuple[Cause, ...]:
     """Pods with trouble of their own; several with the same message count as one."""
     found: dict[str, Cause] = {}
     for pod in pods:
-        told = explain_pod(view, pod)
-        if told.blocked:
-            found.setdefault(f"{told.cause.state} {told.cause.message}".replace(name_of(pod), ""), told.cause)
+        cause = explain_pod(view, pod)
+        if cause.blocked:
+            found.setdefault(f"{cause.cause.state} {cause.cause.message}".replace(name_of(pod), ""), cause.cause)
     return tuple(found.values())[:MAX_PODS]
 
 

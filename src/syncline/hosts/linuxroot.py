@@ -45,13 +45,13 @@ class LinuxRoot:
         self.root = root
         self.notes: dict[str, None] = {}
         self._user, self._group = os.geteuid(), os.getegid()
-        with _told("open", str(root)):
+        with _errors_named("open", str(root)):
             os.close(os.open(root, _DIRECTORY & ~os.O_NOFOLLOW))
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def stat(self, path: str) -> Stat | None:
-        with _told("lstat", path):
+        with _errors_named("lstat", path):
             try:
                 with self._walk(path) as (parent, name):
                     found = os.stat(name, dir_fd=parent, follow_symlinks=False)
@@ -64,7 +64,7 @@ class LinuxRoot:
     def exists(self, path: str) -> bool:
         if path == NULL:
             return True
-        with _told("stat", path):
+        with _errors_named("stat", path):
             try:
                 with self._walk(path, follow=True) as (parent, name):
                     os.stat(name, dir_fd=parent, follow_symlinks=False)
@@ -74,13 +74,13 @@ class LinuxRoot:
 
     def read(self, path: str) -> bytes:
         """Of a regular file of at most 64 MiB."""
-        with _told("open", path), self._walk(path, follow=True) as (parent, name):
+        with _errors_named("open", path), self._walk(path, follow=True) as (parent, name):
             opened = os.open(name, _FILE, dir_fd=parent)
         try:
             kind = stat.S_IFMT(os.fstat(opened).st_mode)
             if kind != stat.S_IFREG:
                 raise HostError("read", path, "is a directory" if kind == stat.S_IFDIR else "not a regular file")
-            with _told("read", path), open(opened, "rb", closefd=False) as file:
+            with _errors_named("read", path), open(opened, "rb", closefd=False) as file:
                 found = _bounded(file)
         finally:
             os.close(opened)
@@ -115,7 +115,7 @@ class LinuxRoot:
         parents: int = 0o755,
     ) -> None:
         self.make_directories(posixpath.dirname(path), parents)
-        with _told("open", path), self._walk(path) as (parent, name):
+        with _errors_named("open", path), self._walk(path) as (parent, name):
             self._refuse_directory(path, parent, name)
             with self._draft(parent) as draft:
                 with open(os.open(draft, _CREATE, 0o600, dir_fd=parent), "wb") as file:
@@ -127,27 +127,27 @@ class LinuxRoot:
                 _take_place(parent, name)
 
     def copy(self, source: str, target: str) -> None:
-        with _told("cp", source), self._walk(source) as (parent, name):
+        with _errors_named("cp", source), self._walk(source) as (parent, name):
             os.stat(name, dir_fd=parent, follow_symlinks=False)
             self.make_directories(posixpath.dirname(target))
             with self._walk(target) as (other, to):
                 self._copy_entry(target, (parent, name), (other, to), MAX_DEPTH)
 
     def link(self, path: str, target: str) -> None:
-        with _told(f"symlink {target}", path), self._walk(path) as (parent, name):
+        with _errors_named(f"symlink {target}", path), self._walk(path) as (parent, name):
             self._refuse_directory(path, parent, name)
             with self._draft(parent) as draft:
                 os.symlink(target, draft, dir_fd=parent)
                 _take_place(parent, name)
 
     def remove(self, path: str) -> None:
-        with _told("remove", path), self._walk(path) as (parent, name):
+        with _errors_named("remove", path), self._walk(path) as (parent, name):
             found = os.stat(name, dir_fd=parent, follow_symlinks=False)
             (os.rmdir if stat.S_ISDIR(found.st_mode) else os.unlink)(name, dir_fd=parent)
             os.fsync(parent)
 
     def remove_all(self, path: str) -> None:
-        with _told("remove", path), contextlib.suppress(FileNotFoundError), self._walk(path) as (parent, name):
+        with _errors_named("remove", path), contextlib.suppress(FileNotFoundError), self._walk(path) as (parent, name):
             if name == ".":
                 raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
             _remove_entry(name, parent)
@@ -167,7 +167,7 @@ class LinuxRoot:
 
     def give(self, path: str, uid: int, gid: int) -> None:
         """A directory to somebody, where we may."""
-        with _told("chown", path), self._directory(path) as opened:
+        with _errors_named("chown", path), self._directory(path) as opened:
             self._own(path, opened, (uid, gid))
 
     # -- inside -------------------------------------------------------------------------------------------------------
@@ -391,7 +391,7 @@ def _take_place(parent: int, name: str) -> None:
 
 
 @contextlib.contextmanager
-def _told(operation: str, path: str) -> Iterator[None]:
+def _errors_named(operation: str, path: str) -> Iterator[None]:
     try:
         yield
     except HostError:

@@ -130,7 +130,7 @@ async def _keep_certificate(port: HttpPort, access: ClusterAccess, kubeconfig: P
 def _value(found: Any, otherwise: str) -> str:
     """What a step found, in words."""
     if isinstance(found, (Booted, Checked)):
-        return found.told
+        return found.summary
     return found if isinstance(found, str) and found else otherwise
 
 
@@ -292,10 +292,10 @@ class _Process:
     async def _follow(self) -> None:
         """Wake the agent when something changes on the machine; it notices its own writes by itself."""
         observed: tuple[object, ...] | None = None
-        told: set[str] = set()
+        reported: set[str] = set()
         while True:
-            for note in [each for each in self.hosts.notes() if each not in told]:
-                told.add(note)
+            for note in [each for each in self.hosts.notes() if each not in reported]:
+                reported.add(note)
                 log.warning("%s", note)
             if not self._busy():
                 try:
@@ -461,8 +461,8 @@ def _shown(action: Action) -> str:
         return action.describe()
     notes = ((action.body.get("metadata") or {}).get("annotations") or {}) if isinstance(action.body, dict) else {}
     short = {key.rpartition("/")[2]: value for key, value in notes.items()}
-    told = ", ".join(f"{key}-" if value is None else f"{key}={value}" for key, value in short.items())
-    return f"{action.describe()}: {told}"
+    message = ", ".join(f"{key}-" if value is None else f"{key}={value}" for key, value in short.items())
+    return f"{action.describe()}: {message}"
 
 
 def _after(observed: AgentObserved, action: Action) -> AgentObserved:
@@ -515,7 +515,7 @@ def boot_first(hosts: LinuxHosts, tell: Callable[[str], None]) -> str | None:
         return None
     else:
         booted = handle_now(handler, LookAtBoot(node, "its first boot"))
-        tell(f"{node} has booted {booted.told}")
+        tell(f"{node} has booted {booted.summary}")
         boot = first_boot(joining.encapsulated, booted)
         if boot.changed and boot.refusal is not None:
             names = f"{name_of(boot.old)} with {name_of(boot.new)}"

@@ -104,7 +104,7 @@ def _node(observed: ObservedPresence) -> Obj:
 def _status(observed: ObservedPresence, node: Obj, now: datetime) -> Obj:
     old: Obj = node.get("status") or {}
     facts = observed.facts
-    told = {
+    fields = {
         "architecture": facts.architecture or labels_of(node).get("kubernetes.io/arch", ""),
         "bootID": facts.boot_id,
         "kernelVersion": facts.kernel,
@@ -112,11 +112,11 @@ def _status(observed: ObservedPresence, node: Obj, now: datetime) -> Obj:
         "operatingSystem": "linux",
         "osImage": facts.os_image,
     }
-    info = dict(dig(old, "nodeInfo", default={})) | told
+    info = dict(dig(old, "nodeInfo", default={})) | fields
     addresses = [{"type": "InternalIP", "address": each} for each in facts.addresses]
     addresses.append({"type": "Hostname", "address": observed.name})
-    told_types = {each[0] for each in CONDITIONS}
-    others = [each for each in old.get("conditions") or () if each.get("type") not in told_types]
+    own_types = {each[0] for each in CONDITIONS}
+    others = [each for each in old.get("conditions") or () if each.get("type") not in own_types]
     mine = [_condition(old, *each, now) for each in CONDITIONS]
     return {**old, "nodeInfo": info, "addresses": addresses, "conditions": [*others, *mine]}
 

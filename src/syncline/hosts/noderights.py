@@ -71,8 +71,8 @@ def certificate_request(node: str, key_pem: Secret, name: str, lifetime: timedel
 
 def approved(request: Obj) -> Obj:
     """The same object with the decision that ``kubectl certificate approve`` writes to its subresource approval."""
-    told = {"type": "Approved", "status": "True", "reason": "NodeAgent", "message": "asked for by an administrator"}
-    return request | {"status": (request.get("status") or {}) | {"conditions": [told]}}
+    fields = {"type": "Approved", "status": "True", "reason": "NodeAgent", "message": "asked for by an administrator"}
+    return request | {"status": (request.get("status") or {}) | {"conditions": [fields]}}
 
 
 def issued_certificate(request: Obj) -> tuple[str, str]:

@@ -2,8 +2,8 @@
 
 Expressions of people are judged while a request is answered. Each has a budget that bounds it (``cel/metering``), but a
 budget of seconds is too much for a loop that others wait for. So a request may spend :data:`STEPS_HERE` itself; the
-evaluation that would take more is given up and becomes an :class:`~syncline.kube.outbound.Errand`, data that another
-process evaluates, and the request runs again with its answer. Where no :class:`Here` is set (virtual time, a rehearsal,
+evaluation that would take more stops and becomes a :class:`~syncline.kube.outbound.Computation`, which another process
+evaluates, and the request runs again with its answer. Where no :class:`Here` is set (virtual time, a rehearsal,
 that other process), everything is evaluated in place: the answer is the same.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from syncline.kube.cel.metering import Meter
-from syncline.kube.outbound import Awaiting, Errand, Outcome
+from syncline.kube.outbound import Awaiting, Computation, Outcome
 
 __all__ = [
     "BOUND",
@@ -163,8 +163,8 @@ def key_of(name: str, *about: Any) -> str:
     return f"{name}/{hashlib.sha256(msgspec.json.encode(about)).hexdigest()}"
 
 
-def elsewhere(name: str, key: Callable[[], str], here: Callable[[], T], errand: Callable[[], Errand]) -> T:
-    """What ``here`` returns, or what ``errand`` returned elsewhere; raises :class:`Awaiting` until it has.
+def elsewhere(name: str, key: Callable[[], str], here: Callable[[], T], computation: Callable[[], Computation]) -> T:
+    """What ``here`` returns, or what ``computation`` returned elsewhere; raises :class:`Awaiting` until it has.
 
     ``name`` says what is evaluated, ``key`` also on what.
     """
@@ -178,13 +178,13 @@ def elsewhere(name: str, key: Callable[[], str], here: Callable[[], T], errand: 
             found: T = _taken(answers.answer(known))
             return found
     if bound.slow.skips(bound.share, name):
-        raise Awaiting(((key(), errand()),))
+        raise Awaiting(((key(), computation()),))
     token = BOUND.set(bound)
     try:
         return here()
     except TooLong:
         bound.slow.note(bound.share, name)
-        raise Awaiting(((key(), errand()),)) from None
+        raise Awaiting(((key(), computation()),)) from None
     finally:
         BOUND.reset(token)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from syncline.kube.client import Response, Stream
     from syncline.kube.errors import ApiError
 
-__all__ = ["NOBODY", "Aside", "Awaiting", "Errand", "OutboundCall", "Outcome", "Pending", "settle"]
+__all__ = ["NOBODY", "Aside", "Awaiting", "Computation", "OutboundCall", "Outcome", "Pending", "settle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class OutboundCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class Computation:
     """A pure function of plain data that takes long, to be run where nobody waits for it (``kube/elsewhere.py``).
 
-    ``share``: whose it is; many errands of one leave room for those of others.
+    ``share``: whose it is; many computations of one user leave room for those of others.
     """
 
     function: Callable[..., Any]
@@ -69,7 +69,7 @@ class Aside:
 class Awaiting(Exception):
     """The request goes on when these were done, each with its key. Not an ApiError: nothing answers with it."""
 
-    def __init__(self, calls: Sequence[tuple[str, OutboundCall | Errand]]) -> None:
+    def __init__(self, calls: Sequence[tuple[str, OutboundCall | Computation]]) -> None:
         super().__init__("others have to be asked first")
         self.calls = tuple(calls)
 
@@ -86,14 +86,14 @@ class Outcome:
     """Instead of a body, where one was asked for."""
     value: Any = None
     error: ApiError | None = None
-    """What came of an errand, or why nothing did."""
+    """The result of a call or computation, or its failure."""
 
 
 class Pending(Protocol):
     """A request that waits for calls."""
 
     @property
-    def calls(self) -> Sequence[OutboundCall | Errand | Aside]:
+    def calls(self) -> Sequence[OutboundCall | Computation | Aside]:
         """To be made at once, side by side."""
         ...
 
@@ -118,8 +118,8 @@ def settle(answer: Response, call: Callable[[OutboundCall], Outcome] | None) -> 
     return answer
 
 
-def _called(one: OutboundCall | Errand | Aside, call: Callable[[OutboundCall], Outcome] | None) -> Outcome:
-    if isinstance(one, Errand):
+def _called(one: OutboundCall | Computation | Aside, call: Callable[[OutboundCall], Outcome] | None) -> Outcome:
+    if isinstance(one, Computation):
         return Outcome(value=one.function(*one.arguments))
     if isinstance(one, Aside):
         one.run()

@@ -487,8 +487,8 @@ def _keyed(key: str, operator: Operator, values: list[str]) -> Requirement:
         problems.append("values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty")
     if operator in (Operator.EXISTS, Operator.DOES_NOT_EXIST) and values:
         given = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
-        told = "values set must be empty for exists and does not exist"
-        problems.append(f"values: Invalid value: {given}: {told}")
+        message = "values set must be empty for exists and does not exist"
+        problems.append(f"values: Invalid value: {given}: {message}")
     return _checked(key, operator, values, problems)
 
 

@@ -114,8 +114,8 @@ class _Said:
 def timeline_of(pool: Obj, nodes: Iterable[Obj], events: Iterable[Obj], now: datetime, config: str = "") -> Timeline:
     """``nodes``: the pool's; ``events``: of pool and nodes; ``config``: a rendered config [that the pool aims at]."""
     aim = config or str(dig(pool, "spec", "configuration", "name", default=""))
-    targeted, told = _sorted_out(pool, events, aim)
-    found = [_of_node(node, aim, targeted.get(name_of(node)), told.get(name_of(node), ())) for node in nodes]
+    targeted, report = _sorted_out(pool, events, aim)
+    found = [_of_node(node, aim, targeted.get(name_of(node)), report.get(name_of(node), ())) for node in nodes]
     found.sort(key=lambda each: (each.targeted is None, each.targeted or now, each.node))
     return Timeline(name_of(pool), aim, now, tuple(found))
 
@@ -123,7 +123,7 @@ def timeline_of(pool: Obj, nodes: Iterable[Obj], events: Iterable[Obj], now: dat
 def _sorted_out(pool: Obj, events: Iterable[Obj], config: str) -> tuple[dict[str, datetime], dict[str, list[_Said]]]:
     """When each node was targeted last, and what each node told, the oldest first."""
     targeted: dict[str, datetime] = {}
-    told: dict[str, list[_Said]] = {}
+    fields: dict[str, list[_Said]] = {}
     for event in events:
         about = event.get("involvedObject") or {}
         at = time_or_none(event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp"))
@@ -131,21 +131,21 @@ def _sorted_out(pool: Obj, events: Iterable[Obj], config: str) -> tuple[dict[str
         if at is None:
             continue
         if about.get("kind") == "Node":
-            told.setdefault(str(about.get("name")), []).append(_Said(reason, message, at))
+            fields.setdefault(str(about.get("name")), []).append(_Said(reason, message, at))
         elif about.get("name") == name_of(pool) and reason in _TARGETED and _names(message, config):
             # Where several were targeted at once the Event only counts them.
             node = message.removeprefix("Targeted node ").split(" ", 1)[0] if message.startswith("Targeted ") else ""
             targeted[node] = max(at, targeted.get(node, at))
-    for said in told.values():
+    for said in fields.values():
         said.sort(key=lambda each: each.at)
-    return targeted, told
+    return targeted, fields
 
 
 def _names(message: str, config: str) -> bool:
     return bool(config) and config in message.split()
 
 
-def _of_node(node: Obj, config: str, targeted: datetime | None, told: Sequence[_Said]) -> NodeTimeline:
+def _of_node(node: Obj, config: str, targeted: datetime | None, report: Sequence[_Said]) -> NodeTimeline:
     have = annotations_of(node)
     asked = have.get(DESIRED) == config
     base = NodeTimeline(name_of(node), Outcome.WORKING if asked else Outcome.WAITING, targeted)
@@ -153,10 +153,10 @@ def _of_node(node: Obj, config: str, targeted: datetime | None, told: Sequence[_
         base = replace(base, outcome=Outcome.DEGRADED, reason=have.get(REASON, ""))
     elif have.get(CURRENT) == config and is_done(node):
         base = replace(base, outcome=Outcome.DONE)
-    targeted = targeted or _taken_up(told, config, asked)
+    targeted = targeted or _taken_up(report, config, asked)
     if targeted is None:
         return base
-    since = [each for each in told if each.at >= targeted]
+    since = [each for each in report if each.at >= targeted]
     ended = _last(since, "NodeDone", config)
     if ended is not None and not asked:  # it has gone on to another config since
         base = replace(base, outcome=Outcome.DONE)
@@ -171,24 +171,24 @@ def _has_ended(spans: Sequence[Span]) -> bool:
     return all(span.until is not None and span.since <= span.until for span in spans)
 
 
-def _taken_up(told: Sequence[_Said], config: str, asked: bool) -> datetime | None:
+def _taken_up(report: Sequence[_Said], config: str, asked: bool) -> datetime | None:
     """When its agent began, for nodes that were targeted together: such an Event counts them and names none."""
-    end = _last(told, "Reboot", config) or _last(told, "NodeDone", config)
+    end = _last(report, "Reboot", config) or _last(report, "NodeDone", config)
     if end is None and not asked:
         return None
-    others = [each.at for each in told if each.reason == "NodeDone" and not _names(each.message, config)]
+    others = [each.at for each in report if each.reason == "NodeDone" and not _names(each.message, config)]
     after = max((at for at in others if end is None or at <= end), default=None)
     begun = [
         each.at
-        for each in told
+        for each in report
         if each.reason in _BEGINNINGS and (end is None or each.at <= end) and (after is None or each.at > after)
     ]
     return max(begun, default=end)
 
 
-def _spans(told: Sequence[_Said], config: str, targeted: datetime, ended: datetime | None) -> tuple[Span, ...]:
-    reboot = _last(told, "Reboot", config)
-    drains = [each.at for each in told if each.reason == "Drain" and "skipping" not in each.message]
+def _spans(report: Sequence[_Said], config: str, targeted: datetime, ended: datetime | None) -> tuple[Span, ...]:
+    reboot = _last(report, "Reboot", config)
+    drains = [each.at for each in report if each.reason == "Drain" and "skipping" not in each.message]
     if reboot is None and not drains:
         return (Span(Stretch.IN_PLACE, targeted, ended),)
     if reboot is None:
@@ -196,5 +196,5 @@ def _spans(told: Sequence[_Said], config: str, targeted: datetime, ended: dateti
     return (Span(Stretch.DRAINS, targeted, reboot), Span(Stretch.REBOOTS, reboot, ended))
 
 
-def _last(told: Sequence[_Said], reason: str, config: str) -> datetime | None:
-    return max((each.at for each in told if each.reason == reason and _names(each.message, config)), default=None)
+def _last(report: Sequence[_Said], reason: str, config: str) -> datetime | None:
+    return max((each.at for each in report if each.reason == reason and _names(each.message, config)), default=None)

@@ -127,12 +127,12 @@ class Explorer(Generic[W]):
                 if not self.kinds[kind].fits(on_host=step.on_host) or not chosen(step, kind):
                     continue
                 fault = Fault(kind, step.number)
-                told = fork.child(Schedule(name, (fault,)))
-                if told is None:
+                report = fork.child(Schedule(name, (fault,)))
+                if report is None:
                     world.injector.at_step = None
                     world.injector.faults = [fault]
                     return
-                take(told)
+                take(report)
 
         def branching() -> Verdict:
             world.injector.at_step = at_step
@@ -239,13 +239,13 @@ class _Fork:
             return None
         writing.close()
         try:
-            told = reading.recv_bytes()
+            report = reading.recv_bytes()
         except EOFError:
             return Verdict(str(schedule), {"converges": "the process died"}, 0, 0)
         finally:
             reading.close()
             os.waitpid(pid, 0)
-        return Verdict.of_obj(json.loads(told))
+        return Verdict.of_obj(json.loads(report))
 
     def ended(self, run: Callable[[], Verdict]) -> Verdict:
         """Run to the end; a child sends its verdict and is gone."""

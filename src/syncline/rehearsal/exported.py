@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.assembly.inspection.refusals import Questions
-from syncline.assembly.inspection.snapshot import ClusterLook, look_at_cluster
+from syncline.assembly.inspection.snapshot import ClusterSnapshot, snapshot_of_cluster
 from syncline.control.cache import IndexFn
 from syncline.control.executor import run_in_place
 from syncline.gitops.application.manifests import Manifests
@@ -38,7 +38,7 @@ class Exported:
     """``look.unreadable`` names what has no kind here. ``questions``: an empty cluster of the same kinds, to be asked
     what it thinks of manifests."""
 
-    look: ClusterLook
+    look: ClusterSnapshot
     questions: Questions
 
 
@@ -48,7 +48,7 @@ def exported_cluster(exported: Sequence[Obj], settings: AppSettings, indices: Ma
     world.driver.settle()
     problems = [text for obj in exported if (text := _define(world, obj))]
     world.driver.advance(SETTLE_S)
-    look = run_in_place(look_at_cluster(indices), world.admin)
+    look = run_in_place(snapshot_of_cluster(indices), world.admin)
     for obj in exported:
         gvk = gvk_of(obj)
         info = look.cache.mapper.find(gvk) or look.cache.mapper.preferred(gvk.group_kind)
@@ -58,7 +58,7 @@ def exported_cluster(exported: Sequence[Obj], settings: AppSettings, indices: Ma
         namespace = {"namespace": meta(obj).get("namespace") or "default"} if info.namespaced else {}
         look.cache.put(info.group_kind, obj | {"metadata": {**meta(obj), **namespace}})
     namespaces = not exported or any(gvk_of(obj).group_kind == NAMESPACE for obj in exported)
-    found = ClusterLook(look.cache, (*look.unreadable, *problems))
+    found = ClusterSnapshot(look.cache, (*look.unreadable, *problems))
     return Exported(found, Questions(_Roomy(world), whole=False, namespaces=namespaces))
 
 

@@ -47,12 +47,12 @@ def read_scenario(folder: Path) -> Scenario:
     if not file.is_file():
         return _of_manifests(folder)
     try:
-        told = load(file.read_bytes(), file=str(file))
+        report = load(file.read_bytes(), file=str(file))
     except YamlError as error:
         raise ScenarioError(str(error)) from error
-    if not isinstance(told, dict) or not told.get("steps"):
+    if not isinstance(report, dict) or not report.get("steps"):
         raise ScenarioError(f"{file}: found no steps; it needs at least 'steps: [{{say: …}}]'")
-    return _scenario(_At(file, "", told).known(*SCENARIO), folder)
+    return _scenario(_At(file, "", report).known(*SCENARIO), folder)
 
 
 def _of_manifests(folder: Path) -> Scenario:
@@ -121,10 +121,10 @@ class _At:
         return tuple(self._of(list, "a list"))
 
     def target(self) -> str:
-        told = self.value
-        if not isinstance(told, str) or told.count("/") not in (1, 2) or not all(told.split("/")):
-            raise self.wrong(repr(told), "KIND/NAME or KIND/NAMESPACE/NAME")
-        return told
+        report = self.value
+        if not isinstance(report, str) or report.count("/") not in (1, 2) or not all(report.split("/")):
+            raise self.wrong(repr(report), "KIND/NAME or KIND/NAMESPACE/NAME")
+        return report
 
     def duration(self, otherwise: timedelta) -> timedelta:
         if self.value is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from syncline.assembly.inspection.observe import observed_application
-from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.assembly.install import ensure_objects
 from syncline.base.cause import Cause
 from syncline.base.clock import Clock
@@ -63,7 +63,7 @@ class Stage:
         self._reader = reader
         self._transport = transport
         self.clock = clock
-        self._told: set[tuple[str, int]] = set()
+        self._shown_events: set[tuple[str, int]] = set()
 
     # -- doing -------------------------------------------------------------------------------------------------------
 
@@ -161,15 +161,15 @@ class Stage:
         found = []
         for event in self.items("/api/v1/events"):
             mark = (str(event["metadata"]["uid"]), int(event.get("count") or 1))
-            if event.get("reason") in self.story.events and mark not in self._told:
-                self._told.add(mark)
+            if event.get("reason") in self.story.events and mark not in self._shown_events:
+                self._shown_events.add(mark)
                 found.append(event)
         return sorted(found, key=lambda event: (said_at(event), int(event["metadata"]["resourceVersion"])))
 
     def cause(self, target: str) -> Cause:
         """What ``syncline explain`` finds."""
         settings = AppSettings()
-        look, now = run_in_place(look_at_cluster(application_indices(settings)), self._transport), self.clock.now()
+        look, now = run_in_place(snapshot_of_cluster(application_indices(settings)), self._transport), self.clock.now()
         ref = object_ref(look.cache.mapper, target, SPACES)
         view, obj = View(look.cache, now, no_logs), look.cache.get(ref)
         if obj is None:

@@ -296,7 +296,7 @@ def _gathered(
                 raise wrong
             warnings.append(f"{wrong}; the manifest beside it counts")
             continue
-        warnings += [_told(name, entry) for entry in answer["entries"]]
+        warnings += [_warning(name, entry) for entry in answer["entries"]]
         known = written.get(_identity(obj))
         if known is None:
             objects.append(SourcedObject(obj, Position(name, 1, 1)))
@@ -313,7 +313,7 @@ def _identity(obj: Obj) -> tuple[Any, Any]:
     return obj.get("kind"), metadata.get("name") if isinstance(metadata, dict) else None
 
 
-def _told(name: str, entry: Sequence[Any]) -> str:
+def _warning(name: str, entry: Sequence[Any]) -> str:
     severity, path, line, column, message = entry
     place = f"{name}:{line}:{column}" if line is not None else name
     return f"{place}: {severity} at {path}: {message}"

@@ -18,7 +18,7 @@ from syncline.sources.git.signatures import NO_KEYS, GitPolicy, Keyring, check_s
 from syncline.sources.kustomize.flags import BuildFlags, no_flags
 from syncline.sources.remote.address import DEFAULT_NETWORKS, Networks
 from syncline.sources.remote.border import Border, Lent, refuse_unlisted
-from syncline.sources.remote.credentials import CredentialBook
+from syncline.sources.remote.credentials import CredentialStore
 from syncline.sources.remote.turns import away
 from syncline.sources.revision import ResolvedRevision, Version, parse_constraint
 from syncline.sources.source_type import SourceType
@@ -105,7 +105,7 @@ class Sources:
                 self._artifacts = Artifacts(place, self.border, self._entropy)
             return self._artifacts
 
-    def learn(self, book: CredentialBook) -> None:
+    def learn(self, book: CredentialStore) -> None:
         """From now on remotes are reached with these credentials."""
         self.border.learn(book)
 

@@ -134,14 +134,16 @@ def exposition(
         *_spans(metrics),
         _family("syncline_queue_depth", "gauge", "Keys that wait or are worked on.", [("", (), float(queue_depth))]),
     ]
-    for name, (told, value) in sorted((more or {}).items()):
-        parts.append(_family(name, "gauge", told, [("", (), value)]))
+    for name, (report, value) in sorted((more or {}).items()):
+        parts.append(_family(name, "gauge", report, [("", (), value)]))
     return "".join(parts)
 
 
 def gauges(families: Iterable[tuple[str, str, list[tuple[Labels, float]]]]) -> str:
     """Gauges of other rooms as text: name, help, values by labels."""
-    return "".join(_family(name, "gauge", told, (("", *each) for each in values)) for name, told, values in families)
+    return "".join(
+        _family(name, "gauge", report, (("", *each) for each in values)) for name, report, values in families
+    )
 
 
 def _info(app: Obj) -> Sample:
@@ -197,14 +199,14 @@ def _git(requests: list[tuple[str, str, bool, int]]) -> list[str]:
         total[("repo", repo), ("request_type", command)] += count
         if not success and command in failed:
             failed[command][(("repo", repo),)] += count
-    told = "Calls of git remotes"
+    message = "Calls of git remotes"
     return [
-        _family("argocd_git_request_total", "counter", f"{told}.", _counted("", total)),
-        _family("argocd_git_fetch_fail_total", "counter", f"{told}: failed fetches.", _counted("", failed["fetch"])),
+        _family("argocd_git_request_total", "counter", f"{message}.", _counted("", total)),
+        _family("argocd_git_fetch_fail_total", "counter", f"{message}: failed fetches.", _counted("", failed["fetch"])),
         _family(
             "argocd_git_lsremote_fail_total",
             "counter",
-            f"{told}: failed ls-remotes.",
+            f"{message}: failed ls-remotes.",
             _counted("", failed["ls-remote"]),
         ),
     ]
@@ -232,8 +234,8 @@ def _histograms(metrics: GitOpsMetrics) -> list[Sample]:
     return samples
 
 
-def _family(name: str, kind: str, told: str, samples: Iterable[Sample]) -> str:
-    lines = [f"# HELP {name} {told}", f"# TYPE {name} {kind}"]
+def _family(name: str, kind: str, message: str, samples: Iterable[Sample]) -> str:
+    lines = [f"# HELP {name} {message}", f"# TYPE {name} {kind}"]
     lines += [f"{name}{suffix}{_labels(labels)} {_number(value)}" for suffix, labels, value in samples]
     return "\n".join(lines) + "\n"
 

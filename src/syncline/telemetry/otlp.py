@@ -185,7 +185,7 @@ def payload(spans: Iterable[Span], resource: Mapping[str, Value]) -> dict[str, A
 
 
 def _span(span: Span) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "traceId": span.trace,
         "spanId": span.id,
         "name": span.name,
@@ -195,7 +195,7 @@ def _span(span: Span) -> dict[str, Any]:
         "attributes": _attributes(span.attributes),
         "status": {} if span.failure is None else {"code": ERROR, "message": span.failure},
     }
-    return told | ({"parentSpanId": span.parent} if span.parent else {})
+    return fields | ({"parentSpanId": span.parent} if span.parent else {})
 
 
 def _nanoseconds(instant: datetime) -> str:

@@ -107,9 +107,9 @@ class Story:
 
     def rendered(self, began: datetime, ended: datetime, revisions: Iterable[str], error: str | None) -> list[Span]:
         self.has_rendered = True
-        told = _Open(self._once("render", began), self._root, "render", began, {}, _text(error) if error else None)
-        told.attributes["syncline.revision"] = _text(", ".join(revisions))
-        return [self._end(told, ended)]
+        span = _Open(self._once("render", began), self._root, "render", began, {}, _text(error) if error else None)
+        span.attributes["syncline.revision"] = _text(", ".join(revisions))
+        return [self._end(span, ended)]
 
     def dry_run(self, began: datetime, ended: datetime) -> None:
         self._dry = _Acted(self._dry.began if self._dry else began, ended, "dry run")
@@ -126,9 +126,9 @@ class Story:
         spans: list[Span] = []
         if not self._compared:
             self._compared = True
-            told = _Open(self._once("compare", began), self._root, "compare", began, {})
-            told.attributes["syncline.objects"] = len(observed.pairs)
-            spans.append(self._end(told, ended))
+            span = _Open(self._once("compare", began), self._root, "compare", began, {})
+            span.attributes["syncline.objects"] = len(observed.pairs)
+            spans.append(self._end(span, ended))
         if not sync.ended:
             return spans
         spans += self._dry_ended()
@@ -214,8 +214,8 @@ class Story:
         if self._phase is None or self._phase.path != str(phase):
             spans += self._ends("_phase", at)
             self._phase = _Open(str(phase), self._root, str(phase), at, {"syncline.phase": str(phase)})
-        told: dict[str, Value] = {"syncline.phase": str(phase), "syncline.wave": number}
-        self._wave = _Open(_wave_path(phase, number), self._id(str(phase)), f"{phase} wave {number}", at, told)
+        fields: dict[str, Value] = {"syncline.phase": str(phase), "syncline.wave": number}
+        self._wave = _Open(_wave_path(phase, number), self._id(str(phase)), f"{phase} wave {number}", at, fields)
         return spans
 
     def _waiting(self, wait: Wait | None, now: datetime, at: datetime) -> list[Span]:
@@ -238,9 +238,9 @@ class Story:
     def _dry_ended(self) -> list[Span]:
         if self._dry is None:
             return []
-        told = _Open(self._once("dry run", self._dry.began), self._root, "dry run", self._dry.began, {})
-        told.attributes["syncline.objects"] = self._dry_runs
-        spans = [self._end(told, self._dry.ended)]
+        span = _Open(self._once("dry run", self._dry.began), self._root, "dry run", self._dry.began, {})
+        span.attributes["syncline.objects"] = self._dry_runs
+        spans = [self._end(span, self._dry.ended)]
         self._dry, self._dry_runs = None, 0
         return spans
 
@@ -262,11 +262,11 @@ class Story:
         acted = self._acted.get(row.ref) or _Acted(now, now, "prune" if "Prune" in row.status else "apply")
         name = f"{acted.verb} {row.ref.kind}/{row.ref.name}"
         path = self._once(f"task/{row.sync_phase}/{row.ref}", acted.began)
-        told = _Open(path, self._parent(row), name, acted.began, _told(row, acted.verb))
+        span = _Open(path, self._parent(row), name, acted.began, _attributes(row, acted.verb))
         if row.status is ResultCode.SYNC_FAILED:
-            told.failure = _text(row.message)
+            span.failure = _text(row.message)
             self._fails(row)
-        return self._end(told, acted.ended)
+        return self._end(span, acted.ended)
 
     def _hook(self, row: ResultRow, before: ResultRow | None, now: datetime) -> list[Span]:
         """From its creation until it has completed."""
@@ -279,12 +279,12 @@ class Story:
             self._hook_begins(row, acted.began if acted else now)
         if not row.hook_phase.completed:
             return []
-        told = self._hooks.pop(row.key)
-        told.attributes = _told(row, "hook")
+        report = self._hooks.pop(row.key)
+        report.attributes = _attributes(row, "hook")
         if row.hook_phase is not OperationPhase.SUCCEEDED:
-            told.failure = _text(row.message)
+            report.failure = _text(row.message)
             self._fails(row)
-        return [self._end(told, now)]
+        return [self._end(report, now)]
 
     def _hook_begins(self, row: ResultRow, at: datetime) -> None:
         path = f"hook/{row.sync_phase}/{row.ref}"
@@ -315,17 +315,17 @@ class Story:
         return self._ends("_wait", at)
 
     def _ends(self, which: str, at: datetime) -> list[Span]:
-        told: _Open | None = getattr(self, which)
+        span: _Open | None = getattr(self, which)
         setattr(self, which, None)
-        return [] if told is None else [self._end(told, at)]
+        return [] if span is None else [self._end(span, at)]
 
-    def _end(self, told: _Open, at: datetime) -> Span:
-        attributes: dict[str, Value] = {"syncline.attempt": self._attempt, **told.attributes}
+    def _end(self, opened: _Open, at: datetime) -> Span:
+        attributes: dict[str, Value] = {"syncline.attempt": self._attempt, **opened.attributes}
         if self._resumed:
             attributes["syncline.resumed"] = True
-        span = self._id(told.path)
-        ended = max(at, told.began)
-        return Span(self.trace, span, told.parent, told.name, told.began, ended, attributes, told.failure)
+        span = self._id(opened.path)
+        ended = max(at, opened.began)
+        return Span(self.trace, span, opened.parent, opened.name, opened.began, ended, attributes, opened.failure)
 
     def _operation(self, app: Obj, state: Obj, phase: str, now: datetime) -> Span:
         view = AppView(app)
@@ -387,7 +387,7 @@ def _text(value: object) -> str:
     return mask_credentials(str(value or ""))[:MAX_TEXT]
 
 
-def _told(row: ResultRow, verb: str) -> dict[str, Value]:
+def _attributes(row: ResultRow, verb: str) -> dict[str, Value]:
     result = str(row.hook_phase) if row.hook_type else str(row.status)
     return {
         "syncline.action": verb,

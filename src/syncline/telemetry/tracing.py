@@ -120,12 +120,12 @@ class Tracer(Observer):
         if phase in ENDED:
             self._stories.pop(ref, None)
 
-    def _rendered(self, ref: ObjectRef, story: Story | None, told: _Rendered) -> None:
+    def _rendered(self, ref: ObjectRef, story: Story | None, report: _Rendered) -> None:
         if story is not None:
-            self._tell(story.rendered(told.began, told.ended, told.revisions, told.error))
+            self._tell(story.rendered(report.began, report.ended, report.revisions, report.error))
             return
         self._early.pop(ref, None)
-        self._early[ref] = told
+        self._early[ref] = report
         if len(self._early) > MAX_EARLY:
             del self._early[next(iter(self._early))]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.cluster.admission.hooks import MERGE, World, hook, patches
 
-from syncline.cluster.admission.podsecurity import BASELINE, LATEST, PRIVILEGED, RESTRICTED, evaluate, told
+from syncline.cluster.admission.podsecurity import BASELINE, LATEST, PRIVILEGED, RESTRICTED, evaluate, message
 from syncline.kube.objects import Obj
 
 LABEL = "pod-security.kubernetes.io/"
@@ -120,4 +120,4 @@ def test_levels_are_ordered(version: int) -> None:
     for one in pods:
         found = [evaluate(level, version, {}, one["spec"]) for level in (PRIVILEGED, BASELINE, RESTRICTED)]
         assert not found[0]
-        assert found[2] or not found[1], told(found[1])
+        assert found[2] or not found[1], message(found[1])

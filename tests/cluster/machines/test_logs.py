@@ -13,7 +13,7 @@ from syncline.cluster.machines.logs import (
     LOG_RATE,
     MAX_LINE_BYTES,
     MAX_LOG_BYTES,
-    LogBook,
+    LogStore,
     MachineLogs,
     Throttle,
 )
@@ -23,7 +23,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.mark.parametrize("line", [b"", b"y", b"x" * 1000, b"x" * 100_000])
 def test_a_log_without_end_keeps_its_last_lines(line: bytes) -> None:
-    book = LogBook()
+    book = LogStore()
     chunk = (line + b"\n") * max(1, 65_536 // (len(line) + 1))
     cost = chunk.count(b"\n") * (len(line) + LINE_COST)
     for _ in range(2 * MAX_LOG_BYTES // cost + 2):
@@ -52,7 +52,7 @@ POD = {"metadata": {"name": "p", "uid": "pod"}}
 
 def shown(*pieces: bytes, ended: bool = True, **query: str) -> bytes:
     """What ``kubectl logs`` gets of output that came in these pieces."""
-    table, book = ContainerTable(), LogBook()
+    table, book = ContainerTable(), LogStore()
     table.put(Container("pod", "c", 0, "boot", NOW, NOW, NOW if ended else None))
     for piece in pieces:
         book.write("pod", "c", 0, piece, NOW)
@@ -88,7 +88,7 @@ def test_times_stand_before_lines_and_not_inside_of_long_ones() -> None:
 
 
 def test_who_follows_gets_the_same_bytes() -> None:
-    table, book = ContainerTable(), LogBook()
+    table, book = ContainerTable(), LogStore()
     table.put(Container("pod", "c", 0, "boot", NOW, NOW))
     stream = MachineLogs(book, table).log(POD, "c", {"follow": "true"}, NOW)
     assert not isinstance(stream, bytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncline.cluster.machines.images import ImageBook, known_images
+from syncline.cluster.machines.images import ImageCache, known_images
 from syncline.cluster.machines.launching import installed
 from syncline.cluster.machines.programs import Program, program_of, runs_as_process
 from syncline.kube.objects import Obj
@@ -19,7 +19,7 @@ HAS = {"migrate": "/usr/bin/migrate"}
 SHOWN = (("/migrate", "/usr/bin/migrate"),)
 
 
-def book(text: str = DATA) -> ImageBook:
+def book(text: str = DATA) -> ImageCache:
     metadata = {"namespace": "kube-system", "name": "syncline-images"}
     return known_images([{"kind": "ConfigMap", "metadata": metadata, "data": {"mine": text}}])
 

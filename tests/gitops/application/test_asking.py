@@ -20,7 +20,7 @@ from syncline.base.action import Purpose, Unfinished, Work
 from syncline.base.clock import VirtualClock
 from syncline.control.plan import Plan, Result
 from syncline.control.pools import Pools
-from syncline.gitops.application.asking import AnswerBook, Ask, AskHandler, Asking, Stopped
+from syncline.gitops.application.asking import AnswerCache, Ask, AskHandler, Asking, Stopped
 from syncline.gitops.application.observe import AppObserved, AppSettings
 from syncline.gitops.application.plan import plan_application, settle_asked
 from syncline.gitops.sync.model import KindTable
@@ -197,7 +197,7 @@ def test_what_a_condition_names_is_read_before_the_plan() -> None:
 # -- asking ---------------------------------------------------------------------------------------------------------
 
 
-def asked(book: AnswerBook, clock: VirtualClock, *questions: JqQuestion) -> tuple[Generator[Work, Any, Any], Work]:
+def asked(book: AnswerCache, clock: VirtualClock, *questions: JqQuestion) -> tuple[Generator[Work, Any, Any], Work]:
     handler = AskHandler(Expressions(), book, clock)
     steps = handler.handle(Ask(APP, "team", questions or (QUESTION,), "why"))
     return steps, next(steps)
@@ -210,12 +210,12 @@ def ended(steps: Generator[Work, Any, Any], answer: Any) -> Any:
 
 
 def test_evaluations_have_places_of_their_own_shared_by_projects() -> None:
-    _, work = asked(AnswerBook(), VirtualClock(NOW))
+    _, work = asked(AnswerCache(), VirtualClock(NOW))
     assert (work.purpose, work.project) == (Purpose.EVALUATION, "team")
 
 
 def test_late_answers_are_waited_for_by_name_and_kept_when_they_come() -> None:
-    book = AnswerBook()
+    book = AnswerCache()
     steps, work = asked(book, VirtualClock(NOW))
     assert ended(steps, Unfinished()) == Asking(NOW, 1) == book.asking(APP)
     assert work.late is not None
@@ -225,7 +225,7 @@ def test_late_answers_are_waited_for_by_name_and_kept_when_they_come() -> None:
 
 
 def test_what_ran_out_rests_twice_as_long_each_time_whatever_the_object() -> None:
-    book, clock = AnswerBook(), VirtualClock(NOW)
+    book, clock = AnswerCache(), VirtualClock(NOW)
     for pause in (10, 20, 40):
         steps, _ = asked(book, clock)
         found = ended(steps, [Stopped(".spec.replicas", "ran longer than 1 s")])
@@ -239,7 +239,7 @@ def test_what_ran_out_rests_twice_as_long_each_time_whatever_the_object() -> Non
 
 
 def test_answers_of_one_application_crowd_out_those_of_none_that_is_newer() -> None:
-    book = AnswerBook(limit=4)
+    book = AnswerCache(limit=4)
     for number in range(3):
         book.learn(APP._replace(name=str(number)), {f"{number}-{one}": ADDRESSED for one in range(2)})
     kept = [len(book.of(APP._replace(name=str(number))).known) for number in range(3)]
@@ -251,7 +251,7 @@ def test_the_loop_goes_round_while_an_expression_computes() -> None:
 
     async def beside() -> tuple[Any, int]:
         expressions = Expressions(expression_s=0.3)
-        steps = AskHandler(expressions, AnswerBook(), VirtualClock(NOW)).handle(Ask(APP, "p", (question,), "why"))
+        steps = AskHandler(expressions, AnswerCache(), VirtualClock(NOW)).handle(Ask(APP, "p", (question,), "why"))
         running = asyncio.ensure_future(Pools().run(next(steps)))
         turns = 0
         while not running.done():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.gitops.behaviours.sim import APPS, DEPLOYMENTS, MAPS, PREFIX, PROJECTS, Simulation, config, deployment
 
-from syncline.assembly.inspection.snapshot import look_at_cluster
+from syncline.assembly.inspection.snapshot import snapshot_of_cluster
 from syncline.control.executor import run_in_place
 from syncline.gitops.application.manifests import ManifestStore
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings, observe_application
@@ -203,7 +203,7 @@ def test_what_belongs_to_another_object_without_saying_so_is_no_orphan_a030() ->
 
 def test_charts_are_told_the_version_that_the_destination_says_it_has() -> None:
     sim = Simulation(config("a"))
-    cache = run_in_place(look_at_cluster({INSTANCE_INDEX: lambda _obj: ()}), sim.world.admin).cache
+    cache = run_in_place(snapshot_of_cluster({INSTANCE_INDEX: lambda _obj: ()}), sim.world.admin).cache
     ref = ObjectRef("argoproj.io", "Application", "argocd", "app")
     for told, given in ((cache.mapper.version, "1.36.0"), ("v1.29.4+k3s1", "1.29.4")):
         cache.mapper.version = told

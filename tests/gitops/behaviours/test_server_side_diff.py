@@ -8,7 +8,7 @@ import pytest
 from tests.gitops.behaviours.sim import APPS, MAPS, Simulation, config
 
 from syncline.apply.diff import Prediction
-from syncline.apply.predicting import MAX_ASKED, Kept, Predict, PredictionBook, missing, question
+from syncline.apply.predicting import MAX_ASKED, Kept, Predict, PredictionCache, missing, question
 from syncline.base.clock import VirtualClock
 from syncline.kube.objects import Obj
 
@@ -119,7 +119,7 @@ def pair(name: str, version: str = "1") -> tuple[Obj, Obj]:
     return config(name), live
 
 
-def known(book: PredictionBook, one: tuple[Obj, Obj], *, error: str = "", about: str = "1") -> None:
+def known(book: PredictionCache, one: tuple[Obj, Obj], *, error: str = "", about: str = "1") -> None:
     name = question(*one, "here")
     book.put(name, Kept(Prediction(name, b"" if error else b"{}", error), NOW, "1", about))
 
@@ -153,7 +153,7 @@ def test_one_pass_asks_no_more_than_its_share() -> None:
     ],
 )
 def test_when_the_server_is_asked_again(after_s: float, error: str, about: str, now_at: str, found: str) -> None:
-    book = PredictionBook()
+    book = PredictionCache()
     known(book, pair("a"), error=error, about=about)
     made = missing(book.known(), [pair("a", now_at)], "here", NOW + timedelta(seconds=after_s))
     happens = "asked" if made.asked else "waits" if made.waits else "later" if made.later_s else "compared"
@@ -179,13 +179,13 @@ def test_objects_that_change_all_the_time_keep_no_application_from_being_compare
     ids=["another object", "another cluster, account or refresh"],
 )  # fmt: skip
 def test_an_answer_is_that_of_one_question(one: tuple[Obj, Obj], place: str) -> None:
-    book = PredictionBook()
+    book = PredictionCache()
     known(book, pair("a"))
     assert missing(book.known(), [one], place, NOW).asked
 
 
 def test_the_book_is_bounded_and_shows_no_object() -> None:
-    book = PredictionBook(limit=2)
+    book = PredictionCache(limit=2)
     for name in ("a", "b", "c"):
         known(book, pair(name))
     assert len(missing(book.known(), [pair("a"), pair("b"), pair("c")], "here", NOW).asked) == 1

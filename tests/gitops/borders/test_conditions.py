@@ -10,7 +10,7 @@ from tests.gitops.behaviours.sim import APPS, MAPS, PROJECTS, Simulation, config
 from tests.gitops.behaviours.test_extensions import annotate, ours
 
 from syncline.assembly.inspection.observe import planned_sync
-from syncline.assembly.inspection.snapshot import application_indices, look_at_cluster
+from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.control.executor import run_in_place
 from syncline.explain.graph import cause_to_obj
 from syncline.kube.objects import Obj
@@ -50,7 +50,7 @@ def everything_said(sim: Simulation) -> str:
     app = sim.app()
     events = sim.world.send("GET", "/api/v1/namespaces/argocd/events")["items"]
     settings = sim.world.settings
-    cache = run_in_place(look_at_cluster(application_indices(settings)), sim.world.admin).cache
+    cache = run_in_place(snapshot_of_cluster(application_indices(settings)), sim.world.admin).cache
     planned = planned_sync(cache, app, sim.source, settings, sim.world.clock.now())
     explained = cause_to_obj(found_of(sim).cause)
     return json.dumps([app["status"], [e["message"] for e in events], planned.to_obj(), explained])

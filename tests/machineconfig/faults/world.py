@@ -12,7 +12,7 @@ from tests.machineconfig.faults.seams import FaultyHosts
 from tests.machineconfig.rendering import files, machine_config
 from tests.machineconfig.room import APIS, EVENTS, HOLDS, NODES, POOLS, PoolWorld
 
-from syncline.assembly.inspection.snapshot import look_at_cluster
+from syncline.assembly.inspection.snapshot import snapshot_of_cluster
 from syncline.assembly.machines.impact import forecaster
 from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
 from syncline.assembly.machines.simulatedhosts import SimulatedHosts
@@ -278,7 +278,7 @@ class FaultWorld(PoolWorld):
 
     def foretell(self, change: Change) -> None:
         """What is told of the change before it is made has to come true."""
-        look = run_in_place(look_at_cluster({}), self.admin).cache
+        look = run_in_place(snapshot_of_cluster({}), self.admin).cache
         impact = forecaster(look).forecast(change, self.clock.now())
         told = next(one for one in impact.pools if one.name == self.role)
         self.laws.foretold = Foretold(told, lambda text: self.ledger.breach("foretold", text))

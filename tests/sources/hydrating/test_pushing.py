@@ -19,7 +19,7 @@ from syncline.sources.errors import SourceError
 from syncline.sources.git.mirrors import Git, GitSettings
 from syncline.sources.hydrating.pushing import HydratedFolder, HydratedRepository, HydratedWrite
 from syncline.sources.remote.border import Border
-from syncline.sources.remote.credentials import CredentialBook, RepositoryAccess
+from syncline.sources.remote.credentials import CredentialStore, RepositoryAccess
 
 DRY = "1" * 40
 
@@ -69,7 +69,7 @@ def bare(tmp_path: Path) -> Bare:
 
 def writer(tmp_path: Path, url: str, access: RepositoryAccess | None = None) -> HydratedRepository:
     border = Border()
-    border.learn(CredentialBook(pushing=((access,) if access else (), ())))
+    border.learn(CredentialStore(pushing=((access,) if access else (), ())))
     git = Git(GitSettings(tmp_path / "cache", allow_local=True), border)
     return git.writable(border.judge_writing(url, {"default"}, local=True), HydratedRepository)
 
@@ -264,7 +264,7 @@ def test_credentials_for_reading_never_push(tmp_path: Path, bare: Bare, host: Pu
     url = f"{host.url}/repo.git"
     border = Border()
     may_write = RepositoryAccess(url, username="bot", password=Secret("wr1te-s3cret"))
-    border.learn(CredentialBook(repositories=(may_write,), templates=(may_write,)))
+    border.learn(CredentialStore(repositories=(may_write,), templates=(may_write,)))
     git = Git(GitSettings(tmp_path / "cache"), border)
     with pytest.raises(SourceError, match="repository-write"):
         git.writable(border.judge_writing(url, {"default"}), HydratedRepository).write(wanted(web="kind: W\n"))

@@ -50,7 +50,7 @@ MAX_KEPT = 16
 """Configs that are kept: those of a few pools in a few versions, of a few megabytes each at most."""
 WAIT_S = 30.0
 """For one's turn; who waited longer is told to come again, as Ignition does by itself."""
-MAX_TOLD = 100
+MAX_REPORTED = 100
 """Reasons for which a machine got no config that are warned of, once each: whoever asks for nonsense fills no log."""
 SECRETS = ResourceInfo("", "v1", "Secret", "secrets", namespaced=True)
 
@@ -114,7 +114,7 @@ async def config_server(
             f"cannot serve machine configs on {host}:{port}: they hold credentials, and the cluster has no TLS; "
             "listen on 127.0.0.1"
         )
-    makes, told = _Makes(), set[str]()
+    makes, report = _Makes(), set[str]()
 
     async def handle(request: web.BaseRequest) -> web.Response:
         asked = Request(request.method, request.rel_url.raw_path_qs, request.headers.get("Accept", ""))
@@ -124,8 +124,8 @@ async def config_server(
         except TimeoutError:
             return web.Response(status=503, headers={"Retry-After": "5"})
         if answer.why:
-            new = answer.status >= 500 and answer.why not in told and len(told) < MAX_TOLD
-            told.update({answer.why} if new else ())
+            new = answer.status >= 500 and answer.why not in report and len(report) < MAX_REPORTED
+            report.update({answer.why} if new else ())
             log.log(logging.WARNING if new else logging.INFO, "config server: %s: %.1000s", answer.status, answer.why)
         return _response(answer)
 

@@ -110,10 +110,10 @@ def _probes(health: Callable[[], Health]) -> dict[tuple[str, str], Endpoint]:
 
 def _work_gauge(counts: Mapping[str, Mapping[str, int]]) -> str:
     """What runs in threads, and what waits for a place there."""
-    told = "Work by purpose: that works, that is slow (a host does not answer), that waits for a place."
+    message = "Work by purpose: that works, that is slow (a host does not answer), that waits for a place."
     values: list[tuple[Labels, float]] = [
         ((("purpose", purpose), ("state", state)), float(count))
         for purpose, states in sorted(counts.items())
         for state, count in sorted(states.items())
     ]
-    return gauges([("syncline_work", told, values)])
+    return gauges([("syncline_work", message, values)])

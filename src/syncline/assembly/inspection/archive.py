@@ -215,7 +215,7 @@ def restore(source: IO[bytes], name: str, directory: Path, bump: int = BUMP) -> 
     draft = directory.with_name(f".{directory.name}.{os.getpid()}.restoring")
     try:
         draft.mkdir(mode=0o700, parents=True)
-        with _damage_told(name):
+        with _damage_reported(name):
             manifest = _unpack(source, name, draft)
             backup = _backup_of(manifest)
         found = check_file(draft / DATABASE)
@@ -253,7 +253,7 @@ def _refuse_occupied(directory: Path) -> None:
 
 
 @contextmanager
-def _damage_told(name: str) -> Iterator[None]:
+def _damage_reported(name: str) -> Iterator[None]:
     try:
         yield
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, KeyError, TypeError, ValueError) as error:

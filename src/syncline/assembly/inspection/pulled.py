@@ -1,8 +1,8 @@
-"""A cache for one command that asks the cluster for what is looked at, when it is looked at, and once.
+"""A cache for one command: it asks the cluster for each object or list on first use, and once.
 
-In the place of :func:`look_at_cluster` where one Application or object is concerned: a person with a namespace's rights
-may not list kinds of the whole cluster, and a large cluster takes long. What may not be read is kept as the right that
-is missing and is *unread*, never absent. It only reads.
+Commands use it, not :func:`snapshot_of_cluster`, for one Application or object: a user with rights in one namespace
+may not list whole kinds, and a large cluster takes long. A forbidden read is kept as the missing right and counts as
+*unread*, never as absent. It only reads.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from syncline.apply.handler import SyncHandler
 from syncline.apply.outcome import Outcome, Refusal
 from syncline.control.cache import Snapshot
 from syncline.control.executor import run_in_place
-from syncline.gitops.application.schemas import SchemaBook
+from syncline.gitops.application.schemas import SchemaCache
 from syncline.gitops.sync import messages
 from syncline.gitops.sync.model import ResultCode, SyncObserved, SyncPhase
 from syncline.gitops.sync.plan import PlannedWave, plan_dry_run, record
@@ -73,7 +73,7 @@ def find_refusals(
     invalid = any(wave.invalid for wave in waves)  # then the sync ends before it asks
     asked = _Asked() if questions is None or invalid else _ask(observed, questions, there, now)
     refused = {ref: why for ref, why in asked.refused.items() if _place(observed, ref) not in homeless}
-    schema_of = schema_for if there is None else SchemaBook().of(there, (action.target for action in changed)).find
+    schema_of = schema_for if there is None else SchemaCache().of(there, (action.target for action in changed)).find
     for action in changed:
         unasked = action.ref not in asked.judged
         own = [*(_field_problems(action, schema_of) if unasked else ()), *image_problems(action.target)]

@@ -39,9 +39,9 @@ class ResourceNode:
 
     @property
     def health(self) -> Health | None:
-        told = dig(self.row, "health", default={}) if self.unread else {}
-        if told.get("status") in tuple(HealthStatus):
-            return Health(HealthStatus(told["status"]), str(told.get("message") or ""))
+        report = dig(self.row, "health", default={}) if self.unread else {}
+        if report.get("status") in tuple(HealthStatus):
+            return Health(HealthStatus(report["status"]), str(report.get("message") or ""))
         return None if self.live is None else health_of(self.live)
 
 

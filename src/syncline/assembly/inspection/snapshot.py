@@ -14,17 +14,17 @@ from syncline.assembly.inspection.pulled import listed
 from syncline.assembly.scripts.expressions import AnswersNow
 from syncline.control.cache import Cache, IndexFn
 from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings
-from syncline.gitops.application.system import SystemBook
+from syncline.gitops.application.system import SystemCache
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError
 from syncline.kube.mapper import Mapper, discover, server_version
 from syncline.kube.objects import GroupKind
 
-__all__ = ["ClusterLook", "application_indices", "index_as", "look_at_cluster", "system_of"]
+__all__ = ["ClusterSnapshot", "application_indices", "index_as", "snapshot_of_cluster", "system_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterLook:
+class ClusterSnapshot:
     """What was there. ``unreadable``: kinds that could not be listed, with the server's reason."""
 
     cache: Cache
@@ -33,27 +33,27 @@ class ClusterLook:
 
 def application_indices(settings: AppSettings) -> Mapping[str, IndexFn]:
     """The indices that observing an Application needs, as its controller declares them."""
-    return {INSTANCE_INDEX: SystemBook(settings).instances}
+    return {INSTANCE_INDEX: SystemCache(settings).instances}
 
 
 def index_as(home: Cache, other: Cache, settings: AppSettings) -> None:
     """The cache of another cluster finds objects by what ``argocd-cm`` at home says."""
-    book = SystemBook(settings)
+    book = SystemCache(settings)
     book.of(home)
     other.use_index(INSTANCE_INDEX, book.instances)
 
 
 def system_of(cache: Cache, settings: AppSettings) -> System:
     """What ``argocd-cm`` says, for one look; the index of a cache of ours follows it."""
-    book = SystemBook(settings)
+    book = SystemCache(settings)
     found = replace(book.of(cache), answers=AnswersNow())
     cache.use_index(INSTANCE_INDEX, book.instances)
     return found
 
 
-def look_at_cluster(
+def snapshot_of_cluster(
     indices: Mapping[str, IndexFn], only: Collection[GroupKind] | None = None
-) -> Generator[Request, Response, ClusterLook]:
+) -> Generator[Request, Response, ClusterSnapshot]:
     """Discover, then list every kind (``only``: these) once in its preferred version. Raises the ApiError of a failed
     discovery."""
     mapper = Mapper((yield from discover()))
@@ -72,4 +72,4 @@ def look_at_cluster(
         for item in found:
             cache.put(info.group_kind, item)
         cache.mark_synced(info.group_kind)
-    return ClusterLook(cache, tuple(unreadable))
+    return ClusterSnapshot(cache, tuple(unreadable))

@@ -37,8 +37,8 @@ def needs_first(observed: AppObserved) -> tuple[tuple[str, ...], tuple[str, ...]
     if circle:
         return (), (circle,)
     waits = not_ready(app, observed.before, observed.reach_of_applications).removeprefix("waiting for ")
-    told = f"Application {', '.join(named)} to be Synced and Healthy"
-    return (f"{told} (now: {waits})" if waits else f"{told} (ready)",), ()
+    message = f"Application {', '.join(named)} to be Synced and Healthy"
+    return (f"{message} (now: {waits})" if waits else f"{message} (ready)",), ()
 
 
 def conditions_before(observed: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
@@ -135,10 +135,10 @@ def guarded(seen: AppObserved, observed: SyncObserved, waves: Sequence[PlannedWa
     gone = sum(isinstance(action, PruneObject) for wave in waves for action in wave.actions)
     if not gone or annotations_of(seen.view.obj).get(GUARD) == "off":
         return []
-    told = mass_deletion(seen.view.obj, [row for row in rows if not row.get("hook")])
-    if told and (guard_asked(seen.view.obj) or dig(seen.view.operation, "initiatedBy", "automated")):
-        return [told]
-    if told:
-        return [f"{told.partition('; if that is meant')[0]}{FUTURE}"]
+    report = mass_deletion(seen.view.obj, [row for row in rows if not row.get("hook")])
+    if report and (guard_asked(seen.view.obj) or dig(seen.view.operation, "initiatedBy", "automated")):
+        return [report]
+    if report:
+        return [f"{report.partition('; if that is meant')[0]}{FUTURE}"]
     live = sum(pair.live is not None for pair in observed.pairs)
     return [f"all {live} live objects would be deleted{FUTURE}"] if gone == live and gone > 1 else []

@@ -18,8 +18,8 @@ from syncline.sources.remote.credentials import (
     CERTIFICATES_MAP,
     KNOWN_HOSTS_MAP,
     SECRET_TYPE,
-    CredentialBook,
-    credential_book,
+    CredentialStore,
+    credential_store,
 )
 from syncline.sources.sourcing import SourceRules
 
@@ -32,7 +32,7 @@ NAMED = sorted((KNOWN_HOSTS_MAP, CERTIFICATES_MAP, *MAPS))
 
 @runtime_checkable
 class _Learns(Protocol):
-    def learn(self, book: CredentialBook) -> None: ...
+    def learn(self, book: CredentialStore) -> None: ...
 
     def learn_rules(self, rules: SourceRules) -> None: ...
 
@@ -62,7 +62,7 @@ class Teacher:
         projects = self._cache.objects(APP_PROJECT.group_kind, self._namespace)
         state = tuple((name_of(obj), resource_version(obj)) for obj in (*secrets, *maps, *projects))
         if state != self._known:
-            self._learner.learn(credential_book(secrets, maps))
+            self._learner.learn(credential_store(secrets, maps))
             self._learner.learn_rules(source_rules(projects, maps))
             self._known = state
 

@@ -31,7 +31,7 @@ from syncline.sources.hydrating.drycommit import (
 from syncline.sources.hydrating.manifest import manifest_text
 from syncline.sources.hydrating.pushing import ATTRIBUTES, HydratedFolder, HydratedRepository, HydratedWrite
 from syncline.sources.hydrating.templates import render_template
-from syncline.sources.workers.errand import Errand, errand
+from syncline.sources.workers.read_scope import ReadScope, read_scope
 
 __all__ = ["HydratingReader", "hydration_asked"]
 
@@ -55,7 +55,9 @@ class HydratingReader(GitSourceReader):
         asked = bool(action.answers)
         since = now - timedelta(seconds=action.may_be_old_s) if action.may_be_old_s else None
         look = RemoteLook(now, since, asked=asked)
-        with errand(Errand(now, action.project, str(action.source["repoURL"]), asked=asked, limit_s=READ_LIMIT_S)):
+        with read_scope(
+            ReadScope(now, action.project, str(action.source["repoURL"]), asked=asked, limit_s=READ_LIMIT_S)
+        ):
             try:
                 repository = self._sources.repository(action.source, action.project)
                 resolved = repository.resolve(str(action.source.get("targetRevision") or "HEAD"), look=look)
@@ -71,7 +73,7 @@ class HydratingReader(GitSourceReader):
         projects = {job.project for job in action.jobs}
         owner = next(iter(projects)) if len(projects) == 1 else ""
         url = str(first.source["repoURL"])
-        with errand(Errand(now, owner, url, limit_s=READ_LIMIT_S)):
+        with read_scope(ReadScope(now, owner, url, limit_s=READ_LIMIT_S)):
             try:
                 repository = self._sources.writable(action.url, projects, HydratedRepository)
                 rendered, errors = self._render_jobs(action, now)

@@ -18,14 +18,14 @@ from syncline.sources.git.mirrors import GitSettings, Look, moment
 from syncline.sources.git.process import RemoteLimits
 from syncline.sources.plugin_run import PluginRunner
 from syncline.sources.plugins import PluginRenderer, load_plugins
-from syncline.sources.remote.credentials import CredentialBook
+from syncline.sources.remote.credentials import CredentialStore
 from syncline.sources.remote.turns import computing
 from syncline.sources.render_cache import RenderCache
 from syncline.sources.renderer import DEFAULT_RENDERERS as DEFAULTS
 from syncline.sources.renderer import KustomizeRenderer, Rendered, Renderer, SourceType, render_opened
 from syncline.sources.sourcing import NO_RULES, Opened, SourceRules, Sources
 from syncline.sources.tree import Tree
-from syncline.sources.workers.errand import Errand, errand
+from syncline.sources.workers.read_scope import ReadScope, read_scope
 
 if TYPE_CHECKING:
     from syncline.sources.kustomize.program import KustomizeProgram
@@ -81,7 +81,7 @@ class GitSourceReader:
         self._cache = RenderCache(entropy=entropy.fork("rests") if entropy is not None else None)
         self._renderers = renderers
 
-    def learn(self, book: CredentialBook) -> None:
+    def learn(self, book: CredentialStore) -> None:
         """From now on remotes are reached with these credentials."""
         self._sources.learn(book)
 
@@ -114,7 +114,7 @@ class GitSourceReader:
         """The files by which what ``revision`` is now differs from each of these commits; None where that cannot be
         said. Blocking; never raises for what a repository or its host may do."""
         source = {"repoURL": url, "tagPrefix": tag_prefix}
-        with errand(Errand(now, project, url, limit_s=CHANGED_LIMIT_S)):
+        with read_scope(ReadScope(now, project, url, limit_s=CHANGED_LIMIT_S)):
             try:
                 return self._sources.changed_since(source, revision, project, commits, Look(now, wanted=moment()))
             except SourceError:
@@ -149,8 +149,8 @@ class GitSourceReader:
         self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext, look: Look
     ) -> Manifests:
         first = str(sources[0].get("repoURL") or "") if sources else ""
-        here = Errand(look.now, context.project, first, asked=look.asked, limit_s=READ_LIMIT_S)
-        with errand(here):
+        here = ReadScope(look.now, context.project, first, asked=look.asked, limit_s=READ_LIMIT_S)
+        with read_scope(here):
             return self._read_all(sources, revisions, context, look)
 
     def _read_all(

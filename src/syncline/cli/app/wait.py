@@ -136,8 +136,8 @@ def _of_hydration(app: Obj) -> list[str]:
     if operation.get("phase") == "Hydrated" and same and HYDRATE not in annotations_of(app):
         return []
     phase = operation.get("phase") or "not begun; hydrator.enabled of argocd-cmd-params-cm has to be true"
-    told = f": {operation['message']}" if operation.get("message") else ""
-    return [f"its dry source is hydrated (is {phase}{told})"]
+    message = f": {operation['message']}" if operation.get("message") else ""
+    return [f"its dry source is hydrated (is {phase}{message})"]
 
 
 def _said(app: Obj, part: str) -> str:

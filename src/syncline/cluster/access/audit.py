@@ -113,8 +113,8 @@ class AuditTrail:
     def complete(self, audited: Audited, answer: Response) -> None:
         """The answer is known, or one that lasted is over."""
         lasting = answer.stream is not None or answer.session is not None
-        told = answer.obj if answer.status >= 400 and not lasting else None
-        told = told if isinstance(told, dict) else {}
+        report = answer.obj if answer.status >= 400 and not lasting else None
+        report = report if isinstance(report, dict) else {}
         wanted = audited.decision.level is Level.REQUEST_RESPONSE and not lasting
         self._tell(
             audited,
@@ -122,8 +122,8 @@ class AuditTrail:
             answer.status,
             answer=answer.raw if wanted else None,
             content=answer.headers.get("content-type", ""),
-            message=str(told.get("message") or ""),
-            reason=str(told.get("reason") or ""),
+            message=str(report.get("message") or ""),
+            reason=str(report.get("reason") or ""),
             annotations=answer.annotations,
         )
 

@@ -18,8 +18,8 @@ from syncline.cluster.admission.podsecurity import (
     RESTRICTED,
     Forbidden,
     evaluate,
-    told,
-    told_briefly,
+    message,
+    short_message,
 )
 from syncline.cluster.storage.store import Key, Store
 from syncline.kube.errors import FieldCause, invalid
@@ -154,12 +154,12 @@ def _judge(store: Store, attempt: Attempt, pod: Obj, *, enforced: bool) -> None:
         refused = levels.enforce.forbids(metadata, spec)
     noted = levels.audit.forbids(metadata, spec)
     if noted:
-        attempt.annotate(f"{PREFIX}audit-violations", f'would violate PodSecurity "{levels.audit}": {told(noted)}')
+        attempt.annotate(f"{PREFIX}audit-violations", f'would violate PodSecurity "{levels.audit}": {message(noted)}')
     if refused:
-        raise forbid(attempt, f'violates PodSecurity "{levels.enforce}": {told(refused)}')
+        raise forbid(attempt, f'violates PodSecurity "{levels.enforce}": {message(refused)}')
     warned = levels.warn.forbids(metadata, spec)
     if warned:
-        attempt.warn(f'would violate PodSecurity "{levels.warn}": {told(warned)}')
+        attempt.warn(f'would violate PodSecurity "{levels.warn}": {message(warned)}')
 
 
 def _matters(new: Obj, old: Obj) -> bool:
@@ -199,18 +199,18 @@ def _check_namespace(store: Store, attempt: Attempt, new: Obj, old: Obj) -> None
         return
     if now.enforce.version == before.enforce.version and not stricter:
         return
-    for text in _told_of_pods(store, name_of(new), now.enforce):
+    for text in _pod_warnings(store, name_of(new), now.enforce):
         attempt.warn(text)
 
 
-def _told_of_pods(store: Store, namespace: str, level: _Level) -> list[str]:
+def _pod_warnings(store: Store, namespace: str, level: _Level) -> list[str]:
     """Pods that would be refused now, those with the same reasons together."""
     pods = store.list("/pods", namespace)
     violating: dict[str, list[str]] = {}
     for stored in pods[:MOST_PODS]:
         found = level.forbids(stored.obj.get("metadata") or {}, stored.obj.get("spec") or {})
         if found:
-            violating.setdefault(told_briefly(found), []).append(stored.key.name)
+            violating.setdefault(short_message(found), []).append(stored.key.name)
     said = []
     if len(pods) > MOST_PODS:
         what = "new PodSecurity enforce level only checked against the first"

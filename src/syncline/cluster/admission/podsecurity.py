@@ -13,7 +13,7 @@ from typing import Any
 
 from syncline.kube.objects import Obj
 
-__all__ = ["BASELINE", "LATEST", "PRIVILEGED", "RESTRICTED", "Forbidden", "evaluate", "told", "told_briefly"]
+__all__ = ["BASELINE", "LATEST", "PRIVILEGED", "RESTRICTED", "Forbidden", "evaluate", "message", "short_message"]
 
 PRIVILEGED, BASELINE, RESTRICTED = "privileged", "baseline", "restricted"
 LATEST = 10_000
@@ -451,10 +451,10 @@ def evaluate(level: str, version: int, metadata: Obj, spec: Obj) -> list[Forbidd
     return [found for check in _checks(level, version) if (found := check(metadata, spec)) is not None]
 
 
-def told(found: list[Forbidden]) -> str:
+def message(found: list[Forbidden]) -> str:
     """``privileged (container "c" must not …), hostPort (…)``."""
     return ", ".join(f"{one.reason} ({one.detail})" if one.detail else one.reason for one in found)
 
 
-def told_briefly(found: list[Forbidden]) -> str:
+def short_message(found: list[Forbidden]) -> str:
     return ", ".join(one.reason for one in found)

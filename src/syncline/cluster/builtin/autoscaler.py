@@ -127,7 +127,7 @@ def _later() -> Requeue:
     return Requeue(PERIOD_S, "an autoscaler looks every period", background=True)
 
 
-def _told(observed: Observed, reason: str, message: str, *, warning: bool = True) -> Emit:
+def _event(observed: Observed, reason: str, message: str, *, warning: bool = True) -> Emit:
     return Emit(observed.autoscaler, reason, message, COMPONENT, warning=warning)
 
 
@@ -145,7 +145,7 @@ def _without_scale(observed: Observed, error: str, now: datetime) -> Plan:
     status = dict(observed.autoscaler.get("status") or {})
     status["conditions"] = _conditions(status, now, ("AbleToScale", "False", "FailedGetScale", GET_SCALE + error))
     writes = set_status(observed.autoscaler, status, "what is scaled cannot be found")
-    return Plan(status=(*writes, _told(observed, "FailedGetScale", error)), outcome=_later(), why="there is no scale")
+    return Plan(status=(*writes, _event(observed, "FailedGetScale", error)), outcome=_later(), why="there is no scale")
 
 
 def _replicas(observed: Observed) -> int:
@@ -191,7 +191,7 @@ def _status(
     desired: int | None = None,
     metrics: int = 0,
     rescaled: bool = False,
-    told: tuple[Emit, ...] = (),
+    events: tuple[Emit, ...] = (),
 ) -> Plan:
     """``desired`` None: as it was; ``metrics``: how many there are of which nothing is known."""
     old = observed.autoscaler.get("status") or {}
@@ -204,7 +204,7 @@ def _status(
     status["currentMetrics"] = [{"type": ""}] * metrics or None
     status["conditions"] = _conditions(old, now, *conditions)
     writes = set_status(observed.autoscaler, status, "the target was looked at")
-    return Plan(status=(*writes, *told), outcome=_later(), why="the target was looked at")
+    return Plan(status=(*writes, *events), outcome=_later(), why="the target was looked at")
 
 
 def _rescaled(observed: Observed, result: Result, now: datetime) -> Plan:
@@ -215,11 +215,11 @@ def _rescaled(observed: Observed, result: Result, now: datetime) -> Plan:
         text = f"New size: {wanted}; reason: {why}; error: {result.error}"
         message = f"the HPA controller was unable to update the target scale: {result.error}"
         failed = ("AbleToScale", "False", "FailedUpdateScale", message)
-        return _status(observed, now, failed, told=(_told(observed, "FailedRescale", text),))
+        return _status(observed, now, failed, events=(_event(observed, "FailedRescale", text),))
     done = f"the HPA controller was able to update the target scale to {wanted}"
-    told = _told(observed, "SuccessfulRescale", f"New size: {wanted}; reason: {why}", warning=False)
+    report = _event(observed, "SuccessfulRescale", f"New size: {wanted}; reason: {why}", warning=False)
     able = ("AbleToScale", "True", "SucceededRescale", done)
-    return _status(observed, now, able, desired=wanted, rescaled=True, told=(told,))
+    return _status(observed, now, able, desired=wanted, rescaled=True, events=(report,))
 
 
 # --- metrics that cannot be had ------------------------------------------------------------------------------------
@@ -239,17 +239,17 @@ def _without_metrics(observed: Observed, able: tuple[str, str, str, str], now: d
     first = unknown[0]
     whole = f"invalid metrics ({len(unknown)} invalid out of {len(unknown)}), first error is: {first.whole}"
     message = f"the HPA was unable to compute the replica count: {first.error}"
-    told = [_told(observed, one.reason, one.error) for one in unknown]
-    told.append(_told(observed, "FailedComputeMetricsReplicas", whole))
+    lines = [_event(observed, one.reason, one.error) for one in unknown]
+    lines.append(_event(observed, "FailedComputeMetricsReplicas", whole))
     active = ("ScalingActive", "False", first.reason, message)
-    return _status(observed, now, able, active, metrics=len(unknown), told=tuple(told))
+    return _status(observed, now, able, active, metrics=len(unknown), events=tuple(lines))
 
 
 def _refused(
-    observed: Observed, now: datetime, able: tuple[str, str, str, str], why: tuple[str, str], told: tuple[str, str]
+    observed: Observed, now: datetime, able: tuple[str, str, str, str], why: tuple[str, str], report: tuple[str, str]
 ) -> Plan:
-    events = (_told(observed, *told), _told(observed, "FailedComputeMetricsReplicas", told[1]))
-    return _status(observed, now, able, ("ScalingActive", "False", *why), told=events)
+    events = (_event(observed, *report), _event(observed, "FailedComputeMetricsReplicas", report[1]))
+    return _status(observed, now, able, ("ScalingActive", "False", *why), events=events)
 
 
 def _usage(source: Obj) -> str:

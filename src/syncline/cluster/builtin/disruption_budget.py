@@ -134,9 +134,9 @@ def _fail_safe(observed: Observed, why: str, now: datetime) -> Plan:
     new = _condition(observed.budget, "False", "SyncFailed", why, int(old.get("observedGeneration") or 0), now)
     status = _NUMBERS | old | {"disruptionsAllowed": 0, "conditions": [new]}
     text = f"Failed to calculate the number of expected pods: {why}"
-    told = Emit(observed.budget, "CalculateExpectedPodCountFailed", text, COMPONENT, warning=True)
+    event = Emit(observed.budget, "CalculateExpectedPodCountFailed", text, COMPONENT, warning=True)
     writes = set_status(observed.budget, status, "the pods cannot be counted")
-    return Plan(status=(*writes, *((told,) if writes else ())), outcome=Retry(why), why=why)
+    return Plan(status=(*writes, *((event,) if writes else ())), outcome=Retry(why), why=why)
 
 
 def _count(observed: Observed, scales: dict[str, int], now: datetime) -> Plan:
@@ -154,10 +154,10 @@ def _count(observed: Observed, scales: dict[str, int], now: datetime) -> Plan:
     oldest = min(going.values(), default=None)
     outcome = Done() if oldest is None else Requeue(_left_s(oldest, now), "an evicted pod should be gone")
     writes = set_status(observed.budget, status, "the pods changed")
-    return Plan(status=(*writes, *(_told(observed) if writes else ())), outcome=outcome, why="the pods are counted")
+    return Plan(status=(*writes, *(_events(observed) if writes else ())), outcome=outcome, why="the pods are counted")
 
 
-def _told(observed: Observed) -> tuple[Emit, ...]:
+def _events(observed: Observed) -> tuple[Emit, ...]:
     if not observed.pods:
         return (Emit(observed.budget, "NoPods", "No matching pods found", COMPONENT),)
     if not observed.unmanaged or not observed.counts_controllers:

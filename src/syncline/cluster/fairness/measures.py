@@ -27,7 +27,7 @@ class Family:
 
     name: str
     kind: str
-    told: str
+    help_text: str
     series: tuple[tuple[tuple[tuple[str, str], ...], float], ...]
     """A summary's series carry the name's ending as label ``""``."""
 
@@ -83,20 +83,20 @@ class Measures:
         )
         yield self._summary("request_wait_duration_seconds", "Time in a queue.", self._waited, self._queued)
         yield self._summary("request_execution_seconds", "Time in a seat.", self._lasted, self._ended)
-        for name, told, value in _GAUGES:
+        for name, report, value in _GAUGES:
             series = tuple(((("priority_level", each.name),), float(value(each))) for each in levels)
-            yield Family(PREFIX + name, "gauge", told, series)
+            yield Family(PREFIX + name, "gauge", report, series)
 
-    def _counter(self, name: str, told: str, counts: Counter[_Pair]) -> Family:
+    def _counter(self, name: str, message: str, counts: Counter[_Pair]) -> Family:
         series = tuple((_labels(*pair), float(count)) for pair, count in sorted(counts.items()))
-        return Family(PREFIX + name, "counter", told, series)
+        return Family(PREFIX + name, "counter", message, series)
 
-    def _summary(self, name: str, told: str, sums: dict[_Pair, float], counts: Counter[_Pair]) -> Family:
+    def _summary(self, name: str, message: str, sums: dict[_Pair, float], counts: Counter[_Pair]) -> Family:
         series = []
         for pair, count in sorted(counts.items()):
             series.append(((("", "_sum"), *_labels(*pair)), sums.get(pair, 0.0)))
             series.append(((("", "_count"), *_labels(*pair)), float(count)))
-        return Family(PREFIX + name, "summary", told, tuple(series))
+        return Family(PREFIX + name, "summary", message, tuple(series))
 
 
 def _labels(level: str, schema: str) -> tuple[tuple[str, str], ...]:

@@ -46,7 +46,7 @@ class Container:
 
     ``started_at`` and ``ends_at`` may lie in the future; None means not known (yet). ``pull_error`` says why its image
     cannot be had, ``pulls`` how often that was tried; such a container does not start. ``wakes_at`` is when its runtime
-    wants to go on with it. ``course`` is how its probes turn out, ``told`` of how many of their failures people know.
+    wants to go on with it. ``course`` is how its probes turn out, ``reported``: how many of their failures have Events.
     ``runtime`` names who runs it; ``recovered``: known from the pod's status only. ``shown``: which state of
     ConfigMaps, Secrets and the pod its volumes show, where they are real.
     """
@@ -66,7 +66,7 @@ class Container:
     pulled_s: float = 0.0
     wakes_at: datetime | None = None
     course: Course = HEALTHY
-    told: int = 0
+    reported: int = 0
     stop_s: float = 1.0
     stopping: bool = False
     runtime: str = "staged"

@@ -20,7 +20,7 @@ from syncline.kube.text.glob import glob_matches
 from syncline.kube.text.imagenames import ImageName, ImageNameError, image_name
 from syncline.kube.yaml.loading import load
 
-__all__ = ["CONFIG_MAP", "Default", "ImageBook", "known_images"]
+__all__ = ["CONFIG_MAP", "Default", "ImageCache", "known_images"]
 
 CONFIG_MAP = ("kube-system", "syncline-images")
 MAX_BYTES, MAX_NAMES, MAX_PATTERN = 64 * 1024, 2000, 200
@@ -72,7 +72,7 @@ class _Tags:
 
 
 @dataclass(frozen=True, slots=True)
-class ImageBook:
+class ImageCache:
     """``problem``: why people's own data is left out."""
 
     defaults: Mapping[str, Default]
@@ -104,7 +104,7 @@ class ImageBook:
             f'failed to resolve reference "{whole}": {whole}: not found'
         )
 
-    def with_own(self, found: Any) -> ImageBook:
+    def with_own(self, found: Any) -> ImageCache:
         """People's data first. Raises ValueError, TypeError, KeyError or AttributeError for another form."""
         defaults = {str(name): _default(each) for each in found.get("images") or () for name in each["names"]}
         tags = {
@@ -117,7 +117,7 @@ class ImageBook:
         if len(defaults) + len(tags) + len(patterns) > MAX_NAMES or any(len(each) > MAX_PATTERN for each in patterns):
             raise ValueError(f"more than {MAX_NAMES} entries, or a pattern of more than {MAX_PATTERN} characters")
         kept = {name: each for name, each in self.tags.items() if name not in tags}
-        return ImageBook({**self.defaults, **defaults}, {**kept, **tags}, [*patterns, *self.unpullable])
+        return ImageCache({**self.defaults, **defaults}, {**kept, **tags}, [*patterns, *self.unpullable])
 
 
 def _default(found: Any) -> Default:
@@ -135,7 +135,7 @@ def _default(found: Any) -> Default:
     )
 
 
-def known_images(objects: Iterable[Obj]) -> ImageBook:
+def known_images(objects: Iterable[Obj]) -> ImageCache:
     """Ours, and those of the ConfigMap if it is among ``objects``."""
     for each in objects:
         if each.get("kind") == "ConfigMap" and (namespace_of(each), name_of(each)) == CONFIG_MAP:
@@ -144,13 +144,13 @@ def known_images(objects: Iterable[Obj]) -> ImageBook:
 
 
 @cache
-def _ours() -> ImageBook:
+def _ours() -> ImageCache:
     text = files("syncline.cluster.machines").joinpath("images.json").read_text(encoding="utf-8")
-    return ImageBook({}, {}, ()).with_own(json.loads(text))
+    return ImageCache({}, {}, ()).with_own(json.loads(text))
 
 
 @lru_cache(maxsize=8)
-def _with(text: str) -> ImageBook:
+def _with(text: str) -> ImageCache:
     ours = _ours()
     try:
         if len(text) > MAX_BYTES:
@@ -161,7 +161,7 @@ def _with(text: str) -> ImageBook:
         return book
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         why = f"ConfigMap {'/'.join(CONFIG_MAP)} is left out: {type(error).__name__}: {error}; {_FORM}"
-        return ImageBook(ours.defaults, ours.tags, ours.unpullable, why)
+        return ImageCache(ours.defaults, ours.tags, ours.unpullable, why)
 
 
 @lru_cache(maxsize=1024)

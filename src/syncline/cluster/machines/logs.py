@@ -20,7 +20,7 @@ from syncline.kube.client import Stream
 from syncline.kube.errors import BadRequest
 from syncline.kube.objects import Obj, dig, name_of, uid_of
 
-__all__ = ["LINE_COST", "Line", "LogBook", "MachineLogs", "Throttle"]
+__all__ = ["LINE_COST", "Line", "LogStore", "MachineLogs", "Throttle"]
 
 LONG_AGO_S = 10 * 365 * 86400
 """No log is older."""
@@ -72,7 +72,7 @@ class Throttle:
         return max(0.0, self._ahead_s - BURST_S)
 
 
-class LogBook:
+class LogStore:
     """All logs; safe to write from threads."""
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ _Show = Callable[[Line], bytes]
 class _Follower:
     """A ``kube.client.Stream`` of log lines."""
 
-    def __init__(self, book: LogBook, log: _Log, at: int, show: _Show) -> None:
+    def __init__(self, book: LogStore, log: _Log, at: int, show: _Show) -> None:
         self.on_ready: Callable[[], None] | None = None
         self._book = book
         self._log = log
@@ -187,7 +187,7 @@ class _Follower:
 class MachineLogs:
     """Answers ``pods/log``."""
 
-    def __init__(self, book: LogBook, table: ContainerTable) -> None:
+    def __init__(self, book: LogStore, table: ContainerTable) -> None:
         self._book = book
         self._table = table
 

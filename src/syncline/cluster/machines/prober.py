@@ -36,7 +36,7 @@ __all__ = [
     "run_hook",
 ]
 
-MOST_FAILURES_TOLD = 64
+MAX_FAILURES_REPORTED = 64
 """Of one container; a probe that comes and goes for ever is told of no more."""
 DEFAULT_TIMEOUT_S = 1
 
@@ -85,7 +85,7 @@ def course_at_start(container: Obj) -> Course:
 
 def course_with(course: Course, container: Obj, probe: Probe, tally: Tally, answer: Answer, at_s: float) -> Course:
     """What the kubelet notices after an answer, ``at_s`` seconds after the container's start; ``tally`` counts it."""
-    if not answer.ok and (tally.row == 1 or tally.decided) and len(course.failures) < MOST_FAILURES_TOLD:
+    if not answer.ok and (tally.row == 1 or tally.decided) and len(course.failures) < MAX_FAILURES_REPORTED:
         course = replace(course, failures=(*course.failures, Failure(at_s, probe, answer.message)))
     if not tally.decided:
         return course

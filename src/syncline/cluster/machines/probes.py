@@ -94,9 +94,9 @@ def course_of(container: Obj, behaves: Behaviour) -> Course:
     started_s, failures, killed_s = _starting(container.get("startupProbe"), behaves)
     if started_s is None:
         return Course(None, None, killed_s=killed_s, killed_by="startup", failures=tuple(failures))
-    ready_s, unready_s, told = _readiness(container.get("readinessProbe"), behaves, started_s)
+    ready_s, unready_s, report = _readiness(container.get("readinessProbe"), behaves, started_s)
     killed_s, noticed = _liveness(container.get("livenessProbe"), behaves, started_s)
-    every = sorted([*failures, *told, *noticed], key=lambda each: (each.after_s, each.probe))
+    every = sorted([*failures, *report, *noticed], key=lambda each: (each.after_s, each.probe))
     return Course(started_s, ready_s, unready_s, killed_s, "liveness" if killed_s is not None else "", tuple(every))
 
 

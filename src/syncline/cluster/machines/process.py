@@ -47,7 +47,7 @@ from syncline.cluster.machines.launching import (
     python_inside,
     run_inside,
 )
-from syncline.cluster.machines.logs import LINE_COST, LogBook, Throttle
+from syncline.cluster.machines.logs import LINE_COST, LogStore, Throttle
 from syncline.cluster.machines.prober import (
     Answer,
     Ask,
@@ -196,7 +196,7 @@ class ProcessRuntime:
     name = "process"
 
     def __init__(
-        self, table: ContainerTable, book: LogBook, clock: Clock, settings: ProcessSettings, wake: Wake
+        self, table: ContainerTable, book: LogStore, clock: Clock, settings: ProcessSettings, wake: Wake
     ) -> None:
         self._table = table
         self._book = book

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from syncline.cluster.machines.images import ImageBook
+from syncline.cluster.machines.images import ImageCache
 from syncline.cluster.machines.stages import ANNOTATION_PREFIX, completes
 from syncline.kube.objects import Obj, annotations_of
 
@@ -33,7 +33,7 @@ class Program:
         return dict(self.shown).get(word, word)
 
 
-def program_of(container: Obj, images: ImageBook, find: Find) -> Program | None:
+def program_of(container: Obj, images: ImageCache, find: Find) -> Program | None:
     """The command, or the entrypoint of the image where its program is installed. None: what would run is not known."""
     default = images.default(str(container.get("image", "")))
     paths = default.programs if default is not None else ()
@@ -47,7 +47,7 @@ def program_of(container: Obj, images: ImageBook, find: Find) -> Program | None:
     return Program(default.entrypoint + (given or default.cmd), shown)
 
 
-def runs_as_process(pod: Obj, container: Obj, images: ImageBook, find: Find) -> bool:
+def runs_as_process(pod: Obj, container: Obj, images: ImageCache, find: Find) -> bool:
     """DECISION: containers whose program is known, of pods that are not always restarted or annotated
     ``run: process``."""
     if not completes(pod, container) and annotations_of(pod).get(RUN) != "process":

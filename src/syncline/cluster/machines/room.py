@@ -14,7 +14,7 @@ from typing import Any
 from syncline.base.action import Handler
 from syncline.base.clock import Clock
 from syncline.cluster.machines.containers import Container, ContainerTable, Order, Runtime
-from syncline.cluster.machines.images import ImageBook
+from syncline.cluster.machines.images import ImageCache
 from syncline.cluster.machines.kubelet.actions import (
     CreateSandbox,
     ForgetPod,
@@ -45,7 +45,7 @@ from syncline.cluster.machines.kubelet.power import (
     power_controller,
 )
 from syncline.cluster.machines.launching import installed
-from syncline.cluster.machines.logs import LogBook, MachineLogs
+from syncline.cluster.machines.logs import LogStore, MachineLogs
 from syncline.cluster.machines.process import ProcessRuntime, ProcessSettings
 from syncline.cluster.machines.programs import runs_as_process, simulated_note
 from syncline.cluster.machines.runtimes import Runtimes
@@ -77,7 +77,7 @@ class MachinesRoom:
         self.settings = settings or MachineSettings()
         self.machines = machines or Machines()
         self.table = ContainerTable()
-        self.book = LogBook()
+        self.book = LogStore()
         self.logs = MachineLogs(self.book, self.table)
         self._clock = clock
         self._staged = StagedRuntime(self.table, self.settings.timing)
@@ -109,7 +109,7 @@ class MachinesRoom:
         key = record.pod_uid, record.name, record.attempt
         self.book.write(*key, simulated_note(order.container).encode(), record.started_at or self._clock.now())
 
-    def _ends_with_us(self, pod: Obj, container: Obj, images: ImageBook) -> bool:
+    def _ends_with_us(self, pod: Obj, container: Obj, images: ImageCache) -> bool:
         return ProcessRuntime.name in self._by_name and runs_as_process(pod, container, images, installed)
 
     def controllers(self) -> list[Controller[Any]]:

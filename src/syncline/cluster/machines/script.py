@@ -16,7 +16,7 @@ from syncline.base.action import Work
 from syncline.base.clock import Clock
 from syncline.cluster.machines.containers import Container, ContainerTable, Order
 from syncline.cluster.machines.environment import command_line, environment_of
-from syncline.cluster.machines.logs import LogBook
+from syncline.cluster.machines.logs import LogStore
 from syncline.cluster.machines.shell.check import unknown_in
 from syncline.cluster.machines.shell.interpreter import Run, Shell
 from syncline.cluster.machines.shell.parser import parse
@@ -59,7 +59,7 @@ class ScriptRuntime:
 
     name = "script"
 
-    def __init__(self, table: ContainerTable, book: LogBook, timing: Timing, identity: Identity, clock: Clock) -> None:
+    def __init__(self, table: ContainerTable, book: LogStore, timing: Timing, identity: Identity, clock: Clock) -> None:
         self._table = table
         self._book = book
         self._timing = timing

@@ -29,7 +29,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeVar
 
-from syncline.cluster.machines.images import Default, ImageBook, known_images
+from syncline.cluster.machines.images import Default, ImageCache, known_images
 from syncline.cluster.machines.probes import Behaviour, Course, course_of
 from syncline.kube.objects import Obj, annotations_of, dig
 
@@ -78,7 +78,7 @@ class Stage:
 
 
 def stage_of(
-    pod: Obj, container: Obj, attempt: int, timing: Timing, pulls: int = 0, images: ImageBook | None = None
+    pod: Obj, container: Obj, attempt: int, timing: Timing, pulls: int = 0, images: ImageCache | None = None
 ) -> Stage:
     """How this attempt of the container fares, after so many tries to pull its image. What the pod says goes before
     what is known of its image."""

@@ -31,12 +31,12 @@ class _Decided:
     bindings: list[Bind | Patch] = field(default_factory=list)
     refusals: list[SetStatus | Emit] = field(default_factory=list)
     removals: list[Delete] = field(default_factory=list)
-    told: list[Emit] = field(default_factory=list)
+    events: list[Emit] = field(default_factory=list)
     going: set[str] = field(default_factory=set)
     """Uids of the victims of this pass."""
 
     def steps(self) -> tuple[tuple[Action, ...], ...]:
-        every: tuple[Sequence[Action], ...] = (self.bindings, self.refusals, self.removals, self.told)
+        every: tuple[Sequence[Action], ...] = (self.bindings, self.refusals, self.removals, self.events)
         return tuple(tuple(step) for step in every if step)
 
 
@@ -93,7 +93,7 @@ def _refuse(pod: Obj, refused: Judgement, found: Preemption, decided: _Decided, 
         decided.refusals += _doomed(victim, now)
         decided.removals.append(Delete.of(victim, f"{namespace_of(pod)}/{name_of(pod)} is more important"))
         said = f"Preempted by pod {uid_of(pod)} on node {_nominated(pod, found)}"
-        decided.told.append(Emit(victim, "Preempted", said, SCHEDULER, event_action="Preempting"))
+        decided.events.append(Emit(victim, "Preempted", said, SCHEDULER, event_action="Preempting"))
 
 
 def _doomed(victim: Obj, now: datetime) -> tuple[SetStatus, ...]:
@@ -132,8 +132,8 @@ def _refusal(pod: Obj, message: str, nominated: str, now: datetime, *, waits: bo
     old = next((each for each in conditions if each.get("type") == "PodScheduled"), None)
     known = str(dig(pod, "status", "nominatedNodeName", default=""))
     same = old is not None and (old.get("reason"), old.get("message")) == ("Unschedulable", message)
-    told = same or (old is not None and old.get("reason") == "Unschedulable" and waits)
-    if told and known == nominated:
+    report = same or (old is not None and old.get("reason") == "Unschedulable" and waits)
+    if report and known == nominated:
         return []
     since = old["lastTransitionTime"] if old is not None and old.get("status") == "False" else format_time(now)
     new: Obj = {
@@ -170,5 +170,5 @@ def settle(observed: Observed, results: tuple[Result, ...], now: datetime) -> tu
         for each in bound
     )
     failed = next((str(result.error) for result in results if not result.ok), "")
-    told = Plan((events,), why="tell where the pods went")
-    return observed, Plan(told.steps, Retry(failed), told.why) if failed else told
+    report = Plan((events,), why="tell where the pods went")
+    return observed, Plan(report.steps, Retry(failed), report.why) if failed else report

@@ -1,4 +1,4 @@
-"""The process that runs errands: one pickled function with its arguments in, one answer out, until its input ends.
+"""The process that runs computations: one pickled function with its arguments in, one answer out, until its input ends.
 
 Started by ``cluster/serving/evaluators.py``. It yields to the server that waits for it, opens no sockets, and its
 memory is bounded.

@@ -1,8 +1,8 @@
-"""Errands of requests, run in child processes: expressions and bodies that take long (``kube/elsewhere.py``).
+"""Computations of requests, run in child processes: expressions and bodies that take long (``kube/elsewhere.py``).
 
-Used by ``webhooks`` for what a request waits for and by ``serve`` for bodies. A child is started when it is first
-needed, serves one errand after the other at a low priority, and is ended when one takes too long. Places are shared
-fairly among users. What is sent and answered are functions and data of our own, never programs of others.
+Used by ``webhooks`` for computations that a request waits for and by ``serve`` for bodies. A child starts on first use,
+runs one computation at a time at low priority, and is killed when one exceeds its time. Users share the places fairly.
+Only functions and data of Syncline cross the border, never users' programs.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Any
 from syncline.base.places import Crowded, Limits
 from syncline.base.threads import Threads
 from syncline.kube.errors import InternalError, TooManyRequests
-from syncline.kube.outbound import Errand, Outcome
+from syncline.kube.outbound import Computation, Outcome
 
 __all__ = ["Evaluators", "shared_evaluators"]
 
 HEADER = 8
 """Bytes of a frame's length, big-endian."""
 PLACES = Limits(2, {"user": 1}, waiting=200)
-"""Errands at once, in all and of one user; more wait, and beyond that are answered 429."""
+"""Computations at once, in all and of one user; more wait, and beyond that are answered 429."""
 WALL_S = 30.0
-"""Of one errand. All steps of one object take two seconds of a processor, at most five."""
+"""Of one computation. All steps of one object take two seconds of a processor, at most five."""
 RETRY_AFTER_S = 1
 _COMMAND = (sys.executable, "-s", "-m", "syncline.cluster.serving.evaluator_child")
 
@@ -43,12 +43,12 @@ class Evaluators:
         self._threads: Threads | None = None
         self.started = 0
 
-    async def run(self, errand: Errand) -> Outcome:
+    async def run(self, computation: Computation) -> Outcome:
         """What came of it; raises nothing but cancellation."""
         if self._threads is None:
             self._threads = Threads("evaluation", PLACES)
         try:
-            work = self._threads.start(partial(self._done, errand), ("user", errand.share))
+            work = self._threads.start(partial(self._done, computation), ("user", computation.share))
         except Crowded:
             why = "too many long evaluations wait for their turn, please try again later"
             return Outcome(error=TooManyRequests(why, retry_after_s=RETRY_AFTER_S))
@@ -63,7 +63,7 @@ class Evaluators:
         for child in idle:
             _end(child)
 
-    def _done(self, errand: Errand) -> Any:
+    def _done(self, computation: Computation) -> Any:
         """In a thread. Raises _Ended."""
         with self._lock:
             child = self._idle.pop() if self._idle else None
@@ -72,7 +72,7 @@ class Evaluators:
         timer.daemon = True
         timer.start()
         try:
-            answer = _exchanged(child, pickle.dumps((errand.function, errand.arguments)))
+            answer = _exchanged(child, pickle.dumps((computation.function, computation.arguments)))
         except BaseException:
             _end(child)
             raise
@@ -104,7 +104,7 @@ class Evaluators:
 
 
 class _Ended(Exception):
-    """An errand without an answer; the text says why."""
+    """A computation without an answer; the text says why."""
 
 
 def _exchanged(child: subprocess.Popen[bytes], request: bytes) -> bytes:

@@ -78,15 +78,15 @@ class Metrics:
         for verb in sorted(self._answers):
             lines.append(f'apiserver_request_duration_seconds_sum{{verb="{verb}"}} {self._seconds[verb]:.6f}')
             lines.append(f'apiserver_request_duration_seconds_count{{verb="{verb}"}} {self._answers[verb]}')
-        for name, (told, value) in sorted(self._gauges().items()):
-            lines += [f"# HELP {name} {told}", f"# TYPE {name} gauge", f"{name} {value:.17g}"]
+        for name, (report, value) in sorted(self._gauges().items()):
+            lines += [f"# HELP {name} {report}", f"# TYPE {name} gauge", f"{name} {value:.17g}"]
         for family in self._families():
             lines += _family_lines(family)
         return "\n".join(lines) + "\n"
 
 
 def _family_lines(family: Family) -> list[str]:
-    lines = [f"# HELP {family.name} {family.told}", f"# TYPE {family.name} {family.kind}"]
+    lines = [f"# HELP {family.name} {family.help_text}", f"# TYPE {family.name} {family.kind}"]
     for labels, value in family.series:
         ending = dict(labels).get("", "")
         shown = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels if name)

@@ -15,7 +15,7 @@ from typing import Protocol
 from aiohttp import WSMsgType, web
 from multidict import CIMultiDict
 
-__all__ = ["Outgoing", "asks_for_socket", "outgoing", "told"]
+__all__ = ["Outgoing", "asks_for_socket", "outgoing", "sent_in_full"]
 
 LOG_PROTOCOLS = ("binary.k8s.io", "base64.binary.k8s.io")
 MESSAGE_BYTES = 4096
@@ -58,7 +58,7 @@ def outgoing(incoming: web.BaseRequest, status: int, headers: CIMultiDict[str]) 
     return Messages(incoming, events=events)
 
 
-async def told(incoming: web.BaseRequest, content: bytes) -> web.StreamResponse:
+async def sent_in_full(incoming: web.BaseRequest, content: bytes) -> web.StreamResponse:
     """A log that is there as a whole, as messages."""
     messages = Messages(incoming, events=False)
     try:

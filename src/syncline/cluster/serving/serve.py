@@ -41,7 +41,7 @@ from syncline.cluster.serving.connections import Connections
 from syncline.cluster.serving.conversing import converse
 from syncline.cluster.serving.evaluators import shared_evaluators
 from syncline.cluster.serving.guarding import guarded
-from syncline.cluster.serving.outgoing import asks_for_socket, outgoing, told
+from syncline.cluster.serving.outgoing import asks_for_socket, outgoing, sent_in_full
 from syncline.cluster.serving.webhooks import Caller
 from syncline.cluster.storage.store import Store, WriteRefused
 from syncline.cluster.verbs.body import read_apart, reads_slowly, remember_read
@@ -54,7 +54,7 @@ from syncline.kube.errors import (
     Unauthorized,
     error_from_status,
 )
-from syncline.kube.outbound import Errand, settle
+from syncline.kube.outbound import Computation, settle
 
 __all__ = ["Api", "ApiServer", "Durability", "ServeError", "TimedStream", "threadsafe", "tune_garbage_collection"]
 
@@ -379,7 +379,7 @@ class ApiServer:
         if answer.stream is not None:
             return await self._watch(incoming, answer, answer.stream, user, seated)
         if answer.status == 200 and _is_log(incoming.path) and asks_for_socket(incoming.headers):
-            return await told(incoming, answer.raw)
+            return await sent_in_full(incoming, answer.raw)
         return await _written(incoming, answer)
 
     async def _durable_answer(self, request: Request, user: UserInfo) -> Response:
@@ -593,7 +593,7 @@ async def _with_body(request: Request, incoming: web.BaseRequest, user: UserInfo
     body = content.read_nowait(-1) if whole else await _read_body(incoming)
     asked = Request(request.method, request.path, request.query, request.headers, body, raw_query=request.raw_query)
     if reads_slowly(asked):
-        outcome = await shared_evaluators().run(Errand(read_apart, (body,), user.name))
+        outcome = await shared_evaluators().run(Computation(read_apart, (body,), user.name))
         if outcome.error is not None:
             raise outcome.error
         remember_read(body, outcome.value)

@@ -22,7 +22,7 @@ from syncline.cluster.verbs.write import MODIFIED
 from syncline.kube.client import Request, Response
 from syncline.kube.elsewhere import Here, Overtaken, Slow, TooLarge, keeping_to
 from syncline.kube.errors import ApiError, conflict
-from syncline.kube.outbound import Aside, Awaiting, Errand, OutboundCall, Outcome
+from syncline.kube.outbound import Aside, Awaiting, Computation, OutboundCall, Outcome
 
 __all__ = ["Asked", "Waiting"]
 
@@ -61,7 +61,7 @@ class Waiting:
         self._large = False
         self._strand: Strand[Response] | None = None
         self._keys: tuple[str, ...] = ()
-        self.calls: tuple[OutboundCall | Errand | Aside, ...] = ()
+        self.calls: tuple[OutboundCall | Computation | Aside, ...] = ()
 
     def run(self) -> Response:
         """An answer, or one that waits for :attr:`calls`."""
@@ -113,7 +113,8 @@ class Waiting:
                 return refusal(too_late())
             self._keys = tuple(key for key, _ in awaiting.calls)
             self.calls = tuple(
-                replace(call, share=self._user.name) if isinstance(call, Errand) else call for _, call in awaiting.calls
+                replace(call, share=self._user.name) if isinstance(call, Computation) else call
+                for _, call in awaiting.calls
             )
             return Response(202, pending=self)
 

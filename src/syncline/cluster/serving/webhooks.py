@@ -23,7 +23,7 @@ from syncline.cluster.access.pki import KeyPair
 from syncline.cluster.serving.evaluators import shared_evaluators
 from syncline.kube.client import Response
 from syncline.kube.errors import TooManyRequests
-from syncline.kube.outbound import Aside, Errand, OutboundCall, Outcome
+from syncline.kube.outbound import Aside, Computation, OutboundCall, Outcome
 
 if TYPE_CHECKING:
     import aiohttp
@@ -117,10 +117,10 @@ class Caller:
             answer = pending.resume(outcomes)
         return answer
 
-    async def _came_of(self, one: OutboundCall | Errand | Aside) -> Outcome:
+    async def _came_of(self, one: OutboundCall | Computation | Aside) -> Outcome:
         if isinstance(one, Aside):
             return await self._beside(one)
-        return await (shared_evaluators().run(one) if isinstance(one, Errand) else self.call(one))
+        return await (shared_evaluators().run(one) if isinstance(one, Computation) else self.call(one))
 
     async def _beside(self, part: Aside) -> Outcome:
         """Run a part of a large request beside the loop."""

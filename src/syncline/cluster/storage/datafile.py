@@ -168,12 +168,12 @@ def copy_file(source: Path, target: Path) -> None:
     ``target`` must not exist. Raises :class:`DiskError`.
     """
     _refuse_what_is_no_file(source)
-    with _told(target):
+    with _errors_named(target):
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    with _told(source), closing(_connected(source, "ro")) as live:
+    with _errors_named(source), closing(_connected(source, "ro")) as live:
         live.execute("BEGIN")
         _known_version(live, source)
-        with _told(target), closing(_connected(target, "rw")) as copy:
+        with _errors_named(target), closing(_connected(target, "rw")) as copy:
             live.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
 
@@ -182,7 +182,7 @@ def advance_file(path: Path, by: int) -> int:
     """Let revisions go on ``by`` later than where they stand; returns the new one. Raises :class:`DiskError`."""
     found = check_file(path)
     revision = found.revision + by
-    with _told(path), closing(_connected(path, "rw")) as connection:
+    with _errors_named(path), closing(_connected(path, "rw")) as connection:
         connection.execute("PRAGMA synchronous = FULL")
         if found.version == 1:
             connection.execute("UPDATE state SET revision = ?", (revision,))
@@ -196,7 +196,7 @@ def advance_file(path: Path, by: int) -> int:
 def _checked(path: Path) -> Iterator[tuple[sqlite3.Connection, int]]:
     """The file opened for reading, and its format, once it is known to be ours and of sound structure."""
     _refuse_what_is_no_file(path)
-    with _told(path), _traceless(path), closing(_connected(path, "ro")) as connection:
+    with _errors_named(path), _traceless(path), closing(_connected(path, "ro")) as connection:
         connection.execute("BEGIN")
         version = _known_version(connection, path)
         if version:
@@ -313,7 +313,7 @@ def create_file(path: Path) -> None:
             f"{log}: the file {path.name}, to which this log belongs, is missing; put it back, or move both"
         )
     fresh = path.with_name(path.name + ".new")
-    with _told(path):
+    with _errors_named(path):
         for left in (fresh, fresh.with_name(fresh.name + "-journal")):
             left.unlink(missing_ok=True)
         os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -331,7 +331,7 @@ def open_for_writing(path: Path, loaded: Loaded, encryption: Encryption | None =
     WAL, so that a backup reads while we write; synchronous FULL, so that a commit returns after the log is on disk.
     An older format is rewritten, and so are values that are not sealed as ``encryption`` wants.
     """
-    with _told(path):
+    with _errors_named(path):
         connection = _connected(path, "rw")
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -433,7 +433,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _errors_named(path: Path) -> Iterator[None]:
     """What SQLite, the system or a check says, as a sentence that names the file and what to do."""
     try:
         yield

@@ -22,7 +22,7 @@ from syncline.kube.client import Response
 from syncline.kube.elsewhere import aside, weigh
 from syncline.kube.errors import BadRequest, conflict
 from syncline.kube.objects import GVK, Obj, dig, finalizers, is_terminating, meta
-from syncline.kube.outbound import Awaiting, Errand, OutboundCall
+from syncline.kube.outbound import Awaiting, Computation, OutboundCall
 from syncline.kube.schema.crd import PENDING, terminating
 
 __all__ = ["CLEANUP_FINALIZER", "Removal", "delete", "delete_collection", "remove"]
@@ -143,11 +143,11 @@ def delete_collection(x: Exchange) -> Response:
 
 def _judge(x: Exchange, stored: Stored, options: DeleteOptions) -> None:
     """Webhooks and policies see the object that goes, and what was asked for."""
-    told: Obj = {"gracePeriodSeconds": options.grace_s, "propagationPolicy": options.propagation or None}
-    told |= {"orphanDependents": options.orphan, "dryRun": ["All"] if options.dry_run else None}
+    fields: Obj = {"gracePeriodSeconds": options.grace_s, "propagationPolicy": options.propagation or None}
+    fields |= {"orphanDependents": options.orphan, "dryRun": ["All"] if options.dry_run else None}
     named = {"uid": options.uid, "resourceVersion": options.revision}
-    told["preconditions"] = {key: value for key, value in named.items() if value is not None} or None
-    shown = {key: value for key, value in told.items() if value is not None}
+    fields["preconditions"] = {key: value for key, value in named.items() if value is not None} or None
+    shown = {key: value for key, value in fields.items() if value is not None}
     old = x.resource.shown(stored.obj)
     admitting.admitted(x, "DELETE", None, old, options=shown, dry_run=options.dry_run)
 
@@ -158,7 +158,7 @@ CALLS_AT_ONCE = 256
 
 def _judge_all(x: Exchange, found: list[Stored], options: DeleteOptions) -> None:
     """All of a collection before any goes, so that a refusal leaves it whole; their webhooks are asked side by side."""
-    calls: list[tuple[str, OutboundCall | Errand]] = []
+    calls: list[tuple[str, OutboundCall | Computation]] = []
     for stored in found:
         if len(calls) >= CALLS_AT_ONCE:
             break

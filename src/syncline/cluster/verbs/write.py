@@ -421,8 +421,8 @@ def change(
     admission.check_update(attempt, new, old)
     if asked:
         _judge(x, current, judged or (new, old), given if owned else meta(old).get("managedFields"), options)
-    told = subresource != "status" or strategy.warns_of_status
-    warnings = aside(strategy.warnings, new, old) if told else []
+    report = subresource != "status" or strategy.warns_of_status
+    warnings = aside(strategy.warnings, new, old) if report else []
     if owned:
         made = with_managed_fields(new, given)
     else:

@@ -23,7 +23,7 @@ from syncline.base.clock import Clock, format_time
 from syncline.base.rests import Rests
 from syncline.kube.objects import ObjectRef, namespace_of
 
-__all__ = ["AnswerBook", "Answered", "Ask", "AskHandler", "Asking", "Evaluator", "Question", "Stopped"]
+__all__ = ["AnswerCache", "Answered", "Ask", "AskHandler", "Asking", "Evaluator", "Question", "Stopped"]
 
 MAX_RESTING_NAMESPACES = 3
 """A script that rests for so many namespaces rests for all."""
@@ -88,7 +88,7 @@ Answered: TypeAlias = "dict[str, Known | Overran] | Asking"
 """What :class:`Ask` comes to."""
 
 
-class AnswerBook:
+class AnswerCache:
     """What is known for each Application. It holds nothing that cannot be asked again. Bounded."""
 
     def __init__(self, limit: int = MAX_KEPT_ANSWERS) -> None:
@@ -134,7 +134,7 @@ class AskHandler:
     """Performs :class:`Ask` in the driver's worker."""
 
     def __init__(
-        self, evaluator: Evaluator, book: AnswerBook, clock: Clock, costs_s: Mapping[str, float] = MappingProxyType({})
+        self, evaluator: Evaluator, book: AnswerCache, clock: Clock, costs_s: Mapping[str, float] = MappingProxyType({})
     ) -> None:
         """``costs_s``: what scripts and expressions take in virtual time; what costs more than its second is stopped
         without being run."""

@@ -8,19 +8,19 @@ from datetime import datetime
 from functools import partial
 
 from syncline.apply.diff.memo import Verdicts
-from syncline.apply.predicting import PredictionBook
+from syncline.apply.predicting import PredictionCache
 from syncline.argo.application import AppView
 from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.argo.settings import CONFIG_MAP
 from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Plan, Result
-from syncline.gitops.application.asking import AnswerBook, Ask
+from syncline.gitops.application.asking import AnswerCache, Ask
 from syncline.gitops.application.compared import Comparisons
 from syncline.gitops.application.depends import DEPENDS_ON, depends_on
 from syncline.gitops.application.manifests import Manifests, ManifestStore
 from syncline.gitops.application.masking import masked_plan
-from syncline.gitops.application.named import NamedBook
+from syncline.gitops.application.named import NamedCache
 from syncline.gitops.application.observe import (
     INSTANCE_INDEX,
     AppObserved,
@@ -32,8 +32,8 @@ from syncline.gitops.application.observe import (
 )
 from syncline.gitops.application.operation import OperationPlan, settle_operation
 from syncline.gitops.application.plan import compare_application, plan_application, settle_asked
-from syncline.gitops.application.schemas import SchemaBook
-from syncline.gitops.application.system import InstanceIndex, SystemBook
+from syncline.gitops.application.schemas import SchemaCache
+from syncline.gitops.application.system import InstanceIndex, SystemCache
 from syncline.gitops.holds.model import MANAGED_BY, POOL, application_label, holds_of
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.syncline import HOLD
@@ -59,18 +59,18 @@ class Applications:
         store: ManifestStore,
         settings: AppSettings,
         destinations: Destinations | None = None,
-        predictions: PredictionBook | None = None,
-        answers: AnswerBook | None = None,
+        predictions: PredictionCache | None = None,
+        answers: AnswerCache | None = None,
     ) -> None:
         """``answers``: what evaluations beside the passes have found."""
         self._predictions = predictions
         self._store = store
-        self._answers = answers or AnswerBook()
+        self._answers = answers or AnswerCache()
         self._settings = settings
         self._destinations = destinations
-        self._schemas, self._named = SchemaBook(), NamedBook()
+        self._schemas, self._named = SchemaCache(), NamedCache()
         self._compare = partial(compare_application, verdicts=Verdicts(), comparisons=Comparisons())
-        self._system = SystemBook(settings)
+        self._system = SystemCache(settings)
 
     def controller(self, admits: Callable[[ObjectRef], bool] = lambda _ref: True) -> Controller[AppObserved]:
         """Kind Application; watches projects, definitions and everything that its tracking data names. ``admits``:

@@ -118,8 +118,8 @@ def plan_deletion(observed: AppObserved, now: datetime) -> Plan:
             going = work()
         except _Stuck as error:
             return _failed(view, str(error), now)
-        told = _not_permitted(observed) if held is cascading and going is None else ()
-        return going or _release(view, held, f"{held[0].partition('.')[0]}: nothing is left to do", told)
+        report = _not_permitted(observed) if held is cascading and going is None else ()
+        return going or _release(view, held, f"{held[0].partition('.')[0]}: nothing is left to do", report)
     return _release(view, mine, "nothing of it is left to delete")
 
 
@@ -341,9 +341,9 @@ def _cascading(mine: list[str]) -> list[str]:
     return [name for name in mine if name.startswith(CASCADE)]
 
 
-def _release(view: AppView, mine: list[str], why: str, told: tuple[Emit, ...] = ()) -> Plan:
-    """``told`` comes first: the Application may be gone with its last finalizer."""
+def _release(view: AppView, mine: list[str], why: str, events: tuple[Emit, ...] = ()) -> Plan:
+    """``events`` comes first: the Application may be gone with its last finalizer."""
     left = [name for name in finalizers(view.obj) if name not in mine]
     body = {"metadata": {"finalizers": left or None, "resourceVersion": view.obj["metadata"]["resourceVersion"]}}
     patch = Patch(APPLICATION, view.namespace, view.name, body, why)
-    return Plan(steps=(*((told,) if told else ()), (patch,)), why=why)
+    return Plan(steps=(*((events,) if events else ()), (patch,)), why=why)

@@ -15,7 +15,7 @@ from syncline.gitops.sync.conditions import is_conditioned
 from syncline.gitops.sync.model import KindTable
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, gvk_of
 
-__all__ = ["Named", "NamedBook"]
+__all__ = ["Named", "NamedCache"]
 
 MAX_KEPT = 10_000
 """Renders: as many as there are Applications that one process works on."""
@@ -40,7 +40,7 @@ class _Entry:
     named: Named
 
 
-class NamedBook:
+class NamedCache:
     """By identity, which entries keep alive."""
 
     def __init__(self, limit: int = MAX_KEPT) -> None:

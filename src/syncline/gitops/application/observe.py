@@ -31,9 +31,9 @@ from syncline.control.cache import Cache, Snapshot
 from syncline.gitops.application.asking import Asking
 from syncline.gitops.application.depends import dependencies
 from syncline.gitops.application.manifests import PATIENCE_S, Manifests, ManifestStore, Reading, local_manifests
-from syncline.gitops.application.named import Named, NamedBook
+from syncline.gitops.application.named import Named, NamedCache
 from syncline.gitops.application.orphans import count_orphans
-from syncline.gitops.application.schemas import SchemaBook, Schemas
+from syncline.gitops.application.schemas import SchemaCache, Schemas
 from syncline.gitops.compare import asks_server
 from syncline.gitops.holds.model import MANAGED_BY, POOL, Hold, application_label, holds_of, judged_with_holds
 from syncline.gitops.sync.conditions import ConditionError, waits_of
@@ -424,10 +424,10 @@ def observe_application(
     ref: ObjectRef,
     store: ManifestStore,
     settings: AppSettings,
-    schemas: SchemaBook | None = None,
+    schemas: SchemaCache | None = None,
     system: System | None = None,
     destinations: Destinations | None = None,
-    book: NamedBook | None = None,
+    book: NamedCache | None = None,
 ) -> AppObserved | None:
     """None: the Application is gone. ``schemas`` and ``book`` spare work; what is seen is the same without."""
     app = cache.get(ref)
@@ -453,7 +453,7 @@ def observe_application(
     latest, pinned = (_explained(view, found, settings, system) for found in (latest, pinned))
     all_holds = holds_of(looked.objects(HOLD.group_kind))
     label = application_label(app)
-    book = book or NamedBook()
+    book = book or NamedCache()
     kinds = book.kinds(looked)
     reach = _among_applications(view, project, clusters, settings)
     pools = looked.objects(POOL)
@@ -485,7 +485,7 @@ def observe_application(
         before=dependencies(partial(_application, cache, reach), app),
         orphans=count_orphans(looked, app, project, settings.tracking),
         compared=store.get(view.sources, compared_revisions(view), context),
-        schemas=(schemas or SchemaBook()).of(looked, _objects(live, renders)),
+        schemas=(schemas or SchemaCache()).of(looked, _objects(live, renders)),
         system=system,
         remote=remote,
         remote_problem=problem if there is None or problem else "",
@@ -564,7 +564,7 @@ def _project(cache: Snapshot, ref: ObjectRef, system: SystemSettings, clusters: 
 
 
 def _named(
-    book: NamedBook, renders: tuple[Manifests | None, ...], kinds: KindTable, namespace: str
+    book: NamedCache, renders: tuple[Manifests | None, ...], kinds: KindTable, namespace: str
 ) -> tuple[Named, ...]:
     """Of each render once."""
     objects = {id(one.objects): one.objects for one in renders if one is not None}

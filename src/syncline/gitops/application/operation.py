@@ -568,10 +568,10 @@ def _running(observed: AppObserved, state: Obj, sync: SyncPlan | None, now: date
     status = {key: value for key, value in status.items() if key != "conditions"}
     status |= {"conditions": merged} if merged else {}
     known = any(one.get("type") == OVERDUE for one in view.status.get("conditions") or ())
-    told = (
+    events = (
         () if known else tuple(Emit(view.obj, "GateOverdue", one.message, COMPONENT, warning=True) for one in overdue)
     )
-    patch: tuple[Action, ...] = (*app_patch(view, status, why), *told, *_exhausted(view, why))
+    patch: tuple[Action, ...] = (*app_patch(view, status, why), *events, *_exhausted(view, why))
     back = give_back_for_gate(observed, running_operation(view), sync, now) if sync is not None else None
     steps = back.steps if back is not None else ()
     return OperationPlan(steps=steps, status=patch, outcome=Requeue(wait, why), why=why)

@@ -12,7 +12,7 @@ from syncline.control.cache import Snapshot
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, gvk_of, resource_version, uid_of
 from syncline.kube.schema.model import Schema, schema_for
 
-__all__ = ["SchemaBook", "Schemas"]
+__all__ = ["SchemaCache", "Schemas"]
 
 CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 MAX_KEPT = 5000
@@ -29,7 +29,7 @@ class Schemas:
         return schema_for(gvk) or self.defined.get(gvk)
 
 
-class SchemaBook:
+class SchemaCache:
     """A cache by definition and resourceVersion; it holds nothing that the objects do not say."""
 
     def __init__(self) -> None:

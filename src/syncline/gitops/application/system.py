@@ -15,7 +15,7 @@ from syncline.control.cache import Snapshot
 from syncline.gitops.application.observe import AppSettings
 from syncline.kube.objects import Obj, ObjectRef, dig, resource_version
 
-__all__ = ["InstanceIndex", "SystemBook"]
+__all__ = ["InstanceIndex", "SystemCache"]
 
 
 class InstanceIndex:
@@ -37,7 +37,7 @@ class InstanceIndex:
         return (name,) if name else ()
 
 
-class SystemBook:
+class SystemCache:
     """Held by the controller; ``instances`` is its index function."""
 
     def __init__(self, settings: AppSettings) -> None:

@@ -147,8 +147,8 @@ def _write(pool: Obj, names: list[str], paused: bool | None, text: str, living: 
         body["spec"] = {"paused": paused}
     patch = Patch(gvk_of(pool), "", name_of(pool), body, text, manager=BRIDGE_MANAGER)
     reason = "Paused" if paused else "Resumed"
-    told = () if paused is None else (Emit(pool, reason, f"MachineConfigPool {name_of(pool)} {text}", BRIDGE),)
-    return Plan(steps=((patch,), told) if told else ((patch,),), outcome=_next_end(living, now), why=text)
+    event = () if paused is None else (Emit(pool, reason, f"MachineConfigPool {name_of(pool)} {text}", BRIDGE),)
+    return Plan(steps=((patch,), event) if event else ((patch,),), outcome=_next_end(living, now), why=text)
 
 
 def _wait(living: list[Hold], now: datetime) -> Plan:

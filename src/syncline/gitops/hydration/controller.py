@@ -20,9 +20,9 @@ from syncline.gitops.application.observe import (
     versioned_context,
     works_in,
 )
-from syncline.gitops.application.system import SystemBook
+from syncline.gitops.application.system import SystemCache
 from syncline.gitops.hydration.plan import Group, Member, plan_hydration
-from syncline.gitops.hydration.work import HydrationBook
+from syncline.gitops.hydration.work import HydrationCache
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating, name_of, namespace_of, ref_of
 
@@ -39,7 +39,7 @@ class Hydrations:
 
     def __init__(
         self,
-        book: HydrationBook,
+        book: HydrationCache,
         settings: AppSettings,
         admits: Callable[[ObjectRef], bool] = lambda _ref: True,
         destinations: Destinations | None = None,
@@ -48,7 +48,7 @@ class Hydrations:
         self._settings = settings
         self._admits = admits
         self._destinations = destinations
-        self._system = SystemBook(settings)
+        self._system = SystemCache(settings)
 
     def controller(self) -> Controller[Group]:
         """Kind Application; works on groups of those with ``spec.sourceHydrator``, by their leaders."""

@@ -367,8 +367,8 @@ def _failed(observed: Group, texts: Mapping[ObjectRef, str], now: datetime, agai
         message = _message(member, texts[member.ref])
         operation = member.operation
         same = (FAILED, message, member.hydrator)
-        told = (member.phase, operation.get("message"), operation.get("sourceHydrator")) == same
-        if told and member.request is None:
+        report = (member.phase, operation.get("message"), operation.get("sourceHydrator")) == same
+        if report and member.request is None:
             return member.status
         begun = operation.get("startedAt") if member.phase == HYDRATING else format_time(now)
         return member.status | {"currentOperation": _ended(FAILED, begun, now, message, member.hydrator)}

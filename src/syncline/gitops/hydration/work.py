@@ -26,7 +26,7 @@ __all__ = [
     "Forget",
     "Hydrate",
     "Hydrated",
-    "HydrationBook",
+    "HydrationCache",
     "HydrationHandler",
     "Job",
     "Look",
@@ -151,7 +151,7 @@ class HydrationWorker(Protocol):
     def hydrate(self, action: Hydrate, now: datetime) -> Hydrated: ...
 
 
-class HydrationBook:
+class HydrationCache:
     """Looks and runs by group, each bounded: of groups that are gone the oldest are thrown out."""
 
     def __init__(self) -> None:
@@ -193,7 +193,7 @@ class HydrationBook:
 class HydrationHandler:
     """Performs the actions in the driver's worker; what takes long goes on beside the passes."""
 
-    def __init__(self, worker: object, book: HydrationBook, clock: Clock, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, worker: object, book: HydrationCache, clock: Clock, *, patience_s: float = PATIENCE_S) -> None:
         self._worker = worker if isinstance(worker, HydrationWorker) else None
         self._book = book
         self._clock = clock
@@ -232,13 +232,13 @@ class HydrationHandler:
     def _keep(self, action: LookDry | Hydrate, began: datetime, found: Any) -> None:
         if isinstance(action, LookDry):
             if not isinstance(found, Look):
-                found = Look(began, error=_told(found), answers=action.answers)
+                found = Look(began, error=_error_text(found), answers=action.answers)
             self._book.end_look(action.key, found)
             return
         if not isinstance(found, Hydrated):
-            found = Hydrated(self._clock.now(), error=_told(found))
+            found = Hydrated(self._clock.now(), error=_error_text(found))
         self._book.put_run(Run(action, began, found))
 
 
-def _told(found: object) -> str:
+def _error_text(found: object) -> str:
     return mask_credentials(str(found) if isinstance(found, RuntimeError) else f"{type(found).__name__}: {found}")

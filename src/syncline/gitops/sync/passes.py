@@ -19,7 +19,6 @@ from syncline.apply.health import HealthStatus
 from syncline.apply.outcome import WaitKind
 from syncline.base.clock import format_time
 from syncline.gitops.sync import messages
-from syncline.gitops.sync.book import Book, waiting_since
 from syncline.gitops.sync.conditions import (
     GATE_DEADLINE_KEY,
     JUDGED_AGAIN,
@@ -46,6 +45,7 @@ from syncline.gitops.sync.model import (
     WaveDone,
 )
 from syncline.gitops.sync.run import Flow, Runner, RunState, ask, makes_room, makes_room_for
+from syncline.gitops.sync.state import SyncState, waiting_since
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
 from syncline.gitops.sync.terminate import judge_hook, terminate_hooks
@@ -54,61 +54,61 @@ from syncline.kube.objects import Obj, ObjectRef, meta, ref_of
 __all__ = ["dry_pass", "sync_pass", "terminate_pass"]
 
 
-def terminate_pass(observed: SyncObserved, now: datetime) -> Flow[Book]:
+def terminate_pass(observed: SyncObserved, now: datetime) -> Flow[SyncState]:
     """End an operation: running hooks are deleted, resources stay as they are."""
-    book = Book.open(observed)
-    runner = Runner(book, now)
-    tasks = _prepare(book).tasks
-    yield from _release_completed(book, runner, tasks)
-    clean = yield from terminate_hooks(book, runner, tasks)
+    state = SyncState.open(observed)
+    runner = Runner(state, now)
+    tasks = _prepare(state).tasks
+    yield from _release_completed(state, runner, tasks)
+    clean = yield from terminate_hooks(state, runner, tasks)
     if clean:
-        book.set_phase(OperationPhase.FAILED, messages.TERMINATED)
+        state.set_phase(OperationPhase.FAILED, messages.TERMINATED)
     else:
-        book.set_phase(OperationPhase.ERROR, messages.TERMINATED_BADLY)
-    return book
+        state.set_phase(OperationPhase.ERROR, messages.TERMINATED_BADLY)
+    return state
 
 
-def sync_pass(observed: SyncObserved, now: datetime) -> Flow[Book]:
+def sync_pass(observed: SyncObserved, now: datetime) -> Flow[SyncState]:
     """Carry an operation on by at most one wave."""
-    book = Book.open(observed)
-    runner = Runner(book, now)
-    ready = _prepare(book)
+    state = SyncState.open(observed)
+    runner = Runner(state, now)
+    ready = _prepare(state)
     tasks = ready.tasks
     if ready.problems:
-        book.set_phase(OperationPhase.FAILED, messages.invalid_message(ready.problems))
-        return book
+        state.set_phase(OperationPhase.FAILED, messages.invalid_message(ready.problems))
+        return state
     broken = _unreadable(observed, tasks)
     if broken:
-        book.set_phase(OperationPhase.FAILED, messages.invalid_message(broken))
-        return book
-    if not ready.started and (yield from _check_beforehand(book, runner, tasks)):
-        return book
+        state.set_phase(OperationPhase.FAILED, messages.invalid_message(broken))
+        return state
+    if not ready.started and (yield from _check_beforehand(state, runner, tasks)):
+        return state
     cut_off = _out_of_sync(observed, _cut_off(ready))
     if cut_off:
-        yield from _run_next(book, runner, tasks, cut_off)
-        return book
-    done = _judge_running(book, tasks)
-    _judge_deadlines(book, tasks, now)
-    if (yield from _wait_for_running(book, tasks)) or _wait_for_pruned(book, tasks):
-        return book
+        yield from _run_next(state, runner, tasks, cut_off)
+        return state
+    done = _judge_running(state, tasks)
+    _judge_deadlines(state, tasks, now)
+    if (yield from _wait_for_running(state, tasks)) or _wait_for_pruned(state, tasks):
+        return state
     if done and observed.durable:
         # The results must be kept before an object goes from which alone they could be read again.
-        book.set_phase(OperationPhase.RUNNING, book.message, "results of hooks are kept before their objects go")
-        book.wait, book.again = Wait(WaitKind.RESULTS, tuple(task.ref for task in done)), True
-        return book
-    yield from _release_completed(book, runner, tasks)
-    yield from _go_on(book, runner, tasks)
-    return book
+        state.set_phase(OperationPhase.RUNNING, state.message, "results of hooks are kept before their objects go")
+        state.wait, state.again = Wait(WaitKind.RESULTS, tuple(task.ref for task in done)), True
+        return state
+    yield from _release_completed(state, runner, tasks)
+    yield from _go_on(state, runner, tasks)
+    return state
 
 
-def dry_pass(observed: SyncObserved, now: datetime) -> Flow[Book]:
+def dry_pass(observed: SyncObserved, now: datetime) -> Flow[SyncState]:
     """Only the questions with which an operation begins: rows say what would be refused. Nothing is written."""
     observed = replace(observed, options=replace(observed.options, dry_run=True, apply_out_of_sync_only=True))
-    book = Book.open(observed)
-    ready = _prepare(book)
+    state = SyncState.open(observed)
+    ready = _prepare(state)
     if not ready.problems:
-        yield from Runner(book, now).run(_out_of_sync(observed, ready.tasks), dry=True)
-    return book
+        yield from Runner(state, now).run(_out_of_sync(observed, ready.tasks), dry=True)
+    return state
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +122,18 @@ class _Ready:
     started: bool
 
 
-def _prepare(book: Book) -> _Ready:
-    made = build_tasks(book.observed)
+def _prepare(state: SyncState) -> _Ready:
+    made = build_tasks(state.observed)
     for problem in (*made.broken, *made.invalid):
-        book.note(problem.task, ResultCode.SYNC_FAILED, problem.state, problem.message)
+        state.note(problem.task, ResultCode.SYNC_FAILED, problem.state, problem.message)
     tasks = list(made.tasks)
-    book.attach(tasks)
-    started = book.started
+    state.attach(tasks)
+    started = state.started
     recognised: list[Task] = []
     for task in tasks:
-        if task.pending and is_stamped(book.observed, task):
-            book.note(task, ResultCode.SYNCED, OperationPhase.RUNNING, f"{_label(task)} created")
-            recognised += [] if _is_own_namespace(book.observed, task) else [task]
+        if task.pending and is_stamped(state.observed, task):
+            state.note(task, ResultCode.SYNCED, OperationPhase.RUNNING, f"{_label(task)} created")
+            recognised += [] if _is_own_namespace(state.observed, task) else [task]
     return _Ready(tasks, [problem.message for problem in made.invalid], recognised, started or bool(recognised))
 
 
@@ -154,17 +154,17 @@ def _label(task: Task) -> str:
     return f"{kind.lower()}/{task.ref.name}"
 
 
-def _check_beforehand(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[bool]:
+def _check_beforehand(state: SyncState, runner: Runner, tasks: Sequence[Task]) -> Flow[bool]:
     """Make the destination Namespace, then dry-run everything else; True if the operation ends here."""
-    observed = book.observed
+    observed = state.observed
     namespace = next((task for task in tasks if _is_missing_namespace(observed, task)), None)
     if namespace is not None and (yield from runner.run([namespace], dry=False)) is RunState.FAILED:
         why = messages.with_reasons(messages.NAMESPACE_FAILED, [namespace])
-        book.set_phase(OperationPhase.FAILED, why)
+        state.set_phase(OperationPhase.FAILED, why)
         return True
     rest = [task for task in tasks if task is not namespace]
     if (yield from runner.run(_out_of_sync(observed, rest), dry=True)) is RunState.FAILED:
-        book.set_phase(OperationPhase.FAILED, messages.DRY_RUN_FAILED)
+        state.set_phase(OperationPhase.FAILED, messages.DRY_RUN_FAILED)
         return True
     return False
 
@@ -192,16 +192,16 @@ def _conditions(observed: SyncObserved, task: Task) -> tuple[Condition, ...]:
     )
 
 
-def _wait_for_conditions(book: Book, wave: Sequence[Task], now: datetime) -> bool:
+def _wait_for_conditions(state: SyncState, wave: Sequence[Task], now: datetime) -> bool:
     """True if something that the wave's manifests wait for does not hold yet. Deadlines count from the beginning of
     the operation; one that is over fails it. After expressions that took too long nothing is judged for a while; the
     message is the memory of that."""
-    observed = book.observed
+    observed = state.observed
     asked = [(task, one) for task in wave for one in _conditions(observed, task)] if observed.durable else []
     over = [one for _, one in asked if one.deadline is not None and now >= observed.started_at + one.deadline]
     rest = rests_until(observed.message)
     if asked and not over and rest is not None and now < rest <= now + timedelta(seconds=RETRY_S):
-        return _waits(book, [one.ref for _, one in asked], observed.message)
+        return _waits(state, [one.ref for _, one in asked], observed.message)
     refs: list[ObjectRef] = []
     why = again = ""
     steps = Steps()
@@ -220,34 +220,34 @@ def _wait_for_conditions(book: Book, wave: Sequence[Task], now: datetime) -> boo
         if problem and condition in over:
             assert condition.deadline is not None, "it is over"
             text = f"{task.ref} waited for {condition.deadline.total_seconds():g} s: {problem}"
-            book.note(task, ResultCode.SYNC_FAILED, OperationPhase.FAILED, text)
-            book.set_phase(OperationPhase.RUNNING, book.message, text)
-            book.again = True
+            state.note(task, ResultCode.SYNC_FAILED, OperationPhase.FAILED, text)
+            state.set_phase(OperationPhase.RUNNING, state.message, text)
+            state.again = True
             return True
         if problem:
             refs.append(condition.ref)
             why = why or f"{task.ref} waits: {problem}"
     if again:
         why = f"{again}{JUDGED_AGAIN}{format_time(now + timedelta(seconds=RETRY_S))}"
-    return bool(refs) and _waits(book, refs, why)
+    return bool(refs) and _waits(state, refs, why)
 
 
-def _waits(book: Book, refs: list[ObjectRef], why: str) -> bool:
-    observed = book.observed
-    book.set_phase(OperationPhase.RUNNING, why)
-    book.wait = Wait(WaitKind.CONDITION, tuple(refs), observed.started_at, observed.started_at + GATE_DEADLINE)
+def _waits(state: SyncState, refs: list[ObjectRef], why: str) -> bool:
+    observed = state.observed
+    state.set_phase(OperationPhase.RUNNING, why)
+    state.wait = Wait(WaitKind.CONDITION, tuple(refs), observed.started_at, observed.started_at + GATE_DEADLINE)
     return True
 
 
-def _judge_deadlines(book: Book, tasks: Sequence[Task], now: datetime) -> None:
+def _judge_deadlines(state: SyncState, tasks: Sequence[Task], now: datetime) -> None:
     """What a resource asks for when its gate has waited too long: to fail, or to go on without it."""
-    for task in tasks if book.observed.durable else ():
+    for task in tasks if state.observed.durable else ():
         limit = gate_deadline(task.obj) if task.running and not task.is_prune else None
-        if limit is None or now < waiting_since(task, book.observed.started_at) + limit[0]:
+        if limit is None or now < waiting_since(task, state.observed.started_at) + limit[0]:
             continue
         text = f"not done after {limit[0].total_seconds():g} s ({GATE_DEADLINE_KEY})"
         fails = limit[1] == "fail"
-        book.note(task, task.status, OperationPhase.FAILED if fails else OperationPhase.SUCCEEDED, text)
+        state.note(task, task.status, OperationPhase.FAILED if fails else OperationPhase.SUCCEEDED, text)
 
 
 def _is_missing_namespace(observed: SyncObserved, task: Task) -> bool:
@@ -265,65 +265,65 @@ def _is_in_sync(observed: SyncObserved, task: Task) -> bool:
     return task.target is not None and task.live is not None and ref_of(task.live) in observed.in_sync
 
 
-def _judge_running(book: Book, tasks: Sequence[Task]) -> list[Task]:
+def _judge_running(state: SyncState, tasks: Sequence[Task]) -> list[Task]:
     """Look at the live objects of running tasks; returns the hooks that have ended."""
     done: list[Task] = []
     for task in tasks:
         if not task.running or task.live is None:
             continue
         if task.is_hook:
-            judge_hook(book, task)
+            judge_hook(state, task)
             done += [task] if task.completed else []
         else:
-            _judge_resource(book, task)
+            _judge_resource(state, task)
     return done
 
 
-def _judge_resource(book: Book, task: Task) -> None:
+def _judge_resource(state: SyncState, task: Task) -> None:
     assert task.live is not None, "only a live object has health"
-    health = book.observed.rules.health(task.live)
+    health = state.observed.rules.health(task.live)
     if health is None:
-        book.note(task, task.status, OperationPhase.SUCCEEDED, task.message)
+        state.note(task, task.status, OperationPhase.SUCCEEDED, task.message)
     elif health.failed:
         return
     elif health.status is HealthStatus.HEALTHY:
-        book.note(task, task.status, OperationPhase.SUCCEEDED, health.message)
+        state.note(task, task.status, OperationPhase.SUCCEEDED, health.message)
     elif health.status is HealthStatus.DEGRADED:
-        book.note(task, task.status, OperationPhase.FAILED, health.message)
+        state.note(task, task.status, OperationPhase.FAILED, health.message)
 
 
-def _wait_for_running(book: Book, tasks: Sequence[Task]) -> Flow[bool]:
+def _wait_for_running(state: SyncState, tasks: Sequence[Task]) -> Flow[bool]:
     """Hooks are always waited for, resources only if there is more than one wave and nothing has failed.
 
     Upstream waits for resources beside a failed task too, for ever if one of them never gets healthy.
     """
     several = bool(tasks) and (tasks[0].phase, tasks[0].wave) != (tasks[-1].phase, tasks[-1].wave)
-    lost = book.observed.durable and any(_has_failed(task) for task in tasks)
+    lost = state.observed.durable and any(_has_failed(task) for task in tasks)
     running = [task for task in tasks if task.running and (task.is_hook or (several and not lost))]
     if not running:
         return False
     unseen = [task for task in running if task.live is None]
     for task, outcome in (yield from ask([unseen], read_object)):
         if outcome.not_found:
-            book.note(task, ResultCode.SYNC_FAILED, OperationPhase.ERROR, messages.missing_message(task.ref))
+            state.note(task, ResultCode.SYNC_FAILED, OperationPhase.ERROR, messages.missing_message(task.ref))
         elif not outcome.ok:
             why = f"Failed to get live resource failed to get resource: {outcome.message}"
-            book.note(task, task.status, OperationPhase.ERROR, why)
-        elif _judge_read(book, task, outcome.obj):
-            book.again = True
-    book.set_waiting(running, WaitKind.HEALTH)
+            state.note(task, task.status, OperationPhase.ERROR, why)
+        elif _judge_read(state, task, outcome.obj):
+            state.again = True
+    state.set_waiting(running, WaitKind.HEALTH)
     return True
 
 
-def _judge_read(book: Book, task: Task, live: Obj | None) -> bool:
+def _judge_read(state: SyncState, task: Task, live: Obj | None) -> bool:
     """Judge what was read although the comparison does not show it; True if the task is done with that."""
-    if not book.observed.durable or live is None:
+    if not state.observed.durable or live is None:
         return False
     task.live = live
     if task.is_hook:
-        judge_hook(book, task)
+        judge_hook(state, task)
     else:
-        _judge_resource(book, task)
+        _judge_resource(state, task)
     return not task.running
 
 
@@ -331,10 +331,10 @@ def _has_failed(task: Task) -> bool:
     return task.completed and not task.successful and task.phase is not SyncPhase.SYNC_FAIL
 
 
-def _wait_for_pruned(book: Book, tasks: Sequence[Task]) -> bool:
+def _wait_for_pruned(state: SyncState, tasks: Sequence[Task]) -> bool:
     going = [task for task in tasks if task.pruned and task.live is not None and _terminating(task)]
     if going:
-        book.set_waiting(going, WaitKind.DELETION)
+        state.set_waiting(going, WaitKind.DELETION)
     return bool(going)
 
 
@@ -342,61 +342,61 @@ def _terminating(task: Task) -> bool:
     return bool((task.live or {}).get("metadata", {}).get("deletionTimestamp"))
 
 
-def _release_completed(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[None]:
+def _release_completed(state: SyncState, runner: Runner, tasks: Sequence[Task]) -> Flow[None]:
     completed = [task for task in tasks if task.is_hook and task.completed]
     for task, outcome in (yield from runner.release(completed, "the hook has ended", one_by_one=True)):
         if not outcome.ok:
             why = f"Failed to remove hook finalizer: {outcome.message}"
-            book.note(task, task.status, OperationPhase.ERROR, why)
+            state.note(task, task.status, OperationPhase.ERROR, why)
 
 
 def _deletable(tasks: Sequence[Task], policy: DeletePolicy) -> list[Task]:
     return [task for task in tasks if not task.running and task.has_policy(policy)]
 
 
-def _go_on(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[None]:
+def _go_on(state: SyncState, runner: Runner, tasks: Sequence[Task]) -> Flow[None]:
     """Nothing runs any more: end the operation, or run the next wave."""
     regular = [task for task in tasks if task.phase is not SyncPhase.SYNC_FAIL]
     if any(_has_failed(task) for task in regular):
         yield from runner.delete_hooks(_deletable(tasks, DeletePolicy.HOOK_FAILED), "the sync failed")
-        yield from _run_fail_hooks(book, runner, _fail_hooks(tasks), regular, messages.UNSUCCESSFUL)
+        yield from _run_fail_hooks(state, runner, _fail_hooks(tasks), regular, messages.UNSUCCESSFUL)
         return
-    pending = _out_of_sync(book.observed, [task for task in regular if task.pending])
+    pending = _out_of_sync(state.observed, [task for task in regular if task.pending])
     if not pending:
         yield from runner.delete_hooks(_deletable(tasks, DeletePolicy.HOOK_SUCCEEDED), "the sync succeeded")
-        book.set_phase(OperationPhase.SUCCEEDED, messages.NO_MORE_TASKS)
+        state.set_phase(OperationPhase.SUCCEEDED, messages.NO_MORE_TASKS)
         return
     wave = [task for task in pending if (task.phase, task.wave) == (pending[0].phase, pending[0].wave)]
-    if _wait_for_conditions(book, wave, runner.now):
+    if _wait_for_conditions(state, wave, runner.now):
         return
-    yield from _run_next(book, runner, tasks, wave)
+    yield from _run_next(state, runner, tasks, wave)
 
 
 def _fail_hooks(tasks: Sequence[Task]) -> list[Task]:
     return [task for task in tasks if task.phase is SyncPhase.SYNC_FAIL]
 
 
-def _run_next(book: Book, runner: Runner, tasks: Sequence[Task], wave: Sequence[Task]) -> Flow[None]:
+def _run_next(sync_state: SyncState, runner: Runner, tasks: Sequence[Task], wave: Sequence[Task]) -> Flow[None]:
     """Run ``wave`` and say what is waited for, or how the operation ended."""
     succeeded = _deletable(tasks, DeletePolicy.HOOK_SUCCEEDED)
     failed = _deletable(tasks, DeletePolicy.HOOK_FAILED)
     regular = [task for task in tasks if task.phase is not SyncPhase.SYNC_FAIL]
-    pending = _out_of_sync(book.observed, [task for task in regular if task.pending])
+    pending = _out_of_sync(sync_state.observed, [task for task in regular if task.pending])
     last = (pending[-1].phase, pending[-1].wave) == (wave[0].phase, wave[0].wave)
     whole = [task for task in regular if (task.phase, task.wave) == (wave[0].phase, wave[0].wave)]
     waits = any(task.is_hook and (task.pending or task.running) for task in whole)
-    state = yield from _run_wave(book, runner, wave, last, _seen_late(book.observed, wave, tasks))
+    state = yield from _run_wave(sync_state, runner, wave, last, _seen_late(sync_state.observed, wave, tasks))
     match state:
         case RunState.FAILED:
-            yield from _after_failure(book, runner, wave, _fail_hooks(tasks), failed)
+            yield from _after_failure(sync_state, runner, wave, _fail_hooks(tasks), failed)
         case RunState.SUCCESSFUL if len(wave) == len(pending) and not waits:
             yield from runner.delete_hooks(succeeded, "the sync succeeded")
-            book.set_phase(OperationPhase.SUCCEEDED, messages.ALL_TASKS_RUN)
+            sync_state.set_phase(OperationPhase.SUCCEEDED, messages.ALL_TASKS_RUN)
         case RunState.SUCCESSFUL:
-            book.set_waiting(wave, WaitKind.HEALTH)
+            sync_state.set_waiting(wave, WaitKind.HEALTH)
         case RunState.PENDING:
             kind, waiting = next(iter(runner.waiting.items()))
-            book.set_waiting(waiting, kind)
+            sync_state.set_waiting(waiting, kind)
         case None:
             return
 
@@ -418,10 +418,10 @@ def _is_new(observed: SyncObserved, task: Task) -> bool:
 
 
 def _run_wave(
-    book: Book, runner: Runner, wave: Sequence[Task], final: bool, late: Sequence[Task]
+    sync_state: SyncState, runner: Runner, wave: Sequence[Task], final: bool, late: Sequence[Task]
 ) -> Flow[RunState | None]:
     """Run one wave; None if what comes after it failed and so ended the operation."""
-    book.set_phase(OperationPhase.RUNNING, "one or more tasks are running")
+    sync_state.set_phase(OperationPhase.RUNNING, "one or more tasks are running")
     state = RunState.SUCCESSFUL
     if late:
         state = yield from runner.run(late, dry=True, among=wave)
@@ -430,34 +430,34 @@ def _run_wave(
     if state is RunState.FAILED:
         return state
     phase, number = wave[0].phase, wave[0].wave
-    book.wave = WaveDone(phase, number, final)
-    if not book.observed.options.wave_callback:
+    sync_state.wave = WaveDone(phase, number, final)
+    if not sync_state.observed.options.wave_callback:
         return state
     ((outcome,),) = yield ((AfterWave(phase, number, final, "the wave is through"),),)
     if outcome.ok:
         return state
-    yield from terminate_hooks(book, runner, wave)
-    book.set_phase(OperationPhase.ERROR, messages.WAVE_CALLBACK_FAILED + outcome.message)
+    yield from terminate_hooks(sync_state, runner, wave)
+    sync_state.set_phase(OperationPhase.ERROR, messages.WAVE_CALLBACK_FAILED + outcome.message)
     return None
 
 
 def _after_failure(
-    book: Book, runner: Runner, wave: Sequence[Task], fail_hooks: Sequence[Task], failed: Sequence[Task]
+    state: SyncState, runner: Runner, wave: Sequence[Task], fail_hooks: Sequence[Task], failed: Sequence[Task]
 ) -> Flow[None]:
     """A wave could not be applied: SyncFail hooks start at once, what was applied is still waited for."""
     running = [task for task in wave if task.running]
     if running and not fail_hooks:
-        book.set_waiting(running, WaitKind.HEALTH)
+        state.set_waiting(running, WaitKind.HEALTH)
         return
-    over = yield from _run_fail_hooks(book, runner, fail_hooks, wave, messages.NOT_APPLIED)
+    over = yield from _run_fail_hooks(state, runner, fail_hooks, wave, messages.NOT_APPLIED)
     if running:
-        book.set_waiting([*running, *([] if over else fail_hooks)], WaitKind.HEALTH)
+        state.set_waiting([*running, *([] if over else fail_hooks)], WaitKind.HEALTH)
     elif over:
         yield from runner.delete_hooks(failed, "the sync failed")
 
 
 def _run_fail_hooks(
-    book: Book, runner: Runner, fail_hooks: Sequence[Task], tasks: Sequence[Task], message: str
+    state: SyncState, runner: Runner, fail_hooks: Sequence[Task], tasks: Sequence[Task], message: str
 ) -> Flow[bool]:
     """Start the SyncFail hooks that have not run; True once there is nothing left but to fail."""
     refused = [task for task in tasks if task.status is ResultCode.SYNC_FAILED]
@@ -466,9 +466,9 @@ def _run_fail_hooks(
         broken = [task for task in fail_hooks if task.status is ResultCode.SYNC_FAILED]
         if broken:
             text += "\n" + messages.with_reasons(messages.SYNC_FAIL_HOOKS_FAILED, broken)
-        book.set_phase(OperationPhase.FAILED, text)
+        state.set_phase(OperationPhase.FAILED, text)
         return True
     pending = [task for task in fail_hooks if not task.completed and not task.running]
     yield from runner.run(pending, dry=False)
-    book.set_waiting(pending, WaitKind.HEALTH)
+    state.set_waiting(pending, WaitKind.HEALTH)
     return False

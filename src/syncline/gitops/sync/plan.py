@@ -13,13 +13,13 @@ from datetime import datetime
 
 from syncline.apply.actions import SyncAction
 from syncline.apply.change import Change, classify_change
-from syncline.gitops.sync.book import Book
 from syncline.gitops.sync.cause import missing_service_account
 from syncline.gitops.sync.decide import apply_action, delete_hook, needs_confirmation, prune_action, prune_skipped
 from syncline.gitops.sync.gates import PlannedWait, gate_after
 from syncline.gitops.sync.model import Answers, OperationPhase, SyncObserved, SyncPhase, SyncPlan
 from syncline.gitops.sync.passes import dry_pass, sync_pass, terminate_pass
 from syncline.gitops.sync.run import Flow
+from syncline.gitops.sync.state import SyncState
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
 from syncline.kube.objects import ObjectRef
@@ -36,20 +36,20 @@ def plan_sync(observed: SyncObserved, now: datetime) -> SyncPlan:
     The pass is told again from its start with the answers in ``observed``; equal input gives an equal plan.
     """
     terminating = observed.phase is OperationPhase.TERMINATING
-    return _told(observed, terminate_pass(observed, now) if terminating else sync_pass(observed, now))
+    return _sync_plan(observed, terminate_pass(observed, now) if terminating else sync_pass(observed, now))
 
 
 def plan_termination(observed: SyncObserved, now: datetime) -> SyncPlan:
     """What comes next in ending an operation, whatever its phase says."""
-    return _told(observed, terminate_pass(observed, now))
+    return _sync_plan(observed, terminate_pass(observed, now))
 
 
 def plan_dry_run(observed: SyncObserved, now: datetime) -> SyncPlan:
     """What comes next in asking the API whether the operation would be accepted; it writes nothing."""
-    return _told(observed, dry_pass(observed, now))
+    return _sync_plan(observed, dry_pass(observed, now))
 
 
-def _told(observed: SyncObserved, story: Flow[Book]) -> SyncPlan:
+def _sync_plan(observed: SyncObserved, story: Flow[SyncState]) -> SyncPlan:
     assert len(observed.answers) <= MAX_ROUNDS, f"a pass of more than {MAX_ROUNDS} rounds does not end"
     try:
         steps = next(story)
@@ -61,16 +61,16 @@ def _told(observed: SyncObserved, story: Flow[Book]) -> SyncPlan:
     return SyncPlan(steps, observed.phase, observed.message, observed.results, why)
 
 
-def _ended(book: Book) -> SyncPlan:
+def _ended(state: SyncState) -> SyncPlan:
     return SyncPlan(
         steps=(),
-        phase=book.phase,
-        message=book.message,
-        results=tuple(book.rows.values()),
-        why=book.why or book.message,
-        wait=book.wait,
-        wave=book.wave,
-        again=book.again,
+        phase=state.phase,
+        message=state.message,
+        results=tuple(state.rows.values()),
+        why=state.why or state.message,
+        wait=state.wait,
+        wave=state.wave,
+        again=state.again,
     )
 
 

@@ -16,7 +16,6 @@ from syncline.apply.actions import ApplyObject, DryRun, SyncAction
 from syncline.apply.annotations import has_hook_finalizer
 from syncline.apply.outcome import Outcome, Refusal, WaitKind
 from syncline.gitops.sync import messages
-from syncline.gitops.sync.book import Book
 from syncline.gitops.sync.decide import (
     apply_action,
     delete_hook,
@@ -30,6 +29,7 @@ from syncline.gitops.sync.decide import (
 )
 from syncline.gitops.sync.model import GATE_DEADLINE, Answers, OperationPhase, ResultCode, SyncPhase
 from syncline.gitops.sync.order import turn
+from syncline.gitops.sync.state import SyncState
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import is_terminating, ref_of
 
@@ -72,9 +72,9 @@ def ask(groups: Sequence[Sequence[Task]], make: Callable[[Task], SyncAction]) ->
 class Runner:
     """Runs tasks of one pass. ``waiting`` are those that could not be finished, by what they wait for."""
 
-    def __init__(self, book: Book, now: datetime) -> None:
-        self.book = book
-        self.observed = book.observed
+    def __init__(self, state: SyncState, now: datetime) -> None:
+        self.state = state
+        self.observed = state.observed
         self.now = now
         self.waiting: dict[WaitKind, list[Task]] = {}
 
@@ -105,7 +105,7 @@ class Runner:
         return RunState.SUCCESSFUL if all(outcome.ok for _, outcome in answered) else RunState.FAILED
 
     def _fail(self, task: Task, message: str) -> None:
-        self.book.note(task, task.status, OperationPhase.ERROR, message)
+        self.state.note(task, task.status, OperationPhase.ERROR, message)
 
     def _wait(self, task: Task, kind: WaitKind) -> None:
         self.waiting.setdefault(kind, []).append(task)
@@ -143,7 +143,7 @@ class Runner:
 
     def _record(self, task: Task, code: ResultCode, message: str, written: bool) -> None:
         if written:
-            self.book.note(task, code, _STATE_OF_RESULT[code], message)
+            self.state.note(task, code, _STATE_OF_RESULT[code], message)
 
     def _delete_leftovers(self, tasks: Sequence[Task]) -> Flow[RunState]:
         state = RunState.SUCCESSFUL
@@ -201,9 +201,9 @@ class Runner:
     def _defer(self, task: Task, outcome: Outcome) -> None:
         text = messages.deferred_message(outcome.message)
         if self.observed.options.dry_run:
-            self.book.note(task, ResultCode.SYNCED, OperationPhase.SUCCEEDED, text)
+            self.state.note(task, ResultCode.SYNCED, OperationPhase.SUCCEEDED, text)
         else:
-            self.book.defer(task, text)
+            self.state.defer(task, text)
 
     def _action(self, task: Task, dry: bool) -> DryRun | ApplyObject:
         return dry_run(self.observed, task) if dry else apply_action(self.observed, task, dry=False)
@@ -218,15 +218,15 @@ class Runner:
         if not dry:
             self._record(task, ResultCode.SYNCED, outcome.message, True)
         elif self.observed.options.dry_run:
-            self.book.note(task, ResultCode.SYNCED, OperationPhase.SUCCEEDED, outcome.message)
+            self.state.note(task, ResultCode.SYNCED, OperationPhase.SUCCEEDED, outcome.message)
         return RunState.SUCCESSFUL
 
     def release(self, tasks: Iterable[Task], why: str, *, one_by_one: bool) -> Flow[list[tuple[Task, Outcome]]]:
         """Take the hook finalizer off the live objects that still have it, once per object."""
         holding: list[Task] = []
         for task in tasks:
-            if task.live is not None and has_hook_finalizer(task.live) and task.ref not in self.book.released:
-                self.book.released.add(task.ref)
+            if task.live is not None and has_hook_finalizer(task.live) and task.ref not in self.state.released:
+                self.state.released.add(task.ref)
                 holding.append(task)
         groups = [[task] for task in holding] if one_by_one else [holding]
         return (yield from ask(groups, lambda task: release_hook(task, f"{task.ref}: {why}")))

@@ -9,25 +9,25 @@ from collections.abc import Sequence
 
 from syncline.apply.annotations import DeletePolicy
 from syncline.apply.health import Health, HealthStatus
-from syncline.gitops.sync.book import Book
 from syncline.gitops.sync.decide import delete_hook, read_object
 from syncline.gitops.sync.model import OperationPhase
 from syncline.gitops.sync.run import Flow, Runner, ask
+from syncline.gitops.sync.state import SyncState
 from syncline.gitops.sync.task import Task
 
 __all__ = ["judge_hook", "terminate_hooks"]
 
 
-def judge_hook(book: Book, task: Task) -> None:
+def judge_hook(sync_state: SyncState, task: Task) -> None:
     """Write down whether a hook still runs, from the health of its object."""
     assert task.live is not None, "only a live hook can be judged"
-    health = book.observed.rules.health(task.live)
+    health = sync_state.observed.rules.health(task.live)
     if health is not None and health.failed:
         why = f"failed to get resource health: failed to get resource health: {health.why}"
-        book.note(task, task.status, OperationPhase.ERROR, why)
+        sync_state.note(task, task.status, OperationPhase.ERROR, why)
         return
     state, message = _state(task, health)
-    book.note(task, task.status, state, message)
+    sync_state.note(task, task.status, state, message)
 
 
 def _state(task: Task, health: Health | None) -> tuple[OperationPhase, str]:
@@ -45,7 +45,7 @@ def _state(task: Task, health: Health | None) -> tuple[OperationPhase, str]:
             return OperationPhase.SUCCEEDED, made
 
 
-def terminate_hooks(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[bool]:
+def terminate_hooks(state: SyncState, runner: Runner, tasks: Sequence[Task]) -> Flow[bool]:
     """Release and delete the hooks that run; True if that worked for all."""
     running = [task for task in tasks if task.is_hook and task.running]
     clean = True
@@ -54,39 +54,39 @@ def terminate_hooks(book: Book, runner: Runner, tasks: Sequence[Task]) -> Flow[b
         task.live = outcome.obj
         if not outcome.ok and not outcome.not_found:
             why = f"Failed to get live resource: failed to get resource: {outcome.message}"
-            book.note(task, task.status, OperationPhase.ERROR, why)
+            state.note(task, task.status, OperationPhase.ERROR, why)
             clean = False
         elif task.live is None:
-            book.note(task, task.status, OperationPhase.SUCCEEDED, "Terminated")
+            state.note(task, task.status, OperationPhase.SUCCEEDED, "Terminated")
     for task in running:
-        if task.running and not (yield from _terminate(book, runner, task)):
+        if task.running and not (yield from _terminate(state, runner, task)):
             clean = False
     return clean
 
 
-def _terminate(book: Book, runner: Runner, task: Task) -> Flow[bool]:
+def _terminate(sync_state: SyncState, runner: Runner, task: Task) -> Flow[bool]:
     assert task.live is not None, "a hook that is not there has been dealt with"
-    health = book.observed.rules.health(task.live)
+    health = sync_state.observed.rules.health(task.live)
     unknown = health is not None and health.failed
     if health is not None and unknown:
         why = f"Failed to get hook health: failed to get resource health: {health.why}"
-        book.note(task, task.status, OperationPhase.ERROR, why)
+        sync_state.note(task, task.status, OperationPhase.ERROR, why)
     state, message = (OperationPhase.NONE, "") if unknown else _state(task, health)
     for _, outcome in (yield from runner.release([task], "the operation is terminated", one_by_one=True)):
         if not outcome.ok:
             why = f"Failed to remove hook finalizer: {outcome.message}"
-            book.note(task, task.status, OperationPhase.ERROR, why)
+            sync_state.note(task, task.status, OperationPhase.ERROR, why)
             return False
     if unknown or state is OperationPhase.RUNNING or task.has_policy(DeletePolicy.HOOK_FAILED):
         ((_, outcome),) = yield from ask(
-            [[task]], lambda task: delete_hook(book.observed, task, "the operation is terminated")
+            [[task]], lambda task: delete_hook(sync_state.observed, task, "the operation is terminated")
         )
         if not outcome.ok and not outcome.not_found:
             why = f"Failed to delete: failed to delete resource: {outcome.message}"
-            book.note(task, task.status, OperationPhase.FAILED, why)
+            sync_state.note(task, task.status, OperationPhase.FAILED, why)
             return False
     if state.completed:
-        book.note(task, task.status, state, message)
+        sync_state.note(task, task.status, state, message)
     elif task.state is not OperationPhase.ERROR:
-        book.note(task, task.status, OperationPhase.FAILED, "Terminated")
+        sync_state.note(task, task.status, OperationPhase.FAILED, "Terminated")
     return True

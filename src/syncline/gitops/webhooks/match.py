@@ -31,8 +31,8 @@ def same_place(url: str) -> tuple[str, str] | None:
 
 def affected(apps: Iterable[Obj], pushes: Iterable[Push]) -> tuple[ObjectRef, ...]:
     """Applications with a source in a pushed repository at a pushed revision, in order; dry sources count too."""
-    told = _by_place(pushes)
-    return tuple(sorted(AppView(app).ref for app in apps if told and _concerns(_sources(AppView(app)), told)))
+    report = _by_place(pushes)
+    return tuple(sorted(AppView(app).ref for app in apps if report and _concerns(_sources(AppView(app)), report)))
 
 
 def touches_dry_source(app: Obj, pushes: Iterable[Push]) -> bool:
@@ -42,23 +42,23 @@ def touches_dry_source(app: Obj, pushes: Iterable[Push]) -> bool:
 
 
 def _by_place(pushes: Iterable[Push]) -> dict[tuple[str, str], list[Push]]:
-    told: dict[tuple[str, str], list[Push]] = {}
+    fields: dict[tuple[str, str], list[Push]] = {}
     for push in pushes:
         for place in {same_place(url) for url in push.urls} - {None}:
             if place is not None:
-                told.setdefault(place, []).append(push)
-    return told
+                fields.setdefault(place, []).append(push)
+    return fields
 
 
 def _sources(view: AppView) -> tuple[Obj, ...]:
     return view.sources if view.hydrator is None else (*view.sources, dry_source(view.hydrator))
 
 
-def _concerns(sources: Iterable[Obj], told: dict[tuple[str, str], list[Push]]) -> bool:
+def _concerns(sources: Iterable[Obj], fields: dict[tuple[str, str], list[Push]]) -> bool:
     for source in sources:
         place = same_place(str(source.get("repoURL") or ""))
         target = str(source.get("targetRevision") or "")
-        if place is not None and any(_moves(target, push) for push in told.get(place, ())):
+        if place is not None and any(_moves(target, push) for push in fields.get(place, ())):
             return True
     return False
 

@@ -92,8 +92,8 @@ def document_hints(source: bytes) -> Iterator[Finding]:
     """Documents behind the first are lost without a word."""
     more = sum(document.value is not None for document in load_all(source).documents) - 1
     if more > 0:
-        told = "1 more document follows" if more == 1 else f"{more} more documents follow"
-        yield Finding(Severity.INFO, f"{told}, and Butane reads the first alone; give each a file of its own", ())
+        message = "1 more document follows" if more == 1 else f"{more} more documents follow"
+        yield Finding(Severity.INFO, f"{message}, and Butane reads the first alone; give each a file of its own", ())
 
 
 def _hint(path: Path, message: str) -> Finding:

@@ -65,7 +65,7 @@ def check(text: str, root: Node, variables: Mapping[str, Type], messages: Messag
     """The type of the result. Raises :class:`CelError` with every fault. ``messages``: where objects may be made."""
     checker = _Checker(text, variables, messages)
     kind = checker.visit(root)
-    errors = [told for _, told in sorted(checker.faults, key=lambda fault: fault[0])]
+    errors = [report for _, report in sorted(checker.faults, key=lambda fault: fault[0])]
     if checker.left_out:
         errors.append(f"{checker.left_out} more errors were truncated")
     if not errors:

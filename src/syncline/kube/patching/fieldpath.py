@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["FieldPathError", "find_field", "told_path"]
+__all__ = ["FieldPathError", "find_field", "printed_path"]
 
 _TOKEN = re.compile(r"[.\[\]]|'(?:[^'\\]|\\.)*'|'[^']*$|[^.\[\]]+", re.DOTALL)
 _ESCAPES = {"'": "'", "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -28,7 +28,7 @@ def find_field(path: str, schema: Raw, *, arrays: bool = True) -> tuple[list[str
     return steps, found
 
 
-def told_path(path: str, schema: Raw) -> str:
+def printed_path(path: str, schema: Raw) -> str:
     """The path as causes name it: ``.spec.a``, keys of maps as ``[key]``. Raises :class:`FieldPathError`."""
     steps, _, named = _walk(path, schema, True)
     return "".join(f".{step}" if is_field else f"[{step}]" for step, is_field in zip(steps, named, strict=True))

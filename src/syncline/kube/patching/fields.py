@@ -323,9 +323,9 @@ class _Reader:
         props = definition(SCHEMA_PROPS)
         assert props is not None, "the schema of schemas is built in"
         if isinstance(value, dict):
-            told = len(self.unknown)
+            report = len(self.unknown)
             made = self.object(value, props, path, place, depth)
-            del self.unknown[told:], self.strange[told:]
+            del self.unknown[report:], self.strange[report:]
             return made
         if name == OR_LIST:
             # What is neither a schema nor a list of them reads as none.

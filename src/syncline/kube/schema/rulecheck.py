@@ -136,8 +136,8 @@ class RuleContext:
             program = compile_program(rule["rule"], variables)
         except CelError as error:
             stage = "program instantiation" if isinstance(error, FoldingError) else "compilation"
-            told = causes.invalid_value(f"{path}.rule", rule, f"{stage} failed: {error}")
-            return [told, *self._stray(rule, path)]
+            report = causes.invalid_value(f"{path}.rule", rule, f"{stage} failed: {error}")
+            return [report, *self._stray(rule, path)]
         if program.type != BOOL:
             why = "cel expression must evaluate to a bool"
             return [causes.invalid_value(f"{path}.rule", rule, why), *self._stray(rule, path)]

@@ -22,8 +22,8 @@ from syncline.kube.cel.values import EvaluationError, Optional
 from syncline.kube.elsewhere import elsewhere, key_of
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
-from syncline.kube.outbound import Errand
-from syncline.kube.patching.fieldpath import FieldPathError, told_path
+from syncline.kube.outbound import Computation
+from syncline.kube.patching.fieldpath import FieldPathError, printed_path
 from syncline.kube.schema import fieldcauses as causes
 from syncline.kube.schema.celschema import converter, declare
 from syncline.kube.schema.model import Schema
@@ -130,7 +130,7 @@ def check_rules(obj: Obj, old: Obj | None, schema: Schema, found: Sequence[Field
         f"rules/{id(plan)}",
         lambda: key_of("rules", obj, old, schema.raw),
         lambda: _checked(obj, UNRELATED if old is None else old, plan, ""),
-        lambda: Errand(_check_object, (obj, old, schema.raw)),
+        lambda: Computation(_check_object, (obj, old, schema.raw)),
     )
 
 
@@ -153,7 +153,7 @@ def check_part_rules(value: Any, raw: Mapping[str, Any], path: str) -> list[Fiel
         f"part/{path}",
         lambda: key_of("part", value, raw, path),
         lambda: _checked(value, value, plan, path, settled=False) or _checked(value, UNRELATED, plan, path),
-        lambda: Errand(check_part_rules, (value, raw, path)),
+        lambda: Computation(check_part_rules, (value, raw, path)),
     )
 
 
@@ -282,7 +282,7 @@ def _broken(
     rule: _Rule, value: Any, variables: Mapping[str, Any], raw: Mapping[str, Any], path: str, budget: _Budget
 ) -> FieldCause:
     message = _message(rule, variables, budget)
-    here = path + _told(rule.raw.get("fieldPath") or "", raw)
+    here = path + _printed(rule.raw.get("fieldPath") or "", raw)
     if not path:
         here = here.removeprefix(".")
     shown = causes.OMITTED if isinstance(value, (dict, list)) else value
@@ -297,8 +297,8 @@ def _broken(
             return causes.invalid_value(here, shown, message)
 
 
-def _told(where: str, raw: Mapping[str, Any]) -> str:
+def _printed(where: str, raw: Mapping[str, Any]) -> str:
     try:
-        return told_path(where, raw) if where else ""
+        return printed_path(where, raw) if where else ""
     except FieldPathError:
         return where

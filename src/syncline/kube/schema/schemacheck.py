@@ -114,8 +114,8 @@ def _version(raw: Obj, path: str, status: bool, unchanged: bool) -> list[FieldCa
         found += wrong
         sound = not wrong
     rules = root_context(raw, unchanged=unchanged) if sound else None
-    plain, told = _document(raw, path, _Place(root=True, rules=rules))
-    found += [*plain, *told]
+    plain, report = _document(raw, path, _Place(root=True, rules=rules))
+    found += [*plain, *report]
     if not found and unsupported:
         word = "must be a schema, but is an array" if unsupported == "items" else "is not supported"
         found.append(causes.invalid_value(path, "", f"OpenAPIV3Schema '{unsupported}' {word}"))
@@ -161,9 +161,9 @@ def _document(raw: Obj, path: str, at: _Place) -> tuple[list[FieldCause], list[F
     found = _keywords(raw, path, at) + _lists(raw, path) + _maps(raw, path)
     rules: list[FieldCause] = []
     for below, here, place in _children(raw, path, at):
-        more, told = _document(below, here, place)
+        more, report = _document(below, here, place)
         found += more
-        rules += told
+        rules += report
     found += rule_text_causes(raw, path)
     if not found and at.rules is not None:
         rules += at.rules.check(raw, path, at.uncorrelated)

@@ -279,12 +279,12 @@ def _key_fields(item: Any, keys: list[str]) -> Any:
 
 def _duplicates(items: list[Any], path: str) -> list[FieldCause]:
     seen: set[bytes] = set()
-    told: set[bytes] = set()
+    reported: set[bytes] = set()
     found = []
     for index, item in enumerate(items):
         text = msgspec.json.encode(item, order="sorted")
-        if text in seen and text not in told:
+        if text in seen and text not in reported:
             found.append(causes.duplicate(f"{path}[{index}]", item))
-            told.add(text)
+            reported.add(text)
         seen.add(text)
     return found

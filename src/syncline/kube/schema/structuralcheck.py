@@ -200,27 +200,27 @@ def _nested(raw: Any, path: str, *, skip_any: bool = False) -> list[FieldCause]:
     return found + _nested(raw.get("items"), f"{path}.items")
 
 
-def _complete(values: Any, schema: Any, path: str, told: str) -> list[FieldCause]:
-    """What combinations restrict is also declared outside of them; ``told`` is where the restriction stands."""
+def _complete(values: Any, schema: Any, path: str, message: str) -> list[FieldCause]:
+    """What combinations restrict is also declared outside of them; ``message`` is where the restriction stands."""
     if not isinstance(values, dict):
         return []
-    found = _complete_nested(values.get("not"), schema, path, f"{told}.not")
+    found = _complete_nested(values.get("not"), schema, path, f"{message}.not")
     for name in COMBINATIONS:
         for index, below in enumerate(values.get(name) or []):
-            found += _complete_nested(below, schema, path, f"{told}.{name}[{index}]")
+            found += _complete_nested(below, schema, path, f"{message}.{name}[{index}]")
     return found
 
 
-def _complete_nested(values: Any, schema: Any, path: str, told: str) -> list[FieldCause]:
+def _complete_nested(values: Any, schema: Any, path: str, message: str) -> list[FieldCause]:
     if not isinstance(values, dict):
         return []
     if not isinstance(schema, dict):
-        return [causes.required(path, f"because it is defined in {told}")]
-    found = _complete(values, schema, path, told)
-    found += _complete_nested(values.get("items"), schema.get("items"), f"{path}.items", f"{told}.items")
+        return [causes.required(path, f"because it is defined in {message}")]
+    found = _complete(values, schema, path, message)
+    found += _complete_nested(values.get("items"), schema.get("items"), f"{path}.items", f"{message}.items")
     declared = schema.get("properties") or {}
     for name, below in sorted((values.get("properties") or {}).items()):
-        here, there = f"{path}.properties[{name}]", f"{told}.properties[{name}]"
+        here, there = f"{path}.properties[{name}]", f"{message}.properties[{name}]"
         if name not in declared:
             found.append(causes.required(here, f"because it is defined in {there}"))
         else:

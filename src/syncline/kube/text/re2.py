@@ -79,8 +79,8 @@ def _compiled(text: str) -> Pattern | str:
     try:
         return Pattern(engine.compile(text, options))
     except engine.error as error:
-        told = error.args[0] if error.args else ""
-        return told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+        report = error.args[0] if error.args else ""
+        return report.decode("utf-8", "replace") if isinstance(report, bytes) else str(report)
 
 
 @lru_cache(maxsize=1)

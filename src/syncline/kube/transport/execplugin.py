@@ -122,8 +122,8 @@ class Plugins:
         spec: dict[str, Any] = {"interactive": interactive}
         if plugin.cluster:
             spec["cluster"] = json.loads(plugin.cluster)
-        told = {"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}
-        environ[EXEC_INFO] = json.dumps(told)
+        fields = {"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}
+        environ[EXEC_INFO] = json.dumps(fields)
         made = _credential(plugin, _run(plugin, environ, interactive=interactive))
         self._known[plugin] = made
         return made

@@ -240,7 +240,7 @@ def _plugin(user: _Entry, cluster: _Entry) -> ExecPlugin:
         tuple((str(each["name"]), str(each.get("value") or "")) for each in env),
         version,
         mode,
-        _told_cluster(cluster) if spec.get("provideClusterInfo") else "",
+        _cluster_info(cluster) if spec.get("provideClusterInfo") else "",
         str(spec.get("installHint") or ""),
         user.label,
     )
@@ -249,21 +249,21 @@ def _plugin(user: _Entry, cluster: _Entry) -> ExecPlugin:
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
-def _told_cluster(cluster: _Entry) -> str:
+def _cluster_info(cluster: _Entry) -> str:
     """What a plugin is told of the cluster (ExecCredential's ``spec.cluster``), as JSON."""
-    told: Obj = {"server": _string(cluster, "server")}
+    fields: Obj = {"server": _string(cluster, "server")}
     for field in ("tls-server-name", "proxy-url"):
         if _string(cluster, field):
-            told[field] = _string(cluster, field)
+            fields[field] = _string(cluster, field)
     if cluster.value.get("insecure-skip-tls-verify"):
-        told["insecure-skip-tls-verify"] = True
+        fields["insecure-skip-tls-verify"] = True
     ca = _pem(cluster, "certificate-authority")
     if ca:
-        told["certificate-authority-data"] = base64.b64encode(ca.encode()).decode()
+        fields["certificate-authority-data"] = base64.b64encode(ca.encode()).decode()
     for extension in cluster.value.get("extensions") or ():
         if dig(extension, "name") == EXEC_EXTENSION:
-            told["config"] = dig(extension, "extension")
-    return json.dumps(told, sort_keys=True)
+            fields["config"] = dig(extension, "extension")
+    return json.dumps(fields, sort_keys=True)
 
 
 def _string(entry: _Entry, field: str) -> str:

@@ -231,5 +231,5 @@ def _run_service(host: Host, action: RunService) -> None:
             raise UpdateError(
                 f"could not apply update: restarting {action.service} service failed. Error: {error}"
             ) from error
-        told = action.service or action.verb
-        raise UpdateError(f"could not apply update: reloading {told} configuration failed. Error: {error}") from error
+        report = action.service or action.verb
+        raise UpdateError(f"could not apply update: reloading {report} configuration failed. Error: {error}") from error

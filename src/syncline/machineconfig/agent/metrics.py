@@ -74,11 +74,11 @@ def agent_metrics(nodes: Sequence[Obj], records: Mapping[str, Obj], now: datetim
 
 def _system(node: Obj) -> Labels:
     """What upstream reads on the machine, from what its kubelet tells: there the name of a system is for people."""
-    told = str(dig(node, "status", "nodeInfo", "osImage") or "")
+    message = str(dig(node, "status", "nodeInfo", "osImage") or "")
     for name, short in CORE_OS_NAMES.items():
-        if told.startswith(name):
-            return ("os", short), ("version", (told.removeprefix(name).split() or [""])[0])
-    word = (told.split() or [""])[0].upper()
+        if message.startswith(name):
+            return ("os", short), ("version", (message.removeprefix(name).split() or [""])[0])
+    word = (message.split() or [""])[0].upper()
     return ("os", word if word.isalpha() else "unsupported"), ("version", "")
 
 

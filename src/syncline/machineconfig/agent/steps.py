@@ -241,7 +241,7 @@ class Checked:
     staged: bool = False
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """For people."""
         found = [self.difference.text] if self.difference is not None else []
         if self.finalize_failure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
-from syncline.machineconfig.causes.overview import Overview, Told, cause_of, written_at
+from syncline.machineconfig.causes.overview import Diagnosis, Overview, cause_of, written_at
 from syncline.machineconfig.causes.pools import pool_cause
 from syncline.machineconfig.causes.rendering import rendering_cause
 from syncline.machineconfig.names import CURRENT, POOL, ROLE
@@ -16,7 +16,7 @@ APPLIED = "applied"
 """State of a machine config that all machines of its pools have."""
 
 
-def config_cause(over: Overview, config: Obj) -> Told:
+def config_cause(over: Overview, config: Obj) -> Diagnosis:
     """Where a machine config is on its way to the machines of its pools."""
     mine = [pool for pool in over.pools if _selects(pool, config)]
     owners = dig(config, "metadata", "ownerReferences", default=[])
@@ -24,36 +24,38 @@ def config_cause(over: Overview, config: Obj) -> Told:
         return _rendered(over, config)
     if not mine:
         fix = f"label it: kubectl label machineconfig {name_of(config)} {ROLE}=worker"
-        return Told(cause_of(config, "Unused", "no pool selects it", next_action=fix), blocked=True)
-    told = [_in_pool(over, config, pool) for pool in mine]
-    waiting = [each for each in told if each.cause.state != APPLIED]
+        return Diagnosis(cause_of(config, "Unused", "no pool selects it", next_action=fix), blocked=True)
+    lines = [_in_pool(over, config, pool) for pool in mine]
+    waiting = [each for each in lines if each.cause.state != APPLIED]
     state = APPLIED if not waiting else "on its way"
-    text = "; ".join(f"{name_of(pool)}: {each.cause.message}" for pool, each in zip(mine, told, strict=True))
+    text = "; ".join(f"{name_of(pool)}: {each.cause.message}" for pool, each in zip(mine, lines, strict=True))
     because = tuple(cause for each in waiting for cause in each.cause.because)
     since = min((cause.since for cause in because if cause.since is not None), default=None)
     written = written_at(config)
     if since is not None and written is not None:
         since = max(since, written)  # its pools may be on their way for longer than it
-    return Told(cause_of(config, state, text, since, because=because), blocked=any(each.blocked for each in waiting))
+    return Diagnosis(
+        cause_of(config, state, text, since, because=because), blocked=any(each.blocked for each in waiting)
+    )
 
 
-def _rendered(over: Overview, config: Obj) -> Told:
+def _rendered(over: Overview, config: Obj) -> Diagnosis:
     target = [name_of(pool) for pool in over.pools if target_of(pool) == name_of(config)]
     at = sum(annotations_of(node).get(CURRENT) == name_of(config) for node in over.nodes)
     text = f"{at} nodes are at it" + (f"; pool {', '.join(target)} moves to it" if target else "; no pool wants it now")
-    return Told(cause_of(config, "rendered", text), blocked=False)
+    return Diagnosis(cause_of(config, "rendered", text), blocked=False)
 
 
-def _in_pool(over: Overview, config: Obj, pool: Obj) -> Told:
+def _in_pool(over: Overview, config: Obj, pool: Obj) -> Diagnosis:
     above = pool_cause(over, pool)
     if name_of(config) not in _sources(pool, "spec"):
         text = "not rendered yet" if not _sources(pool, "spec") else "not in what is rendered"
         why = rendering_cause(over, pool) or above
-        return Told(cause_of(config, "not rendered", text, because=(why.cause,)), why.blocked)
+        return Diagnosis(cause_of(config, "not rendered", text, because=(why.cause,)), why.blocked)
     if above.cause.state == "Updated":
-        return Told(cause_of(config, APPLIED, f"rendered in {target_of(pool)}, on all nodes"), blocked=False)
-    told = cause_of(config, "on its way", f"rendered in {target_of(pool)}", because=(above.cause,))
-    return Told(told, above.blocked)
+        return Diagnosis(cause_of(config, APPLIED, f"rendered in {target_of(pool)}, on all nodes"), blocked=False)
+    report = cause_of(config, "on its way", f"rendered in {target_of(pool)}", because=(above.cause,))
+    return Diagnosis(report, above.blocked)
 
 
 def _sources(pool: Obj, part: str) -> list[str]:

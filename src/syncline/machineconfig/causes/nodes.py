@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from syncline.base.cause import OR, Cause
 from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
-from syncline.machineconfig.causes.overview import Overview, Told, awaited, node_ref, since_of, written_at
+from syncline.machineconfig.causes.overview import Diagnosis, Overview, awaited, node_ref, since_of, written_at
 from syncline.machineconfig.causes.progress import LOOK_AT_AGENT, PATIENCE, progress_of
 from syncline.machineconfig.causes.remedies import remedy
 from syncline.machineconfig.drain.feasible import Blocked, Homeless, Outlook, judge
@@ -29,7 +29,7 @@ MAX_STEPS = 3
 LOGS = ". Please see machine-config-controller logs"
 
 
-def node_cause(over: Overview, node: Obj, pool: Obj | None) -> Told:
+def node_cause(over: Overview, node: Obj, pool: Obj | None) -> Diagnosis:
     """``pool`` None: it is in no pool."""
     have, who = annotations_of(node), str(node_ref(node))
     asked = have.get(DESIRED_DRAIN, "")
@@ -37,19 +37,19 @@ def node_cause(over: Overview, node: Obj, pool: Obj | None) -> Told:
         return _draining(over, node)
     state = mcd_state(node)
     if state in FAILED_STATES:
-        return Told(_failed(over, node, state), blocked=True)
+        return Diagnosis(_failed(over, node, state), blocked=True)
     if not have.get(CURRENT) and pool is not None:
         return _silent(over, node)
     if have.get(CURRENT) != have.get(DESIRED) or (state and state != DONE):
         return _updating(over, node)
     trouble = not_ready(node)
     if trouble is not None:
-        return Told(_down(node, trouble, in_pool=pool is not None), blocked=True)
+        return Diagnosis(_down(node, trouble, in_pool=pool is not None), blocked=True)
     if pool is not None and target_of(pool) not in ("", have.get(DESIRED)):
-        return Told(Cause(who, TURN, f"waits for its turn to {target_of(pool)}"), blocked=False)
+        return Diagnosis(Cause(who, TURN, f"waits for its turn to {target_of(pool)}"), blocked=False)
     where = f"in pool {name_of(pool)}" if pool is not None else "in no pool"
     config = f" at {have[CURRENT]}" if have.get(CURRENT) else ""
-    return Told(Cause(who, "Ready", f"{where}{config}"), blocked=False)
+    return Diagnosis(Cause(who, "Ready", f"{where}{config}"), blocked=False)
 
 
 def _failed(over: Overview, node: Obj, state: str) -> Cause:
@@ -62,11 +62,11 @@ def _failed(over: Overview, node: Obj, state: str) -> Cause:
     return Cause(str(node_ref(node)), state, reason or "it gives no reason", since, next_action=fix)
 
 
-def _silent(over: Overview, node: Obj) -> Told:
+def _silent(over: Overview, node: Obj) -> Diagnosis:
     """Its agent has never said anything: it may still be installed."""
     since = time_or_none(dig(node, "metadata", "creationTimestamp"))
-    told = Cause(str(node_ref(node)), "Unknown", "its agent has not reported a config yet", since)
-    return awaited(told, over, PATIENCE, "its pool updates it", f"is a node agent running on {name_of(node)}?")
+    report = Cause(str(node_ref(node)), "Unknown", "its agent has not reported a config yet", since)
+    return awaited(report, over, PATIENCE, "its pool updates it", f"is a node agent running on {name_of(node)}?")
 
 
 def _down(node: Obj, trouble: str, *, in_pool: bool) -> Cause:
@@ -89,25 +89,25 @@ def _conditions(obj: Obj | None) -> dict[str, Obj]:
     return {str(each.get("type")): each for each in dig(obj, "status", "conditions", default=[])}
 
 
-def _updating(over: Overview, node: Obj) -> Told:
+def _updating(over: Overview, node: Obj) -> Diagnosis:
     """What it does just now, until when that is no reason to worry, and what comes then."""
     have, who = annotations_of(node), str(node_ref(node))
     text = f"updates from {have.get(CURRENT) or 'nothing'} to {have.get(DESIRED) or 'nothing'}"
     at = progress_of(over.records.get(name_of(node)), have.get(DESIRED, ""))
     if at is None:
         state = mcd_state(node)  # of the update before, until its agent takes this one up
-        told = Cause(who, state if state not in ("", DONE) else "Targeted", text, written_at(node))
-        return awaited(told, over, PATIENCE, "it is done", LOOK_AT_AGENT)
+        report = Cause(who, state if state not in ("", DONE) else "Targeted", text, written_at(node))
+        return awaited(report, over, PATIENCE, "it is done", LOOK_AT_AGENT)
     late = f"; expected by {at.until:%H:%M:%S}" if at.overdue(over.now) else ""
-    told = Cause(who, at.doing, text, at.since)
-    found = awaited(told, over, at.patience, at.then, at.look)
+    report = Cause(who, at.doing, text, at.since)
+    found = awaited(report, over, at.patience, at.then, at.look)
     return replace(found, cause=replace(found.cause, message=found.cause.message + late))
 
 
 # -- drains ----------------------------------------------------------------------------------------------------------
 
 
-def _draining(over: Overview, node: Obj) -> Told:
+def _draining(over: Overview, node: Obj) -> Diagnosis:
     sight, now = over.sight, over.now
     progress, note = Progress.of(node), BlockedNote.of(node)
     leaving = [pod for pod in sight.pods if _is_on(pod, name_of(node)) and leaves(pod, sight.daemon_sets)]
@@ -118,25 +118,27 @@ def _draining(over: Overview, node: Obj) -> Told:
     if progress is None:
         kept = over.kept(node)
         if kept:
-            told = Cause(str(node_ref(node)), "drain not begun", kept, then="it begins once that is over")
-            return Told(told, blocked=False)
+            report = Cause(str(node_ref(node)), "drain not begun", kept, then="it begins once that is over")
+            return Diagnosis(report, blocked=False)
         since = note.since if note is not None else None
         if verdict.outlook is Outlook.BLOCKED:
             text = "it is not cordoned, since the drain could not finish" if because else verdict.message()
-            told = Cause(str(node_ref(node)), "drain not begun", text, since, evidence=evidence, because=because)
-            return Told(told, blocked=True)
+            report = Cause(str(node_ref(node)), "drain not begun", text, since, evidence=evidence, because=because)
+            return Diagnosis(report, blocked=True)
         asked = Cause(str(node_ref(node)), "about to be drained", verdict.message(), since or written_at(node))
         if asked.message:  # it waits for nodes that are being updated: each of them says until when
-            return Told(replace(asked, then="it is cordoned"), blocked=False)
-        told = replace(asked, message="the drain controller is asked")
-        return awaited(told, over, PATIENCE, "it is cordoned", "does the drain controller run?")
+            return Diagnosis(replace(asked, then="it is cordoned"), blocked=False)
+        report = replace(asked, message="the drain controller is asked")
+        return awaited(report, over, PATIENCE, "it is cordoned", "does the drain controller run?")
     reason = annotations_of(node).get(REASON, "").partition(LOGS)[0]  # what the logs would say comes below
     degraded = f"; {reason}" if mcd_state(node) in FAILED_STATES else ""
     text = f"{_have(len(leaving), 'pod')} to leave it{degraded}"
     until = None if degraded else progress.began + timedelta(seconds=UPSTREAM.limit_s)
     then = "" if degraded else "its agent says Degraded, and the drain goes on"
-    told = Cause(str(node_ref(node)), "draining", text, progress.began, until, then, evidence=evidence, because=because)
-    return Told(told, blocked=bool(because) or bool(degraded))
+    report = Cause(
+        str(node_ref(node)), "draining", text, progress.began, until, then, evidence=evidence, because=because
+    )
+    return Diagnosis(report, blocked=bool(because) or bool(degraded))
 
 
 def _have(count: int, what: str) -> str:

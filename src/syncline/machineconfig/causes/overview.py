@@ -30,16 +30,26 @@ from syncline.machineconfig.names import (
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
 from syncline.machineconfig.pools.observe import Observed, observe_plainly
 from syncline.machineconfig.pools.plan import looked
-from syncline.machineconfig.pools.rollout import PoolLook, World
+from syncline.machineconfig.pools.rollout import PoolState, World
 from syncline.machineconfig.render.observe import RenderSettings, observe_render
 from syncline.machineconfig.render.plan import Decision, decide
 from syncline.machineconfig.render.rendering import release_of
 
-__all__ = ["Decided", "Overview", "Told", "awaited", "cause_of", "is_blocking", "node_ref", "since_of", "written_at"]
+__all__ = [
+    "Decided",
+    "Overview",
+    "Diagnosis",
+    "awaited",
+    "cause_of",
+    "is_blocking",
+    "node_ref",
+    "since_of",
+    "written_at",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Diagnosis:
     """``blocked``: something is wrong, not merely under way."""
 
     cause: Cause
@@ -52,7 +62,7 @@ class Decided:
 
     observed: Observed
     world: World
-    look: PoolLook
+    look: PoolState
 
 
 @dataclass(frozen=True)
@@ -134,19 +144,19 @@ def cause_of(
     return Cause(str(ref_of(obj)), state, message, since, next_action=next_action, because=because)
 
 
-def awaited(cause: Cause, over: Overview, patience: timedelta, then: str, late: str) -> Told:
+def awaited(cause: Cause, over: Overview, patience: timedelta, then: str, late: str) -> Diagnosis:
     """A wait that ends by itself: until when that is no reason to worry, what comes ``then``, and what to look at once
     it is ``late``. Without a beginning nobody can say that it is."""
     until = cause.since + patience if cause.since is not None else None
     overdue = until is not None and over.now >= until
-    told = replace(
+    message = replace(
         cause,
         message=f"{cause.message}; then {then}",
         until=until,
         then=then,
         next_action=late if overdue else cause.next_action,
     )
-    return Told(told, blocked=is_blocking(told))
+    return Diagnosis(message, blocked=is_blocking(message))
 
 
 def node_ref(node: Obj) -> ObjectRef:

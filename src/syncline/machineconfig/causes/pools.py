@@ -14,7 +14,15 @@ from syncline.base.clock import time_or_none
 from syncline.kube.holds import pause_writer
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
 from syncline.machineconfig.causes.nodes import node_cause
-from syncline.machineconfig.causes.overview import Overview, Told, cause_of, is_blocking, node_ref, since_of, written_at
+from syncline.machineconfig.causes.overview import (
+    Diagnosis,
+    Overview,
+    cause_of,
+    is_blocking,
+    node_ref,
+    since_of,
+    written_at,
+)
 from syncline.machineconfig.causes.rendering import REFUSED, refusal_fix, rendering_cause
 from syncline.machineconfig.causes.waits import rollout_causes
 from syncline.machineconfig.names import DESIRED
@@ -29,13 +37,13 @@ MAX_NODES = 3
 """Nodes in trouble that an explanation of a pool follows; they mostly share one reason."""
 
 
-def pool_cause(over: Overview, pool: Obj) -> Told:
+def pool_cause(over: Overview, pool: Obj) -> Diagnosis:
     """Holds are not told here: they are objects of their own."""
     try:
         mine: Sequence[Obj] = members(pool, over.nodes, over.pools)
     except MembershipError as error:
         fix = f"correct spec.nodeSelector: kubectl edit machineconfigpool {name_of(pool)}"
-        return Told(cause_of(pool, "Stalled", str(error), next_action=fix), blocked=True)
+        return Diagnosis(cause_of(pool, "Stalled", str(error), next_action=fix), blocked=True)
     conditions = dig(pool, "status", "conditions", default=[])
     said = {str(each.get("type")): each for each in conditions}
     stalled = _stalled(over, pool)
@@ -45,22 +53,22 @@ def pool_cause(over: Overview, pool: Obj) -> Told:
     if condition_is(conditions, "Degraded"):
         fix = stalled.next_action if stalled is not None else ""
         counts += f"; {stalled.message}" if stalled is not None else ""
-        told = cause_of(pool, "Degraded", counts, since_of(said, "Degraded"), because=because, next_action=fix)
-        return Told(told, blocked=True)
+        report = cause_of(pool, "Degraded", counts, since_of(said, "Degraded"), because=because, next_action=fix)
+        return Diagnosis(report, blocked=True)
     if stalled is not None:
         text = f"{stalled.message}; {counts}"
-        told = cause_of(pool, "Stalled", text, written_at(pool), next_action=stalled.next_action, because=because)
-        return Told(told, blocked=True)
+        report = cause_of(pool, "Stalled", text, written_at(pool), next_action=stalled.next_action, because=because)
+        return Diagnosis(report, blocked=True)
     # The condition is of the config that was reached last: until it is written anew, a newer one may be rendered.
     if condition_is(conditions, "Updated") and not because and _reached(pool) in ("", target_of(pool)):
-        return Told(cause_of(pool, "Updated", counts, since_of(said, "Updated")), blocked=False)
+        return Diagnosis(cause_of(pool, "Updated", counts, since_of(said, "Updated")), blocked=False)
     if dig(pool, "spec", "paused") is True:
-        return Told(_paused(pool, counts, said, because), blocked=True)
+        return Diagnosis(_paused(pool, counts, said, because), blocked=True)
     state = next((each for each in ("DrainBlocked", "Updating") if condition_is(conditions, each)), "Waiting")
     counts += _turns(pool, mine)
     since = since_of(said, state) or written_at(pool)
-    told = cause_of(pool, state, counts, since, because=because)
-    return Told(told, blocked=any(is_blocking(each) for each in because))
+    report = cause_of(pool, state, counts, since, because=because)
+    return Diagnosis(report, blocked=any(is_blocking(each) for each in because))
 
 
 def _reached(pool: Obj) -> str:
@@ -113,9 +121,9 @@ def _rendering(over: Overview, pool: Obj, said: dict[str, Obj]) -> tuple[Cause, 
 def _nodes(over: Overview, pool: Obj, nodes: Sequence[Obj]) -> tuple[Cause, ...]:
     """Nodes in trouble first, then those that are at work."""
     busy = [node for node in nodes if not is_done(node) or not_ready(node) is not None]
-    told = [node_cause(over, node, pool) for node in busy]
-    blocked = [each.cause for each in told if each.blocked]
-    working = [each.cause for each in told if not each.blocked]
+    cause = [node_cause(over, node, pool) for node in busy]
+    blocked = [each.cause for each in cause if each.blocked]
+    working = [each.cause for each in cause if not each.blocked]
     return tuple(blocked[:MAX_NODES]) or tuple(working[:MAX_NODES])
 
 

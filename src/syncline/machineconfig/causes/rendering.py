@@ -9,7 +9,7 @@ from syncline.base.cause import Cause
 from syncline.kube.kinds.machineconfiguration import CONTAINER_RUNTIME_CONFIG, KUBELET_CONFIG
 from syncline.kube.objects import Obj, dig, labels_of, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
-from syncline.machineconfig.causes.overview import Overview, Told, awaited, cause_of, written_at
+from syncline.machineconfig.causes.overview import Diagnosis, Overview, awaited, cause_of, written_at
 from syncline.machineconfig.names import CONTROLLER_CONFIG, MACHINE_CONFIG
 from syncline.machineconfig.render.fixes import fix_for
 from syncline.machineconfig.render.select import may_select
@@ -24,18 +24,18 @@ PATIENCE = timedelta(minutes=1)
 NOBODY = "do the machine-config controllers run? nobody renders the pool"
 
 
-def _selector_cause(pool: Obj) -> Told | None:
+def _selector_cause(pool: Obj) -> Diagnosis | None:
     """A selector that cannot be read: nothing is rendered, whatever changes, and upstream tells its log alone."""
     try:
         label_selector_from(dig(pool, "spec", "machineConfigSelector"))
     except SelectorError as error:
         fix = f"correct spec.machineConfigSelector: kubectl edit machineconfigpool {name_of(pool)}"
         text = f"spec.machineConfigSelector: {error}; the pool keeps its config"
-        return Told(Cause("rendering", REFUSED, text, written_at(pool), next_action=fix), blocked=True)
+        return Diagnosis(Cause("rendering", REFUSED, text, written_at(pool), next_action=fix), blocked=True)
     return None
 
 
-def rendering_cause(over: Overview, pool: Obj) -> Told | None:
+def rendering_cause(over: Overview, pool: Obj) -> Diagnosis | None:
     """None: it is rendered, or that cannot be told."""
     unreadable = _selector_cause(pool)
     if unreadable is not None:
@@ -46,19 +46,21 @@ def rendering_cause(over: Overview, pool: Obj) -> Told | None:
     if decision.selects_all:
         fix = f"name the labels of its machine configs: kubectl edit machineconfigpool {name_of(pool)}"
         text = "spec.machineConfigSelector {} selects all machine configs: none is rendered"
-        return Told(Cause("rendering", REFUSED, text, next_action=fix), blocked=True)
+        return Diagnosis(Cause("rendering", REFUSED, text, next_action=fix), blocked=True)
     if decision.error is not None:
         fix = refusal_fix(over, pool, decision.error)
-        return Told(Cause("rendering", "Degraded", decision.error, next_action=fix), blocked=True)
+        return Diagnosis(Cause("rendering", "Degraded", decision.error, next_action=fix), blocked=True)
     if decision.waits is not None:
         below = tuple(_refused_generators(over, pool))
-        told = Cause("rendering", "waits", decision.waits, _changed_at(over, pool), because=below)
-        return awaited(told, over, PATIENCE, "the pool is rendered", "" if below else fix_for(decision.waits) or NOBODY)
+        report = Cause("rendering", "waits", decision.waits, _changed_at(over, pool), because=below)
+        return awaited(
+            report, over, PATIENCE, "the pool is rendered", "" if below else fix_for(decision.waits) or NOBODY
+        )
     wanted = decision.configuration or {}
     if {key: dig(pool, "spec", "configuration", key) for key in wanted} == wanted:
         return None
-    told = Cause("rendering", "about to begin", f"the pool gets {wanted.get('name')}", _changed_at(over, pool))
-    return awaited(told, over, PATIENCE, "its nodes move to it", NOBODY)
+    report = Cause("rendering", "about to begin", f"the pool gets {wanted.get('name')}", _changed_at(over, pool))
+    return awaited(report, over, PATIENCE, "its nodes move to it", NOBODY)
 
 
 def refusal_fix(over: Overview, pool: Obj, text: str) -> str:
@@ -92,9 +94,9 @@ def _refused_generators(over: Overview, pool: Obj) -> Iterable[Cause]:
     for kind in (KUBELET_CONFIG, CONTAINER_RUNTIME_CONFIG):
         for config in over.look.objects(kind.group_kind):
             if _meant(config, pool):
-                told = generating_cause(over, config)
-                if told.blocked:
-                    yield told.cause
+                cause = generating_cause(over, config)
+                if cause.blocked:
+                    yield cause.cause
 
 
 def _meant(config: Obj, pool: Obj) -> bool:
@@ -104,7 +106,7 @@ def _meant(config: Obj, pool: Obj) -> bool:
         return True
 
 
-def generating_cause(over: Overview, config: Obj) -> Told:
+def generating_cause(over: Overview, config: Obj) -> Diagnosis:
     """Whether a KubeletConfig or ContainerRuntimeConfig became machine configs: its last condition that says so."""
     conditions = [each for each in dig(config, "status", "conditions", default=[]) if each.get("status") is not None]
     last = conditions[-1] if conditions else {}
@@ -112,14 +114,14 @@ def generating_cause(over: Overview, config: Obj) -> Told:
     generation, observed = (int(dig(config, *path, default=0) or 0) for path in _GENERATIONS)
     if not last or generation != observed:
         late = f"do the machine-config controllers run? nobody looks at {config.get('kind')} {name_of(config)}"
-        told = cause_of(config, "new", "nobody has looked at it yet", written_at(config))
-        return awaited(told, over, PATIENCE, "machine configs are made of it", late)
+        report = cause_of(config, "new", "nobody has looked at it yet", written_at(config))
+        return awaited(report, over, PATIENCE, "machine configs are made of it", late)
     if last.get("type") == "Failure" or (last.get("type"), last.get("status")) == ("Accepted", "False"):
         fix = fix_for(text) or f"correct it: kubectl edit {str(config.get('kind')).lower()} {name_of(config)}"
         since = written_at(config)
-        return Told(cause_of(config, REFUSED, text.removeprefix("Error: "), since, next_action=fix), blocked=True)
+        return Diagnosis(cause_of(config, REFUSED, text.removeprefix("Error: "), since, next_action=fix), blocked=True)
     made = [str(each) for each in dig(config, "metadata", "finalizers", default=[]) if "-generated-" in str(each)]
-    return Told(cause_of(config, "accepted", f"as {', '.join(made) or 'nothing'}"), blocked=False)
+    return Diagnosis(cause_of(config, "accepted", f"as {', '.join(made) or 'nothing'}"), blocked=False)
 
 
 _WAITED_FOR = (CONTROLLER_CONFIG, KUBELET_CONFIG.group_kind, CONTAINER_RUNTIME_CONFIG.group_kind)

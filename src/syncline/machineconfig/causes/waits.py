@@ -16,7 +16,7 @@ from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.nodestate import facts_of, mcd_state, not_ready
 from syncline.machineconfig.pools.observe import NODE
 from syncline.machineconfig.pools.plan import PoolSettings, updating_since
-from syncline.machineconfig.pools.rollout import World, look_at_pool
+from syncline.machineconfig.pools.rollout import World, pool_state
 from syncline.machineconfig.pools.waits import Reason, Wait
 
 __all__ = ["rollout_causes"]
@@ -94,10 +94,10 @@ def _deferred(over: Overview, decided: Decided, wait: Wait) -> Cause:
     begun = [time_or_none(dig(app, "status", "operationState", "startedAt")) for app in decided.observed.operations]
     since = max((each for each in begun if each is not None), default=None)
     keeps, text = timedelta(seconds=SETTINGS.defer_s), wait.message.removeprefix(f"{wait.nodes[0]}: ")
-    told = awaited(
+    report = awaited(
         Cause(_node(wait), str(wait.reason), text, since), over, keeps + PATIENCE, "it is updated all the same", NOBODY
     )
-    return told.cause
+    return report.cause
 
 
 def _image(over: Overview, layering: Layering, wait: Wait) -> Cause:
@@ -106,18 +106,18 @@ def _image(over: Overview, layering: Layering, wait: Wait) -> Cause:
         return Cause("image", "missing", wait.message)
     if layering.build is None:
         config = _typed(layering.config, "MachineOSConfig")
-        told = cause_of(config, "waits for a build", wait.message, written_at(config))
-        return awaited(told, over, BUILDERS_PATIENCE, "its image is built", NO_BUILDER).cause
+        message = cause_of(config, "waits for a build", wait.message, written_at(config))
+        return awaited(message, over, BUILDERS_PATIENCE, "its image is built", NO_BUILDER).cause
     conditions = {str(each.get("type")): each for each in dig(layering.build, "status", "conditions", default=[])}
     states = ("Failed", "Interrupted", "Succeeded", "Building", "Prepared")
     state = next((kind for kind in states if layering.build_is(kind)), "created")
     said = str(conditions.get(state, {}).get("message") or "")
     text = f"{wait.message}: {said}" if said else wait.message
-    told = cause_of(_typed(layering.build, "MachineOSBuild"), state.lower(), text, since_of(conditions, state))
+    message = cause_of(_typed(layering.build, "MachineOSBuild"), state.lower(), text, since_of(conditions, state))
     if state not in ("Failed", "Interrupted"):
-        return replace(told, message=f"{text}; then nodes move to its image", then="nodes move to its image")
+        return replace(message, message=f"{text}; then nodes move to its image", then="nodes move to its image")
     fix = f"correct MachineOSConfig {name_of(layering.config)}, or the MachineConfigs: it is built anew"
-    return replace(told, next_action=fix)
+    return replace(message, next_action=fix)
 
 
 def _typed(obj: Obj, kind: str) -> Obj:
@@ -173,7 +173,7 @@ def _ways_out(pool: Obj, down: Sequence[Obj], world: World, now: datetime) -> li
 
 
 def _begins(world: World, pool: Obj, now: datetime) -> bool:
-    look = look_at_pool(replace(world, resting=frozenset()), name_of(pool), now)
+    look = pool_state(replace(world, resting=frozenset()), name_of(pool), now)
     return any(DESIRED in write.annotations for write in look.writes)
 
 
@@ -196,5 +196,5 @@ def _about_to_begin(over: Overview, pool: Obj, decided: Decided) -> tuple[Cause,
     times = (updating_since(pool), written_at(pool, *mine))
     since = max((each for each in times if each is not None), default=None)
     more = f" and {len(following) - MAX_NODES} more" if len(following) > MAX_NODES else ""
-    told = Cause("roll-out", "about to begin", f"next: {', '.join(following[:MAX_NODES])}{more}", since)
-    return (awaited(told, over, PATIENCE, "it is drained, or updated in place", NOBODY).cause,)
+    message = Cause("roll-out", "about to begin", f"next: {', '.join(following[:MAX_NODES])}{more}", since)
+    return (awaited(message, over, PATIENCE, "it is drained, or updated in place", NOBODY).cause,)

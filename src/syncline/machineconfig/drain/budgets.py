@@ -102,8 +102,8 @@ def expected_pods(budget: Obj, covered: Iterable[Obj]) -> int:
     if not counts_controllers(budget):
         return sum(1 for _ in covered)
     status = budget.get("status") or {}
-    told = int(status.get("expectedPods") or 0) if status.get("observedGeneration") == generation(budget) else 0
-    return told or sum(map(_has_controller, covered))
+    report = int(status.get("expectedPods") or 0) if status.get("observedGeneration") == generation(budget) else 0
+    return report or sum(map(_has_controller, covered))
 
 
 def _has_controller(pod: Obj) -> bool:

@@ -346,8 +346,8 @@ class _Simulation:
         if not name:
             victims = preempt(pod, self._cluster, refused, self._every_budget).victims
             if victims is None:
-                told = Homeless(ref_of(_typed(stands_for)), self._refusal(pod, refused), waits_already)
-                self._homeless.append((pod, told))
+                report = Homeless(ref_of(_typed(stands_for)), self._refusal(pod, refused), waits_already)
+                self._homeless.append((pod, report))
                 return
             name, removed = victims.node, self._removed(victims)
         placed = pod | {"spec": pod["spec"] | {"nodeName": name}}
@@ -382,8 +382,8 @@ class _Simulation:
         for name, refusal in refused.items():
             for reason in refusal.reasons:
                 nodes.setdefault(reason.rstrip("."), []).append(name)
-        told = sorted(f"{len(names)} {reason} ({self._named(names)})" for reason, names in nodes.items())
-        return f"0/{len(refused)} nodes are available: {', '.join(told)}"
+        report = sorted(f"{len(names)} {reason} ({self._named(names)})" for reason, names in nodes.items())
+        return f"0/{len(refused)} nodes are available: {', '.join(report)}"
 
     def _named(self, names: list[str]) -> str:
         """The node that is drained first."""
@@ -464,7 +464,7 @@ class _Simulation:
         budget = mine[0]
         healthy, desired, _ = self._numbers(budget)
         expected = self._expected[id(budget)]
-        homeless = tuple(told for other, told in self._homeless if covers(budget, other))
+        homeless = tuple(report for other, report in self._homeless if covers(budget, other))
         unwell = tuple(_illness(each) for each in sorted(self._of(budget), key=_called) if self._is_unwell(each))
         why = uncounted(budget, expected)
         return Blocked(ref, name_of(budget), healthy, desired, expected, homeless, uncounted=why, unwell=unwell)

@@ -103,8 +103,8 @@ def _forget(observed: Observed) -> Plan:
 
 def _uncordon(observed: Observed, wanted: str, now: datetime) -> Plan:
     parent = Phase("UpdateComplete", "True", "Uncordoned", "Uncordoned Node as part of completing upgrade phase")
-    told = f"UnCordoned node. The node is reporting Unschedulable = {_go(_cordoned(observed.node))}"
-    child = Phase("Uncordoned", "True", "UpdateCompleteUncordoned", told)
+    message = f"UnCordoned node. The node is reporting Unschedulable = {_go(_cordoned(observed.node))}"
+    child = Phase("Uncordoned", "True", "UpdateCompleteUncordoned", message)
     notes = {LAST_DRAIN: wanted, PROGRESS: None, BLOCKED: None}
     if KEEP_CORDON in annotations_of(observed.node):
         patch = _write(observed.node, notes | {KEEP_CORDON: None}, "its update has ended; somebody else cordoned it")
@@ -205,8 +205,8 @@ def _begin(observed: Observed, wanted: str, lifted: Progress | None, now: dateti
     """Cordon, also where somebody lifted it (``lifted``): the timer starts (anew, but this attempt still counts)."""
     progress = Progress(wanted, now, now) if lifted is None else Progress(wanted, lifted.began, now, anew=True)
     parent = Phase("UpdateExecuted", "Unknown", "Cordoned", "Cordoned Node as part of update executed phase")
-    told = f"Cordoned node. The node is reporting Unschedulable = {_go(_cordoned(observed.node))}"
-    child = Phase("Cordoned", "True", "UpdateExecutedCordoned", told)
+    message = f"Cordoned node. The node is reporting Unschedulable = {_go(_cordoned(observed.node))}"
+    child = Phase("Cordoned", "True", "UpdateExecutedCordoned", message)
     notes: dict[str, str | None] = {PROGRESS: progress.text(), BLOCKED: None}
     if _cordoned_by_others(observed.node):
         notes[KEEP_CORDON] = "true"
@@ -247,9 +247,9 @@ def _go_on(
     left = _left_s(progress, now, settings)
     asked = [pod for pod in observed.leaving if first or left <= 0 or not is_terminating(pod)]
     wait = min(settings.evict_again_s, left) if asked else left
-    told = f"{len(observed.leaving)} pods have to leave {name_of(observed.node)}"
+    message = f"{len(observed.leaving)} pods have to leave {name_of(observed.node)}"
     return Plan(
-        (*_draining(observed, now), *_removals(observed, asked)), Requeue(max(wait, 0.0), "pods are going"), told
+        (*_draining(observed, now), *_removals(observed, asked)), Requeue(max(wait, 0.0), "pods are going"), message
     )
 
 
@@ -273,10 +273,10 @@ def _removals(observed: Observed, pods: Sequence[Obj]) -> tuple[tuple[Evict | De
 def _draining(observed: Observed, now: datetime) -> tuple[tuple[SetStatus, ...], ...]:
     wanted, last = _request(observed.node), annotations_of(observed.node).get(LAST_DRAIN, "")
     parent = Phase("UpdateExecuted", "Unknown", "Drained", "Draining Node as part of update executed phase")
-    told = (
+    message = (
         f"Draining node. The drain will not be complete until desired drainer {wanted} matches current drainer {last}"
     )
-    return _phase(observed, parent, Phase("Drained", "Unknown", "UpdateExecutedDrained", told), now)
+    return _phase(observed, parent, Phase("Drained", "Unknown", "UpdateExecutedDrained", message), now)
 
 
 def _overdue(observed: Observed, pods: Iterable[Obj], settings: DrainSettings) -> list[str]:
@@ -307,8 +307,8 @@ def _give_up(
     wait = settings.rare_retry_s if rare else settings.retry_s
     wanted, last = _request(observed.node), annotations_of(observed.node).get(LAST_DRAIN, "")
     parent = Phase("UpdateExecuted", "Unknown", "Drained", "Node Drain has not succeeded")
-    told = f"Error: Node Drain has not succeeded. Error is: {error} {UNTIL} {wanted} matches current drainer {last}"
-    phase = _phase(observed, parent, Phase("Drained", "Unknown", "UpdateExecutedDrained", told), now)
+    message = f"Error: Node Drain has not succeeded. Error is: {error} {UNTIL} {wanted} matches current drainer {last}"
+    phase = _phase(observed, parent, Phase("Drained", "Unknown", "UpdateExecutedDrained", message), now)
     noted = progress.failed(now + timedelta(seconds=wait))
     blocked, _ = _blocked_note(observed, wanted, now)
     notes = {PROGRESS: noted.text(), BLOCKED: blocked.text() if blocked is not None else None}
@@ -327,8 +327,8 @@ def _give_up(
 def _done(observed: Observed, wanted: str, now: datetime) -> Plan:
     """Told only of a node that is cordoned as it was seen: the write is conditional."""
     parent = Phase("UpdateExecuted", "Unknown", "Drained", "Drained Node as part of update executed phase")
-    told = f"Drained node. The drain is complete as the desired drainer matches current drainer: {wanted}"
-    child = Phase("Drained", "True", "UpdateExecutedDrained", told)
+    message = f"Drained node. The drain is complete as the desired drainer matches current drainer: {wanted}"
+    child = Phase("Drained", "True", "UpdateExecutedDrained", message)
     notes = {LAST_DRAIN: wanted, PROGRESS: None, BLOCKED: None}
     patch = _write(observed.node, notes, "nothing is left to evict")
     return Plan((*_phase(observed, parent, child, now), (patch,)), why=f"node {name_of(observed.node)} is drained")
@@ -412,13 +412,13 @@ def _unwritable(observed: Observed, written: Result, now: datetime, settings: Dr
     error = f"{tried}: [timed out waiting for the condition, cordon error: {written.error}]"
     state = f"The node is reporting Unschedulable = {_go(_cordoned(observed.node))}"
     if not cordon:
-        told = "Failed to Uncordon Node as part of completing upgrade phase"
-        parent = Phase("UpdateComplete", "Unknown", "Uncordoned", told)
+        message = "Failed to Uncordon Node as part of completing upgrade phase"
+        parent = Phase("UpdateComplete", "Unknown", "Uncordoned", message)
         child = f"Error: Failed to UnCordon node. Error is: {error} {state}"
         phase = _phase(observed, parent, Phase("Uncordoned", "Unknown", "UpdateCompleteUncordoned", child), now)
         return Plan(phase, Retry(f"failed to uncordon node {name}: {error}"), error)
-    told = "Failed to Cordon Node as part of In progress update phase"
-    parent = Phase("UpdateExecuted", "Unknown", "Cordoned", told)
+    message = "Failed to Cordon Node as part of In progress update phase"
+    parent = Phase("UpdateExecuted", "Unknown", "Cordoned", message)
     child = f"Error: Failed to Cordon node. Error is {error}, {state}"
     phase = _phase(observed, parent, Phase("Cordoned", "Unknown", "UpdateExecutedCordoned", child), now)
     return Plan(phase, Requeue(settings.retry_s, UNWRITABLE), error)
@@ -448,8 +448,8 @@ def _refusals(removals: Iterable[Result]) -> dict[tuple[str, str], str]:
         if isinstance(action, Delete):
             found[action.target.namespace, action.target.name] = str(error)
         elif isinstance(action, Evict) and not _may_pass(error):
-            told = f'error when evicting pods/"{action.name}" -n "{action.namespace}": {error}'
-            found[action.namespace, action.name] = told
+            message = f'error when evicting pods/"{action.name}" -n "{action.namespace}": {error}'
+            found[action.namespace, action.name] = message
     return found
 
 

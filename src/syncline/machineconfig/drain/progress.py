@@ -108,8 +108,8 @@ class BlockedNote:
 
 def would_help(fixes: Iterable[str]) -> str:
     """The ways out as the end of a sentence; empty if there is none."""
-    told = OR.join(fixes)
-    return f"; would help: {told}" if told else ""
+    message = OR.join(fixes)
+    return f"; would help: {message}" if message else ""
 
 
 def _noted(node: Obj, key: str) -> Mapping[str, Any]:

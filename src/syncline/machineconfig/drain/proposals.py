@@ -240,8 +240,8 @@ def _relaxed(sight: Sight, budget: Obj, more: int | None, unready: bool) -> tupl
     status = budget.get("status") or {}
     if more != 0:  # what could not be counted is counted in another way
         status = {key: value for key, value in status.items() if key != "conditions"}
-    told = ", ".join(f"{key} {value}" for key, value in limit.items())
-    text = f"relax budget {namespace_of(budget)}/{name_of(budget)} ({told})"
+    message = ", ".join(f"{key} {value}" for key, value in limit.items())
+    text = f"relax budget {namespace_of(budget)}/{name_of(budget)} ({message})"
     return budget | {"spec": spec, "status": status}, Proposal(text, command)
 
 

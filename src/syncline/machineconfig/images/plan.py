@@ -48,8 +48,8 @@ def plan_images(observed: ImagesObserved) -> Plan:
         files, left_out = _files(observed)
     except RegistryError as error:
         fix = "change Image cluster, or the mirror sets"
-        told = Emit(observed.image, "RegistriesRefused", f"{error}; {fix}", COMPONENT, warning=True)
-        return Plan(((told,),), Stalled(str(error), fix), why=f"registries cannot be written: {error}")
+        event = Emit(observed.image, "RegistriesRefused", f"{error}; {fix}", COMPONENT, warning=True)
+        return Plan(((event,),), Stalled(str(error), fix), why=f"registries cannot be written: {error}")
     owner = controller_reference(observed.image)
     roles = sorted(name_of(pool) for pool in observed.pools if BUILT_IN in labels_of(pool))
     wanted = [
@@ -69,8 +69,8 @@ def plan_images(observed: ImagesObserved) -> Plan:
     if not changes:
         return Plan(why=why)
     # Upstream only logs what it leaves out.
-    told = Emit(observed.image, "RegistryNotBlocked", left_out or "", COMPONENT, warning=True)
-    return Plan(steps=(changes, (told,)) if left_out else (changes,), why=why)
+    event = Emit(observed.image, "RegistryNotBlocked", left_out or "", COMPONENT, warning=True)
+    return Plan(steps=(changes, (event,)) if left_out else (changes,), why=why)
 
 
 def _files(observed: ImagesObserved) -> tuple[list[RuntimeFile], str | None]:

@@ -56,8 +56,8 @@ class Admission:
         filled = structural.fill_defaults(kept, schema)
         causes = structural.validate(filled, schema, live)
         causes += check_rules(filled, live, schema, causes)
-        told = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes[:MAX_NAMED]]
-        return Admitted(filled, "; ".join(told), tuple(unknown))
+        message = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes[:MAX_NAMED]]
+        return Admitted(filled, "; ".join(message), tuple(unknown))
 
 
 def _schemas(definitions: Iterable[Obj]) -> dict[GVK, Schema]:

@@ -25,7 +25,7 @@ _KINDS = {
     "sshkey": ("user", "group"),
 }
 """Parts that belong to a consequence, as the comparison of two configs calls them."""
-_Told = tuple[Mapping[tuple[str, str], Part], Mapping[tuple[str, str], Part]]
+_PartsBySide = tuple[Mapping[tuple[str, str], Part], Mapping[tuple[str, str], Part]]
 """Parts by kind and name, before and after."""
 ALWAYS = "always"
 """Why parts of the system reboot: policies do not govern them."""
@@ -98,10 +98,10 @@ def severity(actions: Collection[str], *, drains: bool) -> str:
 def causes_of(old: Obj, new: Obj, work: Work, sides: Sides, pending: Collection[tuple[str, str]] = ()) -> list[Cause]:
     """Worst first, else in the order of the work. ``pending``: kinds and names of consequences that come anyway."""
     found = changes(old.get("spec"), new.get("spec"))
-    told = (_parts(sides.before), _parts(sides.after))
-    made = [_cause(one, found, told, sides, (one.kind, one.name) in pending) for one in work.parts]
+    report = (_parts(sides.before), _parts(sides.after))
+    made = [_cause(one, found, report, sides, (one.kind, one.name) in pending) for one in work.parts]
     if not made:
-        made = [_quiet(one, told, sides) for one in found]
+        made = [_quiet(one, report, sides) for one in found]
     return sorted(made, key=lambda cause: -SEVERITY.index(severity(cause.actions, drains="drain" in cause.actions)))
 
 
@@ -115,24 +115,24 @@ def _parts(configs: Sequence[Obj]) -> Mapping[tuple[str, str], Part]:
 def _cause(
     one: Consequence,
     found: Sequence[Change],
-    told: _Told,
+    report: _PartsBySide,
     sides: Sides,
     pending: bool,
 ) -> Cause:
     kinds = _KINDS[one.kind]
     mine = [each for each in found if each.kind in kinds and (not one.name or each.name == one.name)]
-    config = next((name for each in mine if (name := _source(each, told, sides))), "")
+    config = next((name for each in mine if (name := _source(each, report, sides))), "")
     if not mine and one.name:
-        config = _source(Change(kinds[0], one.name, "changed"), told, sides)
+        config = _source(Change(kinds[0], one.name, "changed"), report, sides)
     actions = tuple(action_text(action) for action in one.actions) or (action_text(NONE),)
     field = f"{one.kind} {one.name}".strip() if one.kind != "sshkey" else "passwd"
     text = ", ".join(dict.fromkeys(_words(each) for each in mine)) or "written differently, to the same effect"
     return Cause(field, text, actions, _why(one), config, _origin(config, sides), pending)
 
 
-def _quiet(each: Change, told: _Told, sides: Sides) -> Cause:
+def _quiet(each: Change, report: _PartsBySide, sides: Sides) -> Cause:
     """A part that no action belongs to."""
-    config, field = _source(each, told, sides), f"{each.kind} {each.name}".strip()
+    config, field = _source(each, report, sides), f"{each.kind} {each.name}".strip()
     why = "nothing is to be done for it"
     return Cause(field, each.what or each.verb, ("none",), why, config, _origin(config, sides))
 
@@ -166,9 +166,9 @@ def _short(image: str) -> str:
     return f"{head.rpartition('/')[2]}@{mark}:{digest[:12]}" if digest else image
 
 
-def _source(change: Change, told: _Told, sides: Sides) -> str:
+def _source(change: Change, report: _PartsBySide, sides: Sides) -> str:
     """The MachineConfig that decides: of those that are touched if any of them has a say, else the last one."""
-    before, after = told
+    before, after = report
     part = (before if change.verb == "removed" else after).get((change.kind, change.name)) or before.get(
         (change.kind, change.name)
     )

@@ -91,8 +91,8 @@ class Forecaster:
     def forecast(self, change: Change, now: datetime, pool: str = "") -> Impact:
         """``pool``: only this one is told; the others are played all the same."""
         # Times in objects are whole seconds.
-        told = _Telling(self, change, now.replace(microsecond=0))
-        return told.impact(pool)
+        report = _Telling(self, change, now.replace(microsecond=0))
+        return report.impact(pool)
 
     def scratch(self) -> Scratch:
         indices = pool_observing.indices() | drain_observing.indices()
@@ -125,9 +125,9 @@ class _Telling:
             self._pool(pool, resumed if resumed is not None and name_of(pool) in paused else simulated)
             for pool in self._pools(self._scratch)
         ]
-        told = [one for one in found if self._matters(one) and only in ("", one.name)]
-        told.sort(key=lambda one: (bool(one.paused), _begins(one), one.name))
-        return Impact(tuple(told), self._refused(), self._notes(simulated), self._marks())
+        lines = [one for one in found if self._matters(one) and only in ("", one.name)]
+        lines.sort(key=lambda one: (bool(one.paused), _begins(one), one.name))
+        return Impact(tuple(lines), self._refused(), self._notes(simulated), self._marks())
 
     def _matters(self, one: PoolImpact) -> bool:
         return bool(one.nodes or one.refused or one.waits) or one.before != one.after
@@ -174,7 +174,7 @@ class _Telling:
         nodes = _members(self._scratch, pool)
         refused, waits = self._not_rendered(name)
         behind = self._behind(live, before, {turn.node for turn in simulated.turns if turn.under_way})
-        told = self._nodes(pool, simulated, before)
+        report = self._nodes(pool, simulated, before)
         pace = simulated.paces[name]
         return PoolImpact(
             name,
@@ -182,8 +182,8 @@ class _Telling:
             after,
             len(nodes),
             _limit(pool, len(nodes)),
-            told,
-            _distinct(told),
+            report,
+            _distinct(report),
             refused,
             _paused(pool) if dig(pool, "spec", "paused") is True else "",
             self._held(name),
@@ -228,11 +228,11 @@ class _Telling:
 
     def _nodes(self, pool: Obj, simulated: Rollout, before: str) -> tuple[NodeImpact, ...]:
         turns = [turn for turn in simulated.turns if turn.pool == name_of(pool)]
-        told = [self._node(turn, before) for turn in turns]
+        lines = [self._node(turn, before) for turn in turns]
         left = sorted(simulated.left(pool), key=update_order)
         if simulated.cut:
-            return (*told, *self._extrapolated(left, turns, before))
-        return (*told, *self._waiting(left, pool, simulated))
+            return (*lines, *self._extrapolated(left, turns, before))
+        return (*lines, *self._waiting(left, pool, simulated))
 
     def _node(self, turn: Turn, before: str) -> NodeImpact:
         ends = None if turn.ended is None else (turn.ended - self._now).total_seconds()
@@ -303,12 +303,12 @@ class _Telling:
         together = max(round(len(done) / waves), 1)
         end = max(turn.ended for turn in done if turn.ended is not None)
         gap = (end - min(turn.began for turn in done)) / waves
-        told = []
+        lines = []
         for index, node in enumerate(left):
             later = index // together
             starts = (end - self._now) + gap * later
             like = self._node(done[-1], before)
-            told.append(
+            lines.append(
                 NodeImpact(
                     name_of(node),
                     like.pool,
@@ -321,7 +321,7 @@ class _Telling:
                     counted=False,
                 )
             )
-        return told
+        return lines
 
     # -- the change itself ---------------------------------------------------------------------------------------
 
@@ -346,8 +346,8 @@ class _Telling:
 
     def _refused(self) -> tuple[Refusal, ...]:
         """What the API refuses, and KubeletConfigs and their kin of which nothing is made."""
-        told = self._scratch.refused.items()
-        found = [Refusal(f"{ref.kind} {ref.name}", text, "correct the field") for ref, text in told]
+        report = self._scratch.refused.items()
+        found = [Refusal(f"{ref.kind} {ref.name}", text, "correct the field") for ref, text in report]
         for (_, ref), plan in sorted(self._scratch.plans.items(), key=lambda item: item[0][1]):
             if isinstance(plan.outcome, Stalled):
                 fix = fix_for(plan.outcome.reason) or plan.outcome.fix

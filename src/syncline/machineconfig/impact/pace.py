@@ -92,15 +92,15 @@ class Samples:
 
 def sampled(events: Iterable[Obj], machine_config_nodes: Sequence[Obj]) -> Samples:
     """The last update of each node, as far as it is known."""
-    told: dict[str, list[tuple[datetime, str, str]]] = {}
+    fields: dict[str, list[tuple[datetime, str, str]]] = {}
     for event in events:
         about = event.get("involvedObject") or event.get("regarding") or {}
         when = _instant(event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp"))
         if about.get("kind") == "Node" and when is not None:
             line = (when, str(event.get("reason")), str(event.get("message") or event.get("note") or ""))
-            told.setdefault(str(about.get("name")), []).append(line)
+            fields.setdefault(str(about.get("name")), []).append(line)
     found: dict[str, dict[str, float]] = {}
-    for node, lines in sorted(told.items()):
+    for node, lines in sorted(fields.items()):
         for step, seconds in _last_update(sorted(lines)).items():
             if 0 <= seconds < MAX_LENGTH_S:
                 found.setdefault(step, {})[node] = seconds

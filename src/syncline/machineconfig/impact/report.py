@@ -43,8 +43,8 @@ class Refusal:
     def clauses(self) -> list[str]:
         """What is wrong, and what to do about it."""
         message = " ".join(self.message.removeprefix(NOT_RENDERED).split())
-        told = message if not self.about else f"{self.about}: {message}"
-        return [told, f"fix: {self.fix}"] if self.fix else [told]
+        report = message if not self.about else f"{self.about}: {message}"
+        return [report, f"fix: {self.fix}"] if self.fix else [report]
 
     def __str__(self) -> str:
         return "; ".join(self.clauses())
@@ -202,11 +202,11 @@ class PoolImpact:
         kinds: dict[tuple[str, ...], dict[str, None]] = {}
         for node in going:
             kinds.setdefault(node.steps, {})[node.node] = None
-        told = [f"{_who(list(nodes))} {_verbs(steps, one=len(nodes) == 1)}" for steps, nodes in kinds.items()]
+        lines = [f"{_who(list(nodes))} {_verbs(steps, one=len(nodes) == 1)}" for steps, nodes in kinds.items()]
         first = min(going, key=lambda node: node.starts_s or 0.0).node
         begins = f", {first} first" if len(names) > 1 else ""
         begun = min(node.starts_s or 0.0 for node in going) if self.held else 0.0
-        return f"{joined(told)}{pace}{begins}, {about(max(node.ends_s or 0.0 for node in going) - begun)}"
+        return f"{joined(lines)}{pace}{begins}, {about(max(node.ends_s or 0.0 for node in going) - begun)}"
 
     def _because(self) -> list[str]:
         if not self.causes:
@@ -235,8 +235,8 @@ class PoolImpact:
         by_reason: dict[str, list[str]] = {}
         for node in self._with(State.WAITS):
             by_reason.setdefault(node.reason, []).append(node.node)
-        told = [(_some(names), "waits" if len(names) == 1 else "wait", why) for why, names in by_reason.items()]
-        return [f"{who} {verb}: {why}" for who, verb, why in told]
+        lines = [(_some(names), "waits" if len(names) == 1 else "wait", why) for why, names in by_reason.items()]
+        return [f"{who} {verb}: {why}" for who, verb, why in lines]
 
     def _pending(self) -> list[str]:
         if not self.pending:

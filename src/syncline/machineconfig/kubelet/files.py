@@ -131,8 +131,8 @@ def latency_profile(original: Obj, node_config: Obj | None) -> tuple[Obj, str | 
     if not profile:
         return original, None
     if profile not in _LATENCY:
-        told = "failed to update the original kubelet configuration"
-        return original, f"unknown worker latency profile type found {profile}, {told}"
+        message = "failed to update the original kubelet configuration"
+        return original, f"unknown worker latency profile type found {profile}, {message}"
     return original | {"nodeStatusUpdateFrequency": _LATENCY[profile]}, None
 
 
@@ -148,8 +148,8 @@ def kubelet_files(config: Obj, original: Obj) -> list[KubeletFile]:
     merged = _without_system_enforcement(merged)
     cgroup, cgroups = merged.get("systemReservedCgroup"), merged.get("systemCgroups")
     if cgroup and cgroups and cgroup != cgroups:
-        told = f"systemReservedCgroup ({cgroup}) must match systemCgroups ({cgroups})"
-        raise KubeletError(f"invalid merged configuration: {told}")
+        message = f"systemReservedCgroup ({cgroup}) must match systemCgroups ({cgroups})"
+        raise KubeletError(f"invalid merged configuration: {message}")
     identity = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
     files = []
     sized = dig(config, "spec", "autoSizingReserved")

@@ -64,9 +64,9 @@ def plan_pinned(observed: PinnedObserved, now: datetime) -> Plan:
     images = tuple(image_names(image for one in found for image in dig(one, "spec", "pinnedImages") or ()))
     if observed.pulled is None and images:
         progress = Phase(PROGRESSING, "True", "ImagePrefetch", f"node is prefetching images: {node}")
-        told = _write(observed, [progress], [_entry(observed, one) for one in found], now)
+        report = _write(observed, [progress], [_entry(observed, one) for one in found], now)
         why = f"{node} fetches {len(images)} images"
-        return Plan((*((each,) for each in told), (PullImages(node, images, "its pool pins them"),)), why=why)
+        return Plan((*((each,) for each in report), (PullImages(node, images, "its pool pins them"),)), why=why)
     if observed.pulled is not None and (waits := _waits(observed.pulled, now)) is not None:
         return Plan(outcome=waits, why=f"{node} is fetching images")
     if observed.pulled is not None and observed.pulled.error:
@@ -75,9 +75,9 @@ def plan_pinned(observed: PinnedObserved, now: datetime) -> Plan:
         Phase(PROGRESSING, "False", "AsExpected", "All pinned image sets complete"),
         Phase(DEGRADED, "False", "AsExpected", "All is good"),
     ]
-    told = _write(observed, phases, [_complete(one) for one in found], now)
+    report = _write(observed, phases, [_complete(one) for one in found], now)
     step = PinImages(node, images, "they are all there" if images else "no image is pinned any more")
-    return Plan(((step,), *((each,) for each in told)), why=f"{node} pins {len(images)} images")
+    return Plan(((step,), *((each,) for each in report)), why=f"{node} pins {len(images)} images")
 
 
 def settle_pinned(
@@ -119,8 +119,8 @@ def _unfit(node: Obj) -> str | None:
         return f'node "{name}" has no ephemeral storage capacity'
     has, needs = parse_quantity(space), parse_quantity(ROOM)
     if has < needs:
-        told = f"capacity: {has.value()}, required: {needs.value()}"
-        return f"storage available is less than minimum required {told}"
+        message = f"capacity: {has.value()}, required: {needs.value()}"
+        return f"storage available is less than minimum required {message}"
     return None
 
 
@@ -133,8 +133,8 @@ def _complete(one: Obj) -> Entry:
 
 def _entry(observed: PinnedObserved, one: Obj, error: str = "") -> Entry:
     """Of a set that is not pinned yet, unless the record says that it is; an earlier failure stays until it is over."""
-    told = dig(observed.record, "status", "pinnedImageSets") or ()
-    known: Entry = next((each for each in told if each.get("name") == name_of(one)), {})
+    report = dig(observed.record, "status", "pinnedImageSets") or ()
+    known: Entry = next((each for each in report if each.get("name") == name_of(one)), {})
     if known == _complete(one) or (not error and known.get("lastFailedGeneration") == generation(one)):
         return dict(known)
     failed = {"lastFailedGeneration": generation(one), "lastFailedGenerationError": error[:MAX_ERROR]} if error else {}
@@ -150,8 +150,8 @@ def _settled(observed: PinnedObserved, found: Sequence[Obj]) -> bool:
 
 def _fail(observed: PinnedObserved, found: Sequence[Obj], text: str, now: datetime) -> Plan:
     phase = Phase(DEGRADED, "True", "PrefetchFailed", FAILED)
-    told = _write(observed, [phase], [_entry(observed, one, text) for one in found], now)
-    return Plan(tuple((each,) for each in told), Retry(text), text)
+    report = _write(observed, [phase], [_entry(observed, one, text) for one in found], now)
+    return Plan(tuple((each,) for each in report), Retry(text), text)
 
 
 def _write(

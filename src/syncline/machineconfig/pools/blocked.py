@@ -11,7 +11,7 @@ from syncline.machineconfig.pools.nodestate import facts_of_all
 
 __all__ = ["blocked_drains", "chains", "sentence"]
 
-MAX_TOLD = 3
+MAX_NAMED = 3
 """Nodes whose blocked drains are told in full."""
 
 
@@ -27,10 +27,10 @@ def blocked_drains(nodes: Sequence[Obj]) -> tuple[BlockedNote, ...]:
 
 def chains(notes: Sequence[BlockedNote]) -> str:
     """From each drain down to why it cannot finish; empty without notes."""
-    told = "; ".join(note.message for note in notes[:MAX_TOLD])
-    return told + (f"; and {len(notes) - MAX_TOLD} more nodes" if len(notes) > MAX_TOLD else "")
+    message = "; ".join(note.message for note in notes[:MAX_NAMED])
+    return message + (f"; and {len(notes) - MAX_NAMED} more nodes" if len(notes) > MAX_NAMED else "")
 
 
 def sentence(notes: Sequence[BlockedNote]) -> str:
     """The chains, and what would help: drains of one pool mostly have the same ways out, and each is told once."""
-    return chains(notes) + would_help(dict.fromkeys(fix for note in notes[:MAX_TOLD] for fix in note.fixes))
+    return chains(notes) + would_help(dict.fromkeys(fix for note in notes[:MAX_NAMED] for fix in note.fixes))

@@ -208,8 +208,8 @@ def _unreadable_order(node: Obj) -> Said | None:
     text = annotations_of(node).get(ORDER)
     if text is None or _INTEGER.fullmatch(text):
         return None
-    told = f"node {name_of(node)}: annotation {ORDER} is {text[:MAX_DIGITS]!r} and counts as 0"
-    return Said("UpdateOrderIgnored", f"{told}; give an integer of at most six digits", warning=True)
+    message = f"node {name_of(node)}: annotation {ORDER} is {text[:MAX_DIGITS]!r} and counts as 0"
+    return Said("UpdateOrderIgnored", f"{message}; give an integer of at most six digits", warning=True)
 
 
 def canaries_left(pool: Obj, nodes: Sequence[Obj], layering: Layering) -> int | None:

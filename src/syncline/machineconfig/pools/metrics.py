@@ -39,8 +39,8 @@ def pool_metrics(pools: Sequence[Obj], nodes: Sequence[Obj], configs: Sequence[O
     """``configs``: MachineConfigs, to tell pools whose OS image somebody has chosen."""
     by_name = {name_of(config): config for config in configs}
     found: list[Family] = [
-        (name, told, [(_by("pool", pool), float(dig(pool, "status", key, default=0) or 0)) for pool in pools])
-        for name, told, key in _COUNTS
+        (name, report, [(_by("pool", pool), float(dig(pool, "status", key, default=0) or 0)) for pool in pools])
+        for name, report, key in _COUNTS
     ]
     found.append(("mco_state", "state of a specified pool", list(_states(pools, nodes))))
     known = Pools(pools)
@@ -83,11 +83,11 @@ def _build_state(build: Obj) -> str:
 
 def _boot_images_are_anyones(setting: Obj | None, controller_config: Obj | None) -> bool:
     """A machine that comes may boot an image that is too old, and nobody minds; where no machine comes that is fine."""
-    told = dig(setting, "status", "bootImageSkewEnforcementStatus", "mode")
+    report = dig(setting, "status", "bootImageSkewEnforcementStatus", "mode")
     infra = dig(controller_config, "spec", "infra", "status", default={}) or {}
     alone = infra.get("controlPlaneTopology") == "SingleReplica"
     metal = dig(infra, "platformStatus", "type") == "BareMetal"
-    return told == "None" and not alone and not metal
+    return report == "None" and not alone and not metal
 
 
 def _by(label: str, obj: Obj) -> Labels:

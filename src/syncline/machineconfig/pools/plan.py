@@ -23,7 +23,7 @@ from syncline.machineconfig.pools.blocked import blocked_drains, sentence
 from syncline.machineconfig.pools.candidates import NodeWrite, Said
 from syncline.machineconfig.pools.membership import MembershipError
 from syncline.machineconfig.pools.observe import Observed
-from syncline.machineconfig.pools.rollout import PoolLook, World, look_at_pool, tell_status
+from syncline.machineconfig.pools.rollout import PoolState, World, pool_state, tell_status
 from syncline.machineconfig.pools.status import DEGRADED_GOES_ON, put_condition
 from syncline.machineconfig.pools.waits import Reason
 
@@ -60,7 +60,7 @@ def plan(observed: Observed, now: datetime, settings: PoolSettings = PoolSetting
     return Plan(tuple(step for step in steps if step), outcome, _why(look, world, name), _statuses(look, world))
 
 
-def looked(observed: Observed, now: datetime, settings: PoolSettings = PoolSettings()) -> tuple[World, PoolLook]:
+def looked(observed: Observed, now: datetime, settings: PoolSettings = PoolSettings()) -> tuple[World, PoolState]:
     """What is decided now about the pool, for the plan and for explanations, and what it was decided from."""
     name = name_of(observed.pool)
     world = replace(
@@ -69,7 +69,7 @@ def looked(observed: Observed, now: datetime, settings: PoolSettings = PoolSetti
         resting=frozenset({each for each in _pools_at_once(name) if _rests(observed.world.pool(each), now, settings)}),
         deferred=_deferred(observed, now, settings),
     )
-    look = look_at_pool(world, name, now)
+    look = pool_state(world, name, now)
     if look.error and name not in look.statuses:
         # Upstream's ends as it was while an image build fails; its counts are to be true nevertheless.
         with contextlib.suppress(MembershipError):
@@ -134,7 +134,7 @@ def _is_renewed(lease: Obj, now: datetime) -> bool:
 
 
 def _next_look(
-    observed: Observed, world: World, look: PoolLook, living: list[Hold], now: datetime, settings: PoolSettings
+    observed: Observed, world: World, look: PoolState, living: list[Hold], now: datetime, settings: PoolSettings
 ) -> Requeue | Done:
     """When time alone changes what is to be done."""
     name = name_of(observed.pool)
@@ -166,7 +166,7 @@ def _note_holds(pool: Obj, names: list[str]) -> tuple[Patch, ...]:
     return (Patch(MACHINE_CONFIG_POOL, "", name_of(pool), body, why),)
 
 
-def _writes(look: PoolLook, world: World) -> tuple[tuple[Patch, ...], tuple[Patch, ...]]:
+def _writes(look: PoolState, world: World) -> tuple[tuple[Patch, ...], tuple[Patch, ...]]:
     """MachineConfigNodes first: a node that is targeted is known to be. One conditional patch for each node."""
     merged: dict[str, NodeWrite] = {}
     for write in (*look.writes, *_control_plane_labels(look, world)):
@@ -186,7 +186,7 @@ def _writes(look: PoolLook, world: World) -> tuple[tuple[Patch, ...], tuple[Patc
     return targets, tuple(_node_patch(nodes[name], write) for name, write in merged.items() if name in nodes)
 
 
-def _control_plane_labels(look: PoolLook, world: World) -> list[NodeWrite]:
+def _control_plane_labels(look: PoolState, world: World) -> list[NodeWrite]:
     """Masters carry the newer label of their role, too."""
     pool = world.pool(MASTER) if MASTER in look.statuses else None
     nodes = world.nodes_of(pool) if pool is not None else ()
@@ -205,7 +205,7 @@ def _node_patch(node: Obj, write: NodeWrite) -> Patch:
     return Patch(NODE, "", name_of(node), body, "its pool moves on")
 
 
-def _events(look: PoolLook, world: World) -> tuple[Emit, ...]:
+def _events(look: PoolState, world: World) -> tuple[Emit, ...]:
     pools = {name_of(pool): _typed(pool) for pool in world.pools}
     return tuple(_emit(pools[name], said) for name, said in look.events)
 
@@ -218,7 +218,7 @@ def _emit(pool: Obj, said: Said) -> Emit:
     return Emit(pool, said.reason, said.message, COMPONENT, warning=said.warning)
 
 
-def _statuses(look: PoolLook, world: World) -> tuple[SetStatus, ...]:
+def _statuses(look: PoolState, world: World) -> tuple[SetStatus, ...]:
     found: list[SetStatus] = []
     for name, status in look.statuses.items():
         pool = world.pool(name)
@@ -227,7 +227,7 @@ def _statuses(look: PoolLook, world: World) -> tuple[SetStatus, ...]:
     return tuple(found)
 
 
-def _stalled(look: PoolLook, world: World, name: str) -> tuple[Emit, ...]:
+def _stalled(look: PoolState, world: World, name: str) -> tuple[Emit, ...]:
     """Ours: upstream tells its log alone."""
     pool = world.pool(name)
     if pool is None or not look.error:
@@ -236,29 +236,29 @@ def _stalled(look: PoolLook, world: World, name: str) -> tuple[Emit, ...]:
     return (_emit(_typed(pool), Said("RolloutStalled", text, warning=True)),)
 
 
-def _why(look: PoolLook, world: World, name: str) -> str:
+def _why(look: PoolState, world: World, name: str) -> str:
     if look.error:
         return look.error
     if look.targets or look.writes:
         return f"MachineConfigPool {name}: {len(look.writes)} nodes are written"
-    told = dict.fromkeys(each.message for each in look.waits.get(name, ()))
-    return f"MachineConfigPool {name}: {'; '.join(told) or 'nothing to be written to nodes'}"
+    message = dict.fromkeys(each.message for each in look.waits.get(name, ()))
+    return f"MachineConfigPool {name}: {'; '.join(message) or 'nothing to be written to nodes'}"
 
 
 # -- drains that cannot finish ---------------------------------------------------------------------------------------
 
 
-def _tell_blocked_drains(look: PoolLook, world: World, now: datetime) -> None:
+def _tell_blocked_drains(look: PoolState, world: World, now: datetime) -> None:
     """Condition ``DrainBlocked``, with what the drain controller noted on the nodes; an Event when it is news."""
     for name, status in look.statuses.items():
         pool = world.pool(name)
         assert pool is not None, "it was looked at"
-        told = sentence(blocked_drains(world.nodes_of(pool)))
+        message = sentence(blocked_drains(world.nodes_of(pool)))
         conditions: list[Obj] = status["conditions"]
         before = [dict(each) for each in conditions]
-        if told:
-            put_condition(conditions, "DrainBlocked", True, now, "DrainCannotFinish", told)
+        if message:
+            put_condition(conditions, "DrainBlocked", True, now, "DrainCannotFinish", message)
             if conditions != before:
-                look.events.append((name, Said("DrainBlocked", told, warning=True)))
+                look.events.append((name, Said("DrainBlocked", message, warning=True)))
         elif any(each.get("type") == "DrainBlocked" for each in conditions):
             put_condition(conditions, "DrainBlocked", False, now)

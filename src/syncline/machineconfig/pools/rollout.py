@@ -32,7 +32,7 @@ from syncline.machineconfig.pools.nodestate import Nodes, candidates_of, facts_o
 from syncline.machineconfig.pools.status import PoolNodes, pool_status, update_line
 from syncline.machineconfig.pools.waits import Reason, Wait
 
-__all__ = ["PoolLook", "World", "look_at_pool", "tell_status"]
+__all__ = ["PoolState", "World", "pool_state", "tell_status"]
 
 ARBITER_TOPOLOGY = "HighlyAvailableArbiter"
 
@@ -83,7 +83,7 @@ class World:
 
 
 @dataclass(slots=True)
-class PoolLook:
+class PoolState:
     """What is to be done. ``writes`` in order (a node may be written twice); ``targets`` of MachineConfigNodes;
     ``statuses``, ``events`` and ``waits`` by pool; ``wakes``: pools that have to look, too (watches wake them).
     ``error``: why the look ended early, ``fix``: what a person can do about it."""
@@ -105,9 +105,9 @@ class PoolLook:
         return [name for name, waits in self.waits.items() if any(each.reason is reason for each in waits)]
 
 
-def look_at_pool(world: World, name: str, now: datetime) -> PoolLook:
+def pool_state(world: World, name: str, now: datetime) -> PoolState:
     """Never raises for what objects contain: ``error`` says what is wrong, and what could be done is done."""
-    look = PoolLook()
+    look = PoolState()
     pool = world.pool(name)
     if pool is None or not target_of(pool):
         return look  # the render controller has not got to it yet
@@ -118,7 +118,7 @@ def look_at_pool(world: World, name: str, now: datetime) -> PoolLook:
     return look
 
 
-def _look(look: PoolLook, world: World, pool: Obj, now: datetime) -> None:
+def _look(look: PoolState, world: World, pool: Obj, now: datetime) -> None:
     if world.controller_config is None:
         missing = f'controllerconfig.machineconfiguration.openshift.io "{CONTROLLER_CONFIG_NAME}" not found'
         look.error = f'error getting controllerconfig "{CONTROLLER_CONFIG_NAME}", error: {missing}'
@@ -132,8 +132,8 @@ def _look(look: PoolLook, world: World, pool: Obj, now: datetime) -> None:
     if name_of(pool) == MASTER and with_arbiter:
         arbiter = world.pool(ARBITER)
         if arbiter is None:
-            told = "not found in HighlyAvailableArbiterMode; cluster may be misconfigured"
-            look.error = f'arbiter pool "{ARBITER}" {told}'
+            message = "not found in HighlyAvailableArbiterMode; cluster may be misconfigured"
+            look.error = f'arbiter pool "{ARBITER}" {message}'
             look.fix = f"make MachineConfigPool {ARBITER}"
             return
         pools.append(arbiter)
@@ -145,7 +145,7 @@ def _look(look: PoolLook, world: World, pool: Obj, now: datetime) -> None:
         masters_down = going if name_of(each) == MASTER else masters_down
 
 
-def _arbiter_alone(look: PoolLook, world: World, arbiter: Obj, with_arbiter: bool) -> bool:
+def _arbiter_alone(look: PoolState, world: World, arbiter: Obj, with_arbiter: bool) -> bool:
     """The arbiter is looked at together with the masters; alone only while they are paused and all there, since two
     control-plane nodes down at once may cost the quorum."""
     masters = world.pool(MASTER)
@@ -167,7 +167,7 @@ def _arbiter_alone(look: PoolLook, world: World, arbiter: Obj, with_arbiter: boo
 
 
 def _update(
-    look: PoolLook, world: World, pool: Obj, pools: Sequence[Obj], masters_down: int, now: datetime
+    look: PoolState, world: World, pool: Obj, pools: Sequence[Obj], masters_down: int, now: datetime
 ) -> int | None:
     """How many nodes of the pool are or may be down then; None: nothing more is to be done in this look."""
     if selects_all(pool):
@@ -207,7 +207,7 @@ def _update(
     return going
 
 
-def _may_go_on(look: PoolLook, world: World, pool: Obj) -> bool:
+def _may_go_on(look: PoolState, world: World, pool: Obj) -> bool:
     """Neither paused nor held, and in image mode with an image."""
     if world.paused(pool):
         held = world.held.get(name_of(pool))
@@ -255,7 +255,7 @@ def _nodes_for(world: World, pool: Obj, doing: str) -> Sequence[Obj]:
         raise MembershipError(f"{doing}: {error}") from None
 
 
-def _write_marks(look: PoolLook, world: World, pool: Obj, nodes: Sequence[Obj]) -> None:
+def _write_marks(look: PoolState, world: World, pool: Obj, nodes: Sequence[Obj]) -> None:
     """Topology for the agents; a taint that keeps pods from nodes whose update is still to come."""
     layering = world.layering(pool)
     topology, target = world.topology, target_of(pool)
@@ -277,7 +277,7 @@ def _taints(node: Obj, without: bool) -> tuple[Obj, ...]:
 
 
 def _take(
-    look: PoolLook, world: World, pool: Obj, candidates: Sequence[Obj], capacity: int, canaries: int | None
+    look: PoolState, world: World, pool: Obj, candidates: Sequence[Obj], capacity: int, canaries: int | None
 ) -> None:
     """Target the next ones; what keeps candidates from being next is noted."""
     if name_of(pool) in world.resting:
@@ -309,7 +309,7 @@ def _take(
     _note_targets(look, world, pool, chosen)
 
 
-def _note_targets(look: PoolLook, world: World, pool: Obj, chosen: Chosen) -> None:
+def _note_targets(look: PoolState, world: World, pool: Obj, chosen: Chosen) -> None:
     look.writes += chosen.writes
     look.events += [(name_of(pool), said) for said in chosen.events]
     layering = world.layering(pool)
@@ -319,7 +319,7 @@ def _note_targets(look: PoolLook, world: World, pool: Obj, chosen: Chosen) -> No
             look.targets[write.node] = write.annotations.get(DESIRED) or config
 
 
-def tell_status(look: PoolLook, world: World, pool: Obj, now: datetime) -> None:
+def tell_status(look: PoolState, world: World, pool: Obj, now: datetime) -> None:
     """From the state before the writes of this look."""
     nodes = world.nodes_of(pool)
     known = world.machine_config_nodes

@@ -28,13 +28,13 @@ class Expected:
 def invalid(pool: Obj, configs: Mapping[str, Obj], expected: Expected) -> str | None:
     """Why the configuration that the pool's nodes are at is not the expected one; None if it is."""
     status = dig(pool, "status", "configuration", default={})
-    told = f"pool {name_of(pool)} is empty: {summary(pool)}"
+    message = f"pool {name_of(pool)} is empty: {summary(pool)}"
     if not dig(pool, "spec", "configuration", "name"):
-        return f"configuration spec for {told}"
+        return f"configuration spec for {message}"
     if not status.get("name"):
-        return f"configuration status for {told}"
+        return f"configuration status for {message}"
     if not status.get("source"):
-        return f"list of MachineConfigs that were used to generate configuration for {told}"
+        return f"list of MachineConfigs that were used to generate configuration for {message}"
     rendered = str(status["name"])
     for name in (rendered, *(str(each.get("name") or "") for each in status["source"])):
         problem = _wrong_controller(pool, name, rendered, configs, expected)

@@ -62,9 +62,9 @@ def plan_render(observed: RenderObserved, now: datetime) -> Plan:
         return Plan(outcome=Retry(decision.waits), why=f"pool {name} waits: {decision.waits}")
     if decision.error is not None:
         status = set_status(pool, render_status(pool, decision.error, now), "it cannot be rendered")
-        told = _blamed(pool, decision) if status else ()
+        report = _blamed(pool, decision) if status else ()
         return Plan(
-            steps=(told,) if told else (), status=status, why=f"pool {name} cannot be rendered: {decision.error}"
+            steps=(report,) if report else (), status=status, why=f"pool {name} cannot be rendered: {decision.error}"
         )
     assert decision.rendered is not None
     target = name_of(decision.rendered.config)
@@ -184,18 +184,18 @@ def _refused_runtime(observed: RenderObserved, rendered: Rendered) -> str | None
 def _decision(observed: RenderObserved, rendered: Rendered) -> Decision:
     pool, name = observed.pool, name_of(rendered.config)
     found = observed.config(name)
-    told: list[Emit] = []
+    emitted: list[Emit] = []
     if found is None:
         if rendered.overridden:
-            told.append(events.image_overridden(rendered.config, _default_image(observed)))
-        told.append(events.rendered(pool, rendered.config))
+            emitted.append(events.image_overridden(rendered.config, _default_image(observed)))
+        emitted.append(events.rendered(pool, rendered.config))
     targeted = dig(pool, "spec", "configuration", "name") == name
     return Decision(
         rendered=rendered,
         create=rendered.config if found is None else None,
         update=restored(found, rendered.config) if found is not None and targeted else None,
         configuration={"name": name, "source": references(rendered.merged.order)},
-        emits=tuple(told),
+        emits=tuple(emitted),
     )
 
 

@@ -62,8 +62,8 @@ def pools_of(config: Obj, pools: Iterable[Obj]) -> list[Obj]:
             found.append(pool)
     if not found:
         listed = " ".join(f"{key}:{labels[key]}" for key in sorted(labels, key=str.encode))
-        told = f"could not find any MachineConfigPool set for MachineConfig {name_of(config)}"
-        raise RenderError(f"{told} with labels: map[{listed}]")
+        message = f"could not find any MachineConfigPool set for MachineConfig {name_of(config)}"
+        raise RenderError(f"{message} with labels: map[{listed}]")
     return found
 
 

@@ -28,8 +28,8 @@ def controller_config_wait(config: Obj | None) -> str | None:
     state = {name: _first_status(config, f"TemplateController{name}") == "True" for name in _TEMPLATE_STATES}
     if state["Completed"] and not state["Running"] and not state["Failing"]:
         return None
-    told = " ".join(f"{name.lower()}({str(state[name]).lower()})" for name in _TEMPLATE_STATES)
-    return f"ControllerConfig has not completed: {told}"
+    message = " ".join(f"{name.lower()}({str(state[name]).lower()})" for name in _TEMPLATE_STATES)
+    return f"ControllerConfig has not completed: {message}"
 
 
 _TEMPLATE_STATES = ("Completed", "Running", "Failing")

@@ -117,8 +117,8 @@ def _check_entry(entry: Obj, policies: dict[str, str]) -> None:
         if not _MIRROR.fullmatch(mirror):
             raise RegistryError(f"invalid format for mirror {quoted(mirror)}")
         if policy == NEVER and mirror == source:
-            told = f"if the source {quoted(source)} is one of the mirrors"
-            raise RegistryError(f"cannot set mirrorSourcePolicy: NeverContactSource {told}")
+            message = f"if the source {quoted(source)} is one of the mirrors"
+            raise RegistryError(f"cannot set mirrorSourcePolicy: NeverContactSource {message}")
 
 
 @dataclass(slots=True)

@@ -186,8 +186,8 @@ def policy_json(template: str, lists: RegistryLists, release_image: str) -> str:
         if repository is None:
             raise PayloadError
         if list(allowed) != [repository]:
-            told = "only one of AllowedRegistries or BlockedRegistries may be specified"
-            raise RegistryError(f"invalid images config: {told}")
+            message = "only one of AllowedRegistries or BlockedRegistries may be specified"
+            raise RegistryError(f"invalid images config: {message}")
     if not blocked and not allowed:
         return template
     check_scopes((("blocked", blocked), ("allowed", allowed)), MirrorRules())

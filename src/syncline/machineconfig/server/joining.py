@@ -69,10 +69,10 @@ class Choice:
     @property
     def key(self) -> tuple[str | bool, ...] | None:
         """Equal ones have the same config; None where an object does not tell its version."""
-        told = [(uid_of(each), resource_version(each)) for each in (self.found, self.controller_config)]
-        if not all(uid and version for uid, version in told):
+        lines = [(uid_of(each), resource_version(each)) for each in (self.found, self.controller_config)]
+        if not all(uid and version for uid, version in lines):
             return None
-        return (*told[0], *told[1], self.version, self.image, self.bootstrap, self.kubeconfig)
+        return (*lines[0], *lines[1], self.version, self.image, self.bootstrap, self.kubeconfig)
 
 
 def choose(pool_name: str, version: str, world: World) -> Choice:
@@ -112,7 +112,7 @@ def config_of(choice: Choice) -> Obj:
 def joining_files(found: Obj, image: str) -> tuple[tuple[str, str], ...]:
     """Paths and texts that a machine which joins with the rendered config ``found`` gets beside the config's own files:
     for the first boot, and for its agent. ``image``: of image mode, else empty."""
-    return _agents_files(_told(found, typed_spec(found.get("spec"))), image, EMPTY)
+    return _agents_files(_sent_config(found, typed_spec(found.get("spec"))), image, EMPTY)
 
 
 def _agents_files(config: Obj, image: str, empty: Obj) -> tuple[tuple[str, str], ...]:
@@ -141,14 +141,14 @@ def _with_arguments(found: Obj, config: Obj, asked: Version) -> Obj:
             raise Unserved(500, f"version {asked} cannot say that kernel arguments should not exist")
         if arguments.get("shouldExist"):
             spec["kernelArguments"] = [*(spec["kernelArguments"] or ()), *arguments["shouldExist"]]
-    return _told(found, spec)
+    return _sent_config(found, spec)
 
 
-def _told(found: Obj, spec: Obj) -> Obj:
+def _sent_config(found: Obj, spec: Obj) -> Obj:
     ordered = {key: spec[key] for key in _FIELDS} | spec
     kind: Obj = {key: found[key] for key in ("kind", "apiVersion") if key in found}
-    told = {key: value for key, value in meta(found).items() if value}  # Go leaves out what is empty
-    return {**kind, "metadata": told, "spec": ordered}
+    fields = {key: value for key, value in meta(found).items() if value}  # Go leaves out what is empty
+    return {**kind, "metadata": fields, "spec": ordered}
 
 
 def _provisioning_annotations(rendered: str, image: str, found: Obj) -> Obj:

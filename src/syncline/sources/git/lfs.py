@@ -27,7 +27,7 @@ from syncline.sources.remote.border import Lent
 from syncline.sources.remote.credentials import RepositoryAccess
 from syncline.sources.remote.turns import away
 from syncline.sources.remote.web import WebLimits, WebRequest, fetch, origin_of, shown_url
-from syncline.sources.workers.errand import current
+from syncline.sources.workers.read_scope import current
 
 __all__ = ["MAX_OBJECT", "LargeFiles", "Pointer", "parse_pointer"]
 

@@ -32,13 +32,13 @@ from syncline.sources.git.tree import GitTree
 from syncline.sources.remote.address import DEFAULT_NETWORKS, check_url, normalize_url, parse_address
 from syncline.sources.remote.border import Border, Lent
 from syncline.sources.remote.cloud_tokens import with_cloud_token
-from syncline.sources.remote.credentials import CredentialBook, RepositoryAccess
+from syncline.sources.remote.credentials import CredentialStore, RepositoryAccess
 from syncline.sources.remote.listing import Listing, SmallFiles
 from syncline.sources.remote.requests import RemoteRequests
 from syncline.sources.remote.turns import away
 from syncline.sources.revision import Ref, Refs, ResolvedRevision, choose, choose_tag, is_short_sha
 from syncline.sources.tree import Tree, clean_path
-from syncline.sources.workers.errand import Failing, current
+from syncline.sources.workers.read_scope import Failing, current
 
 __all__ = ["Git", "GitSettings", "Look", "Repository", "check_url", "moment", "normalize_url"]
 
@@ -85,7 +85,7 @@ class Git:
         self._requests = RemoteRequests()
         self._lock = threading.Lock()
 
-    def learn(self, book: CredentialBook) -> None:
+    def learn(self, book: CredentialStore) -> None:
         """From now on remotes are reached with these credentials."""
         self._border.learn(book)
 

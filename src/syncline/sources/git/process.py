@@ -233,8 +233,8 @@ def _converse(child: subprocess.Popen[bytes], bounds: Bounds, label: str) -> tup
                 else:
                     complaint = (complaint + data)[-_MAX_COMPLAINT:]
                 if size > bounds.output_bytes:
-                    told = f"{label}: the answer is larger than {bounds.output_bytes} bytes"
-                    raise SourceError(Problem.TOO_LARGE, told)
+                    message = f"{label}: the answer is larger than {bounds.output_bytes} bytes"
+                    raise SourceError(Problem.TOO_LARGE, message)
     try:
         child.wait(max(begun + bounds.whole_s - time.monotonic(), 0.0))
     except subprocess.TimeoutExpired:

@@ -160,15 +160,15 @@ def check_signatures(
 
 def _problems(found: Sequence[_Signature], policy: GitPolicy) -> list[str]:
     """The first ten; commits by one key are told once, unsigned ones each."""
-    told: set[str] = set()
+    reported: set[str] = set()
     problems: list[str] = []
     for one in found:
         if one.grade == "G" and policy.trusts(one.key):
             continue
         if one.key and re.fullmatch(r"[0-9a-f]{40,64}", one.revision):
-            if one.key in told:
+            if one.key in reported:
                 continue
-            told.add(one.key)
+            reported.add(one.key)
         what = _GRADES[one.grade] if one.grade != "G" else "signed with unallowed key"
         problems.append(f"Failed verifying revision {one.revision} by '{one.author}': {what} (key_id={one.key})")
     return problems[:SHOWN]

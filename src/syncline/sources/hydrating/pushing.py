@@ -208,13 +208,13 @@ class HydratedRepository(Repository):
         answer = self._ask_remote([*options, *receiver, "--", self.url, refspec], directory=self._mirror)
         if answer.code == 0:
             return True
-        told = answer.output.decode("utf-8", "replace") + answer.complaint
-        if _MOVED.search(told) and not last:
+        report = answer.output.decode("utf-8", "replace") + answer.complaint
+        if _MOVED.search(report) and not last:
             return False
-        raise self._refused(answer, refspec, told)
+        raise self._refused(answer, refspec, report)
 
-    def _refused(self, answer: GitAnswer, refspec: str, told: str) -> SourceError:
-        line = next((line for line in told.splitlines() if line.startswith("!")), "")
+    def _refused(self, answer: GitAnswer, refspec: str, text: str) -> SourceError:
+        line = next((line for line in text.splitlines() if line.startswith("!")), "")
         why = re.sub(r"\s+", " ", line.rpartition("\t")[2]) or answer.complaint or f"git ended with code {answer.code}"
         message = f"push of {refspec.rpartition(':')[2]} to repository {self.shown}: {self._masked(why)}"
         usual = self._failure(answer)

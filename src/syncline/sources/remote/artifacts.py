@@ -33,13 +33,13 @@ from syncline.sources.helm.charts import (
 )
 from syncline.sources.remote.address import Networks
 from syncline.sources.remote.border import Border, Lent
-from syncline.sources.remote.credentials import CredentialBook, RepositoryAccess
+from syncline.sources.remote.credentials import CredentialStore, RepositoryAccess
 from syncline.sources.remote.registry import HELM_CHART, HELM_CONFIG, Registry, is_digest, ping
 from syncline.sources.remote.requests import RemoteRequests
 from syncline.sources.remote.web import NOT_MODIFIED, WebAnswer, WebLimits, WebRequest, fetch, shown_url
 from syncline.sources.revision import parse_constraint
 from syncline.sources.tree import MemoryTree
-from syncline.sources.workers.errand import Failing, current
+from syncline.sources.workers.read_scope import Failing, current
 
 __all__ = ["Artifacts", "Found", "is_registry"]
 
@@ -85,7 +85,7 @@ class Artifacts:
         self._answers: OrderedDict[tuple[str, str], WebAnswer] = OrderedDict()
         self._requests = RemoteRequests()
 
-    def learn(self, book: CredentialBook) -> None:
+    def learn(self, book: CredentialStore) -> None:
         """From now on repositories are reached with these credentials."""
         self._border.learn(book)
 
@@ -242,7 +242,7 @@ class Artifacts:
         if is_exact(wanted):
             version = wanted
         else:
-            tags = [tag.replace("_", "+") for tag in self._told(registry, "tags", registry.tags)]
+            tags = [tag.replace("_", "+") for tag in self._counted_answer(registry, "tags", registry.tags)]
             version = choose_version(wanted, tags, registry.label, "spec.source.targetRevision")
         return Found(version, self._pull(repository, version.replace("+", "_"), access, registry))
 
@@ -251,14 +251,14 @@ class Artifacts:
     ) -> str:
         """The archive of the chart behind a tag."""
         asked = registry or _registry(repository, access, self._border.networks)
-        digest = self._told(asked, "manifest", lambda: asked.resolve(tag))
+        digest = self._counted_answer(asked, "manifest", lambda: asked.resolve(tag))
         if digest is None:
             field = "spec.source.targetRevision"
             raise SourceError(Problem.REVISION_UNKNOWN, f"{asked.label} has no version {tag}", field=field)
         layers = [one for one in asked.manifest(digest).layers if one.media_type == HELM_CHART]
         if len(layers) != 1:
             raise SourceError(Problem.INVALID, f"{asked.label}: {tag} is not a Helm chart", subject=asked.label)
-        return self._keep(self._told(asked, "archive", lambda: asked.blob(layers[0])))
+        return self._keep(self._counted_answer(asked, "archive", lambda: asked.blob(layers[0])))
 
     # -- artifacts ----------------------------------------------------------------------------------------------
 
@@ -279,9 +279,9 @@ class Artifacts:
         return digest, self._tree(known.digest, f"{registry.label}@{digest}", strip=known.version == HELM_CONFIG)
 
     def _resolved(self, registry: Registry, wanted: str) -> str:
-        found = self._told(registry, "manifest", lambda: registry.resolve(wanted))
+        found = self._counted_answer(registry, "manifest", lambda: registry.resolve(wanted))
         if found is None and not is_exact(wanted) and parse_constraint(wanted) is not None:
-            tags = [tag.replace("_", "+") for tag in self._told(registry, "tags", registry.tags)]
+            tags = [tag.replace("_", "+") for tag in self._counted_answer(registry, "tags", registry.tags)]
             version = choose_version(wanted, tags, registry.label, "spec.source.targetRevision")
             found = registry.resolve(version.replace("+", "_"))
         if found is None:
@@ -301,7 +301,7 @@ class Artifacts:
         if len(layers) != 1:
             message = f"{registry.label}: expected only a single oci content layer, got {len(layers)}"
             raise SourceError(Problem.INVALID, message, subject=registry.label)
-        return manifest.config, self._keep(self._told(registry, "archive", lambda: registry.blob(layers[0])))
+        return manifest.config, self._keep(self._counted_answer(registry, "archive", lambda: registry.blob(layers[0])))
 
     # -- values -------------------------------------------------------------------------------------------------
 
@@ -343,7 +343,7 @@ class Artifacts:
         self._requests.note(shown_url(request.url), what, answer.ok or answer.status == NOT_MODIFIED)
         return answer
 
-    def _told(self, registry: Registry, what: str, ask: Callable[[], Asked]) -> Asked:
+    def _counted_answer(self, registry: Registry, what: str, ask: Callable[[], Asked]) -> Asked:
         shown = f"oci://{registry.host}/{registry.name}"
         with self._asking(shown, what, registry.credentials):
             found = ask()

@@ -21,7 +21,7 @@ from syncline.sources.remote.address import (
     is_forbidden,
     parse_address,
 )
-from syncline.sources.remote.credentials import NO_CREDENTIALS, CredentialBook, RepositoryAccess
+from syncline.sources.remote.credentials import NO_CREDENTIALS, CredentialStore, RepositoryAccess
 
 __all__ = ["Border", "Lent", "refuse_unlisted"]
 
@@ -68,12 +68,12 @@ class Border:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._book: CredentialBook = NO_CREDENTIALS
+        self._book: CredentialStore = NO_CREDENTIALS
         self._permits: Callable[[str, str], bool] = _everything
         self._stamp: Callable[[str], str] = _no_stamp
         self._networks: Networks = DEFAULT_NETWORKS
 
-    def learn(self, book: CredentialBook) -> None:
+    def learn(self, book: CredentialStore) -> None:
         """From now on remotes are reached with these credentials."""
         with self._lock:
             self._book = book

@@ -1,6 +1,6 @@
 """Which credentials a repository is reached with: the Secrets and ConfigMaps that people know, read into values.
 
-``assembly`` makes a :class:`CredentialBook` from the objects of the control namespace; ``sources/git/mirrors.py`` and
+``assembly`` makes a :class:`CredentialStore` from the objects of the control namespace; ``sources/git/mirrors.py`` and
 ``sources/remote/artifacts.py`` ask it for a repository's access; ``sources/git/access.py`` and
 ``sources/remote/web.py`` hand that over. Pure. Rules: Argo CD ``util/db`` (reference argocd-app 5.8): a repository's
 own Secret first, that of its project before one for all; what it lacks comes from the ``repo-creds`` with the longest
@@ -27,10 +27,10 @@ __all__ = [
     "NO_CREDENTIALS",
     "SECRET_TYPE",
     "AzurePrincipal",
-    "CredentialBook",
+    "CredentialStore",
     "GitHubApp",
     "RepositoryAccess",
-    "credential_book",
+    "credential_store",
 ]
 
 SECRET_TYPE = "argocd.argoproj.io/secret-type"
@@ -140,7 +140,7 @@ class RepositoryAccess:
 
 
 @dataclass(frozen=True)
-class CredentialBook:
+class CredentialStore:
     """Everything that is known about repositories at one moment."""
 
     repositories: tuple[RepositoryAccess, ...] = ()
@@ -226,7 +226,7 @@ class CredentialBook:
         return _of_project([one for one in fitting if len(prefix_key(one.url, charts=charts)) == longest], project)
 
 
-NO_CREDENTIALS = CredentialBook()
+NO_CREDENTIALS = CredentialStore()
 
 
 def _of_project(found: list[RepositoryAccess], project: str) -> RepositoryAccess | None:
@@ -297,7 +297,7 @@ def _filled(own: RepositoryAccess, template: RepositoryAccess | None) -> Reposit
 # -- from objects ---------------------------------------------------------------------------------------------------
 
 
-def credential_book(secrets: Iterable[Obj], config_maps: Iterable[Obj]) -> CredentialBook:
+def credential_store(secrets: Iterable[Obj], config_maps: Iterable[Obj]) -> CredentialStore:
     """From the Secrets and ConfigMaps of the control namespace; others among them are passed over."""
     by_type: dict[str, list[RepositoryAccess]] = {kind: [] for kind in (*_READING, *_PUSHING)}
     for secret in sorted(secrets, key=name_of):
@@ -310,7 +310,7 @@ def credential_book(secrets: Iterable[Obj], config_maps: Iterable[Obj]) -> Crede
     hosts = maps.get(KNOWN_HOSTS_MAP, {}).get("ssh_known_hosts")
     certificates = {str(host): str(pem) for host, pem in maps.get(CERTIFICATES_MAP, {}).items()}
     repositories, templates, *pushing = (tuple(by_type[kind]) for kind in (*_READING, *_PUSHING))
-    return CredentialBook(repositories, templates, hosts, certificates, (pushing[0], pushing[1]))
+    return CredentialStore(repositories, templates, hosts, certificates, (pushing[0], pushing[1]))
 
 
 def _parse(secret: Obj) -> RepositoryAccess | None:

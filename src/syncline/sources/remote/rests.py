@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from syncline.base.clock import format_time
 from syncline.base.entropy import Entropy
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.workers.errand import current
+from syncline.sources.workers.read_scope import current
 
 __all__ = ["FIRST_REST_S", "LONGEST_REST_S", "SPREAD", "TRIES", "Rests"]
 
@@ -45,7 +45,7 @@ class _Rest:
         passed = (now - self.ended).total_seconds()
         return 0 <= passed < (self.pause_s if content == self.content else min(first, self.pause_s))
 
-    def told(self) -> SourceError:
+    def refusal(self) -> SourceError:
         times = "" if self.count == 1 else f" after {self.count} times in a row"
         until = format_time(self.ended + timedelta(seconds=self.pause_s))
         message = (
@@ -75,7 +75,7 @@ class Rests:
             known = self._rests.get(where)
         now = here.time()
         if known is not None and now is not None and known.lasts(content(), now):
-            raise known.told()
+            raise known.refusal()
         try:
             yield
         except SourceError as error:
@@ -91,7 +91,7 @@ class Rests:
                 self._rests.move_to_end(where)
                 while len(self._rests) > MAX_RESTING:
                     self._rests.popitem(last=False)
-            raise rest.told() from None
+            raise rest.refusal() from None
         if known is not None and known.content == content():
             with self._lock:
                 self._rests.pop(where, None)

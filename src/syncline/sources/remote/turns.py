@@ -15,7 +15,7 @@ from contextvars import ContextVar
 
 from syncline.base.places import Crowded, Limits, Places, Share, Ticket
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.workers.errand import current
+from syncline.sources.workers.read_scope import current
 
 __all__ = ["COMPUTING", "Turns", "away", "computing"]
 
@@ -43,7 +43,7 @@ class Turns:
             self.leave(ticket)
 
     def enter(self, source: str = "") -> Ticket:
-        """A place for the project of the current errand. Raises :class:`SourceError` if there is none in its time."""
+        """A place for the project of the current read. Raises :class:`SourceError` if there is none in its time."""
         here = current()
         shares: tuple[Share, ...] = (("project", here.project), *((("source", source),) if source else ()))
         ticket = Ticket(shares)
@@ -55,8 +55,10 @@ class Turns:
             limit = min(here.left_s, threading.TIMEOUT_MAX)
             if not self._changed.wait_for(lambda: ticket.state == "working", limit):
                 self._give_back(ticket)
-                told = f"no place for {self._what} within {here.limit_s:g} seconds: others of its project take them all"
-                raise SourceError(Problem.UNREACHABLE, told)
+                message = (
+                    f"no place for {self._what} within {here.limit_s:g} seconds: others of its project take them all"
+                )
+                raise SourceError(Problem.UNREACHABLE, message)
         return ticket
 
     def leave(self, ticket: Ticket) -> None:

@@ -27,7 +27,7 @@ from syncline.sources.remote.address import DEFAULT_NETWORKS, Networks, check_ho
 from syncline.sources.remote.credentials import RepositoryAccess
 from syncline.sources.remote.dialling import open_connection
 from syncline.sources.remote.turns import away
-from syncline.sources.workers.errand import current
+from syncline.sources.workers.read_scope import current
 
 __all__ = ["WebAnswer", "WebLimits", "WebRequest", "basic", "fetch", "origin_of", "shown_url"]
 

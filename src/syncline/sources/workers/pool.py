@@ -32,7 +32,7 @@ from syncline.base.scratch import work_folder
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git.process import Children
 from syncline.sources.remote.turns import Turns, away
-from syncline.sources.workers.errand import current
+from syncline.sources.workers.read_scope import current
 
 __all__ = ["RenderWorkers", "WorkerLimits", "shared_workers"]
 

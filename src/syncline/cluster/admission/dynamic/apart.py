@@ -13,7 +13,7 @@ from syncline.cluster.admission.dynamic.judging import Judging
 from syncline.cluster.admission.dynamic.subject import Subject
 from syncline.kube.cel.authorizing import Asked, AuthorizerValue, ResourceCheck, Ruling
 from syncline.kube.elsewhere import elsewhere, key_of
-from syncline.kube.outbound import Errand
+from syncline.kube.outbound import Computation
 
 __all__ = ["evaluated"]
 
@@ -50,7 +50,7 @@ def evaluated(
             name,
             lambda: key_of(f"{name}/{len(rulings)}", plain),
             lambda: function(values, *given),
-            lambda: Errand(_evaluate, (function, plain, asked, dict(rulings), given)),
+            lambda: Computation(_evaluate, (function, plain, asked, dict(rulings), given)),
         )
         if not isinstance(found, _Question):
             return found

@@ -62,7 +62,7 @@ def change(
                 raise ConfigError(str(wrong))
             params = params_of(judging, policy, binding, subject)
         except ConfigError as error:
-            errors += _told(policy, binding, str(error), "")
+            errors += _errors(policy, binding, str(error), "")
             continue
         for param in params:
             obj = _invoked(judging, policy, binding, match, subject, obj, old, param, turn, errors)
@@ -74,7 +74,7 @@ def change(
     return obj
 
 
-def _told(policy: Policy, binding: Binding | None, why: str, reason: str) -> list[tuple[str, str]]:
+def _errors(policy: Policy, binding: Binding | None, why: str, reason: str) -> list[tuple[str, str]]:
     if policy.ignores:
         return []
     if binding is None:
@@ -102,7 +102,7 @@ def _invoked(
     key = f"{policy.name}/{binding.name}/{named.get('namespace', '')}/{named.get('name', '')}"
     holds = evaluated(judging, subject, f"change/{key}/if", held, values, policy.conditions)
     if isinstance(holds, str):
-        errors += _told(policy, binding, holds, "Invalid")
+        errors += _errors(policy, binding, holds, "Invalid")
     if holds is not True:
         return obj
     if turn.skips(POLICIES, key):
@@ -121,7 +121,7 @@ def _invoked(
             else:
                 patched = _patched(shown, made)
         except _Refused as error:
-            errors += _told(policy, binding, str(error), "Invalid")
+            errors += _errors(policy, binding, str(error), "Invalid")
             continue
         shown = judging.renew(patched, kind_in(subject, match.resource))
     changed = shown != before

@@ -183,16 +183,16 @@ def _mutated(judging: Judging, one: _Invocation) -> Obj | None:
             raise denied(hook.name, verdict.status)
         if verdict.patch:
             after = _patched(judging, one, verdict)
-            told = {"configuration": hook.configuration, "webhook": hook.name, "patch": verdict.patch}
-            text = json.dumps({**told, "patchType": "JSONPatch"}, separators=(",", ":"))
+            fields = {"configuration": hook.configuration, "webhook": hook.name, "patch": verdict.patch}
+            text = json.dumps({**fields, "patchType": "JSONPatch"}, separators=(",", ":"))
             if len(text) <= MAX_ANNOTATION_CHARS:
                 judging.annotate(f"{PATCH}{place}", text)
     except _CallFailed as failure:
         if not hook.ignores:
             raise internal(str(failure)) from None
         judging.annotate(f"{FAILED_OPEN}{MUTATION}{place}", hook.name)
-    told = {"configuration": hook.configuration, "webhook": hook.name, "mutated": after != one.obj}
-    judging.annotate(f"{MUTATION}{place}", json.dumps(told, separators=(",", ":")))
+    fields = {"configuration": hook.configuration, "webhook": hook.name, "mutated": after != one.obj}
+    judging.annotate(f"{MUTATION}{place}", json.dumps(fields, separators=(",", ":")))
     return after
 
 

@@ -79,14 +79,14 @@ def _act(judging: Judging, policy: Policy, binding: Binding | None, denial: _Den
         where = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
         judging.warn(f"Validation failed for {where}: {denial.message}")
     if "Audit" in binding.actions:
-        told = {
+        message = {
             "message": denial.message,
             "policy": policy.name,
             "binding": binding.name,
             "expressionIndex": denial.index,
             "validationActions": list(binding.actions),
         }
-        judging.annotate(FAILURE, json.dumps([told], separators=(",", ":")))
+        judging.annotate(FAILURE, json.dumps([message], separators=(",", ":")))
     return "Deny" in binding.actions
 
 

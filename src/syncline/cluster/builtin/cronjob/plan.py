@@ -74,9 +74,9 @@ def plan(observed: Observed, now: datetime) -> Plan:
     missing = _missing(observed)
     if missing:
         return missing
-    told = (*_completed(observed), *_unexpected(observed))
+    report = (*_completed(observed), *_unexpected(observed))
     status = set_status(observed.cronjob, _status(observed, observed.active), "Jobs ended")
-    steps = (told,) if told else ()
+    steps = (report,) if report else ()
     if is_terminating(observed.cronjob):
         return Plan(steps, why="the CronJob is being deleted", status=status)
     gone = _beyond_history(observed)
@@ -130,8 +130,8 @@ def _missing(observed: Observed) -> Plan | None:
     )
     left = [reference for reference in observed.noted if reference not in gone]
     status = set_status(observed.cronjob, _status(observed, left), "active Jobs are gone")
-    told = tuple(_say(observed, "MissingJob", f"Active job went missing: {each.get('name')}") for each in gone)
-    return Plan((confirmed, status, told), why="active Jobs went missing")
+    report = tuple(_say(observed, "MissingJob", f"Active job went missing: {each.get('name')}") for each in gone)
+    return Plan((confirmed, status, report), why="active Jobs went missing")
 
 
 def _completed(observed: Observed) -> tuple[Emit, ...]:
@@ -248,7 +248,7 @@ def _status(observed: Observed, active: list[Obj], started: datetime | None = No
 
 def settle(observed: Observed, plan: Plan, results: tuple[Result, ...]) -> tuple[Any, Plan] | None:
     """Events about Jobs made and removed; a Job that was made is noted with its uid."""
-    told: list[Emit] = []
+    events: list[Emit] = []
     status: tuple[Any, ...] = ()
     failed = ""
     removed = {result.action.uid for result in results if isinstance(result.action, Delete) and result.ok}
@@ -259,17 +259,17 @@ def settle(observed: Observed, plan: Plan, results: tuple[Result, ...]) -> tuple
                 due = time_or_none(dig(job, "metadata", "annotations", SCHEDULED))
                 noted = _status(observed, [*left, _reference(result.value)], due)
                 status = set_status(observed.cronjob, noted, "a Job was started")
-                told.append(_say(observed, "SuccessfulCreate", f"Created job {name_of(job)}"))
+                events.append(_say(observed, "SuccessfulCreate", f"Created job {name_of(job)}"))
             case Create(), False if not isinstance(result.error, AlreadyExists):
                 failed = str(result.error)
-                told.append(_say(observed, "FailedCreate", f"Error creating job: {failed}", warning=True))
+                events.append(_say(observed, "FailedCreate", f"Error creating job: {failed}", warning=True))
             case Delete(name=name), True:
-                told.append(_say(observed, "SuccessfulDelete", f"Deleted job {name}"))
+                events.append(_say(observed, "SuccessfulDelete", f"Deleted job {name}"))
             case Delete(), False:
-                told.append(_say(observed, "FailedDelete", f"Deleted job: {result.error}", warning=True))
+                events.append(_say(observed, "FailedDelete", f"Deleted job: {result.error}", warning=True))
             case _:
                 continue
-    if not told and not status:
+    if not events and not status:
         return None
     outcome: Outcome = Retry(failed) if failed else plan.outcome
-    return observed, Plan((tuple(told),) if told else (), outcome, "tell what became of the Jobs", status)
+    return observed, Plan((tuple(events),) if events else (), outcome, "tell what became of the Jobs", status)

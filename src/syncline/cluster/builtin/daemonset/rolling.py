@@ -47,8 +47,8 @@ def _clear(observed: Observed, pod: Obj, node: str) -> Actions:
         reason, text = "FailedDaemonPod", f"Found failed daemon pod {where}, will try to kill it"
     else:
         reason, text = "SucceededDaemonPod", f"Found succeeded daemon pod {where}, will try to delete it"
-    told = Emit(observed.daemonset, reason, text, COMPONENT, warning=failed)
-    return told, Delete.of(pod, "it ended, another takes its place")
+    event = Emit(observed.daemonset, reason, text, COMPONENT, warning=failed)
+    return event, Delete.of(pod, "it ended, another takes its place")
 
 
 def _make(observed: Observed, known: History, node: str, why: str) -> Create:

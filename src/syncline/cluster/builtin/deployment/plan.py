@@ -215,8 +215,8 @@ def _create_current(rollout: _Rollout) -> Plan | None:
         conditions = put(conditions, progress_condition("True", reason, message, rollout.now))
     events = (_scaled(deployment, made, 0, size),) if size else ()
     grown = replace(observed, sets=(*observed.sets, made))
-    told = set_status(deployment, rollout_status(grown, made, conditions, rollout.now), message)
-    return Plan(((create,), events, told), why=message)
+    reported = set_status(deployment, rollout_status(grown, made, conditions, rollout.now), message)
+    return Plan(((create,), events, reported), why=message)
 
 
 def _roll(rollout: _Rollout) -> Plan | None:

@@ -48,8 +48,8 @@ def _last(sets: tuple[Obj, ...]) -> int:
 
 def _give_up(deployment: Obj, reason: str, text: str) -> Plan:
     cleared = _without_request(deployment, annotations_of(deployment))
-    told = Emit(deployment, reason, text, COMPONENT, warning=True)
-    return Plan(((Replace(cleared, text),), (told,)), why=text)
+    event = Emit(deployment, reason, text, COMPONENT, warning=True)
+    return Plan(((Replace(cleared, text),), (event,)), why=text)
 
 
 def _without_request(deployment: Obj, notes: dict[str, str]) -> Obj:

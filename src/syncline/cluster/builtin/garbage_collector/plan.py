@@ -96,8 +96,8 @@ def _judge(observed: Observed) -> Plan:
     policy = _policy(observed, bool(waiting))
     delete = Delete.of(observed.obj, "no owner is left", propagation=policy)
     exactly = replace(delete, resource_version=resource_version(observed.obj))
-    told = tuple(_misplaced(observed.obj, owner) for owner in gone if owner.elsewhere)
-    return Plan((*ahead, *((told,) if told else ()), (exactly,)), why="no owner is left")
+    report = tuple(_misplaced(observed.obj, owner) for owner in gone if owner.elsewhere)
+    return Plan((*ahead, *((report,) if report else ()), (exactly,)), why="no owner is left")
 
 
 def _misplaced(obj: Obj, owner: Owner) -> Emit:

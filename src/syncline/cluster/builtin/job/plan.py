@@ -152,9 +152,9 @@ def _numbers(observed: Observed, *, active: int, removed: tuple[str, ...] = ()) 
 
 
 def _status(observed: Observed, pass_: _Decision, numbers: Numbers, now: datetime) -> tuple[Any, ...]:
-    status, told = status_of(observed, pass_.counted, pass_.written, pass_.verdict, numbers, now)
+    status, report = status_of(observed, pass_.counted, pass_.written, pass_.verdict, numbers, now)
     writes = set_status(observed.job, status, "the pods changed")
-    return (*writes, *(told if writes else ()))
+    return (*writes, *(report if writes else ()))
 
 
 def settle(

@@ -45,16 +45,16 @@ def status_of(
     conditions: list[Obj] = dig(observed.job, "status", "conditions", default=[])
     started = dig(observed.job, "status", "startTime")
     if decided is None:
-        conditions, started, told = _suspension(observed, conditions, started, now)
+        conditions, started, report = _suspension(observed, conditions, started, now)
     else:
         started = started or (None if observed.suspended else format_time(now))
         over = not numbers.active and not numbers.going and written.settled and counted.written == counted.done
-        conditions, told = _ending(observed.job, conditions, decided, over, now)
+        conditions, report = _ending(observed.job, conditions, decided, over, now)
         if over and decided.success:
             status["completionTime"] = format_time(now)
-            told = (*_too_many(observed, written), *told)
+            report = (*_too_many(observed, written), *report)
     status |= {"startTime": started} if started else {}
-    return status | ({"conditions": conditions} if conditions else {}), told
+    return status | ({"conditions": conditions} if conditions else {}), report
 
 
 def _suspension(observed: Observed, conditions: list[Obj], started: Any, now: datetime) -> tuple[list[Obj], Any, Any]:
@@ -66,12 +66,12 @@ def _suspension(observed: Observed, conditions: list[Obj], started: Any, now: da
         if was:
             return conditions, None, ()
         new = _condition("Suspended", "True", "JobSuspended", "Job suspended", stamp)
-        told = (Emit(observed.job, "Suspended", "Job suspended", COMPONENT),)
-        return _in_place(conditions, new), None, told
+        event = (Emit(observed.job, "Suspended", "Job suspended", COMPONENT),)
+        return _in_place(conditions, new), None, event
     if was:
         new = _condition("Suspended", "False", "JobResumed", "Job resumed", stamp)
-        told = (Emit(observed.job, "Resumed", "Job resumed", COMPONENT),)
-        return _in_place(conditions, new), stamp, told
+        event = (Emit(observed.job, "Resumed", "Job resumed", COMPONENT),)
+        return _in_place(conditions, new), stamp, event
     return conditions, started or stamp, ()
 
 
@@ -93,10 +93,10 @@ def _ending(
         return conditions, ()
     end = _condition(decided.end, "True", decided.reason, decided.message, stamp)
     if decided.success:
-        told = Emit(job, "Completed", "Job completed", COMPONENT)
+        event = Emit(job, "Completed", "Job completed", COMPONENT)
     else:
-        told = Emit(job, decided.reason, decided.message, COMPONENT, warning=True)
-    return [*without(conditions, decided.end), end], (told,)
+        event = Emit(job, decided.reason, decided.message, COMPONENT, warning=True)
+    return [*without(conditions, decided.end), end], (event,)
 
 
 def _too_many(observed: Observed, written: Ledger) -> tuple[Emit, ...]:

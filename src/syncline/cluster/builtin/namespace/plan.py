@@ -116,7 +116,7 @@ def _conditions(observed: Observed, pods: tuple[Obj, ...], now: datetime) -> lis
     if holding:
         text = ", ".join(f"{name} in {number} resource instances" for name, number in sorted(holding.items()))
         held = ("True", "SomeFinalizersRemain", "Some content in the namespace has finalizers remaining: " + text)
-    told = {
+    fields = {
         "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered", "All resources successfully discovered"),
         "NamespaceDeletionGroupVersionParsingFailure": (
             "False",
@@ -128,7 +128,7 @@ def _conditions(observed: Observed, pods: tuple[Obj, ...], now: datetime) -> lis
         "NamespaceFinalizersRemaining": held,
     }
     old: list[Obj] = dig(observed.namespace, "status", "conditions", default=[])
-    return [_condition(old, kind, *verdict, now) for kind, verdict in told.items()]
+    return [_condition(old, kind, *verdict, now) for kind, verdict in fields.items()]
 
 
 def _finalizer_counts(observed: Observed) -> dict[str, int]:

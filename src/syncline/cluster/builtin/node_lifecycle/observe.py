@@ -74,8 +74,8 @@ def observe(cache: Snapshot, ref: ObjectRef, heartbeats: Heartbeats, *, tells: b
         return None
     lease = cache.get(ObjectRef(LEASE.group, LEASE.kind, LEASE_NAMESPACE, ref.name))
     ready = condition(node, "Ready")
-    told = (dig(lease, "spec", "renewTime"), dig(ready, "lastHeartbeatTime"))
-    signs = [heartbeats(ref.name), *map(time_or_none, told)]
+    report = (dig(lease, "spec", "renewTime"), dig(ready, "lastHeartbeatTime"))
+    signs = [heartbeats(ref.name), *map(time_or_none, report)]
     heard = max((sign for sign in signs if sign is not None), default=None)
     disruption = Disruption.NONE if works(node) else disruption_around(node, cache)
     return Observed(node, heard, tuple(cache.indexed(PODS_OF_NODE, ref.name)), tells, disruption)

@@ -123,11 +123,11 @@ def plan(observed: Observed, now: datetime) -> Plan:
     if dig(volume, "spec", "claimRef") and not is_for(volume, claim):
         return _phase(claim, {"phase": "Pending"}, "the volume belongs to another claim")
     if not dig(volume, "spec", "claimRef") and (misfit := mismatch(volume, claim)):
-        told = _tell(
+        event = _tell(
             observed, "VolumeMismatch", f'Cannot bind to requested volume "{name_of(volume)}": {misfit}', warning=True
         )
         pending = _phase(claim, {"phase": "Pending"}, "the volume that it names does not suit it").status
-        return Plan(told, why="the volume that it names does not suit it", status=pending)
+        return Plan(event, why="the volume that it names does not suit it", status=pending)
     if not dig(volume, "spec", "claimRef", "uid"):
         return Plan(((reserve(volume, claim),),), why=f"{name_of(volume)} suits it best")
     notes = {BOUND: "yes"} | ({} if dig(claim, "spec", "volumeName") else {BY_CONTROLLER: "yes"})
@@ -154,8 +154,8 @@ def _loss(observed: Observed) -> Plan | None:
         key: value for key, value in (claim.get("status") or {}).items() if key not in ("accessModes", "capacity")
     }
     writes = set_status(claim, status | {"phase": "Lost"}, text)
-    told = (Emit(claim, reason, text, COMPONENT, warning=True),) if writes else ()
-    return Plan(status=(*writes, *told), why=text)
+    event = (Emit(claim, reason, text, COMPONENT, warning=True),) if writes else ()
+    return Plan(status=(*writes, *event), why=text)
 
 
 def _phase(claim: Obj, status: Obj, why: str) -> Plan:
@@ -172,27 +172,27 @@ def _without_volume(observed: Observed) -> Plan:
     class_name = str(dig(claim, "spec", "storageClassName", default=""))
     if known is None:
         if class_name:
-            told = _tell(
+            event = _tell(
                 observed, "ProvisioningFailed", f'storageclass.storage.k8s.io "{class_name}" not found', warning=True
             )
         else:
             none = "no persistent volumes available for this claim and no storage class is set"
-            told = _tell(observed, "FailedBinding", none)
-        return Plan(told, why="there is no volume and no class that makes one", status=pending)
+            event = _tell(observed, "FailedBinding", none)
+        return Plan(event, why="there is no volume and no class that makes one", status=pending)
     if delays_binding(claim, {class_name: known}) and SELECTED_NODE not in annotations_of(claim):
         return Plan(
             _tell(observed, *_waiting(observed.unplaced)), why="it waits for a pod to be placed", status=pending
         )
     provisioner = str(known.get("provisioner"))
     if provisioner == NO_PROVISIONER:
-        told = _tell(observed, "ProvisioningFailed", f"no volume plugin matched name: {provisioner}", warning=True)
-        return Plan(told, why="nobody makes volumes of its class", status=pending)
-    told = _tell(observed, "ExternalProvisioning", _external(provisioner))
+        event = _tell(observed, "ProvisioningFailed", f"no volume plugin matched name: {provisioner}", warning=True)
+        return Plan(event, why="nobody makes volumes of its class", status=pending)
+    event = _tell(observed, "ExternalProvisioning", _external(provisioner))
     notes = {PROVISIONER: provisioner, _OLD_PROVISIONER: provisioner}
     if notes.items() <= annotations_of(claim).items():
-        return Plan(told, why="its provisioner makes a volume", status=pending)
+        return Plan(event, why="its provisioner makes a volume", status=pending)
     ask = edit(claim, CLAIM, {"metadata": {"annotations": notes}}, f"{provisioner} makes its volume")
-    return Plan(((ask,), *told), why="a provisioner is asked for a volume")
+    return Plan(((ask,), *event), why="a provisioner is asked for a volume")
 
 
 def _waiting(unplaced: tuple[str, ...]) -> tuple[str, str]:

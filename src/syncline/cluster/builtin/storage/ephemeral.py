@@ -48,7 +48,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 def plan(observed: Observed, now: datetime) -> Plan:
     """Pure. A claim of that name that is not the pod's is never touched."""
     made: list[Create] = []
-    told: list[Emit] = []
+    events: list[Emit] = []
     for volume in _volumes(observed.pod):
         name = ephemeral_claim_name(observed.pod, volume)
         known = observed.claims.get(name)
@@ -59,10 +59,10 @@ def plan(observed: Observed, now: datetime) -> Plan:
         elif not is_made_for(known, observed.pod):
             where = namespace_of(observed.pod)
             text = f"PVC {where}/{name} was not created for pod {where}/{name_of(observed.pod)} (pod is not owner)"
-            told.append(
+            events.append(
                 Emit(observed.pod, "FailedBinding", f"ephemeral volume {volume.get('name')}: {text}", COMPONENT, True)
             )
-    return Plan(tuple(step for step in (tuple(made), tuple(told)) if step), why="claims of ephemeral volumes")
+    return Plan(tuple(step for step in (tuple(made), tuple(events)) if step), why="claims of ephemeral volumes")
 
 
 def _claim(pod: Obj, volume: Obj, name: str) -> Obj:

@@ -90,8 +90,8 @@ def plan(observed: ObservedClaim) -> Plan:
     if SELECTED_NODE in annotations_of(claim) and observed.node is None:
         again = edit(claim, CLAIM, {"metadata": {"annotations": {SELECTED_NODE: None}}}, "that node is gone")
         return Plan(((again,),), why="its node is gone; the scheduler selects another")
-    told = Emit(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {_volume_name(claim)}", SIMULATED)
-    return Plan(((Create(_volume(claim, known, observed.node), "a claim asks for it"),), (told,)), why="make a volume")
+    event = Emit(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {_volume_name(claim)}", SIMULATED)
+    return Plan(((Create(_volume(claim, known, observed.node), "a claim asks for it"),), (event,)), why="make a volume")
 
 
 def _volume_name(claim: Obj) -> str:

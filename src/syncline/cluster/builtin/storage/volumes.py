@@ -59,9 +59,9 @@ def plan(observed: Observed, now: datetime) -> Plan:
         moved = {"lastPhaseTransitionTime": format_time(now)} if status.get("phase") != phase else {}
         status = {key: value for key, value in status.items() if key != "message"} | {"phase": phase} | moved
         status |= {"message": problem} if problem else {}
-        told = (Emit(observed.volume, "VolumeFailedDelete", problem, COMPONENT, warning=True),) if problem else ()
+        event = (Emit(observed.volume, "VolumeFailedDelete", problem, COMPONENT, warning=True),) if problem else ()
         return Plan(
-            status=(*set_status(observed.volume, status, f"it is {phase}"), *told), why=f"the volume is {phase}"
+            status=(*set_status(observed.volume, status, f"it is {phase}"), *event), why=f"the volume is {phase}"
         )
     if is_terminating(observed.volume) and phase != "Bound" and PROTECTION in finalizers(observed.volume):
         return Plan(((unprotect(observed.volume, VOLUME, PROTECTION),),), why="no claim holds the volume")

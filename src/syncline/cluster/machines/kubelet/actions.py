@@ -107,11 +107,11 @@ class RefreshVolumes:
 
 @dataclass(frozen=True, slots=True)
 class NoteFailures:
-    """Remember that people are told of the first ``told`` failed probes of a container."""
+    """Remember that people are told of the first ``reported`` failed probes of a container."""
 
     pod: Obj
     container: Container
-    told: int
+    reported: int
     reason: str
 
     @property
@@ -159,9 +159,9 @@ class PodHandler:
                 return (yield from self._runtimes.of(container).stop(container, grace_s, now))
             case RefreshVolumes(order=order, container=container):
                 return (yield from self._runtimes.of(container).refresh(order, container, now))
-            case NoteFailures(container=container, told=told):
+            case NoteFailures(container=container, reported=reported):
                 now_known = self._table.find(container.pod_uid, container.name, container.attempt) or container
-                return self._table.put(replace(now_known, told=told))  # a process may have ended meanwhile
+                return self._table.put(replace(now_known, reported=reported))  # a process may have ended meanwhile
             case ForgetPod(uid=uid):
                 self._runtimes.forget(uid)
                 self._table.forget(uid)

@@ -18,7 +18,7 @@ from syncline.kube.scheduling.filters import controller_uid, host_ports, port_ta
 from syncline.kube.scheduling.podresources import ROOM, allocatable, requests_of
 from syncline.kube.scheduling.terms import matches_node_terms, tolerates_all
 
-__all__ = ["Asked", "AskedBook", "Refusal", "answered_at", "refusal_of", "refused_status", "was_refused"]
+__all__ = ["Asked", "AskedCache", "Refusal", "answered_at", "refusal_of", "refused_status", "was_refused"]
 
 OS = "linux"
 OS_LABEL = "kubernetes.io/os"
@@ -111,7 +111,7 @@ class Asked:
         return cls(requests_of(pod), tuple(host_ports(pod)))
 
 
-class AskedBook:
+class AskedCache:
     """What the pods of a cluster ask for, by uid; a pod's spec changes with its generation only."""
 
     def __init__(self) -> None:

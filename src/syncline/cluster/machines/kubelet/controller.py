@@ -8,7 +8,7 @@ from syncline.cluster.builtin.pods import is_finished
 from syncline.cluster.machines.containers import ContainerTable
 from syncline.cluster.machines.kubelet import observe as observing
 from syncline.cluster.machines.kubelet import plan as planning
-from syncline.cluster.machines.kubelet.admit import AskedBook
+from syncline.cluster.machines.kubelet.admit import AskedCache
 from syncline.cluster.machines.kubelet.observe import NODE, POD, SERVICE, EndsWithUs, Observed, pods_referring
 from syncline.cluster.machines.simulated import Machines
 from syncline.control.cache import Snapshot
@@ -30,7 +30,7 @@ def _at_rest(obj: Obj) -> bool:
 
 def kubelet_controller(machines: Machines, table: ContainerTable, ends_with_us: EndsWithUs) -> Controller[Observed]:
     """One for all machines; its keys are pods."""
-    asked = AskedBook()
+    asked = AskedCache()
 
     def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         observed = observing.observe(cache, ref, machines, table, ends_with_us, asked)

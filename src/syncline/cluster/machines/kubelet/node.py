@@ -270,9 +270,9 @@ def plan_node(observed: ObservedNode, now: datetime, *, heartbeats: bool) -> Pla
     if not observed.node_uid:
         steps.append((HasNode(observed.name, uid_of(observed.node), "the machine goes with it"),))
     if state.power is Power.ON and not observed.registered:
-        told = _boots(observed, state)
-        steps.append((*told, Registered(observed.name, state.boot_id, "its Node exists")))
-        if told:  # what is told next is told of the Node as it is then
+        report = _boots(observed, state)
+        steps.append((*report, Registered(observed.name, state.boot_id, "its Node exists")))
+        if report:  # what is told next is told of the Node as it is then
             return Plan(tuple(steps), Requeue(0.0, "then it tells how it is"), "tell that the machine has booted")
     steps += [
         step
@@ -338,7 +338,7 @@ def _status(observed: ObservedNode, node: Obj, state: MachineState, now: datetim
     new["daemonEndpoints"] = {"kubeletEndpoint": {"Port": 10250}}
     new["nodeInfo"] = _node_info(observed, state)
     new["conditions"] = _conditions(node, state, now)
-    events = _told(node, new, state)
+    events = _state_events(node, new, state)
     return (*set_status(node, new, "the machine tells how it is"), *events)
 
 
@@ -390,7 +390,7 @@ def _condition(old: Obj | None, wanted: tuple[str, str, str, str], now: datetime
     }
 
 
-def _told(node: Obj, new: Obj, state: MachineState) -> tuple[Emit, ...]:
+def _state_events(node: Obj, new: Obj, state: MachineState) -> tuple[Emit, ...]:
     old_ready, old_boot = condition(node, "Ready"), dig(node, "status", "nodeInfo", "bootID", default="")
     found: list[Emit] = []
     name = name_of(node)

@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from syncline.base.clock import parse_time
 from syncline.cluster.builtin.pods import is_finished
 from syncline.cluster.machines.containers import Container, ContainerTable, Order, Sandbox
-from syncline.cluster.machines.images import CONFIG_MAP, ImageBook, known_images
-from syncline.cluster.machines.kubelet.admit import Asked, AskedBook, was_refused
+from syncline.cluster.machines.images import CONFIG_MAP, ImageCache, known_images
+from syncline.cluster.machines.kubelet.admit import Asked, AskedCache, was_refused
 from syncline.cluster.machines.kubelet.references import (
     CONTAINERS,
     REFERENCES,
@@ -50,7 +50,7 @@ SERVICE = GroupKind("", "Service")
 PODS_ON_NODE = "kubelet/pods"
 NOTHING_MISSING = Missing()
 MASTER_SERVICE = ObjectRef("", "Service", "default", "kubernetes")
-EndsWithUs = Callable[[Obj, Obj, ImageBook], bool]
+EndsWithUs = Callable[[Obj, Obj, ImageCache], bool]
 """Is a container of a pod a process that ends when this process does?"""
 EPHEMERAL_STORAGE = "100Gi"
 """What every simulated machine has."""
@@ -127,7 +127,7 @@ def observe(
     machines: Machines,
     table: ContainerTable,
     ends_with_us: EndsWithUs,
-    asked: AskedBook | None = None,
+    asked: AskedCache | None = None,
 ) -> Observed | None:
     """None for a pod that is on none of our machines and of which nothing is left."""
     pod = cache.get(ref)
@@ -151,7 +151,7 @@ def observe(
         records,
         missing_of(pod, cache),
         (*referred(pod, cache), *_image_data(cache), *_services(pod, records, cache)),
-        arrival=_arrival(pod, machine.name, cache, table, asked or AskedBook()),
+        arrival=_arrival(pod, machine.name, cache, table, asked or AskedCache()),
     )
 
 
@@ -187,7 +187,7 @@ def order_of(observed: Observed, container: Obj, attempt: int) -> Order:
     )
 
 
-def _arrival(pod: Obj, machine: str, cache: Snapshot, table: ContainerTable, asked: AskedBook) -> Arrival | None:
+def _arrival(pod: Obj, machine: str, cache: Snapshot, table: ContainerTable, asked: AskedCache) -> Arrival | None:
     if _taken(pod, table) or is_finished(pod):
         return None
     node = cache.get(ObjectRef("", NODE.kind, "", machine))
@@ -223,7 +223,7 @@ def _recovered(pod: Obj, boot_id: str, ends_with_us: EndsWithUs, cache: Snapshot
     return found
 
 
-def _from_status(pod: Obj, boot_id: str, status: Obj, ends_with_us: EndsWithUs, images: ImageBook) -> Container | None:
+def _from_status(pod: Obj, boot_id: str, status: Obj, ends_with_us: EndsWithUs, images: ImageCache) -> Container | None:
     """What runs by stages goes on with its stage, from the whole second that the status tells; what was a process of
     ours ended with us."""
     running = dig(status, "state", "running")
@@ -249,7 +249,7 @@ def _from_status(pod: Obj, boot_id: str, status: Obj, ends_with_us: EndsWithUs, 
             reason=stage.reason,
             message=stage.message,
             course=stage.course,
-            told=len(stage.course.failures),
+            reported=len(stage.course.failures),
             stop_s=stage.stop_s,
             recovered=True,
         )

@@ -14,7 +14,7 @@ from typing import Any
 from syncline.base.clock import format_time, time_or_none
 from syncline.cluster.builtin.pods import is_finished
 from syncline.cluster.machines.containers import Container, Sandbox
-from syncline.cluster.machines.images import ImageBook, known_images
+from syncline.cluster.machines.images import ImageCache, known_images
 from syncline.cluster.machines.kubelet.actions import (
     CreateSandbox,
     ForgetPod,
@@ -92,16 +92,16 @@ def settle(observed: Observed, done: Plan, results: tuple[Result, ...], now: dat
         return None
     if not all(result.ok for result in results):
         return None
-    told: list[Emit] = []
+    events: list[Emit] = []
     for result in results:
         if isinstance(result.action, StartContainer) and isinstance(result.value, Container):
-            told += pulling(observed.pod, result.action.order.container, result.value)
+            events += pulling(observed.pod, result.action.order.container, result.value)
             problem = known_images(observed.objects).problem
             if problem:
-                told.append(refused(observed.pod, "ImageDataIgnored", problem))
+                events.append(refused(observed.pod, "ImageDataIgnored", problem))
         observed = _with(observed, result.value)
     more = plan(observed, now)
-    return observed, replace(more, steps=((tuple(told), *more.steps) if told else more.steps))
+    return observed, replace(more, steps=((tuple(events), *more.steps) if events else more.steps))
 
 
 _RUNTIME = (CreateSandbox, StartContainer, GoOn, KillContainer, RefreshVolumes, NoteFailures)
@@ -128,12 +128,12 @@ def _going(case: _Case) -> Plan | None:
         return kills
     if any(view.alive for view in case.views):
         return _report(case, "containers are stopping")
-    told = _report(case, "all containers have ended")
-    if meta(case.pod).get("deletionGracePeriodSeconds") == 0 and is_finished(case.pod) and not told.steps:
+    report = _report(case, "all containers have ended")
+    if meta(case.pod).get("deletionGracePeriodSeconds") == 0 and is_finished(case.pod) and not report.steps:
         return Plan(why="others still have to let the pod go")
     gone = Delete.of(case.pod, "its containers have ended", grace_period_s=0)
     forget = ForgetPod(ref_of(case.pod), uid_of(case.pod), "its containers have ended")
-    return Plan((*told.steps, (gone,), (forget,)), why="let the pod go")
+    return Plan((*report.steps, (gone,), (forget,)), why="let the pod go")
 
 
 def _next_to_go(case: _Case) -> list[View]:
@@ -222,10 +222,10 @@ def _probing(case: _Case) -> Plan | None:
             continue
         course = record.course
         due = [each for each in course.failures if view.passed(each.after_s, case.now)]
-        if len(due) > record.told:
+        if len(due) > record.reported:
             ip = case.observed.sandbox.ip if case.observed.sandbox is not None else ""
             acts.append(NoteFailures(case.pod, record, len(due), "people are told"))
-            events += [unhealthy(case.pod, view.spec, each, ip) for each in due[record.told :]]
+            events += [unhealthy(case.pod, view.spec, each, ip) for each in due[record.reported :]]
         elif view.passed(course.killed_s, case.now):
             acts.append(KillContainer(case.pod, record, _probe_grace_s(case, view), f"it failed: {course.killed_by}"))
             events += restarting(case.pod, view.name, course.killed_by, again=view.would_run_again(case.pod))
@@ -339,7 +339,7 @@ def _start_of(case: _Case, view: View) -> StartContainer | None:
     return None
 
 
-def _still_fails(pod: Obj, view: View, images: ImageBook) -> bool:
+def _still_fails(pod: Obj, view: View, images: ImageCache) -> bool:
     """By what the pod says of the try that was; it may have been changed since."""
     tried = view.record.pulls if view.record is not None else 1
     return bool(stage_of(pod, view.spec, 0, Timing(), tried - 1, images).pull_error)

@@ -273,7 +273,7 @@ def _param_kind_causes(param: Obj, path: str) -> list[FieldCause]:
     return causes
 
 
-def _told(fault: Fault | None, path: str, text: str) -> list[FieldCause]:
+def _fault_causes(fault: Fault | None, path: str, text: str) -> list[FieldCause]:
     if fault is None:
         return []
     if fault.internal:
@@ -291,7 +291,7 @@ def _variable_causes(variable: Obj, path: str, expressions: Expressions) -> list
     text = str(variable.get("expression") or "")
     if not text.strip():
         return [*causes, required(f"{path}.expression", "expression is not specified")]
-    return causes + _told(expressions.declare(name, text), f"{path}.expression", text)
+    return causes + _fault_causes(expressions.declare(name, text), f"{path}.expression", text)
 
 
 def _validation_causes(validation: Obj, path: str, expressions: Expressions) -> list[FieldCause]:
@@ -301,12 +301,12 @@ def _validation_causes(validation: Obj, path: str, expressions: Expressions) -> 
     if not rule.strip():
         causes.append(required(f"{path}.expression", "expression is not specified"))
     else:
-        causes += _told(expressions.fault(rule, CONDITION), f"{path}.expression", rule)
+        causes += _fault_causes(expressions.fault(rule, CONDITION), f"{path}.expression", rule)
     where = f"{path}.messageExpression"
     if text and not text.strip():
         causes.append(invalid(where, text, "must be non-empty if specified"))
     elif text:
-        causes += _told(expressions.fault(text, MESSAGE, authorizer=False), where, text)
+        causes += _fault_causes(expressions.fault(text, MESSAGE, authorizer=False), where, text)
     if message and not message.strip():
         causes.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif "\n" in message.strip():
@@ -341,7 +341,7 @@ def _audit_value_causes(text: str, path: str, expressions: Expressions) -> list[
         return [required(path, "valueExpression is not specified")]
     if len(trimmed.encode()) > LONGEST_AUDIT_BYTES:
         return [required(path, f"must not exceed {LONGEST_AUDIT_BYTES} bytes in length")]
-    return _told(expressions.fault(trimmed, AUDITED), path, text)
+    return _fault_causes(expressions.fault(trimmed, AUDITED), path, text)
 
 
 def _mutation_causes(mutation: Obj, path: str, expressions: Expressions) -> list[FieldCause]:
@@ -362,7 +362,7 @@ def _mutation_causes(mutation: Obj, path: str, expressions: Expressions) -> list
         elif kind == patch:
             text, where = str(dig(given, "expression", default="")).strip(), f"{path}.{member}.expression"
             fault = expressions.fault(text, MUTATIONS[kind]) if text else None
-            causes += _told(fault, where, text) if text else [required(where)]
+            causes += _fault_causes(fault, where, text) if text else [required(where)]
     return causes
 
 
@@ -484,7 +484,7 @@ def _condition_causes(owner: Obj, path: str, expressions: Expressions) -> list[F
         name = str(condition.get("name") or "")
         text = str(condition.get("expression") or "").strip()
         if text:
-            causes += _told(expressions.fault(text, CONDITION, composed=False), f"{where}.expression", text)
+            causes += _fault_causes(expressions.fault(text, CONDITION, composed=False), f"{where}.expression", text)
         else:
             causes.append(required(f"{where}.expression"))
         if not name:

@@ -74,8 +74,8 @@ class SigningRequestKind(Kind):
         super().prepare_create(obj, ctx)
         spec = obj.setdefault("spec", {})
         extra = {key: list(values) for key, values in sorted(ctx.extra.items())}
-        told = (("username", ctx.user), ("uid", ctx.uid), ("groups", list(ctx.groups)), ("extra", extra))
-        for key, value in told:
+        report = (("username", ctx.user), ("uid", ctx.uid), ("groups", list(ctx.groups)), ("extra", extra))
+        for key, value in report:
             spec.pop(key, None)
             if value:
                 spec[key] = value

@@ -93,8 +93,8 @@ def _bundles(controller_config: Obj) -> Iterator[tuple[str, bytes]]:
         for at, bundle in enumerate(dig(controller_config, "spec", name, default=None) or ()):
             folder = str(bundle.get("file", "")).replace("..", ":")
             if not folder or "/" in folder or folder == "." or "\0" in folder:
-                told = f"ControllerConfig {name_of(controller_config)}: spec.{name}[{at}].file is {folder!r}"
-                raise AuthorityError(f"{told}; give a registry as host or host..port")
+                message = f"ControllerConfig {name_of(controller_config)}: spec.{name}[{at}].file is {folder!r}"
+                raise AuthorityError(f"{message}; give a registry as host or host..port")
             yield folder, _bytes(controller_config, f"{name}[{at}].data", bundle.get("data"))
 
 

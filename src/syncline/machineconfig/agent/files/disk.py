@@ -144,8 +144,8 @@ def _check(host: Host, path: str, wanted: bytes, mode: int) -> None:
     if found is None:
         raise _Different(f"could not stat file {quoted(path)}: lstat {path}: no such file or directory")
     if (found.kind, found.mode) != ("file", mode):
-        told = f"expected: {_mode(mode)}; received: {_mode(found.mode, found.kind)}"
-        raise _Different(f"mode mismatch for file: {quoted(path)}; {told}")
+        message = f"expected: {_mode(mode)}; received: {_mode(found.mode, found.kind)}"
+        raise _Different(f"mode mismatch for file: {quoted(path)}; {message}")
     if host.read(path) != wanted:
         raise _Different(f"content mismatch for file {quoted(path)}")
 
@@ -192,8 +192,8 @@ def boot_difference(
         difference = drift.text if drift is not None else None
     root = f"; possible root cause: {finalize_failure}" if finalize_failure else ""
     if difference is not None:
-        told = f"unexpected on-disk state validating against {image or name_of(config)}: {difference}"
-        return Difference(told + root, of_system)
+        message = f"unexpected on-disk state validating against {image or name_of(config)}: {difference}"
+        return Difference(message + root, of_system)
     missing = _missing_packages(host, config) if layered and host.os in CORE_OS else None
     return Difference(f"extension package verification failed: {missing}{root}", True) if missing else None
 

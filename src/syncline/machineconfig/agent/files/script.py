@@ -32,7 +32,7 @@ __all__ = ["COMPONENT", "MAX_REASON", "Script", "fail", "give_up", "say_degraded
 NODE = GVK("", "v1", "Node")
 COMPONENT = "machineconfigdaemon"
 MAX_REASON = 2000
-TOLD_OF_MASTERS = (CURRENT, DESIRED, STATE, REASON, CURRENT_IMAGE, DESIRED_IMAGE)
+REPORTED_OF_MASTERS = (CURRENT, DESIRED, STATE, REASON, CURRENT_IMAGE, DESIRED_IMAGE)
 REPORT = "irreconcilableChanges"
 
 
@@ -69,11 +69,11 @@ class Script:
         if pool is None or name_of(pool) != MASTER:
             return
         have = annotations_of(self._observed.node)
-        for key in TOLD_OF_MASTERS:
+        for key in REPORTED_OF_MASTERS:
             if key in notes and (notes[key] or "") != have.get(key, ""):
-                told = f"now has {key}={notes[key]}" if notes[key] is not None else f"no longer has {key}"
+                message = f"now has {key}={notes[key]}" if notes[key] is not None else f"no longer has {key}"
                 typed = {"apiVersion": MACHINE_CONFIG_POOL.api_version, "kind": MACHINE_CONFIG_POOL.kind} | pool
-                self.do(Emit(typed, "AnnotationChange", f"Node {name} {told}", COMPONENT))
+                self.do(Emit(typed, "AnnotationChange", f"Node {name} {message}", COMPONENT))
 
     def _finalization(self) -> dict[str, str]:
         """What the boot before failed with as it put in place what was staged: most likely why this boot lacks it."""

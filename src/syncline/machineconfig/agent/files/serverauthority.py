@@ -128,8 +128,8 @@ def _trusted(path: str, cluster: Obj) -> bytes:
     try:
         return base64.b64decode(str(cluster.get("certificate-authority-data") or ""))
     except (binascii.Error, ValueError):
-        told = f"{path}: clusters[0].cluster.certificate-authority-data is no base64; restore it"
-        raise ServerAuthorityError(told) from None
+        message = f"{path}: clusters[0].cluster.certificate-authority-data is no base64; restore it"
+        raise ServerAuthorityError(message) from None
 
 
 def _put(document: Obj, cluster: Obj, authority: bytes) -> bytes:

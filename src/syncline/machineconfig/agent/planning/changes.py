@@ -45,13 +45,13 @@ class Changes:
     @property
     def os_changes(self) -> str:
         """For people, as upstream's events tell it."""
-        told = (
+        report = (
             (self.os_update, "Upgrading OS"),
             (self.extensions, "Installing extensions"),
             (self.kernel_type, "Changing kernel type"),
             (self.kargs, "Changing kernel arguments"),
         )
-        return "; ".join(text for there, text in told if there)
+        return "; ".join(text for there, text in report if there)
 
     @property
     def of_system(self) -> bool:

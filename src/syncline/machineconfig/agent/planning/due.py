@@ -23,7 +23,7 @@ from syncline.machineconfig.names import (
     STATE,
 )
 
-__all__ = ["Due", "DueError", "OnDisk", "Told", "drain_is_open", "told_by", "update_due"]
+__all__ = ["Due", "DueError", "OnDisk", "Reported", "drain_is_open", "reported_by", "update_due"]
 
 
 class DueError(ValueError):
@@ -39,7 +39,7 @@ class OnDisk:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reported:
     """What the cluster says that a node has, and is to have."""
 
     current: Obj
@@ -80,14 +80,14 @@ class Due:
         return embedded(self.old, self.old_image), embedded(self.new, self.new_image)
 
 
-def told_by(node: Obj, configs: Mapping[str, Obj]) -> Told:
+def reported_by(node: Obj, configs: Mapping[str, Obj]) -> Reported:
     """What a node says after a boot, before the disk is looked at. Raises DueError."""
     current, desired = _said(node, CURRENT), _said(node, DESIRED)
     now = _config(configs, current)
     notes = annotations_of(node)
     state = notes.get(STATE) or DONE  # machines of old releases joined without one
     wanted = now if current == desired else _config(configs, desired)
-    return Told(now, wanted, state, notes.get(CURRENT_IMAGE, ""), notes.get(DESIRED_IMAGE, ""))
+    return Reported(now, wanted, state, notes.get(CURRENT_IMAGE, ""), notes.get(DESIRED_IMAGE, ""))
 
 
 def update_due(node: Obj, configs: Mapping[str, Obj], disk: OnDisk | None) -> Due | None:
@@ -102,10 +102,10 @@ def update_due(node: Obj, configs: Mapping[str, Obj], disk: OnDisk | None) -> Du
         return Due(disk.config, desired, disk.image, image)
     if disk is None:
         try:
-            told = told_by(node, configs)
+            report = reported_by(node, configs)
         except DueError as error:
             raise DueError(f"could not get the state: {error}") from error
-        disk = OnDisk(told.current, told.current_image)
+        disk = OnDisk(report.current, report.current_image)
     if state == DONE and wanted == name_of(current) and image == disk.image:
         return None
     return Due(disk.config, desired, disk.image, image)

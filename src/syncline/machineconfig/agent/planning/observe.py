@@ -9,7 +9,7 @@ from syncline.control.cache import Snapshot
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIGURATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of
 from syncline.machineconfig.agent.hosts import HostFacts, Hosts
-from syncline.machineconfig.agent.planning.due import Due, OnDisk, told_by, update_due
+from syncline.machineconfig.agent.planning.due import Due, OnDisk, reported_by, update_due
 from syncline.machineconfig.agent.planning.notes import WRITING, WRITING_IMAGE
 from syncline.machineconfig.agent.provisioning.firstboot import Booted
 from syncline.machineconfig.agent.steps import Checked
@@ -91,9 +91,9 @@ class AgentObserved:
         disk = OnDisk(self.facts.stored, self.facts.image) if self.facts.stored is not None else None
         if STATE in annotations_of(self.node):
             return update_due(self.node, configs, disk)
-        told = told_by(self.node, configs)
-        there = disk or OnDisk(told.current, told.current_image)
-        return Due(there.config, told.desired, there.image, told.desired_image)
+        report = reported_by(self.node, configs)
+        there = disk or OnDisk(report.current, report.current_image)
+        return Due(there.config, report.desired, there.image, report.desired_image)
 
     @property
     def begun(self) -> Due | None:

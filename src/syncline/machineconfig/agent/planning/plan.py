@@ -136,8 +136,8 @@ def _after_reboot(observed: AgentObserved, now: datetime) -> Plan:
     script.phase(Phase("RebootedNode", "True", "RebootedNode", "Node has rebooted"))
     stored = name_of(facts.stored) if facts.stored is not None else ""
     if stored and stored != have.get(DESIRED):
-        told = f"Booting node {name}, currentConfig {stored}, desiredConfig {have.get(DESIRED, '')}"
-        script.event("BootResync", told)
+        message = f"Booting node {name}, currentConfig {stored}, desiredConfig {have.get(DESIRED, '')}"
+        script.event("BootResync", message)
     return script.plan()
 
 

@@ -74,8 +74,8 @@ def undo(observed: AgentObserved, done: Sequence[Step], failed: Result, now: dat
         verb = "Restart" if action.verb == "restart" else "Reload"
         shown = action.service or action.verb
         cause = text.partition("Error: ")[2]
-        told = f"Restarting {shown} service failed" if verb == "Restart" else f"Reloading service {shown} failed"
-        script.event(f"FailedService{verb}", f"{told}. Error: {cause}", warning=True)
+        message = f"Restarting {shown} service failed" if verb == "Restart" else f"Reloading service {shown} failed"
+        script.event(f"FailedService{verb}", f"{message}. Error: {cause}", warning=True)
     if isinstance(action, RebootHost):
         written = next((step for step in done if isinstance(step, WriteFiles)), None)
         if written is None:

@@ -100,11 +100,11 @@ def _misplaced(observed: AgentObserved, now: datetime) -> Plan:
 def _refuse(observed: AgentObserved, old: Obj, new: Obj, error: str, now: datetime) -> Plan:
     text = f"can't reconcile config {name_of(old)} with {name_of(new)}: {error}"
     script = _begun(observed, now, text)
-    told = (
+    message = (
         f"Update Failed compatibility validation. MachineConfigs {name_of(old)} and {name_of(new)} are not compatible. "
         f"Err: {error}"
     )
-    script.phase(Phase("UpdatePrepared", "Unknown", "UpdatePrepared", told))
+    script.phase(Phase("UpdatePrepared", "Unknown", "UpdatePrepared", message))
     have = annotations_of(observed.node)
     if (have.get(STATE), have.get(REASON)) != ("Unreconcilable", text[:MAX_REASON]):
         script.event("FailedToReconcile", text, warning=True)
@@ -130,8 +130,8 @@ def _carry_out(observed: AgentObserved, old: Obj, new: Obj, work: Work, now: dat
     why = f"bring {name} from {name_of(old)} to {target}"
     goes_on = drained and have.get(STATE) in RUNNING and _prepared(observed)
     script = Script(observed, now, why) if goes_on else _begun(observed, now, why)
-    told = f"Update Compatible. Post Cfg Actions: [] Drain Required: {str(work.drain).lower()}"
-    script.phase(Phase("UpdatePrepared", "True", "UpdatePrepared", told))
+    message = f"Update Compatible. Post Cfg Actions: [] Drain Required: {str(work.drain).lower()}"
+    script.phase(Phase("UpdatePrepared", "True", "UpdatePrepared", message))
     if work.drain and observed.topology == SINGLE_REPLICA:
         _not_drained(script)
         script.event("Drain", "Drain not required, skipping")
@@ -209,12 +209,12 @@ def _stage(script: Script, old: Obj, step: StageSystem) -> None:
     script.do(DropStaged(step.node, step.reason, sparing=new if step.arrived else None))
     same = image == (dig(old, "spec", "osImageURL") or "")
     if same:
-        told = f"OS upgrade skipped; new MachineConfig ({name_of(new)}) has same OS image ({image}) as old"
-        script.event("OSUpgradeSkipped", f"{told} MachineConfig ({name_of(old)})")
+        message = f"OS upgrade skipped; new MachineConfig ({name_of(new)}) has same OS image ({image}) as old"
+        script.event("OSUpgradeSkipped", f"{message} MachineConfig ({name_of(old)})")
     script.do(step)
     if not same:
-        told = f"OS upgrade applied; new MachineConfig ({name_of(new)}) has new OS image ({image})"
-        script.event("OSUpgradeApplied", told)
+        message = f"OS upgrade applied; new MachineConfig ({name_of(new)}) has new OS image ({image})"
+        script.event("OSUpgradeApplied", message)
     script.event("OSUpdateStaged", "Changes to OS staged")
 
 

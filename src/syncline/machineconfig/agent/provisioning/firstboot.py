@@ -68,7 +68,7 @@ class Booted:
     fips: str | None = None
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         image = "no system of images" if self.image is None else f"image {self.image or 'unknown'}"
         return f"{image}, kernel arguments {self.command_line.strip() or 'none'}"
 

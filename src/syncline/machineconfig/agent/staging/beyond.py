@@ -26,8 +26,8 @@ def beyond_reach(node: Obj, system: FixedSystem | None, new: Obj) -> str:
         return wrong
     architecture = labels_of(node).get(ARCHITECTURE) or dig(node, "status", "nodeInfo", "architecture") or ARM
     if kernel_type(new) == BIG_PAGES and architecture != ARM:
-        told = "64k-pages is only supported for aarch64 architecture"
-        return f"spec.kernelType: {told}, and this node is {architecture}; leave it out, or use another pool"
+        message = "64k-pages is only supported for aarch64 architecture"
+        return f"spec.kernelType: {message}, and this node is {architecture}; leave it out, or use another pool"
     if system is None:
         return ""
     why = f"{system.name} is no image of CoreOS, so that no rpm-ostree can do it"

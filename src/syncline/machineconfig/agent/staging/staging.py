@@ -102,8 +102,8 @@ def not_staged(config: Obj, there: Deployments | None) -> str:
     if there.staged is None:
         return "no staged deployment found after applying extensions"
     missing = [package for package in wanted if package not in there.staged.packages]
-    told = "the following extension packages are missing from the staged deployment"
-    return f"{told}: [{' '.join(missing)}]" if missing else ""
+    message = "the following extension packages are missing from the staged deployment"
+    return f"{message}: [{' '.join(missing)}]" if missing else ""
 
 
 def is_staged(config: Obj, there: Deployments | None, image: str = "") -> bool:

@@ -1,4 +1,4 @@
-"""The books of one pass: result rows, the operation's phase and message, what it waits for.
+"""The state of one reconcile: result rows, the operation's phase and message, what it waits for.
 
 Made at the beginning of a pass from what the last one kept; read at its end. Used by the pass only.
 """
@@ -26,11 +26,11 @@ from syncline.gitops.sync.results import images_of
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import ObjectRef, meta
 
-__all__ = ["Book", "waiting_since"]
+__all__ = ["SyncState", "waiting_since"]
 
 
 @dataclass(slots=True)
-class Book:
+class SyncState:
     observed: SyncObserved
     phase: OperationPhase
     message: str
@@ -43,7 +43,7 @@ class Book:
     """Hooks whose finalizer was taken off in this pass."""
 
     @classmethod
-    def open(cls, observed: SyncObserved) -> Book:
+    def open(cls, observed: SyncObserved) -> SyncState:
         return cls(observed, observed.phase, observed.message, {row.key: row for row in observed.results})
 
     @property

@@ -1,7 +1,7 @@
 """For whom a thread reads sources now, until when, and what of its remotes is remembered.
 
-``assembly/sources/reading.py`` opens an :class:`Errand` around one read; everything below it that talks to a remote or
-asks for a render worker looks at :func:`current`. So deadlines and shares reach a submodule of a base of a chart
+``assembly/sources/reading.py`` opens a :class:`ReadScope` around one read; code below it that talks to a remote
+or asks for a render worker calls :func:`current`. So deadlines and shares reach a submodule of a base of a chart
 without being handed through every function.
 """
 
@@ -19,7 +19,7 @@ from syncline.base.clock import format_time
 from syncline.base.entropy import Entropy
 from syncline.sources.errors import Problem, SourceError
 
-__all__ = ["NO_ERRAND", "Errand", "Failing", "current", "errand"]
+__all__ = ["NO_SCOPE", "Failing", "ReadScope", "current", "read_scope"]
 
 FIRST_PAUSE_S = 10.0
 """After the first failure of a remote; it doubles with each further one."""
@@ -29,7 +29,7 @@ SPREAD = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class ReadScope:
     """One read of the sources of one Application. ``asked``: somebody waits for it, so a remote that failed is asked
     once more although its pause is not over. ``limit_s``: for everything together."""
 
@@ -51,17 +51,17 @@ class Errand:
         return None if self.now is None else self.now + timedelta(seconds=int(time.monotonic() - self._begun))
 
 
-NO_ERRAND = Errand()
+NO_SCOPE = ReadScope()
 """Of reads that belong to no Application: without a deadline beyond those of conversations, and without a memory."""
-_current: ContextVar[Errand] = ContextVar("errand", default=NO_ERRAND)
+_current: ContextVar[ReadScope] = ContextVar("read_scope", default=NO_SCOPE)
 
 
-def current() -> Errand:
+def current() -> ReadScope:
     return _current.get()
 
 
 @contextlib.contextmanager
-def errand(one: Errand) -> Iterator[None]:
+def read_scope(one: ReadScope) -> Iterator[None]:
     """What this thread does until the context ends belongs to ``one``."""
     token = _current.set(one)
     try:
