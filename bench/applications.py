@@ -19,12 +19,12 @@ from pathlib import Path
 from bench.table import Table
 from syncline.apply.diff import DiffSettings
 from syncline.apply.diff.compare import compare_objects
-from syncline.assembly.core import build_core
+from syncline.assembly.embedded.core import build_core
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.cluster.storage.store import Store
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import create
 from syncline.kube.objects import Obj, ResourceInfo, dig, name_of
 from syncline.rehearsal.world import World

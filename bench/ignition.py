@@ -19,11 +19,11 @@ from typing import Any
 from bench.started import OURS, PYTHON, Commands
 from bench.table import Table
 from syncline.ignition import rules, unitfile
-from syncline.ignition.converting import convert_to, parse_and_convert
 from syncline.ignition.jsontext import dump
 from syncline.ignition.merging import merge
 from syncline.ignition.parsing import parse
-from syncline.ignition.upward import lift
+from syncline.ignition.versions.converting import convert_to, parse_and_convert
+from syncline.ignition.versions.upward import lift
 
 __all__ = ["figures"]
 

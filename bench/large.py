@@ -22,7 +22,7 @@ from syncline.cluster.resources.registry import Registry
 from syncline.cluster.serving.serve import tune_garbage_collection
 from syncline.cluster.storage.store import Store
 from syncline.kube.client import Request
-from syncline.kube.outbound import Aside, Outcome
+from syncline.kube.transport.outbound import Aside, Outcome
 
 __all__ = ["figures"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from bench.table import Table
 from syncline.ignition import jsontext
-from syncline.machineconfig import configs as reading
-from syncline.machineconfig.compare import changes
+from syncline.machineconfig.configs import parsing as reading
+from syncline.machineconfig.configs.compare import changes
 from syncline.machineconfig.names import GENERATED_VERSION
 from syncline.machineconfig.render.naming import rendered_name
 from syncline.machineconfig.render.rendering import Release, render

@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.table import Table
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.kube.objects import Obj
-from syncline.sources.environment import RenderContext
+from syncline.sources.rendering.environment import RenderContext
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PERIOD = timedelta(minutes=2)

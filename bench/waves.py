@@ -14,7 +14,7 @@ from bench.table import Table
 from syncline.gitops.application.manifests import Manifests
 from syncline.kube.objects import Obj, dig
 from syncline.rehearsal.world import World
-from syncline.sources.environment import NO_CONTEXT, RenderContext
+from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
 
 __all__ = ["figures"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from syncline.assembly.embedded.live import LiveCluster, kubeconfig_text, running_cluster, write_private
 from syncline.assembly.gitops import GitOpsSettings
-from syncline.assembly.live import LiveCluster, kubeconfig_text, running_cluster, write_private
 from syncline.assembly.settings import ClusterSettings
 from syncline.kube.client import Request, Transport
 from syncline.kube.objects import Obj

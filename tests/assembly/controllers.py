@@ -19,7 +19,7 @@ from syncline.assembly.controller import ControllerSettings, Replica, serve_cont
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.base.clock import SystemClock
 from syncline.control.leader import LeaderSettings
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube import client
 from syncline.kube.client import PatchType, Request
 from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, dig, resource_version

@@ -22,7 +22,7 @@ from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
 from syncline.base.clock import SystemClock
 from syncline.control.leader import LEASES, LeaderSettings
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import Unanswered

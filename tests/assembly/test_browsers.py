@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 
 import pytest
 
+from syncline.assembly.embedded.live import running_cluster
 from syncline.assembly.endpoints.configserver import config_server
 from syncline.assembly.endpoints.listening import Answer, listening
-from syncline.assembly.live import running_cluster
 from syncline.assembly.settings import ClusterSettings
 from syncline.cluster.serving.serve import ServeError
 from syncline.control.cache import Cache

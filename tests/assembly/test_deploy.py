@@ -16,7 +16,7 @@ from tests.live import served_cluster
 from tests.sources.conftest import Upstream
 from tools.image import USER, image
 
-from syncline.assembly.install import ensure_objects
+from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.settings import ClusterSettings
 from syncline.base.secret import Secret
 from syncline.control.executor import run_in_place
@@ -87,7 +87,7 @@ def test_without_rights_for_what_applications_bring_the_refusal_names_the_missin
 
 
 def test_the_deployment_asks_for_options_that_the_command_has() -> None:
-    from syncline.cli.controller import controller
+    from syncline.cli.serving.controller import controller
 
     deployment = next(obj for obj in manifests("controller.yaml") if obj["kind"] == "Deployment")
     arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]

@@ -14,7 +14,7 @@ from tests.sources.conftest import Upstream
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request
 from syncline.kube.objects import dig
 from syncline.kube.transport.http import BlockingClient

@@ -8,9 +8,9 @@ import pytest
 from tests.gitops.behaviours.sim import APPS, Simulation, config, job
 from tests.gitops.behaviours.test_holds import machine_config, staged
 
-from syncline.assembly.inspection.observe import PlannedSync, SyncRequest, Verdict, planned_sync
+from syncline.assembly.inspection.preview import PlannedSync, SyncRequest, Verdict, planned_sync
 from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
-from syncline.cli.planview import describe_plan
+from syncline.cli.views.plan import describe_plan
 from syncline.control.executor import run_in_place
 from syncline.kube.objects import Obj
 

@@ -19,11 +19,11 @@ from tests.live import reached
 from tests.sources.conftest import Upstream
 from tests.sources.tarpit import Tarpit
 
+from syncline.assembly.embedded.live import LiveCluster, running_cluster
 from syncline.assembly.gitops import GitOpsSettings
-from syncline.assembly.live import LiveCluster, running_cluster
 from syncline.assembly.settings import ClusterSettings
 from syncline.control.pools import PoolSettings
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request, Transport
 from syncline.kube.objects import Obj, dig
 from syncline.sources.git.process import Bounds, RemoteLimits

@@ -8,7 +8,7 @@ import pytest
 from tests.explain.asking import folder, plan, printed
 from tests.scenes.scenes import Repo, Stage, application
 
-from syncline.assembly.inspection.observe import PlannedSync, SyncRequest, Verb, Verdict
+from syncline.assembly.inspection.preview import PlannedSync, SyncRequest, Verb, Verdict
 from syncline.kube.objects import Obj
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {a: %s}\n"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.live import served_cluster
 
-from syncline.assembly.auditing import AuditFile
-from syncline.assembly.rotation import Rotation
+from syncline.assembly.embedded.auditing import AuditFile
+from syncline.assembly.embedded.rotation import Rotation
 from syncline.assembly.settings import ClusterSettings
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
@@ -157,7 +157,7 @@ def test_a_long_file_is_put_aside_and_old_ones_go_by_number_and_age(tmp_path: Pa
 
 
 def test_lines_that_find_no_room_are_counted_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncline.assembly.auditing.MAX_WAITING_BYTES", 1_500)
+    monkeypatch.setattr("syncline.assembly.embedded.auditing.MAX_WAITING_BYTES", 1_500)
     log = AuditFile(tmp_path / "audit.log")
     first, second = _records(2, VirtualClock())
     body = replace(first, answer=b"x" * 2_000)

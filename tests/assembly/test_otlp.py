@@ -19,8 +19,8 @@ from tests.sources.conftest import Upstream
 
 from syncline.assembly.settings import ClusterSettings, SettingError, trace_settings
 from syncline.base.clock import EPOCH
-from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.serving import trace_target
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.serving.running import trace_target
 from syncline.telemetry import otlp
 from syncline.telemetry.otlp import SpanExporter, TraceSettings, exporting, payload
 from syncline.telemetry.spans import Span

@@ -8,17 +8,17 @@ import pytest
 from tests.gitops.behaviours.sim import APPS, Simulation, config
 
 from syncline.assembly.inspection.differences import application_differences
-from syncline.assembly.inspection.observe import PlannedSync, Verb, Verdict, planned_sync
+from syncline.assembly.inspection.preview import PlannedSync, Verb, Verdict, planned_sync
 from syncline.assembly.inspection.pulled import MAX_REFUSED, SINGLE, PulledCache, pulled
 from syncline.assembly.inspection.resource_tree import resource_tree, walk
 from syncline.assembly.inspection.snapshot import application_indices
-from syncline.cli.looking import include
+from syncline.cli.access.snapshots import include
 from syncline.cluster.access.users import ADMIN, UserInfo
 from syncline.explain.application import explain_application
 from syncline.explain.graph import explain_object
 from syncline.explain.view import View
 from syncline.gitops.application.manifests import ManifestStore
-from syncline.gitops.application.observe import observe_application
+from syncline.gitops.application.observing.observe import observe_application
 from syncline.kube.client import Request, Response
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, uid_of

@@ -16,7 +16,7 @@ from syncline.assembly.endpoints.pushes import FEW, Touched
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.gitops.application.manifests import Manifests
 from syncline.kube.objects import Obj, name_of
-from syncline.sources.environment import RenderContext
+from syncline.sources.rendering.environment import RenderContext
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n"

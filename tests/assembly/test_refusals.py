@@ -9,7 +9,7 @@ import pytest
 from tests.explain.asking import folder, plan, printed
 from tests.scenes.scenes import Repo, Stage, application
 
-from syncline.assembly.inspection.observe import Verb, Verdict
+from syncline.assembly.inspection.preview import Verb, Verdict
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj
 from syncline.kube.yaml.loading import load_all

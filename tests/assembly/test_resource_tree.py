@@ -6,7 +6,7 @@ from typing import Any
 
 from syncline.assembly.inspection.resource_tree import MAX_DEPTH, orphaned_resources, resource_tree, walk
 from syncline.control.cache import Cache
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ref_of
 

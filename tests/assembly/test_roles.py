@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from syncline.assembly.embedded.live import running_cluster
 from syncline.assembly.gitops import GitOpsSettings
-from syncline.assembly.live import running_cluster
 from syncline.assembly.settings import ClusterSettings
 
 

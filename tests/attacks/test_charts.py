@@ -12,11 +12,11 @@ import pytest
 from tests.attacks.crafted import CHART, MAP, packed
 from tests.sources.charthttp import ChartRepository
 
-from syncline.sources.environment import RenderContext
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.helm import rendering as helm
 from syncline.sources.helm.charts import chart_versions
 from syncline.sources.remote.artifacts import Artifacts
+from syncline.sources.rendering.environment import RenderContext
 from syncline.sources.revision import Version, parse_constraint
 from syncline.sources.tree import MemoryTree
 from syncline.sources.workers.pool import RenderWorkers, WorkerLimits

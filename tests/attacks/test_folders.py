@@ -14,17 +14,17 @@ from tests.attacks.crafted import MAP
 from tests.sources.conftest import Upstream
 
 from syncline.assembly.sources.reading import SANDBOX, GitSourceReader
-from syncline.cli.disktree import DiskTree
-from syncline.cluster.machines.launching import sandbox_problem
-from syncline.sources.environment import RenderContext
+from syncline.cli.access.folder import DiskTree
+from syncline.cluster.machines.processes.launching import sandbox_problem
 from syncline.sources.errors import SourceError
 from syncline.sources.git.mirrors import Git, GitSettings
 from syncline.sources.git.process import Bounds, run_git
 from syncline.sources.kustomize.flags import BuildFlags
-from syncline.sources.plugin_run import PluginLimits, PluginRunner
-from syncline.sources.plugins import Plugin, PluginRenderer
 from syncline.sources.remote.credentials import RepositoryAccess
-from syncline.sources.renderer import render_opened
+from syncline.sources.rendering.environment import RenderContext
+from syncline.sources.rendering.plugin_run import PluginLimits, PluginRunner
+from syncline.sources.rendering.plugins import Plugin, PluginRenderer
+from syncline.sources.rendering.renderer import render_opened
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CONTEXT = RenderContext("shop", "default", "prod")

@@ -15,12 +15,12 @@ from tests.attacks.crafted import CHART, MAP, Crafted, Node
 from tests.sources.conftest import Upstream
 
 from syncline.assembly.sources.reading import SANDBOX, GitSourceReader, renderers_with
-from syncline.cluster.machines.launching import sandbox_problem
-from syncline.sources import plugin_run
-from syncline.sources.environment import RenderContext
+from syncline.cluster.machines.processes.launching import sandbox_problem
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git import tree as git_module
 from syncline.sources.git.mirrors import Git, GitSettings
+from syncline.sources.rendering import plugin_run
+from syncline.sources.rendering.environment import RenderContext
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CONTEXT = RenderContext("shop", "default", "prod")
@@ -92,7 +92,7 @@ def test_no_file_of_a_chart_is_written_beside_its_folder(
     enabled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from syncline.sources.kustomize.flags import BuildFlags
-    from syncline.sources.renderer import render_opened
+    from syncline.sources.rendering.renderer import render_opened
 
     temporary = tmp_path / "temporary"
     temporary.mkdir()

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from syncline.base.masking import MAX_TEXT, Masker, credential_values, mask_credentials
-from syncline.sources.disclosure import disclosed
+from syncline.sources.rendering.disclosure import disclosed
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJtZSJ9.c2lnbmF0dXJlLW9m"
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\nDEFdef\n-----END RSA PRIVATE KEY-----"

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
-from syncline.cli.failure import ARGOCD, GENERAL, USAGE
+from syncline.cli.frame.failure import ARGOCD, GENERAL, USAGE
+from syncline.cli.frame.refused import COMMANDS, EVERYWHERE, FLAGS, refused_command
 from syncline.cli.main import cli, main
-from syncline.cli.refused import COMMANDS, EVERYWHERE, FLAGS, refused_command
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
 OF_ARGOCD = 169

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 import pytest
 
-from syncline.cli.arguments import did_you_mean, go_booleans
-from syncline.cli.failure import BLOCKED, FAILED, LIKE_ARGOCD, USAGE, CommandFailed, exit_code
-from syncline.cli.lazy import Group
+from syncline.cli.frame.arguments import did_you_mean, go_booleans
+from syncline.cli.frame.failure import BLOCKED, FAILED, LIKE_ARGOCD, USAGE, CommandFailed, exit_code
+from syncline.cli.frame.lazy import Group
 from syncline.cli.main import cli, main, plugin
 
 

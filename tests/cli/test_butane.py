@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from syncline.cli.butane import butane
+from syncline.cli.files.butane import butane
 from syncline.cli.main import cli, main
 
 HEADER = "variant: fcos\nversion: 1.5.0\n"

@@ -19,9 +19,9 @@ from tests.live import Served, served_cluster
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
-from syncline.cli.connection import Connection
+from syncline.cli.access.connection import Connection
 from syncline.cli.main import main
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request
 
 CORE = "c4n4ry7f3a2b"

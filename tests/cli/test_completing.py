@@ -11,7 +11,7 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from syncline.cli.completing import KINDS, Names, complete_names, in_time
+from syncline.cli.frame.completing import KINDS, Names, complete_names, in_time
 from syncline.cli.main import COMMANDS, cli
 
 
@@ -68,6 +68,7 @@ def test_what_takes_too_long_or_fails_completes_nothing() -> None:
 
 def test_nothing_of_it_is_imported_before_a_shell_asks() -> None:
     code = "import sys; from syncline.cli.main import main; main(['--help']); main(['app', 'list', '--help'])\n"
-    code += "print([name for name in ('syncline.cli.completing', 'syncline.cli.refused') if name in sys.modules])"
+    code += "print([name for name in sys.modules if name in ('syncline.cli.frame.completing', "
+    code += "'syncline.cli.frame.refused')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

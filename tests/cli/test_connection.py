@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from syncline.cli.connection import Connection
-from syncline.cli.failure import CommandFailed
+from syncline.cli.access.connection import Connection
+from syncline.cli.frame.failure import CommandFailed
 from syncline.cli.main import main
 from syncline.kube.client import Request
 

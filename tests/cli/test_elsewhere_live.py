@@ -13,7 +13,7 @@ from tests.live import Served, served_cluster
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.objects import dig
 
 BROKEN = """apiVersion: apps/v1

@@ -18,7 +18,7 @@ from tests.scenes.scenes import Repo, application
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.cli.main import main
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj
 from syncline.kube.yaml.loading import dump

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncline.base.clock import VirtualClock
-from syncline.cli.poolview import node_table
+from syncline.cli.views.pool import node_table
 from syncline.kube.objects import Obj
 
 NODE: Obj = {

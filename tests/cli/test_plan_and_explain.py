@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 
 from syncline.apply.outcome import WaitKind
-from syncline.assembly.inspection.observe import PlannedChange, PlannedGroup, PlannedSync, Verb, Verdict
+from syncline.assembly.inspection.preview import PlannedChange, PlannedGroup, PlannedSync, Verb, Verdict
 from syncline.base.cause import Cause
 from syncline.base.clock import EPOCH
 from syncline.cli.explain import meant
-from syncline.cli.explainview import MAX_LINES, describe_cause
-from syncline.cli.failure import CommandFailed
+from syncline.cli.frame.failure import CommandFailed
 from syncline.cli.plan import application_ref, exit_code
-from syncline.cli.planview import describe_plan
+from syncline.cli.views.cause import MAX_LINES, describe_cause
+from syncline.cli.views.plan import describe_plan
 from syncline.explain.graph import cause_to_obj
 from syncline.gitops.sync.gates import PlannedWait
 from syncline.kube.mapper import Mapper

@@ -13,7 +13,7 @@ from tests.scenes.pools import GROUP, POOL, _definition
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
-from syncline.cli.connection import Connection
+from syncline.cli.access.connection import Connection
 from syncline.cli.main import main
 from syncline.kube.client import Request
 from syncline.kube.objects import dig

@@ -7,11 +7,11 @@ from typing import Any
 
 from tests.live import served_cluster
 
+from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.gitops import gitops_objects
-from syncline.assembly.install import ensure_objects
 from syncline.assembly.settings import ClusterSettings
+from syncline.cli.access.connection import Connection
 from syncline.cli.app.target import until
-from syncline.cli.connection import Connection
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.kinds.argoproj import APPLICATION

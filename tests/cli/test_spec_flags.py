@@ -10,25 +10,31 @@ import pytest
 
 from syncline.argo.application import AppView
 from syncline.base.clock import EPOCH
-from syncline.cli.app.create import create, from_flags, with_overrides
+from syncline.cli.access.declared import (
+    cluster_secret_name,
+    fields_of,
+    plain_fields,
+    repository_secret_name,
+    secret_object,
+)
 from syncline.cli.app.history import rollback_operation
 from syncline.cli.app.logs import _wanted
 from syncline.cli.app.objects import filtered
 from syncline.cli.app.revised import revised
 from syncline.cli.app.selected import expanded, labelled, selected
-from syncline.cli.app.settings import without
-from syncline.cli.app.sources import with_source, without_source
-from syncline.cli.app.specflags import image_name, with_flags
+from syncline.cli.app.spec.create import create, from_flags, with_overrides
+from syncline.cli.app.spec.flags import image_name, with_flags
+from syncline.cli.app.spec.settings import without
+from syncline.cli.app.spec.sources import with_source, without_source
 from syncline.cli.app.sync import judge, operation_from
 from syncline.cli.app.wait import outstanding
-from syncline.cli.appview import resource_rows
-from syncline.cli.failure import FAILED, USAGE, CommandFailed
+from syncline.cli.frame.failure import FAILED, USAGE, CommandFailed
 from syncline.cli.main import main
 from syncline.cli.proj.lists import with_entry, without_entry
 from syncline.cli.proj.windows import manual, without_window
-from syncline.cli.repo import repo, repository_fields
-from syncline.cli.secretkind import cluster_secret_name, fields_of, plain_fields, repository_secret_name, secret_object
-from syncline.gitops.application.operation import sync_options
+from syncline.cli.remotes.repo import repo, repository_fields
+from syncline.cli.views.application import resource_rows
+from syncline.gitops.application.operating.operation import sync_options
 from syncline.kube.objects import Obj
 from syncline.sources.remote.credentials import credential_store
 

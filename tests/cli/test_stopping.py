@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import Figure
 from tests.oc import Oc
 
-from syncline.cluster.machines.launching import sandbox_problem
+from syncline.cluster.machines.processes.launching import sandbox_problem
 
 PROBLEM = sandbox_problem()
 RUN = "import sys; from syncline.cli.main import main; sys.exit(main())"

@@ -21,11 +21,11 @@ from tests.live import START_S, Served, served_cluster
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
-from syncline.cli import progress
+from syncline.cli.frame.output import table
+from syncline.cli.frame.terminal import LogLines, clean_output, one_cell, plain, print_exact
 from syncline.cli.main import cli, main
-from syncline.cli.output import table
-from syncline.cli.terminal import LogLines, clean_output, one_cell, plain, print_exact
-from syncline.gitops.application.observe import AppSettings
+from syncline.cli.views import progress
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj
 from syncline.kube.yaml.loading import load

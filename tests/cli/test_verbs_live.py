@@ -15,8 +15,8 @@ from tests.live import Served, served_cluster
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
-from syncline.cli.connection import Connection
-from syncline.gitops.application.observe import AppSettings
+from syncline.cli.access.connection import Connection
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request
 
 CANARY = "canary-7f3a"

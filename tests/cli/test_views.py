@@ -11,15 +11,15 @@ import pytest
 from syncline.assembly.inspection.differences import ObjectDifference
 from syncline.assembly.inspection.resource_tree import ResourceNode
 from syncline.base.clock import parse_time
-from syncline.cli.appview import app_rows, describe_app, history_text, windows_lines
-from syncline.cli.cluster import declared_cluster, managed_cluster
-from syncline.cli.diffview import describe_difference
-from syncline.cli.output import print_table
-from syncline.cli.projview import describe_project, project_rows, window_rows
-from syncline.cli.repo import declared_repositories
-from syncline.cli.repoview import Destination, cluster_rows, repository_rows
-from syncline.cli.secretkind import secret_object
-from syncline.cli.treeview import app_tree, resource_table, resource_tree_table
+from syncline.cli.access.declared import secret_object
+from syncline.cli.frame.output import print_table
+from syncline.cli.remotes.cluster import declared_cluster, managed_cluster
+from syncline.cli.remotes.repo import declared_repositories
+from syncline.cli.views.application import app_rows, describe_app, history_text, windows_lines
+from syncline.cli.views.diff import describe_difference
+from syncline.cli.views.project import describe_project, project_rows, window_rows
+from syncline.cli.views.repository import Destination, cluster_rows, repository_rows
+from syncline.cli.views.tree import app_tree, resource_table, resource_tree_table
 from syncline.kube.objects import Obj, ObjectRef
 
 GOLDEN = Path(__file__).parent / "golden"

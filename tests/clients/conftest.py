@@ -14,7 +14,7 @@ from tests.clients.kubectl import Kubectl
 from tests.live import Served, served_cluster
 
 from syncline.assembly.settings import ClusterSettings, RunCommands
-from syncline.cluster.machines.launching import sandbox_problem
+from syncline.cluster.machines.processes.launching import sandbox_problem
 
 
 @pytest.fixture(scope="session")

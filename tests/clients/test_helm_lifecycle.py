@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.live import Served
 
-from syncline.cli.connection import Connection
+from syncline.cli.access.connection import Connection
 from syncline.kube.client import Request
 
 helm: Any = pytest.importorskip("helm_python", reason="pip install 'syncline[helm]'")

@@ -27,7 +27,7 @@ LIMIT_S = 300
 def observed(served: Served) -> Any:
     """What the program says it saw."""
     assert NODE is not None
-    from syncline.cli.connection import Connection
+    from syncline.cli.access.connection import Connection
     from syncline.kube.client import Request
 
     with Connection(str(served.kubeconfig)) as link:

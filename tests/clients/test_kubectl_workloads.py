@@ -8,7 +8,7 @@ import pytest
 from tests.clients.kubectl import WAIT, Kubectl, needs_kubectl, until
 from tests.clients.manifests import budget, deployment, service
 
-from syncline.cluster.machines.launching import sandbox_problem
+from syncline.cluster.machines.processes.launching import sandbox_problem
 
 pytestmark = needs_kubectl
 

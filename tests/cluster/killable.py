@@ -23,7 +23,7 @@ from typing import Any
 def main() -> None:
     import tests.cluster.faulty_files as faulty_files
 
-    import syncline.cli.apiserver
+    import syncline.cli.serving.apiserver
     import syncline.cluster.storage.disk as disk
     from syncline.cli.main import main as syncline
 

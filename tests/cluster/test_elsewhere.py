@@ -13,10 +13,10 @@ from tests.cluster.admission.test_policies import CORE, policy
 from syncline.cluster.access.users import ADMIN
 from syncline.cluster.serving.evaluators import Evaluators
 from syncline.cluster.verbs.body import read_apart
-from syncline.kube import elsewhere as seam
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj
-from syncline.kube.outbound import Computation, Outcome
+from syncline.kube.transport import elsewhere as seam
+from syncline.kube.transport.outbound import Computation, Outcome
 
 TEN = "[0,1,2,3,4,5,6,7,8,9]"
 LONG = f"{TEN}.all(a, {TEN}.all(b, {TEN}.all(c, {TEN}.all(d, a + b + c + d < 99))))"

@@ -18,8 +18,8 @@ from syncline.cluster.serving.webhooks import Caller
 from syncline.cluster.storage.store import Key, Stored, encode_around_version
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj
-from syncline.kube.outbound import Aside, Outcome
 from syncline.kube.text.jsontext import in_pieces
+from syncline.kube.transport.outbound import Aside, Outcome
 
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from syncline.cli.failure import CommandFailed
-from syncline.cli.storyview import failing, masked, transcript
+from syncline.cli.frame.failure import CommandFailed
+from syncline.cli.views.story import failing, masked, transcript
 from syncline.rehearsal.reading import read_scenario
 from syncline.rehearsal.scenario import Scenario
 from syncline.rehearsal.simulation import Simulation

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from tests.scenes.scenes import Repo, Stage
 
-from syncline.assembly.inspection.observe import PlannedSync, SyncRequest, observed_application, planned_sync
+from syncline.assembly.inspection.preview import PlannedSync, SyncRequest, observed_application, planned_sync
 from syncline.assembly.inspection.refusals import Questions
 from syncline.assembly.inspection.snapshot import ClusterSnapshot, application_indices, snapshot_of_cluster
 from syncline.assembly.sources.reading import GitSourceReader
-from syncline.cli.explainview import describe_cause
-from syncline.cli.planview import describe_plan
+from syncline.cli.views.cause import describe_cause
+from syncline.cli.views.plan import describe_plan
 from syncline.control.executor import run_in_place
 from syncline.explain.application import explain_application
 from syncline.explain.graph import explain_object

@@ -7,7 +7,7 @@ from tests.explain.test_waiting import told
 from tests.gitops.behaviours.sim import Simulation, config, deployment
 
 from syncline.kube.objects import Obj
-from syncline.kube.outbound import OutboundCall, Outcome
+from syncline.kube.transport.outbound import OutboundCall, Outcome
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}

@@ -8,7 +8,7 @@ import pytest
 from tests.explain.asking import ask, folder, look, pods_of, told
 from tests.scenes.scenes import Stage, application
 
-from syncline.cli.explainview import MAX_LINES
+from syncline.cli.views.cause import MAX_LINES
 from syncline.explain.graph import explain_object
 from syncline.explain.view import LogTail, View, no_logs
 from syncline.kube.objects import ObjectRef

@@ -9,9 +9,9 @@ from tests.assembly.test_forecast import annotate, waiting
 from tests.gitops.behaviours.sim import MAPS, NOWHERE, PROJECTS, Simulation, config, deployment, job
 from tests.gitops.behaviours.test_holds import hold, machine_config, staged
 
-from syncline.assembly.inspection.observe import observed_application
+from syncline.assembly.inspection.preview import observed_application
 from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
-from syncline.cli.explainview import MAX_LINES, describe_cause
+from syncline.cli.views.cause import MAX_LINES, describe_cause
 from syncline.control.executor import run_in_place
 from syncline.explain.application import explain_application
 from syncline.explain.graph import cause_to_obj, explain_object

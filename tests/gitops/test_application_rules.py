@@ -22,7 +22,7 @@ from syncline.argo.project import (
     permits_source,
 )
 from syncline.argo.spec import normalize_spec, validate_spec
-from syncline.gitops.compare import SyncCode
+from syncline.gitops.comparison.compare import SyncCode
 from syncline.gitops.sync.retry import retry_after
 from syncline.kube.objects import Obj
 
@@ -322,7 +322,7 @@ def test_a_degraded_child_degrades_its_parent_an_unknown_one_does_not_a071() -> 
     from tests.gitops.test_compare import KINDS
 
     from syncline.apply.health import Health, HealthStatus
-    from syncline.gitops.compare import ComparisonInput, compare
+    from syncline.gitops.comparison.compare import ComparisonInput, compare
     from syncline.kube.objects import ref_of
 
     child = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "c", "namespace": "web"}}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from syncline.base.clock import EPOCH
-from syncline.gitops.autosync import SelfHealBackoff, decide
+from syncline.gitops.application.operating.autosync import SelfHealBackoff, decide
 
 SOURCE = {"repoURL": "https://h/r", "path": "."}
 

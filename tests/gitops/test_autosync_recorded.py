@@ -8,7 +8,7 @@ import pytest
 from tests.gitops.recordings import cases, judge
 
 from syncline.base.clock import parse_time
-from syncline.gitops.autosync import SelfHealBackoff, decide
+from syncline.gitops.application.operating.autosync import SelfHealBackoff, decide
 
 
 def _answer(given: dict[str, Any]) -> dict[str, Any]:

@@ -11,14 +11,20 @@ import pytest
 from tests.ignition.recordings import cases, judge, raw_input, run_as, same_text
 from tests.machineconfig.recordings import same_text as same_text_of_ours
 
-from syncline.ignition.converting import ConversionError, convert_raw_to, parse_and_convert, parse_payload, refusal
-from syncline.ignition.gonames import parse_version, quoted
+from syncline.ignition.golang import parse_version, quoted
 from syncline.ignition.jsontext import dump
 from syncline.ignition.parsing import minor_of, parse
 from syncline.ignition.payload import PayloadError
 from syncline.ignition.spec2.parsing import parse2
 from syncline.ignition.spec2.translating import TranslationError, translate
-from syncline.ignition.upward import lift
+from syncline.ignition.versions.converting import (
+    ConversionError,
+    convert_raw_to,
+    parse_and_convert,
+    parse_payload,
+    refusal,
+)
+from syncline.ignition.versions.upward import lift
 
 
 def _minor(version: str) -> int:

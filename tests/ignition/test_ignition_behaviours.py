@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from syncline.ignition.converting import ConversionError, parse_and_convert
 from syncline.ignition.merging import merge
-from syncline.ignition.negotiate import negotiate
 from syncline.ignition.parsing import parse
 from syncline.ignition.spec2.parsing import parse2
 from syncline.ignition.spec2.translating import TranslationError, translate
 from syncline.ignition.typed import canonical
-from syncline.ignition.upward import lift
+from syncline.ignition.versions.converting import ConversionError, parse_and_convert
+from syncline.ignition.versions.negotiate import negotiate
+from syncline.ignition.versions.upward import lift
 
 SHA_256 = "sha256-" + "0" * 64
 

@@ -13,16 +13,21 @@ import pytest
 from tests.ignition.recordings import cases, raw_input, run_as
 
 from syncline.ignition import jsontext, payload
-from syncline.ignition.converting import ConversionError, convert_raw_to, parse_and_convert, parse_payload, refusal
 from syncline.ignition.dataurl import DataUrlError, decode_data_url
-from syncline.ignition.gonames import parse_version
-from syncline.ignition.gourl import UrlError, parse_url
+from syncline.ignition.golang import UrlError, parse_url, parse_version
 from syncline.ignition.merging import merge
-from syncline.ignition.negotiate import NegotiationError, negotiate
 from syncline.ignition.parsing import parse
 from syncline.ignition.payload import PayloadError, decode_file_contents, decode_payload
 from syncline.ignition.spec2.parsing import parse2
 from syncline.ignition.unitfile import UnitError, sections_with_options
+from syncline.ignition.versions.converting import (
+    ConversionError,
+    convert_raw_to,
+    parse_and_convert,
+    parse_payload,
+    refusal,
+)
+from syncline.ignition.versions.negotiate import NegotiationError, negotiate
 
 SEEDS = [raw_input(case) for program in ("ignition-validate", "spec2x-parse") for case in run_as("validate", program)]
 SEEDS += [b'{"ignition":{"version":"3.5.0"},"storage":{"files":[{"path":"/a","contents":{"source":"data:,x"}}]}}']

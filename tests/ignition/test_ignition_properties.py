@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from syncline.ignition.checking import check
-from syncline.ignition.downward import DowngradeError, lower
 from syncline.ignition.jsontext import dump
 from syncline.ignition.merging import merge
 from syncline.ignition.parsing import parse, validate
 from syncline.ignition.rules import Spec
 from syncline.ignition.schema import NEWEST, PLAIN, Object, Schema, schema, version_text
 from syncline.ignition.typed import canonical
-from syncline.ignition.upward import lift
+from syncline.ignition.versions.downward import DowngradeError, lower
+from syncline.ignition.versions.upward import lift
 
 MINORS = range(NEWEST + 1)
 SEEDS = range(60)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.ignition.recordings import judge, run_as
 
-from syncline.ignition.gonames import parse_version
+from syncline.ignition.golang import parse_version
 from syncline.ignition.jsontext import dump
 from syncline.ignition.merging import merge
 from syncline.ignition.parsing import minor_of, validate

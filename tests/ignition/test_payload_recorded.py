@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.ignition.recordings import cases, judge
 
-from syncline.ignition.negotiate import NegotiationError, negotiate, parse_accept
 from syncline.ignition.payload import PayloadError, decode_file_contents
+from syncline.ignition.versions.negotiate import NegotiationError, negotiate, parse_accept
 
 
 @pytest.mark.parametrize("case", cases("machineconfig", "filedecode"), ids=lambda case: case["id"])

@@ -10,7 +10,7 @@ from syncline.kube.cel.cost import expression_cost
 from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.program import compile_program
 from syncline.kube.cel.values import EvaluationError
-from syncline.kube.schema.celschema import Decl, converter, declare
+from syncline.kube.schema.custom.celschema import Decl, converter, declare
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

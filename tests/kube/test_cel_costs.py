@@ -14,8 +14,8 @@ from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.program import CostExceeded, compile_program
 from syncline.kube.cel.types import DYN
 from syncline.kube.cel.values import EvaluationError
+from syncline.kube.schema.custom.rules import OUT_OF_BUDGET, check_rules
 from syncline.kube.schema.model import Schema
-from syncline.kube.schema.rules import OUT_OF_BUDGET, check_rules
 from syncline.kube.text.glob import ListStyle, list_matches
 from syncline.kube.text.re2 import MAX_WORK, compile_pattern
 

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from syncline.kube.objects import Obj
-from syncline.kube.schema.crd import TakenNames, crd_status, default_crd, prepare_crd, validate_crd, validate_crd_update
+from syncline.kube.schema.custom.crd import (
+    TakenNames,
+    crd_status,
+    default_crd,
+    prepare_crd,
+    validate_crd,
+    validate_crd_update,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

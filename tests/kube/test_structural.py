@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from syncline.kube.errors import FieldCause
-from syncline.kube.schema import structural
-from syncline.kube.schema.celschema import escape
+from syncline.kube.schema.custom import structural
+from syncline.kube.schema.custom.celschema import escape
+from syncline.kube.schema.custom.rules import check_rules
+from syncline.kube.schema.custom.schemacheck import check_schema
+from syncline.kube.schema.custom.structural import fill_defaults, prune, unknown_fields, validate
+from syncline.kube.schema.custom.valuecheck import UNRELATED, check_value
 from syncline.kube.schema.fieldcauses import go_float
 from syncline.kube.schema.model import Schema
-from syncline.kube.schema.rules import check_rules
-from syncline.kube.schema.schemacheck import check_schema
-from syncline.kube.schema.structural import fill_defaults, prune, unknown_fields, validate
-from syncline.kube.schema.valuecheck import UNRELATED, check_value
+from syncline.kube.schema.valuefits import fits_of
 from syncline.kube.text.formats import matches_format
 from syncline.kube.text.re2 import compile_pattern
-from syncline.kube.valuefits import fits_of
 
 
 def kind(**spec: Any) -> Schema:

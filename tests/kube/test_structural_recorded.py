@@ -9,11 +9,11 @@ import pytest
 from tests.kube.recorded_conversations import covers, steps
 
 from syncline.kube.errors import FieldCause
-from syncline.kube.schema.crd import default_crd, prepare_crd, validate_crd, validate_crd_update
-from syncline.kube.schema.embedded import coerce_embedded
+from syncline.kube.schema.custom.crd import default_crd, prepare_crd, validate_crd, validate_crd_update
+from syncline.kube.schema.custom.embedded import coerce_embedded
+from syncline.kube.schema.custom.rules import check_rules
+from syncline.kube.schema.custom.structural import fill_defaults, prune, unknown_fields, validate
 from syncline.kube.schema.model import Schema
-from syncline.kube.schema.rules import check_rules
-from syncline.kube.schema.structural import fill_defaults, prune, unknown_fields, validate
 
 
 def told(causes: list[FieldCause]) -> list[dict[str, Any]]:

@@ -11,15 +11,15 @@ from syncline.control.controller import Controller
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.objects import Obj, name_of
-from syncline.machineconfig.images.controller import image_controller
-from syncline.machineconfig.kubelet.controller import kubelet_config_controller
+from syncline.machineconfig.generating.images.controller import image_controller
+from syncline.machineconfig.generating.kubelet.controller import kubelet_config_controller
+from syncline.machineconfig.generating.runtime.controller import runtime_config_controller
+from syncline.machineconfig.generating.templates.controller import template_controller
 from syncline.machineconfig.nodes.controller import node_config_controller
 from syncline.machineconfig.policies.controller import POLICY_CONTROLLER
 from syncline.machineconfig.render.controller import render_controller
 from syncline.machineconfig.render.observe import RenderSettings
 from syncline.machineconfig.render.rendering import Release
-from syncline.machineconfig.runtime.controller import runtime_config_controller
-from syncline.machineconfig.templates.controller import template_controller
 
 MCO = "/apis/machineconfiguration.openshift.io/v1"
 CONFIG = "/apis/config.openshift.io/v1"

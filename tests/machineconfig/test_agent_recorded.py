@@ -30,16 +30,16 @@ from syncline.machineconfig.agent.staging.kernel import (
     running_of,
     split_arguments,
 )
-from syncline.machineconfig.configs import ConfigError
-from syncline.machineconfig.drain.registries import RegistriesError
-from syncline.machineconfig.extensions import (
+from syncline.machineconfig.configs.extensions import (
     ExtensionsError,
     change_packages,
     invalid_extensions,
     package_sets,
     packages_of,
 )
-from syncline.machineconfig.policy import effective_policies
+from syncline.machineconfig.configs.parsing import ConfigError
+from syncline.machineconfig.drain.registries import RegistriesError
+from syncline.machineconfig.policies.model import effective_policies
 
 Make = Callable[[dict[str, Any]], MemoryHost | TreeHost]
 

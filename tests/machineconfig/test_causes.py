@@ -8,7 +8,7 @@ from tests.machineconfig.test_drains import BUDGETS, INSIST, SPACE, okd
 from tests.machineconfig.test_pools import world
 
 from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
-from syncline.cli.explainview import describe_cause
+from syncline.cli.views.cause import describe_cause
 from syncline.control.executor import run_in_place
 from syncline.explain.graph import cause_to_obj, explain_object
 from syncline.explain.view import Found, View

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.machineconfig.rendering import files, machine_config
 
-from syncline.machineconfig.compare import changes
+from syncline.machineconfig.configs.compare import changes
 from syncline.machineconfig.render.origins import Part, parts_of
 
 V = {"ignition": {"version": "3.4.0"}}

@@ -27,7 +27,7 @@ from syncline.machineconfig.agent.files.disk import drift_of
 from syncline.machineconfig.agent.files.writing import UpdateError
 from syncline.machineconfig.agent.handler import HostHandler
 from syncline.machineconfig.agent.steps import SetUsers, WriteFiles
-from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.configs.parsing import ConfigError
 
 PARTS = ("etc", "usr/lib/systemd/system", "usr/lib/systemd/system-preset", "usr/lib/os-release", "var/lib/dpkg/status")
 OURS = "etc/machine-config-daemon"

@@ -22,7 +22,7 @@ from syncline.machineconfig.drain.pods import departures, warning_line
 from syncline.machineconfig.drain.progress import KEEP_CORDON, PROGRESS, Progress
 from syncline.machineconfig.drain.registries import RegistriesError, configs_change_safely
 from syncline.machineconfig.names import DESIRED_DRAIN, GROUP, LAST_DRAIN
-from syncline.machineconfig.phases import IMAGE_MODE_GATE, Phase, advance
+from syncline.machineconfig.nodes.phases import IMAGE_MODE_GATE, Phase, advance
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
 
 AT = datetime(2026, 9, 1, tzinfo=UTC)

@@ -19,9 +19,9 @@ import syncline.machineconfig.agent.handler as handling
 import syncline.machineconfig.agent.planning.plan as agent
 import syncline.machineconfig.agent.planning.work as work
 import syncline.machineconfig.drain.plan as drain
+import syncline.machineconfig.nodes.timeline as timeline
 import syncline.machineconfig.pools.plan as pools
 import syncline.machineconfig.pools.rollout as rollout
-import syncline.machineconfig.timeline as timeline
 from syncline.kube.objects import Obj
 from syncline.machineconfig.names import REASON
 from syncline.rehearsal.explore import shrunk

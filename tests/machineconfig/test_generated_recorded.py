@@ -9,9 +9,8 @@ import pytest
 from tests.machineconfig.recordings import cases, judge, same_text, without_nil
 
 from syncline.kube.objects import Obj, dig, name_of
-from syncline.machineconfig.generating.naming import KUBELET, RUNTIME, GeneratedError, generated_name
-from syncline.machineconfig.kubelet.cgroups import CgroupError, with_cgroup_arguments
-from syncline.machineconfig.kubelet.files import (
+from syncline.machineconfig.generating.kubelet.cgroups import CgroupError, with_cgroup_arguments
+from syncline.machineconfig.generating.kubelet.files import (
     KubeletError,
     accepted_conditions,
     invalid_kubelet_config,
@@ -19,15 +18,16 @@ from syncline.machineconfig.kubelet.files import (
     kubelet_files,
     latency_profile,
 )
-from syncline.machineconfig.runtime.files import (
+from syncline.machineconfig.generating.naming import KUBELET, RUNTIME, GeneratedError, generated_name
+from syncline.machineconfig.generating.runtime.files import (
     dropin_files,
     invalid_runtime_config,
     needs_storage,
     runtime_condition,
     storage_file,
 )
-from syncline.machineconfig.runtime.mirrors import MirrorRules, RegistryError, registries_conf
-from syncline.machineconfig.runtime.registries import (
+from syncline.machineconfig.generating.runtime.mirrors import MirrorRules, RegistryError, registries_conf
+from syncline.machineconfig.generating.runtime.registries import (
     PayloadError,
     RegistryLists,
     policy_json,
@@ -35,7 +35,7 @@ from syncline.machineconfig.runtime.registries import (
     search_file,
     wants_registries,
 )
-from syncline.machineconfig.toml import TomlError
+from syncline.machineconfig.generating.runtime.toml import TomlError
 
 Case = dict[str, Any]
 GENERATORS = {"kubeletname": KUBELET, "ctrcfgname": RUNTIME}

@@ -8,7 +8,7 @@ from tests.machineconfig.room import HOLDS, NODES, POOLS, PoolWorld
 
 from syncline.base.clock import format_micro_time, format_time
 from syncline.control.leader import NODE as HOST
-from syncline.kube.holds import HELD, ROOM_LEASE
+from syncline.kube.kinds.holds import HELD, ROOM_LEASE
 from syncline.kube.objects import annotations_of, dig
 from syncline.machineconfig.names import DESIRED
 from syncline.machineconfig.pools.candidates import CANARIES, ORDER

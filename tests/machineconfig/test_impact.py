@@ -18,7 +18,7 @@ from tests.machineconfig.test_machines_updated import CLUSTER, CONFIGS, target, 
 from syncline.assembly.inspection.snapshot import snapshot_of_cluster
 from syncline.assembly.machines.impact import forecaster
 from syncline.base.clock import parse_time
-from syncline.cli.impactview import describe_impact
+from syncline.cli.views.impact import describe_impact
 from syncline.control.executor import run_in_place
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, name_of
 from syncline.machineconfig.impact.forecast import Change

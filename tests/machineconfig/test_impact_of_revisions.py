@@ -9,11 +9,11 @@ from tests.machineconfig.rendering import files, machine_config
 from tests.machineconfig.room import PoolWorld
 from tests.machineconfig.test_syncs_and_pools import APP, sync, world
 
-from syncline.assembly.inspection.observe import PlannedSync, SyncRequest, Verdict, planned_sync
+from syncline.assembly.inspection.preview import PlannedSync, SyncRequest, Verdict, planned_sync
 from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.assembly.machines.impact import forecaster
 from syncline.assembly.sources.revisions import RevisedChange, revised_change
-from syncline.cli.planview import describe_plan
+from syncline.cli.views.plan import describe_plan
 from syncline.control.cache import Cache
 from syncline.control.executor import run_in_place
 from syncline.kube.objects import Obj

@@ -39,7 +39,7 @@ from syncline.machineconfig.names import (
     STATE,
     TOPOLOGY,
 )
-from syncline.machineconfig.policy import effective_policies
+from syncline.machineconfig.policies.model import effective_policies
 from syncline.machineconfig.pools import observe as pool_observing
 from syncline.machineconfig.pools.candidates import CANARIES
 from syncline.machineconfig.pools.observe import NODE

@@ -9,7 +9,7 @@ from tests.machineconfig.rendering import machine_config
 from tests.machineconfig.room import POOLS, RECORDS, PoolWorld
 from tests.machineconfig.test_machines_updated import CLUSTER, CONFIGS, state, target, world
 
-from syncline.cli.poolview import describe_node
+from syncline.cli.views.pool import describe_node
 from syncline.kube.objects import Obj, dig
 from syncline.machineconfig.agent.files.jsondiff import differences
 from syncline.machineconfig.agent.planning.irreconcilable import MOST_CHANGES, status_changes

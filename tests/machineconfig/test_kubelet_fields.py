@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from syncline.machineconfig.kubelet.files import invalid_kubelet_config
-from syncline.machineconfig.kubelet.schema import KubeletDecodeError, decode, encode, merge
+from syncline.machineconfig.generating.kubelet.files import invalid_kubelet_config
+from syncline.machineconfig.generating.kubelet.schema import KubeletDecodeError, decode, encode, merge
 
 
 @pytest.mark.parametrize(

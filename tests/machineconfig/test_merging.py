@@ -9,7 +9,7 @@ import pytest
 
 from syncline.ignition import merging
 from syncline.ignition.typed import canonical
-from syncline.machineconfig.configs import NEWEST, lifted_config
+from syncline.machineconfig.configs.parsing import NEWEST, lifted_config
 from syncline.machineconfig.render.merge import _crosses, _laid_over
 
 

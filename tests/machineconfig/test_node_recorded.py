@@ -13,7 +13,7 @@ from syncline.machineconfig.agent.planning.changes import changes_between
 from syncline.machineconfig.agent.planning.due import DueError, OnDisk, drain_is_open, reported_by, update_due
 from syncline.machineconfig.agent.planning.irreconcilable import ReportError, irreconcilable_changes
 from syncline.machineconfig.agent.provisioning.firstboot import Booted, FirstBootError, first_boot
-from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.configs.parsing import ConfigError
 from syncline.machineconfig.pinned.images import image_names, pinned_file
 
 

@@ -11,7 +11,7 @@ from tests.machineconfig.room import APIS, NODES, POOLS, RECORDS, PoolWorld
 from tests.machineconfig.test_machines_updated import host, world
 
 from syncline.base.clock import SystemClock
-from syncline.cli.poolview import describe_node
+from syncline.cli.views.pool import describe_node
 from syncline.cluster.machines.machine import Entry
 from syncline.control.plan import Retry
 from syncline.hosts.linuxhost import LinuxHost, LinuxHosts

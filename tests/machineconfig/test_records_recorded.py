@@ -11,7 +11,7 @@ import pytest
 from tests.machineconfig.recordings import cases, judge
 
 from syncline.kube.objects import Obj, dig
-from syncline.machineconfig.phases import Phase, advance
+from syncline.machineconfig.nodes.phases import Phase, advance
 from syncline.machineconfig.pools.records import Observed, plan
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -13,8 +13,8 @@ from tests.machineconfig.recordings import cases, judge, same_text, without_nil
 from syncline.control.plan import Emit
 from syncline.kube.objects import Obj, name_of
 from syncline.kube.selectors import SelectorError
-from syncline.machineconfig.policy import effective_policies, policy_for_path
-from syncline.machineconfig.reconcile import unreconcilable
+from syncline.machineconfig.configs.reconcile import unreconcilable
+from syncline.machineconfig.policies.model import effective_policies, policy_for_path
 from syncline.machineconfig.render.naming import rendered_name, spec_yaml
 from syncline.machineconfig.render.observe import RenderObserved, RenderSettings
 from syncline.machineconfig.render.plan import decide

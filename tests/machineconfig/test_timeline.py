@@ -17,11 +17,11 @@ from tests.machineconfig.test_machines_updated import apply, world
 
 from syncline.base.cause import Cause
 from syncline.base.clock import format_time
-from syncline.cli.timelineview import describe_timeline, draw_timeline, timeline_document
+from syncline.cli.views.timeline import describe_timeline, draw_timeline, timeline_document
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.causes.progress import progress_of
 from syncline.machineconfig.names import CURRENT, DESIRED
-from syncline.machineconfig.timeline import NodeTimeline, Outcome, Stretch, Timeline, timeline_of
+from syncline.machineconfig.nodes.timeline import NodeTimeline, Outcome, Stretch, Timeline, timeline_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 

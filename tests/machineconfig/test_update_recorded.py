@@ -25,7 +25,7 @@ from syncline.machineconfig.agent.planning.settling import settle_agent
 from syncline.machineconfig.agent.reboot import reboot_command
 from syncline.machineconfig.agent.steps import CheckDisk, Checked
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
-from syncline.machineconfig.policy import effective_policies
+from syncline.machineconfig.policies.model import effective_policies
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.machineconfig.memory_host import MemoryHost
 
-from syncline.ignition.converting import ConversionError, convert_raw_to, refusal
-from syncline.ignition.negotiate import parse_accept
+from syncline.ignition.versions.converting import ConversionError, convert_raw_to, refusal
+from syncline.ignition.versions.negotiate import parse_accept
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.actions import (
     FIRST_BOOT_REBOOT,
@@ -25,6 +25,9 @@ from syncline.machineconfig.agent.planning.changes import Units, changes_between
 from syncline.machineconfig.agent.staging.kernel import parsed_arguments, running_of
 from syncline.machineconfig.drain.registries import PATH as REGISTRIES
 from syncline.machineconfig.drain.registries import RegistriesError, change_is_safe
+from syncline.machineconfig.generating.runtime.files import invalid_runtime_config
+from syncline.machineconfig.generating.runtime.mirrors import RegistryError
+from syncline.machineconfig.generating.runtime.registries import RegistryLists, policy_json
 from syncline.machineconfig.names import GENERATED_VERSION
 from syncline.machineconfig.pools.candidates import LimitError, max_unavailable
 from syncline.machineconfig.pools.nodestate import not_ready
@@ -36,9 +39,6 @@ from syncline.machineconfig.render.observe import RenderObserved, RenderSettings
 from syncline.machineconfig.render.plan import decide
 from syncline.machineconfig.render.refusal import RenderError
 from syncline.machineconfig.render.rendering import Release
-from syncline.machineconfig.runtime.files import invalid_runtime_config
-from syncline.machineconfig.runtime.mirrors import RegistryError
-from syncline.machineconfig.runtime.registries import RegistryLists, policy_json
 from syncline.machineconfig.server.joining import joining_files
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ from tests.machineconfig.test_pools import world
 
 from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.assembly.machines.role import machine_config_gauges
-from syncline.cli.poolview import (
+from syncline.cli.views.pool import (
     describe_history,
     describe_node,
     describe_pool,
@@ -19,7 +19,7 @@ from syncline.cli.poolview import (
     pool_table,
 )
 from syncline.control.executor import run_in_place
-from syncline.kube.holds import holds_of
+from syncline.kube.kinds.holds import holds_of
 from syncline.kube.objects import Obj, name_of
 from syncline.machineconfig.drain.progress import INSIST
 

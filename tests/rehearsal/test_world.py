@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncline.assembly.core import build_core
+from syncline.assembly.embedded.core import build_core
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.cluster.storage.store import Store

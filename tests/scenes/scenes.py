@@ -11,7 +11,7 @@ import pytest
 from tests.recorded import SCENES, absent
 
 from syncline.assembly.sources.reading import GitSourceReader
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.objects import Obj, dig
 from syncline.rehearsal.world import World
 

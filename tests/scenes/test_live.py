@@ -22,8 +22,8 @@ from tests.scenes.scenes import Repo, application, rows, scene
 
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings, RunCommands
-from syncline.cluster.machines.launching import sandbox_problem
-from syncline.gitops.application.observe import AppSettings
+from syncline.cluster.machines.processes.launching import sandbox_problem
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj, dig, name_of, uid_of
 from syncline.kube.transport.http import BlockingClient

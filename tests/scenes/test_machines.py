@@ -9,8 +9,8 @@ from typing import Any
 from tests.scenes.pools import NAMESPACE
 from tests.scenes.scenes import scene
 
-from syncline.assembly.install import ensure_objects
-from syncline.cli.storyview import explained, transcript
+from syncline.assembly.embedded.install import ensure_objects
+from syncline.cli.views.story import explained, transcript
 from syncline.control.executor import run_in_place
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.kube.yaml.loading import load_all

@@ -15,7 +15,7 @@ from tests.scenes.pools import NAMESPACE
 from tests.scenes.pools import prerequisites as pools_before
 from tests.scenes.scenes import SCENES, Repo, Stage, application, scene
 
-from syncline.assembly.inspection.observe import PlannedSync, SyncRequest, Verb, Verdict, planned_sync
+from syncline.assembly.inspection.preview import PlannedSync, SyncRequest, Verb, Verdict, planned_sync
 from syncline.control.executor import run_in_place
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.mapper import Mapper, discover

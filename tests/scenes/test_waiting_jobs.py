@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.scenes.test_machines import MASTERS, WORKER, all_updated, boots
 
-from syncline.cli.storyview import transcript
+from syncline.cli.views.story import transcript
 from syncline.rehearsal.scenario import PLACE, NodeShape, Scenario, Step, Until
 from syncline.rehearsal.simulation import Simulation
 

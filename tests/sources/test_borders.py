@@ -31,7 +31,6 @@ from syncline.kube import client
 from syncline.kube.objects import Obj, ResourceInfo
 from syncline.kube.transport.http import BlockingClient, HttpClient
 from syncline.kube.transport.kubeconfig import ClusterAccess
-from syncline.sources.environment import RenderContext
 from syncline.sources.errors import SourceError
 from syncline.sources.git.lfs import LargeFiles
 from syncline.sources.git.mirrors import Git, GitSettings
@@ -40,6 +39,7 @@ from syncline.sources.remote.cloud_tokens import forget_cloud_tokens, with_cloud
 from syncline.sources.remote.credentials import AzurePrincipal, CredentialStore, RepositoryAccess, credential_store
 from syncline.sources.remote.registry import Registry
 from syncline.sources.remote.web import WebRequest, fetch
+from syncline.sources.rendering.environment import RenderContext
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"

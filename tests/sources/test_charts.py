@@ -17,10 +17,10 @@ from tests.sources.conftest import Upstream
 
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.kube.objects import Obj
-from syncline.sources.environment import RenderContext
 from syncline.sources.errors import SourceError
 from syncline.sources.helm.charts import archive_url, chart_versions, choose_version, index_url
 from syncline.sources.remote.credentials import credential_store
+from syncline.sources.rendering.environment import RenderContext
 from syncline.sources.sourcing import SourceRules
 
 helm = pytest.importorskip("helm_python", reason="pip install 'syncline[helm]'")

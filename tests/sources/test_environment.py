@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncline.sources.environment import RenderContext, build_environment, expand, plain_version
+from syncline.sources.rendering.environment import RenderContext, build_environment, expand, plain_version
 
 GIVEN = {"ARGOCD_APP_NAME": "shop", "A": "1"}
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from syncline.kube.yaml import loading as yaml
-from syncline.sources.environment import RenderContext
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git.mirrors import Git
 from syncline.sources.helm import rendering as helm
-from syncline.sources.render_cache import RenderCache
-from syncline.sources.renderer import Rendered, parse_source, render_source, render_tree
+from syncline.sources.rendering.cache import RenderCache
+from syncline.sources.rendering.environment import RenderContext
+from syncline.sources.rendering.renderer import Rendered, parse_source, render_source, render_tree
 from syncline.sources.tree import MemoryTree
 
 needs_helm = pytest.mark.skipif(

@@ -18,11 +18,11 @@ import pytest
 from tests.sources.conftest import IDENTITY, Upstream
 
 from syncline.assembly.sources.reading import GitSourceReader
-from syncline.sources import jsonnet
 from syncline.sources.archive import ArchiveLimits, unpack
-from syncline.sources.environment import RenderContext
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.helm import rendering as helm
+from syncline.sources.rendering import jsonnet
+from syncline.sources.rendering.environment import RenderContext
 from syncline.sources.workers.pool import RenderWorkers, WorkerLimits
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from syncline.sources.environment import RenderContext
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.render_cache import RenderCache
-from syncline.sources.renderer import Rendered, parse_source, render_tree
+from syncline.sources.rendering.cache import RenderCache
+from syncline.sources.rendering.environment import RenderContext
+from syncline.sources.rendering.renderer import Rendered, parse_source, render_tree
 from syncline.sources.tree import MemoryTree
 
 pytestmark = pytest.mark.skipif(

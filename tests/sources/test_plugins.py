@@ -14,12 +14,12 @@ import pytest
 from tests.sources.conftest import Upstream
 
 from syncline.assembly.sources.reading import SANDBOX, GitSourceReader, renderers_with
-from syncline.cluster.machines.launching import sandbox_problem
+from syncline.cluster.machines.processes.launching import sandbox_problem
 from syncline.kube.objects import Obj
-from syncline.sources.environment import RenderContext
-from syncline.sources.plugin_run import PluginLimits, PluginRunner
-from syncline.sources.plugins import PluginError, PluginRenderer, load_plugins
-from syncline.sources.renderer import DEFAULT_RENDERERS
+from syncline.sources.rendering.environment import RenderContext
+from syncline.sources.rendering.plugin_run import PluginLimits, PluginRunner
+from syncline.sources.rendering.plugins import PluginError, PluginRenderer, load_plugins
+from syncline.sources.rendering.renderer import DEFAULT_RENDERERS
 
 PROBLEM = sandbox_problem()
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)

@@ -13,11 +13,11 @@ import pytest
 from tests.sources.conftest import Upstream
 from tests.sources.githttp import Server
 
-from syncline.sources.environment import RenderContext
 from syncline.sources.git.mirrors import Git, GitSettings, Look
 from syncline.sources.remote.listing import Listing, SmallFiles
-from syncline.sources.render_cache import RenderCache
-from syncline.sources.renderer import render_opened
+from syncline.sources.rendering.cache import RenderCache
+from syncline.sources.rendering.environment import RenderContext
+from syncline.sources.rendering.renderer import render_opened
 from syncline.sources.sourcing import Sources
 from syncline.sources.tree import Entry
 

@@ -14,9 +14,9 @@ from tests.sources.conftest import Upstream
 from tests.sources.githttp import Server
 
 from syncline.assembly.sources.reading import GitSourceReader
-from syncline.sources.environment import RenderContext
 from syncline.sources.kustomize.loader import remote_base
 from syncline.sources.remote.credentials import credential_store
+from syncline.sources.rendering.environment import RenderContext
 from syncline.sources.sourcing import SourceRules
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,8 +11,8 @@ import pytest
 from syncline.assembly.sources.source_rules import source_rules
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git.mirrors import Git, GitSettings
-from syncline.sources.render_cache import CacheLimits, RenderCache
-from syncline.sources.renderer import (
+from syncline.sources.rendering.cache import CacheLimits, RenderCache
+from syncline.sources.rendering.renderer import (
     RenderContext,
     Rendered,
     SourceSpec,

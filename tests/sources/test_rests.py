@@ -13,8 +13,14 @@ from syncline.sources.errors import Problem, SourceError
 from syncline.sources.kustomize.engine import KustomizeEngine
 from syncline.sources.kustomize.loader import Limits
 from syncline.sources.remote.rests import FIRST_REST_S, LONGEST_REST_S, SPREAD, TRIES, Rests
-from syncline.sources.render_cache import RenderCache
-from syncline.sources.renderer import DirectoryRenderer, KustomizeRenderer, RenderContext, SourceSpec, render_tree
+from syncline.sources.rendering.cache import RenderCache
+from syncline.sources.rendering.renderer import (
+    DirectoryRenderer,
+    KustomizeRenderer,
+    RenderContext,
+    SourceSpec,
+    render_tree,
+)
 from syncline.sources.tree import MemoryTree
 from syncline.sources.workers.pool import RenderWorkers, WorkerLimits
 from syncline.sources.workers.read_scope import ReadScope, read_scope
@@ -143,7 +149,7 @@ def test_a_kustomization_that_computes_for_long_is_ended_and_rests() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("rjsonnet") is None, reason="rjsonnet is not installed")
 def test_jsonnet_that_uses_its_whole_budget_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     workers = RenderWorkers(WorkerLimits(workers=1, wall_s=0.5))
-    monkeypatch.setattr("syncline.sources.jsonnet.shared_workers", lambda: workers)
+    monkeypatch.setattr("syncline.sources.rendering.jsonnet.shared_workers", lambda: workers)
     files = {"a.jsonnet": b"std.foldl(function(a, b) a + b, std.range(0, 2000000000), 0)"}
     cache = RenderCache()
     try:

@@ -15,12 +15,12 @@ from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.secret import Secret
 from syncline.gitops.application.manifests import Manifests, ManifestStore, Render, RenderHandler
 from syncline.kube.objects import Obj
-from syncline.sources.environment import RenderContext
 from syncline.sources.git import access as git_access
 from syncline.sources.git.access import git_environment
 from syncline.sources.git.tree import AHEAD_FILES
 from syncline.sources.remote.credentials import CredentialStore, RepositoryAccess
 from syncline.sources.remote.listing import Listing
+from syncline.sources.rendering.environment import RenderContext
 from syncline.sources.tree import Entry
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

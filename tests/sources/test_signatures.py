@@ -18,9 +18,9 @@ from tests.sources.conftest import Upstream
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.assembly.sources.source_rules import source_rules
 from syncline.kube.objects import Obj
-from syncline.sources.environment import RenderContext
 from syncline.sources.errors import SourceError
 from syncline.sources.git.signatures import GitPolicy, policy_for
+from syncline.sources.rendering.environment import RenderContext
 
 pytestmark = pytest.mark.skipif(shutil.which("gpg") is None, reason="GnuPG is not installed")
 

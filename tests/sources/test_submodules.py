@@ -14,7 +14,7 @@ from syncline.sources.errors import SourceError
 from syncline.sources.git.mirrors import Git, GitSettings
 from syncline.sources.git.submodules import parse_modules, submodule_url
 from syncline.sources.remote.credentials import credential_store
-from syncline.sources.renderer import SourceSpec, render
+from syncline.sources.rendering.renderer import SourceSpec, render
 from syncline.sources.tree import Tree
 
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"

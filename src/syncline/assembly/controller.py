@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from syncline.assembly.destinations import is_unmanaged
+from syncline.assembly.embedded.install import install_missing, not_established
 from syncline.assembly.gitops import GitOpsSettings, foreign_objects
-from syncline.assembly.install import install_missing, not_established
 from syncline.assembly.jumps import tell_jumps
 from syncline.assembly.ports import HttpPort
 from syncline.assembly.roles import LiveDriver, Role

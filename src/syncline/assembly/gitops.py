@@ -23,10 +23,10 @@ from syncline.control.controller import Controller
 from syncline.control.executor import kube_handlers
 from syncline.control.loop import ControlLoop
 from syncline.control.pools import PoolSettings
-from syncline.gitops.application.asking import AnswerCache, Ask, AskHandler
 from syncline.gitops.application.controller import CONTROLLER, Applications
 from syncline.gitops.application.manifests import Join, ManifestStore, Render, RenderHandler, SourceReader
-from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings
+from syncline.gitops.application.observing.asking import AnswerCache, Ask, AskHandler
+from syncline.gitops.application.observing.observe import INSTANCE_INDEX, AppSettings
 from syncline.gitops.destinations import Connect, destination_controller
 from syncline.gitops.holds.controllers import HOLD_CONTROLLER, bridge_controller
 from syncline.gitops.hydration.controller import Hydrations

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncline.assembly.install import ensure_objects
+from syncline.assembly.embedded.install import ensure_objects
 from syncline.base.action import Handler
 from syncline.base.clock import Clock, VirtualClock
 from syncline.base.entropy import Entropy

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from syncline.assembly.rotation import KEEP_ALL, Rotation
+from syncline.assembly.embedded.rotation import KEEP_ALL, Rotation
 from syncline.base.secret import Secret
 from syncline.telemetry.otlp import TraceSettings
 

@@ -1,6 +1,7 @@
 """How long that which took too long is left alone: ten seconds, then twice as long each time. No clock of its own.
 
-Used where scripts and expressions of users are run (``assembly/scripts/lua.py``, ``gitops/application/asking.py``).
+Used where scripts and expressions of users are run (``assembly/scripts/lua.py``,
+``gitops/application/observing/asking.py``).
 """
 
 from __future__ import annotations

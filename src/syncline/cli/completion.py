@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.frame.failure import USAGE, CommandFailed
 
 HINTS = {
     "bash": "source <(syncline completion bash)",

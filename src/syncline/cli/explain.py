@@ -6,20 +6,20 @@ import difflib
 
 import click
 
-from syncline.assembly.inspection.observe import observed_application
+from syncline.assembly.inspection.preview import observed_application
+from syncline.cli.access.connection import Connection, connection_options, refused
+from syncline.cli.access.destinations import Elsewhere
+from syncline.cli.access.snapshots import include, looking, source_reader
 from syncline.cli.app.target import control_namespace
-from syncline.cli.connection import Connection, connection_options, refused
-from syncline.cli.elsewhere import Elsewhere
-from syncline.cli.explainview import describe_cause
-from syncline.cli.failure import BLOCKED, USAGE, CommandFailed
-from syncline.cli.looking import include, looking, source_reader
-from syncline.cli.output import output_option, print_documents
+from syncline.cli.frame.failure import BLOCKED, USAGE, CommandFailed
+from syncline.cli.frame.output import output_option, print_documents
+from syncline.cli.views.cause import describe_cause
 from syncline.control.cache import Cache
 from syncline.explain.application import explain_application
 from syncline.explain.graph import cause_to_obj, explain_object
 from syncline.explain.naming import SHORT, NamingError, object_ref
 from syncline.explain.view import Found, LogTail, View
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request
 from syncline.kube.errors import Forbidden
 from syncline.kube.kinds.argoproj import APPLICATION

@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from syncline import __version__
-from syncline.cli.failure import ARGOCD, GENERAL, USAGE, CommandFailed, exit_code
-from syncline.cli.lazy import CONTEXT, LazyGroup, command_words
-from syncline.cli.terminal import clean_output
+from syncline.cli.frame.failure import ARGOCD, GENERAL, USAGE, CommandFailed, exit_code
+from syncline.cli.frame.lazy import CONTEXT, LazyGroup, command_words
+from syncline.cli.frame.terminal import clean_output
 
 __all__ = ["COMMANDS", "cli", "kubectl_plugin", "main"]
 
@@ -23,30 +23,30 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "admin": ("admin.group:admin", "Exports, checks of settings and manifests, with the verbs of argocd admin."),
-    "apiserver": ("apiserver:apiserver", "Serve the bare embedded cluster until stopped."),
+    "apiserver": ("serving.apiserver:apiserver", "Serve the bare embedded cluster until stopped."),
     "app": ("app.group:app", "Everything about Applications, with the verbs of argocd."),
-    "butane": ("butane:butane", "Translate Butane into Ignition or MachineConfigs, as the butane program does."),
-    "backup": ("backup:backup", "Write a cluster's data to a file, while it serves."),
-    "cluster": ("cluster:cluster", "List, add and remove destination clusters; list managed ones."),
+    "butane": ("files.butane:butane", "Translate Butane into Ignition or MachineConfigs, as the butane program does."),
+    "backup": ("serving.backup:backup", "Write a cluster's data to a file, while it serves."),
+    "cluster": ("remotes.cluster:cluster", "List, add and remove destination clusters; list managed ones."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
-    "context": ("context:context", "List the contexts of the kubeconfig."),
-    "controller": ("controller:controller", "Run the GitOps controllers against any cluster."),
-    "demo": ("demo:demo", "Show the main job: a Git repository becomes a running cluster."),
+    "context": ("remotes.context:context", "List the contexts of the kubeconfig."),
+    "controller": ("serving.controller:controller", "Run the GitOps controllers against any cluster."),
+    "demo": ("serving.demo:demo", "Show the main job: a Git repository becomes a running cluster."),
     "explain": ("explain:explain", "Say in a few lines what blocks an object, down to the cause."),
-    "health": ("health:health", "Say how healthy the objects of a file are, as a sync would judge them."),
-    "ignition": ("ignition:ignition", "Judge, convert and merge Ignition configurations."),
-    "kustomize": ("kustomize:kustomize", "Build kustomizations without any binary."),
-    "mc": ("mc:mc", "Show MachineConfigs, render pools, and say what a change does to nodes."),
-    "node": ("node:node", "List nodes with their pools; add and remove simulated ones."),
-    "node-agent": ("nodeagent:node_agent", "Bring this machine to the MachineConfig of its node."),
+    "health": ("files.health:health", "Say how healthy the objects of a file are, as a sync would judge them."),
+    "ignition": ("files.ignition:ignition", "Judge, convert and merge Ignition configurations."),
+    "kustomize": ("files.kustomize:kustomize", "Build kustomizations without any binary."),
+    "mc": ("machines.mc:mc", "Show MachineConfigs, render pools, and say what a change does to nodes."),
+    "node": ("machines.node:node", "List nodes with their pools; add and remove simulated ones."),
+    "node-agent": ("machines.nodeagent:node_agent", "Bring this machine to the MachineConfig of its node."),
     "plan": ("plan:plan", "Print what a sync would do, from the function that will do it."),
-    "pool": ("pool:pool", "List machine config pools; pause and resume them by Holds."),
+    "pool": ("machines.pool:pool", "List machine config pools; pause and resume them by Holds."),
     "proj": ("proj.group:proj", "What Applications may read and write, with the verbs of argocd."),
-    "render": ("render:render", "Print the manifests that a folder stands for, without a cluster."),
-    "repocreds": ("repocreds:repocreds", "List, add and remove credentials that repositories share."),
-    "repo": ("repo:repo", "List, add and remove repositories and their credentials."),
-    "restore": ("backup:put_back", "Put a backup into an empty data directory."),
-    "up": ("up:up", "Run the embedded cluster and the GitOps controllers on this machine."),
+    "render": ("files.render:render", "Print the manifests that a folder stands for, without a cluster."),
+    "repocreds": ("remotes.repocreds:repocreds", "List, add and remove credentials that repositories share."),
+    "repo": ("remotes.repo:repo", "List, add and remove repositories and their credentials."),
+    "restore": ("serving.backup:put_back", "Put a backup into an empty data directory."),
+    "up": ("serving.up:up", "Run the embedded cluster and the GitOps controllers on this machine."),
     "version": ("version:version", "Print the version."),
 }
 """Name → (module:command, one line for ``--help``)."""
@@ -132,7 +132,7 @@ def _run(arguments: list[str] | None, program: str) -> int:
 
 def _unknown_flag(error: click.NoSuchOption) -> int:
     """A flag of argocd that we have not says what to use instead; another one is a usage error."""
-    from syncline.cli.refused import refused_flag
+    from syncline.cli.frame.refused import refused_flag
 
     words = [] if error.ctx is None else command_words(error.ctx)
     sentence = refused_flag(words, error.option_name) if not words or words[0] in ARGOCD else ""

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncline.assembly.inspection.observe import PlannedSync, SyncRequest, Verdict, planned_sync
+from syncline.assembly.inspection.preview import PlannedSync, SyncRequest, Verdict, planned_sync
 from syncline.assembly.inspection.refusals import Questions
 from syncline.base.clock import SystemClock
+from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.destinations import Elsewhere
+from syncline.cli.access.snapshots import include, local_reader, looking, source_reader, stand_offline
 from syncline.cli.app.target import control_namespace
-from syncline.cli.connection import Connection, connection_options
-from syncline.cli.elsewhere import Elsewhere
-from syncline.cli.failure import BLOCKED, UNSAFE, USAGE, CommandFailed
-from syncline.cli.looking import include, local_reader, looking, source_reader, stand_offline
-from syncline.cli.output import output_option, print_documents
-from syncline.cli.planview import describe_plan
+from syncline.cli.frame.failure import BLOCKED, UNSAFE, USAGE, CommandFailed
+from syncline.cli.frame.output import output_option, print_documents
+from syncline.cli.views.plan import describe_plan
 from syncline.control.cache import Cache
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, meta, name_of, namespace_of
 
@@ -129,7 +129,7 @@ def _applications(
     cache: Cache, target: str | None, file: Path | None, folder: Path | None, namespace: str
 ) -> list[Obj]:
     if file is not None:
-        from syncline.cli.app.create import applications_in
+        from syncline.cli.app.spec.create import applications_in
 
         return [_as_stored(cache, app) for app in applications_in(file, namespace)]
     if target is None:

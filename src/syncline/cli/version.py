@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from syncline import __version__
-from syncline.cli.output import output_option, print_documents
+from syncline.cli.frame.output import output_option, print_documents
 
 
 @click.command()

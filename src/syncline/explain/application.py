@@ -35,10 +35,10 @@ from syncline.explain.waiting import (
     no_automated_sync,
 )
 from syncline.gitops.application.deletion import plan_deletion
-from syncline.gitops.application.observe import AppObserved
-from syncline.gitops.application.operation import sync_observed
+from syncline.gitops.application.observing.observe import AppObserved
+from syncline.gitops.application.operating.operation import sync_observed
+from syncline.gitops.application.operating.pools import left_paused, still_left
 from syncline.gitops.application.plan import compare_application
-from syncline.gitops.application.pools import left_paused, still_left
 from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.status import SOURCE_WAIT
 from syncline.gitops.sync.cause import causes

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
-from syncline.ignition.gonames import quoted
+from syncline.ignition.golang import quoted
 from syncline.ignition.report import Path
 
 __all__ = ["NESTING_MAX", "SIZE_MAX", "JsonError", "Place", "Source", "dump", "line_column", "read"]

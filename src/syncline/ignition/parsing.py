@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from syncline.ignition.checking import check
-from syncline.ignition.gonames import Version, parse_version
+from syncline.ignition.golang import Version, parse_version
 from syncline.ignition.jsontext import JsonError, Source, line_column, read
 from syncline.ignition.report import Entry, Report, Severity
 from syncline.ignition.rules import Spec

@@ -11,7 +11,7 @@ import re
 import zlib
 
 from syncline.ignition.dataurl import DataUrlError, decode_data_url
-from syncline.ignition.gonames import quoted
+from syncline.ignition.golang import quoted
 
 __all__ = ["UNPACKED_MAX", "PayloadError", "decode_file_contents", "decode_payload"]
 

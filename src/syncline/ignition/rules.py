@@ -16,8 +16,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from syncline.ignition.dataurl import DataUrlError, check_data_url
-from syncline.ignition.gonames import clean, extension, joined, parse_version, quoted
-from syncline.ignition.gourl import UrlError, parse_url
+from syncline.ignition.golang import UrlError, clean, extension, joined, parse_url, parse_version, quoted
 from syncline.ignition.report import Path, Severity
 from syncline.ignition.schema import version_text
 from syncline.ignition.searching import Prefixes, Span, first_overlap

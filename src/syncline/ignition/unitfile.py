@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from syncline.ignition.gonames import quoted
+from syncline.ignition.golang import quoted
 
 __all__ = ["UnitError", "sections_with_options"]
 

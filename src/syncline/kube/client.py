@@ -16,7 +16,7 @@ import msgspec
 
 from syncline.kube.errors import ApiError, error_from_status
 from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of
-from syncline.kube.outbound import Pending
+from syncline.kube.transport.outbound import Pending
 
 __all__ = [
     "Batch",

@@ -16,11 +16,11 @@ from syncline.assembly.inspection.snapshot import ClusterSnapshot, snapshot_of_c
 from syncline.control.cache import IndexFn
 from syncline.control.executor import run_in_place
 from syncline.gitops.application.manifests import Manifests
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import GroupKind, Obj, gvk_of, meta, name_of
 from syncline.rehearsal.world import World
-from syncline.sources.environment import NO_CONTEXT, RenderContext
+from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
 
 __all__ = ["Exported", "exported_cluster"]
 

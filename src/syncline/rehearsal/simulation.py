@@ -14,7 +14,7 @@ from pathlib import Path
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.cause import Cause
 from syncline.control.virtual import NotIdleError
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.objects import Obj
 from syncline.kube.text.durations import format_duration
 from syncline.rehearsal.repository import Repository, application

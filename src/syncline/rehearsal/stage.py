@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from syncline.assembly.inspection.observe import observed_application
+from syncline.assembly.embedded.install import ensure_objects
+from syncline.assembly.inspection.preview import observed_application
 from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
-from syncline.assembly.install import ensure_objects
 from syncline.base.cause import Cause
 from syncline.base.clock import Clock
 from syncline.cluster.machines.kubelet.node import node_object
@@ -20,8 +20,8 @@ from syncline.explain.graph import explain_object
 from syncline.explain.naming import object_ref
 from syncline.explain.view import View, no_logs
 from syncline.gitops.application.manifests import SourceReader
-from syncline.gitops.application.observe import AppSettings
-from syncline.gitops.application.pools import LEFT
+from syncline.gitops.application.observing.observe import AppSettings
+from syncline.gitops.application.operating.pools import LEFT
 from syncline.kube import client
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.kinds.argoproj import APPLICATION, GROUP, VERSION

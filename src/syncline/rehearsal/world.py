@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import Any
 
 from syncline.assembly.builtin import cluster_role
-from syncline.assembly.core import ClusterCore, build_core
 from syncline.assembly.destinations import Remote, RemoteClusters, RoutedTransport
+from syncline.assembly.embedded.core import ClusterCore, build_core
+from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.gitops import gitops, gitops_objects
-from syncline.assembly.install import ensure_objects
 from syncline.assembly.roles import Role, SimulatedDriver, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
@@ -26,7 +26,7 @@ from syncline.cluster.storage.store import Key, Store, Stored
 from syncline.control.executor import run_in_place
 from syncline.control.virtual import LoopActor, VirtualDriver
 from syncline.gitops.application.manifests import SourceReader
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request, Transport
 from syncline.kube.transport.kubeconfig import ClusterAccess
 

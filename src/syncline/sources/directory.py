@@ -1,8 +1,8 @@
 """Plain manifests: a folder of YAML and JSON files becomes a list of objects.
 
-Called through ``sources/renderer.py``. A tree and the Application's ``directory`` block come in; objects with the place
-they were written at leave. Rules and messages: Argo CD ``reposerver/repository`` (reference argocd-app 5.2). Nothing
-here reads the disk; content comes from the tree.
+Called through ``sources/rendering/renderer.py``. A tree and the Application's ``directory`` block come in; objects with
+the place they were written at leave. Rules and messages: Argo CD ``reposerver/repository`` (reference argocd-app 5.2).
+Nothing here reads the disk; content comes from the tree.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Files by their path from the repository's root, for tools whose files name others outside their folder.
 
 A path that begins with ``$name/`` lies in another source's repository.
-``sources/helm/rendering.py`` and ``sources/jsonnet.py`` look up values files and imports here. Symbolic links are
-followed inside the repository; nothing outside it can be named.
+``sources/helm/rendering.py`` and ``sources/rendering/jsonnet.py`` look up values files and imports here. Symbolic links
+are followed inside the repository; nothing outside it can be named.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from syncline.sources.remote.address import DEFAULT_NETWORKS, Networks
 from syncline.sources.remote.border import Border, Lent, refuse_unlisted
 from syncline.sources.remote.credentials import CredentialStore
 from syncline.sources.remote.turns import away
+from syncline.sources.rendering.source_type import SourceType
 from syncline.sources.revision import ResolvedRevision, Version, parse_constraint
-from syncline.sources.source_type import SourceType
 from syncline.sources.tree import MemoryTree, Tree, clean_path
 
 if TYPE_CHECKING:

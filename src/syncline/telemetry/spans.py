@@ -17,7 +17,7 @@ from syncline.apply.annotations import wave as declared_wave
 from syncline.apply.outcome import WaitKind
 from syncline.argo.application import AppView
 from syncline.base.clock import time_or_none
-from syncline.gitops.application.operation import STARTED
+from syncline.gitops.application.operating.operation import STARTED
 from syncline.gitops.sync.model import OperationPhase, ResultCode, ResultRow, SyncObserved, SyncPhase, SyncPlan, Wait
 from syncline.gitops.sync.results import rows_from_status
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, ref_of, uid_of

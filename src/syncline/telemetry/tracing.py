@@ -18,7 +18,7 @@ from syncline.control.loop import Observer
 from syncline.control.plan import Plan, Result
 from syncline.control.workqueue import Key
 from syncline.gitops.application.manifests import Manifests, Render
-from syncline.gitops.application.operation import OperationPlan
+from syncline.gitops.application.operating.operation import OperationPlan
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
 from syncline.telemetry.spans import Span, Story, trace_of

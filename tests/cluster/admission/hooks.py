@@ -17,7 +17,7 @@ from syncline.cluster.resources.registry import Registry
 from syncline.cluster.storage.store import Store
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj
-from syncline.kube.outbound import OutboundCall, Outcome
+from syncline.kube.transport.outbound import OutboundCall, Outcome
 
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"

@@ -19,13 +19,13 @@ from syncline.assembly.settings import ClusterSettings
 from syncline.base.clock import EPOCH
 from syncline.cluster.access.pki import create_keys
 from syncline.cluster.access.users import ADMIN, UserInfo
-from syncline.cluster.builtin.api_services import Observed, plan
+from syncline.cluster.builtin.services.api_services import Observed, plan
 from syncline.cluster.serving.direct import DirectTransport
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj
-from syncline.kube.outbound import OutboundCall, Outcome
 from syncline.kube.transport.http import BlockingClient
 from syncline.kube.transport.kubeconfig import load_kubeconfig
+from syncline.kube.transport.outbound import OutboundCall, Outcome
 
 API = "/apis/apiregistration.k8s.io/v1/apiservices"
 GROUP = "/apis/zoo.example.com/v1"

@@ -11,7 +11,7 @@ from tests.cluster.admission.hooks import APPLY, GROUP, MAPS, MERGE, World, allo
 from syncline.cluster.access.users import ADMIN, UserInfo
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj
-from syncline.kube.outbound import NOBODY, Outcome
+from syncline.kube.transport.outbound import NOBODY, Outcome
 
 FAILED = 'Internal error occurred: failed calling webhook "{}.hooks.example.com": '
 

@@ -9,7 +9,7 @@ import pytest
 
 from syncline.base.clock import parse_time
 from syncline.cluster.builtin.actions import FindScale
-from syncline.cluster.builtin.autoscaler import Observed, plan, settle
+from syncline.cluster.builtin.workloads.autoscaler import Observed, plan, settle
 from syncline.control.plan import Emit, Patch, Plan, Requeue, Result, SetStatus
 from syncline.kube.errors import NotFound
 from syncline.kube.objects import Obj, ObjectRef

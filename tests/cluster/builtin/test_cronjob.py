@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.cluster.world import World, job
 
-from syncline.cluster.builtin.cronjob.schedule import parse_schedule
+from syncline.cluster.builtin.workloads.cronjob.schedule import parse_schedule
 
 PATH = "/apis/batch/v1/namespaces/default"
 

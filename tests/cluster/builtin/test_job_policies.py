@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.cluster.world import World, job
 
-from syncline.cluster.builtin.job.indexes import format_indexes, parse_indexes
-from syncline.cluster.builtin.job.success_policy import satisfied
+from syncline.cluster.builtin.workloads.job.indexes import format_indexes, parse_indexes
+from syncline.cluster.builtin.workloads.job.success_policy import satisfied
 from syncline.kube.objects import Obj, annotations_of, labels_of, name_of
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

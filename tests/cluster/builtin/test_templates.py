@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from syncline.cluster.builtin.templates import MAX_HASHED, fnv32a, safe_encode, template_hash
+from syncline.cluster.builtin.workloads.templates import MAX_HASHED, fnv32a, safe_encode, template_hash
 from syncline.kube.objects import Obj
 
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from syncline.assembly.core import ClusterCore, build_core
+from syncline.assembly.embedded.core import ClusterCore, build_core
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.cluster.access.pki import ClusterKeys, create_keys

@@ -21,7 +21,7 @@ import msgspec
 import pytest
 from tests.cluster.hostile.inputs import Inputs, valid_objects
 
-from syncline.assembly.core import build_core
+from syncline.assembly.embedded.core import build_core
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.cluster.access.pki import create_keys

@@ -18,7 +18,7 @@ from tests.live import served_cluster
 from tests.oc import Oc
 
 from syncline.assembly.settings import ClusterSettings, RunCommands
-from syncline.cluster.machines.launching import sandbox_problem
+from syncline.cluster.machines.processes.launching import sandbox_problem
 from syncline.cluster.serving.conversing import status_of_exit
 
 PROBLEM = sandbox_problem()

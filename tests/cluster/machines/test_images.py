@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from machine_world import MachineWorld
 
-from syncline.cluster.machines.images import known_images
+from syncline.cluster.machines.scripted.images import known_images
 from syncline.kube.objects import Obj
 
 RUN = [

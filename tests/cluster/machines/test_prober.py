@@ -15,9 +15,9 @@ from tests.cluster.machines.test_process import LONGEST_S, WAIT, Cluster
 from tests.live import served_cluster
 
 from syncline.assembly.settings import ClusterSettings, RunCommands
-from syncline.cluster.machines.launching import sandbox_problem
-from syncline.cluster.machines.prober import Answer, Prober, Tally, course_at_start, course_with
 from syncline.cluster.machines.probes import Course, Failure, Probe
+from syncline.cluster.machines.processes.launching import sandbox_problem
+from syncline.cluster.machines.processes.prober import Answer, Prober, Tally, course_at_start, course_with
 
 PROBLEM = sandbox_problem()
 GOOD, BAD = Answer(True), Answer(False, "no")

@@ -17,7 +17,7 @@ from tests.live import served_cluster
 from tests.oc import Oc
 
 from syncline.assembly.settings import ClusterSettings, RunCommands
-from syncline.cluster.machines.launching import sandbox_problem
+from syncline.cluster.machines.processes.launching import sandbox_problem
 from syncline.kube.objects import Obj
 
 PROBLEM = sandbox_problem()
@@ -417,7 +417,7 @@ def test_a_job_with_oc_patches_and_completes(cluster: Cluster) -> None:
 SURVIVOR = """
 import sys, threading
 from pathlib import Path
-from syncline.cluster.machines.launching import launcher
+from syncline.cluster.machines.processes.launching import launcher
 spec = {"argv": ["sh", "-c", "echo up; exec sleep 300.25"], "env": {"PATH": "/usr/bin:/bin"}, "cwd": "/"}
 spec |= {"root": sys.argv[1], "hostname": "x", "binds": [], "socket": "", "port": 0, "limits": {}}
 process = launcher(spec | {"tmpfs_bytes": 1048576})

@@ -17,7 +17,7 @@ import pytest
 from tests.oc import Oc
 
 from syncline.base.scratch import PREFIX
-from syncline.cluster.machines.launching import sandbox_problem
+from syncline.cluster.machines.processes.launching import sandbox_problem
 
 CANARY = "c4n4ry-0f-4-s3cret"
 PATIENCE_S = 300

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from syncline.cluster.machines.images import ImageCache, known_images
-from syncline.cluster.machines.launching import installed
-from syncline.cluster.machines.programs import Program, program_of, runs_as_process
+from syncline.cluster.machines.processes.launching import installed
+from syncline.cluster.machines.scripted.images import ImageCache, known_images
+from syncline.cluster.machines.scripted.programs import Program, program_of, runs_as_process
 from syncline.kube.objects import Obj
 
 DATA = """

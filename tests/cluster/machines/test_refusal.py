@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncline.cluster.machines.launching import refusal
+from syncline.cluster.machines.processes.launching import refusal
 
 WHY = "this machine refuses user namespaces: Operation not permitted"
 OPEN = {

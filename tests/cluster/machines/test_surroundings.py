@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from machine_world import MachineWorld
 
-from syncline.cluster.machines.surroundings import (
+from syncline.cluster.machines.processes.surroundings import (
     SERVICE_ADDRESS,
     SysctlError,
     host_name,

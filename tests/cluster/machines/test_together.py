@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from syncline.base.priority import LAST, RENDERING
-from syncline.cluster.machines.launching import end, launcher, sandbox_problem
+from syncline.cluster.machines.processes.launching import end, launcher, sandbox_problem
 from syncline.cluster.machines.sandbox.board import FIGURES, Board
 from syncline.sources.errors import SourceError
 from syncline.sources.workers.pool import RenderWorkers

@@ -25,7 +25,7 @@ from tests.oc import Oc
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.base.removal import remove_tree
 from syncline.base.seccomp import ABSENT, CLONE, REFUSED, UNSHARE
-from syncline.cluster.machines.launching import end, kill, launcher, python_inside, sandbox_problem
+from syncline.cluster.machines.processes.launching import end, kill, launcher, python_inside, sandbox_problem
 
 PROBLEM = sandbox_problem()
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)

@@ -20,8 +20,8 @@ from syncline.base.action import Purpose, Unfinished, Work
 from syncline.base.clock import VirtualClock
 from syncline.control.plan import Plan, Result
 from syncline.control.pools import Pools
-from syncline.gitops.application.asking import AnswerCache, Ask, AskHandler, Asking, Stopped
-from syncline.gitops.application.observe import AppObserved, AppSettings
+from syncline.gitops.application.observing.asking import AnswerCache, Ask, AskHandler, Asking, Stopped
+from syncline.gitops.application.observing.observe import AppObserved, AppSettings
 from syncline.gitops.application.plan import plan_application, settle_asked
 from syncline.gitops.sync.model import KindTable
 from syncline.kube.objects import Obj, ObjectRef, dig

@@ -9,11 +9,11 @@ import pytest
 
 from syncline.gitops.application import compared, plan
 from syncline.gitops.application.manifests import Manifests
-from syncline.gitops.compare import Comparison, ComparisonInput
-from syncline.gitops.compare import compare as really
+from syncline.gitops.comparison.compare import Comparison, ComparisonInput
+from syncline.gitops.comparison.compare import compare as really
 from syncline.gitops.sync.model import KindTable
 from syncline.rehearsal.world import World
-from syncline.sources.environment import NO_CONTEXT, RenderContext
+from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 PROJECTS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects"

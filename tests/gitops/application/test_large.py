@@ -7,7 +7,7 @@ import pytest
 from syncline.argo.application import AppView
 from syncline.gitops.application.controller import MOST_IN_PLACE, Applications
 from syncline.gitops.application.manifests import ManifestStore
-from syncline.gitops.application.observe import AppObserved, AppSettings
+from syncline.gitops.application.observing.observe import AppObserved, AppSettings
 from syncline.gitops.sync.model import KindTable
 from syncline.kube.objects import Obj, ObjectRef
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from syncline.gitops import compare, targets
 from syncline.gitops.application.manifests import Manifests
+from syncline.gitops.comparison import compare, targets
 from syncline.gitops.sync import facts
 from syncline.kube.objects import Obj, dig
 from syncline.rehearsal.world import World
-from syncline.sources.environment import NO_CONTEXT, RenderContext
+from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 WAVES = 24

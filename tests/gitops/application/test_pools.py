@@ -10,7 +10,15 @@ import pytest
 from tests.explain.asking import ask, folder, told
 from tests.scenes.scenes import Stage, application
 
-from syncline.gitops.application.pools import AT_START, LEFT, STAYS, begin_notes, end_notes, left_paused, still_left
+from syncline.gitops.application.operating.pools import (
+    AT_START,
+    LEFT,
+    STAYS,
+    begin_notes,
+    end_notes,
+    left_paused,
+    still_left,
+)
 from syncline.kube.objects import Obj, annotations_of
 
 START, END, LATER = "2026-01-01T00:00:10Z", "2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z"

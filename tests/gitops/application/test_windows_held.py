@@ -9,7 +9,7 @@ import pytest
 
 from syncline.gitops.application.manifests import Manifests
 from syncline.rehearsal.world import World
-from syncline.sources.environment import NO_CONTEXT, RenderContext
+from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 PROJECTS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects"

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from syncline.gitops.application.manifests import Manifests
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.rehearsal.world import World
-from syncline.sources.environment import NO_CONTEXT, RenderContext
+from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 PROJECTS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects"

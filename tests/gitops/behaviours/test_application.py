@@ -7,7 +7,7 @@ from tests.gitops.behaviours.sim import APPS, DEPLOYMENTS, MAPS, PREFIX, PROJECT
 from syncline.assembly.inspection.snapshot import snapshot_of_cluster
 from syncline.control.executor import run_in_place
 from syncline.gitops.application.manifests import ManifestStore
-from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings, observe_application
+from syncline.gitops.application.observing.observe import INSTANCE_INDEX, AppSettings, observe_application
 from syncline.kube.objects import ObjectRef, annotations_of, dig
 
 

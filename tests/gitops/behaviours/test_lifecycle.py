@@ -18,7 +18,7 @@ from tests.gitops.behaviours.sim import (
     rows,
 )
 
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.objects import dig
 
 

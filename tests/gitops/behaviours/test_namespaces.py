@@ -6,8 +6,8 @@ import pytest
 from tests.gitops.behaviours.sim import MAPS, PROJECTS, Simulation, config
 
 from syncline.argo.parameters import enables_namespace, parse_parameters
-from syncline.assembly.inspection.observe import observed_application
-from syncline.gitops.application.observe import AppSettings
+from syncline.assembly.inspection.preview import observed_application
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.gitops.application.problems import spec_problems
 from syncline.kube.objects import Obj, dig, ref_of
 

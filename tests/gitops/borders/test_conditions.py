@@ -9,7 +9,7 @@ import pytest
 from tests.gitops.behaviours.sim import APPS, MAPS, PROJECTS, Simulation, config
 from tests.gitops.behaviours.test_extensions import annotate, ours
 
-from syncline.assembly.inspection.observe import planned_sync
+from syncline.assembly.inspection.preview import planned_sync
 from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.control.executor import run_in_place
 from syncline.explain.graph import cause_to_obj

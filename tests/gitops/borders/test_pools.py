@@ -12,7 +12,7 @@ from tests.gitops.behaviours.test_holds import EVENTS, HOLDS, POOLS, machine_con
 from tests.gitops.borders.test_conditions import everything_said, project
 
 from syncline.argo.project.references import POOLS as ALLOWED
-from syncline.kube.holds import pause_writer
+from syncline.kube.kinds.holds import pause_writer
 from syncline.kube.objects import Obj
 
 WIDE: Obj = {

@@ -10,7 +10,7 @@ from typing import Any
 from tests.sources.conftest import Upstream
 
 from syncline.assembly.sources.hydrating import HydratingReader
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj, dig
 from syncline.rehearsal.world import World

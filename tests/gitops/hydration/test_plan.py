@@ -12,11 +12,11 @@ from syncline.argo.hydrator import branch_problem, clean_folder, folder_problem,
 from syncline.argo.spec import validate_spec
 from syncline.base.clock import format_time
 from syncline.control.plan import Patch, Requeue
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.gitops.hydration.plan import Group, Member, collisions, plan_hydration
 from syncline.gitops.hydration.work import Forget, Hydrate, Hydrated, Look, LookDry, Run
 from syncline.kube.objects import Obj, ObjectRef
-from syncline.sources.environment import NO_CONTEXT
+from syncline.sources.rendering.environment import NO_CONTEXT
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REPO = "https://git.example.com/team/web"

@@ -12,6 +12,7 @@ from tests.cluster.world import World
 
 from syncline.apply.handler import SyncHandler
 from syncline.control.executor import run_in_place
+from syncline.gitops.comparison.pairs import pair_objects
 from syncline.gitops.sync.model import (
     KindTable,
     OperationPhase,
@@ -20,7 +21,6 @@ from syncline.gitops.sync.model import (
     SyncOptions,
     SyncPlan,
 )
-from syncline.gitops.sync.pairs import pair_objects
 from syncline.gitops.sync.plan import plan_sync, record
 from syncline.kube.client import Request, Response
 from syncline.kube.mapper import Mapper, discover

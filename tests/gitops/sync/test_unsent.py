@@ -16,7 +16,7 @@ from syncline.kube.errors import Unanswered
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ResourceInfo
 from syncline.rehearsal.world import World
-from syncline.sources.environment import NO_CONTEXT, RenderContext
+from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 MAPS = "/api/v1/namespaces/default/configmaps"

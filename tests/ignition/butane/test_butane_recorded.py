@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from tests.ignition.recordings import cases, judge, raw_input
 
-from syncline.cli.butane import butane
+from syncline.cli.files.butane import butane
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from syncline.kube.objects import GVK, ResourceInfo
-from syncline.kube.schema.openapi import openapi_v2, openapi_v3, openapi_v3_index
+from syncline.kube.schema.openapi.document import openapi_v2, openapi_v3, openapi_v3_index
 from syncline.kube.schema.resources import builtin_resources
 
 CREW = ResourceInfo("example.com", "v1", "Crew", "crews", True, subresources=("status", "scale"), singular="crew")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from syncline.kube.objects import GVK
-from syncline.kube.schema.openapi import openapi_v2
-from syncline.kube.schema.openapi_protobuf import document_bytes
+from syncline.kube.schema.openapi.document import openapi_v2
+from syncline.kube.schema.openapi.protobuf import document_bytes
 from syncline.kube.schema.resources import builtin_resources
 
 PATHS, DEFINITIONS = 8, 9

@@ -23,14 +23,14 @@ from syncline.control.executor import kube_handlers, run_in_place
 from syncline.control.loop import ControlLoop
 from syncline.hosts.nodeagent import MANAGER
 from syncline.kube.client import Response
-from syncline.kube.holds import holds_of, noted_holds
+from syncline.kube.kinds.holds import holds_of, noted_holds
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig
 from syncline.machineconfig.agent.controller import AGENT, agent_controller
 from syncline.machineconfig.agent.handler import HOST_STEPS, HostHandler
 from syncline.machineconfig.agent.host import HostError
 from syncline.machineconfig.impact.forecast import Change
-from syncline.machineconfig.timeline import Outcome, timeline_of
+from syncline.machineconfig.nodes.timeline import Outcome, timeline_of
 from syncline.rehearsal.faults import Fault
 from syncline.rehearsal.injecting import Death, Injector
 from syncline.rehearsal.laws import Ledger

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from syncline.kube.yaml import loading as yaml
-from syncline.sources.environment import RenderContext
 from syncline.sources.errors import SourceError
 from syncline.sources.hydrating.commands import commands_of
 from syncline.sources.hydrating.drycommit import (
@@ -25,6 +24,7 @@ from syncline.sources.hydrating.drycommit import (
 )
 from syncline.sources.hydrating.manifest import manifest_text
 from syncline.sources.hydrating.templates import render_template
+from syncline.sources.rendering.environment import RenderContext
 
 SHA = "0123456789" * 4
 SETTING = "sourceHydrator.commitMessageTemplate"

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests import recorded
 
-from syncline.sources.environment import RenderContext
 from syncline.sources.errors import SourceError
 from syncline.sources.kustomize.engine import KustomizeEngine
-from syncline.sources.render_cache import RenderCache
-from syncline.sources.renderer import KustomizeRenderer, SourceType, parse_source, render_tree
+from syncline.sources.rendering.cache import RenderCache
+from syncline.sources.rendering.environment import RenderContext
+from syncline.sources.rendering.renderer import KustomizeRenderer, SourceType, parse_source, render_tree
 from syncline.sources.tree import MemoryTree
 
 _spec = importlib.util.spec_from_file_location("kust", Path(__file__).with_name("kust.py"))

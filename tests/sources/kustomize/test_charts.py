@@ -17,14 +17,14 @@ from tests.sources.test_charts import published
 from syncline.assembly.sources.reading import GitSourceReader, renderers_with
 from syncline.assembly.sources.source_rules import source_rules
 from syncline.cli.main import main
-from syncline.cluster.machines.launching import sandbox_problem
+from syncline.cluster.machines.processes.launching import sandbox_problem
 from syncline.kube.objects import Obj
-from syncline.sources.environment import RenderContext
 from syncline.sources.errors import SourceError
 from syncline.sources.kustomize.engine import KustomizeEngine
 from syncline.sources.kustomize.flags import BuildFlags, parse_flags
 from syncline.sources.kustomize.options import KustomizeOptions
-from syncline.sources.renderer import render_opened
+from syncline.sources.rendering.environment import RenderContext
+from syncline.sources.rendering.renderer import render_opened
 from syncline.sources.sourcing import NO_RULES
 from syncline.sources.tree import Entry, MemoryTree
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from syncline.sources.kustomize.failure import BuildError
-from syncline.sources.kustomize.merge import merge
-from syncline.sources.kustomize.reader import parse_one
-from syncline.sources.kustomize.schema import builtin_schema
-from syncline.sources.kustomize.values import to_json
+from syncline.sources.kustomize.resources.merge import merge
+from syncline.sources.kustomize.resources.schema import builtin_schema
+from syncline.sources.kustomize.yaml.reader import parse_one
+from syncline.sources.kustomize.yaml.values import to_json
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from syncline.sources.kustomize.failure import BuildError
-from syncline.sources.kustomize.generate import env_pairs, file_source
 from syncline.sources.kustomize.loader import Limits
-from syncline.sources.kustomize.patterns import Anchored
-from syncline.sources.kustomize.reader import parse_one, read_resources
-from syncline.sources.kustomize.values import refolded, to_json
-from syncline.sources.kustomize.writer import write_one
+from syncline.sources.kustomize.transforming.generate import env_pairs, file_source
+from syncline.sources.kustomize.transforming.patterns import Anchored
+from syncline.sources.kustomize.yaml.reader import parse_one, read_resources
+from syncline.sources.kustomize.yaml.values import refolded, to_json
+from syncline.sources.kustomize.yaml.writer import write_one
 
 _spec = importlib.util.spec_from_file_location("kust", Path(__file__).with_name("kust.py"))
 assert _spec is not None and _spec.loader is not None

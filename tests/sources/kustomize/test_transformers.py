@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from syncline.sources.kustomize.failure import BuildError
-from syncline.sources.kustomize.hashing import spell
-from syncline.sources.kustomize.transform import split_image
+from syncline.sources.kustomize.resources.hashing import spell
+from syncline.sources.kustomize.transforming.transform import split_image
 
 _spec = importlib.util.spec_from_file_location("kust", Path(__file__).with_name("kust.py"))
 assert _spec is not None and _spec.loader is not None

@@ -19,9 +19,9 @@ import msgspec
 from syncline.apply.health.verdict import Health
 from syncline.base.clock import format_time
 from syncline.kube.errors import ApiError
-from syncline.kube.jq import JqFailed, Tree, addressed, check
 from syncline.kube.objects import Obj
 from syncline.kube.patching.patches import json_patch
+from syncline.kube.text.jq import JqFailed, Tree, addressed, check
 
 __all__ = [
     "Addressed",

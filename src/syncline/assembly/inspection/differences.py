@@ -17,10 +17,10 @@ from syncline.assembly.inspection.snapshot import system_of
 from syncline.base.masking import Masker
 from syncline.control.cache import Cache
 from syncline.gitops.application.manifests import ManifestStore, SourceReader
-from syncline.gitops.application.observe import AppSettings, Destinations, observe_application
+from syncline.gitops.application.observing.observe import AppSettings, Destinations, observe_application
 from syncline.gitops.application.plan import comparison_input
 from syncline.gitops.application.problems import spec_problems
-from syncline.gitops.compare import compare, diff_settings
+from syncline.gitops.comparison.compare import compare, diff_settings
 from syncline.gitops.sync.model import Pair
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, gvk_of, ref_of

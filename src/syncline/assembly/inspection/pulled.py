@@ -14,7 +14,7 @@ from typing import TypeVar
 from syncline.argo.excluded import ResourceFilter
 from syncline.control.cache import Cache, IndexFn
 from syncline.control.executor import run_in_place
-from syncline.gitops.application.observe import INSTANCE_INDEX
+from syncline.gitops.application.observing.observe import INSTANCE_INDEX
 from syncline.kube import client
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import ApiError, Forbidden, Unauthorized

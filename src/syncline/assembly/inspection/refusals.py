@@ -16,7 +16,7 @@ from syncline.apply.handler import SyncHandler
 from syncline.apply.outcome import Outcome, Refusal
 from syncline.control.cache import Snapshot
 from syncline.control.executor import run_in_place
-from syncline.gitops.application.schemas import SchemaCache
+from syncline.gitops.application.observing.schemas import SchemaCache
 from syncline.gitops.sync import messages
 from syncline.gitops.sync.model import ResultCode, SyncObserved, SyncPhase
 from syncline.gitops.sync.plan import PlannedWave, plan_dry_run, record

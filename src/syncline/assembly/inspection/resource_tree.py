@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from syncline.apply.health import Health, HealthStatus, health_of
 from syncline.control.cache import Cache
-from syncline.gitops.application.observe import AppSettings
-from syncline.gitops.application.orphans import orphans
+from syncline.gitops.application.observing.observe import AppSettings
+from syncline.gitops.application.observing.orphans import orphans
 from syncline.kube.objects import Obj, ObjectRef, dig, meta, ref_of, uid_of
 
 __all__ = ["ResourceNode", "orphaned_resources", "resource_tree", "walk"]

@@ -13,8 +13,8 @@ from syncline.argo.settings import System
 from syncline.assembly.inspection.pulled import listed
 from syncline.assembly.scripts.expressions import AnswersNow
 from syncline.control.cache import Cache, IndexFn
-from syncline.gitops.application.observe import INSTANCE_INDEX, AppSettings
-from syncline.gitops.application.system import SystemCache
+from syncline.gitops.application.observing.observe import INSTANCE_INDEX, AppSettings
+from syncline.gitops.application.observing.system import SystemCache
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError
 from syncline.kube.mapper import Mapper, discover, server_version

@@ -15,7 +15,7 @@ from syncline.kube.kinds.machineconfiguration import (
 from syncline.kube.kinds.openshiftconfig import IMAGE_CONFIG, openshift_config_crds
 from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.objects import GVK, Obj
-from syncline.machineconfig.images.plan import BUILT_IN
+from syncline.machineconfig.generating.images.plan import BUILT_IN
 from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME, GENERATED_VERSION, RELEASE, ROLE
 from syncline.machineconfig.render.rendering import Release
 

@@ -12,7 +12,7 @@ from syncline.assembly.roles import Role
 from syncline.cluster.access.users import service_account_user
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
-from syncline.kube.holds import ROOM_LEASE
+from syncline.kube.kinds.holds import ROOM_LEASE
 from syncline.kube.objects import Obj, ObjectRef, name_of
 from syncline.machineconfig.agent.controller import AGENT, agent_controller
 from syncline.machineconfig.agent.handler import HOST_STEPS, HostHandler
@@ -21,8 +21,10 @@ from syncline.machineconfig.agent.metrics import agent_metrics
 from syncline.machineconfig.agent.planning.observe import CLUSTER
 from syncline.machineconfig.drain.controller import drain_controller
 from syncline.machineconfig.drain.plan import DrainSettings
-from syncline.machineconfig.images.controller import image_controller
-from syncline.machineconfig.kubelet.controller import kubelet_config_controller
+from syncline.machineconfig.generating.images.controller import image_controller
+from syncline.machineconfig.generating.kubelet.controller import kubelet_config_controller
+from syncline.machineconfig.generating.runtime.controller import runtime_config_controller
+from syncline.machineconfig.generating.templates.controller import template_controller
 from syncline.machineconfig.names import (
     CONTROLLER_CONFIG,
     CONTROLLER_CONFIG_NAME,
@@ -43,8 +45,6 @@ from syncline.machineconfig.pools.records import NODE_RECORD_CONTROLLER
 from syncline.machineconfig.render.controller import render_controller
 from syncline.machineconfig.render.observe import RenderSettings
 from syncline.machineconfig.render.rendering import Release
-from syncline.machineconfig.runtime.controller import runtime_config_controller
-from syncline.machineconfig.templates.controller import template_controller
 from syncline.telemetry.metrics import gauges
 
 __all__ = [

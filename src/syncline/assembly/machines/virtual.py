@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from syncline.assembly.core import ClusterCore
+from syncline.assembly.embedded.core import ClusterCore
 from syncline.assembly.roles import Wake
 from syncline.assembly.settings import MACHINES, SCRATCH, ClusterSettings, RunCommands
 from syncline.base.clock import Clock, VirtualClock
@@ -15,9 +15,9 @@ from syncline.base.scratch import sweep
 from syncline.cluster.access.users import service_account_user
 from syncline.cluster.builtin.node_lifecycle.controller import NODE_LIFECYCLE
 from syncline.cluster.machines.disk import MachineDisk
-from syncline.cluster.machines.launching import sandbox_problem
 from syncline.cluster.machines.machine import MachineKeeper, MachineSpec
-from syncline.cluster.machines.process import ProcessSettings
+from syncline.cluster.machines.processes.launching import sandbox_problem
+from syncline.cluster.machines.processes.process import ProcessSettings
 from syncline.cluster.machines.room import MachineSettings, MachinesRoom
 from syncline.cluster.machines.simulated import Machines
 from syncline.cluster.verbs.exchange import LogSource

@@ -1,7 +1,7 @@
 """Evaluates scripts and jq expressions of users, in processes for that, for the controllers and for commands.
 
-:class:`Expressions` is the evaluator of ``gitops/application/asking.py``; :class:`AnswersNow` answers a comparison of a
-command at once, which has nobody else to wait for.
+:class:`Expressions` is the evaluator of ``gitops/application/observing/asking.py``; :class:`AnswersNow` answers a
+comparison of a command at once, which has nobody else to wait for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from syncline.apply.diff.jq import Question as Asked
 from syncline.apply.health.overrides import HealthQuestion, failed_health, meaning
 from syncline.apply.lua import OVERRAN, LuaResult
 from syncline.assembly.scripts.process import ScriptEnded, ScriptOverran, ScriptProcess
-from syncline.gitops.application.asking import Found, Question, Stopped
+from syncline.gitops.application.observing.asking import Found, Question, Stopped
 from syncline.kube.objects import namespace_of
 
 __all__ = ["AnswersNow", "Expressions"]
@@ -37,7 +37,7 @@ TOO_MUCH = "ended the process that evaluates it: it takes more memory than it ma
 
 
 class Expressions:
-    """An :class:`~syncline.gitops.application.asking.Evaluator`; safe to use from several threads."""
+    """An :class:`~syncline.gitops.application.observing.asking.Evaluator`; safe to use from several threads."""
 
     def __init__(self, expression_s: float = EXPRESSION_S) -> None:
         self._expression_s = expression_s

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 from syncline.base.entropy import Entropy
 from syncline.gitops.application.manifests import READ_LIMIT_S, Manifests
 from syncline.kube.objects import Obj
-from syncline.sources.environment import NO_CONTEXT, RenderContext
 from syncline.sources.errors import SourceError
 from syncline.sources.git.mirrors import GitSettings, Look, moment
 from syncline.sources.git.process import RemoteLimits
-from syncline.sources.plugin_run import PluginRunner
-from syncline.sources.plugins import PluginRenderer, load_plugins
 from syncline.sources.remote.credentials import CredentialStore
 from syncline.sources.remote.turns import computing
-from syncline.sources.render_cache import RenderCache
-from syncline.sources.renderer import DEFAULT_RENDERERS as DEFAULTS
-from syncline.sources.renderer import KustomizeRenderer, Rendered, Renderer, SourceType, render_opened
+from syncline.sources.rendering.cache import RenderCache
+from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
+from syncline.sources.rendering.plugin_run import PluginRunner
+from syncline.sources.rendering.plugins import PluginRenderer, load_plugins
+from syncline.sources.rendering.renderer import DEFAULT_RENDERERS as DEFAULTS
+from syncline.sources.rendering.renderer import KustomizeRenderer, Rendered, Renderer, SourceType, render_opened
 from syncline.sources.sourcing import NO_RULES, Opened, SourceRules, Sources
 from syncline.sources.tree import Tree
 from syncline.sources.workers.read_scope import ReadScope, read_scope

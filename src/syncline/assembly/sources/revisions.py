@@ -16,7 +16,7 @@ from syncline.assembly.inspection.differences import application_differences
 from syncline.assembly.machines.impact import impact_kinds
 from syncline.control.cache import Cache
 from syncline.gitops.application.manifests import SourceReader
-from syncline.gitops.application.observe import AppSettings, Destinations
+from syncline.gitops.application.observing.observe import AppSettings, Destinations
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of
 from syncline.machineconfig.impact.forecast import Change

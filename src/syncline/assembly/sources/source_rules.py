@@ -14,7 +14,7 @@ from syncline.sources.git.signatures import GitPolicy, Keyring, policy_for
 from syncline.sources.kustomize.flags import FIELD as BUILD_OPTIONS
 from syncline.sources.kustomize.flags import parse_flags
 from syncline.sources.remote.address import DEFAULT_NETWORKS, Networks, parse_networks
-from syncline.sources.source_type import SourceType
+from syncline.sources.rendering.source_type import SourceType
 from syncline.sources.sourcing import NO_RULES, SourceRules
 
 __all__ = ["MAPS", "source_rules"]

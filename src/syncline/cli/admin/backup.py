@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from syncline.argo.parameters import PARAMETERS_MAP, enables_namespace, parse_parameters, patterns_of
+from syncline.cli.access.connection import Connection, connection_options
 from syncline.cli.admin.files import text_of, written
 from syncline.cli.admin.plan import KINDS, Change, ImportOptions, Step, belongs, exported, plan_import
-from syncline.cli.connection import Connection, connection_options
-from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import GVK, Obj, dig, finalizers, gvk_of, meta, name_of, namespace_of

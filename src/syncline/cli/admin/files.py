@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from syncline.cli.failure import CommandFailed
+from syncline.cli.frame.failure import CommandFailed
 from syncline.kube.objects import Obj
 from syncline.kube.yaml.loading import dump
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from syncline.cli.lazy import CONTEXT, LazyGroup
+from syncline.cli.frame.lazy import CONTEXT, LazyGroup
 
 __all__ = ["VERBS", "admin"]
 

@@ -15,10 +15,10 @@ from syncline.apply.health.overrides import checked_with
 from syncline.argo.settings import CONFIG_MAP, parse_system
 from syncline.assembly.scripts.lua import LuaWorker
 from syncline.base.clock import SystemClock
-from syncline.cli.connection import Connection, connection_options
-from syncline.cli.diffview import object_text
-from syncline.cli.failure import GENERAL, USAGE, CommandFailed
-from syncline.cli.output import output_option, print_documents, table
+from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.frame.failure import GENERAL, USAGE, CommandFailed
+from syncline.cli.frame.output import output_option, print_documents, table
+from syncline.cli.views.diff import object_text
 from syncline.gitops.resource_actions.available import offered_actions, parse_action_scripts, run_action
 from syncline.gitops.resource_actions.model import ActionFailed
 from syncline.kube import client

@@ -9,18 +9,18 @@ from typing import Any
 
 import click
 
+from syncline.cli.access.declared import repository_secret_name, secret_object
 from syncline.cli.admin.files import written
-from syncline.cli.app.create import create as create_app
-from syncline.cli.app.create import from_flags
-from syncline.cli.cluster import add as add_cluster
-from syncline.cli.cluster import cluster_object
-from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.output import print_documents
+from syncline.cli.app.spec.create import create as create_app
+from syncline.cli.app.spec.create import from_flags
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.frame.output import print_documents
 from syncline.cli.proj.verbs import create as create_project
 from syncline.cli.proj.verbs import project_from_flags
-from syncline.cli.repo import add as add_repository
-from syncline.cli.repo import repository_fields
-from syncline.cli.secretkind import repository_secret_name, secret_object
+from syncline.cli.remotes.cluster import add as add_cluster
+from syncline.cli.remotes.cluster import cluster_object
+from syncline.cli.remotes.repo import add as add_repository
+from syncline.cli.remotes.repo import repository_fields
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import Obj
 
@@ -56,7 +56,7 @@ def _command(made: Callable[[str, dict[str, Any]], Obj], of: click.Command, abou
 
 
 def _app(file: str, given: dict[str, Any]) -> Obj:
-    from syncline.cli.app.create import applications_in, with_overrides
+    from syncline.cli.app.spec.create import applications_in, with_overrides
 
     namespace, name = given["app_namespace"], given["name"] or given["named"]
     if not file:

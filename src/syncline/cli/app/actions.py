@@ -15,12 +15,12 @@ import click
 from syncline.argo.project import sync_permission
 from syncline.argo.settings import CONFIG_MAP
 from syncline.assembly.scripts.lua import LuaWorker
+from syncline.cli.access.connection import Connection, connection_options, refused
+from syncline.cli.access.destinations import Elsewhere
 from syncline.cli.app.target import MANAGER, control_namespace, get_app, namespace_option, split
-from syncline.cli.connection import Connection, connection_options, refused
-from syncline.cli.elsewhere import Elsewhere
-from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.lazy import CONTEXT, LazyGroup
-from syncline.cli.output import output_option, print_documents, table
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.frame.lazy import CONTEXT, LazyGroup
+from syncline.cli.frame.output import output_option, print_documents, table
 from syncline.gitops.resource_actions.available import ActionScripts, offered_actions, parse_action_scripts, run_action
 from syncline.gitops.resource_actions.model import ActionFailed, Effect, Verb
 from syncline.kube import client

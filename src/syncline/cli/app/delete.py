@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from syncline.cli.app.create import CASCADE
+from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.app.spec.create import CASCADE
 from syncline.cli.app.target import chosen, get_app, merge, namespace_option, selector_option
 from syncline.cli.app.wait import wait_gone
-from syncline.cli.appview import resource_rows
-from syncline.cli.connection import Connection, connection_options
+from syncline.cli.views.application import resource_rows
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, meta

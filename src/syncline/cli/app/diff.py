@@ -17,17 +17,17 @@ from syncline.apply.diff import Prediction
 from syncline.apply.diff.model import MANAGER
 from syncline.assembly.inspection.differences import AppDifferences, DryRun, ObjectDifference, application_differences
 from syncline.base.scratch import credentials_folder
+from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.destinations import Elsewhere
+from syncline.cli.access.snapshots import include, looking, source_reader
 from syncline.cli.app.revised import folder_reader, local_options, revised, revision_options
 from syncline.cli.app.target import control_namespace, get_app, namespace_option, refresh, split
-from syncline.cli.connection import Connection, connection_options
-from syncline.cli.diffview import describe_difference, header, object_text
-from syncline.cli.elsewhere import Elsewhere
-from syncline.cli.failure import CommandFailed
-from syncline.cli.looking import include, looking, source_reader
-from syncline.cli.output import output_option, print_documents
-from syncline.cli.planview import short_ref
-from syncline.gitops.application.observe import AppSettings
-from syncline.gitops.compare import asks_server
+from syncline.cli.frame.failure import CommandFailed
+from syncline.cli.frame.output import output_option, print_documents
+from syncline.cli.views.diff import describe_difference, header, object_text
+from syncline.cli.views.plan import short_ref
+from syncline.gitops.application.observing.observe import AppSettings
+from syncline.gitops.comparison.compare import asks_server
 from syncline.kube import client
 from syncline.kube.objects import Obj, gvk_of, namespace_of
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
+from syncline.cli.access.connection import Connection, connection_options
 from syncline.cli.app.sync import follow, judge, request_sync
 from syncline.cli.app.target import get_app, merge, namespace_option, split
-from syncline.cli.appview import history_text, operation_block
-from syncline.cli.connection import Connection, connection_options
-from syncline.cli.failure import CommandFailed
-from syncline.cli.output import output_option, print_documents
-from syncline.cli.progress import progress_for
+from syncline.cli.frame.failure import CommandFailed
+from syncline.cli.frame.output import output_option, print_documents
+from syncline.cli.views.application import history_text, operation_block
+from syncline.cli.views.progress import progress_for
 from syncline.kube.objects import Obj, dig, is_terminating, name_of
 
 __all__ = ["history", "rollback", "rollback_operation", "terminate_op"]

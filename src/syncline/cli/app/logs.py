@@ -12,10 +12,10 @@ import click
 
 from syncline.assembly.inspection.resource_tree import ResourceNode, resource_tree, walk
 from syncline.base.clock import time_or_none
+from syncline.cli.access.connection import Connection, connection_options
 from syncline.cli.app.looked import looked_for
 from syncline.cli.app.target import namespace_option, split
-from syncline.cli.connection import Connection, connection_options
-from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube.client import Request
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import GVK, Obj, ObjectRef, dig

@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from syncline.cli.access.connection import Connection
+from syncline.cli.access.destinations import Elsewhere
+from syncline.cli.access.snapshots import looking
 from syncline.cli.app.target import control_namespace, get_app
-from syncline.cli.connection import Connection
-from syncline.cli.elsewhere import Elsewhere
-from syncline.cli.looking import looking
 from syncline.control.cache import Cache
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import Obj, ObjectRef, dig
 

@@ -12,12 +12,12 @@ import click
 
 from syncline.apply.diff import hide_secret
 from syncline.argo.project import sync_permission
+from syncline.cli.access.connection import Connection, connection_options
 from syncline.cli.app.actions import elsewhere, filters, live_objects, pick, project_of
-from syncline.cli.app.edit import parsed_patch
+from syncline.cli.app.spec.edit import parsed_patch
 from syncline.cli.app.target import MANAGER, control_namespace, get_app, namespace_option, split
-from syncline.cli.connection import Connection, connection_options
-from syncline.cli.failure import CommandFailed
-from syncline.cli.output import output_option, print_documents
+from syncline.cli.frame.failure import CommandFailed
+from syncline.cli.frame.output import output_option, print_documents
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.objects import Obj, dig, gvk_of, meta, name_of, namespace_of

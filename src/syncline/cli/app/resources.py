@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from syncline.assembly.inspection.resource_tree import orphaned_resources, resource_tree
+from syncline.cli.access.connection import Connection, connection_options
 from syncline.cli.app.looked import looked_for
 from syncline.cli.app.target import namespace_option, split
-from syncline.cli.connection import Connection, connection_options
-from syncline.cli.output import output_option, print_documents
-from syncline.cli.treeview import node_objects, resource_table, resource_tree_table
+from syncline.cli.frame.output import output_option, print_documents
+from syncline.cli.views.tree import node_objects, resource_table, resource_tree_table
 
 __all__ = ["resources"]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncline.argo.application import AppView
-from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.looking import local_reader
+from syncline.cli.access.snapshots import local_reader
+from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj, dig, gvk_of, labels_of, name_of, namespace_of
 
 __all__ = ["expanded", "is_selected", "labelled", "selected"]

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from syncline.argo.application import AppView
-from syncline.cli.app.specflags import position_of
+from syncline.cli.access.connection import Connection, connection_options, refused
+from syncline.cli.app.spec.flags import position_of
 from syncline.cli.app.target import (
     CONTROL_NAMESPACE,
     REFRESH_S,
@@ -18,10 +19,9 @@ from syncline.cli.app.target import (
     refresh,
     split,
 )
-from syncline.cli.appview import app_rows, describe_app, parameter_rows, windows_lines
-from syncline.cli.connection import Connection, connection_options, refused
-from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.output import output_option, print_documents
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.frame.output import output_option, print_documents
+from syncline.cli.views.application import app_rows, describe_app, parameter_rows, windows_lines
 from syncline.kube import client
 from syncline.kube.errors import Forbidden
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
@@ -135,7 +135,7 @@ def get(
             return
         from syncline.assembly.inspection.resource_tree import resource_tree
         from syncline.cli.app.looked import looked_for
-        from syncline.cli.treeview import app_tree
+        from syncline.cli.views.tree import app_tree
 
         with looked_for(link, where, found) as look:
             nodes = resource_tree(look.there, found)

@@ -10,7 +10,9 @@ import click
 
 from syncline.argo.application import AppView
 from syncline.argo.project import window_problem
-from syncline.assembly.inspection.observe import SyncRequest
+from syncline.assembly.inspection.preview import SyncRequest
+from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.snapshots import include, looking
 from syncline.cli.app.diff import compared
 from syncline.cli.app.revised import folder_reader, local_options, revised, revision_options
 from syncline.cli.app.selected import expanded, labelled, selected
@@ -25,15 +27,13 @@ from syncline.cli.app.target import (
     selector_option,
     until,
 )
-from syncline.cli.appview import operation_block
-from syncline.cli.connection import Connection, connection_options
-from syncline.cli.diffview import describe_difference
-from syncline.cli.failure import BLOCKED, FAILED, USAGE, CommandFailed
-from syncline.cli.looking import include, looking
-from syncline.cli.output import output_option, print_documents
+from syncline.cli.frame.failure import BLOCKED, FAILED, USAGE, CommandFailed
+from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.plan import plan_ahead
-from syncline.cli.progress import Progress, progress_for
-from syncline.gitops.application.observe import AppSettings, render_context
+from syncline.cli.views.application import operation_block
+from syncline.cli.views.diff import describe_difference
+from syncline.cli.views.progress import Progress, progress_for
+from syncline.gitops.application.observing.observe import AppSettings, render_context
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import Obj, dig, name_of, namespace_of

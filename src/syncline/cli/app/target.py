@@ -10,9 +10,9 @@ import click
 
 from syncline.argo.application import HYDRATE, HYDRATE_STAMP, AppView
 from syncline.base.clock import format_time
-from syncline.cli.connection import Connection
-from syncline.cli.failure import BLOCKED, CommandFailed
-from syncline.cli.suggesting import suggestion
+from syncline.cli.access.connection import Connection
+from syncline.cli.frame.failure import BLOCKED, CommandFailed
+from syncline.cli.frame.suggesting import suggestion
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from syncline.argo.application import HYDRATE, AppView
+from syncline.cli.access.connection import Connection, connection_options
 from syncline.cli.app.selected import is_selected, selected
 from syncline.cli.app.target import (
     ask_refresh,
@@ -19,9 +20,8 @@ from syncline.cli.app.target import (
     selector_option,
     until,
 )
-from syncline.cli.connection import Connection, connection_options
-from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.output import output_option, print_documents
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.frame.output import output_option, print_documents
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, annotations_of, dig, name_of

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from syncline.cli.connection import connection_options
-from syncline.cli.failure import USAGE, CommandFailed
+from syncline.cli.access.connection import connection_options
+from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.proj.lists import with_entry, without_entry
 from syncline.cli.proj.target import change_spec, namespace_option
 from syncline.kube.objects import Obj

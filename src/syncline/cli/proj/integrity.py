@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from syncline.cli.connection import Connection, connection_options
-from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.lazy import CONTEXT, LazyGroup
-from syncline.cli.output import output_option, print_documents, table
+from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.frame.lazy import CONTEXT, LazyGroup
+from syncline.cli.frame.output import output_option, print_documents, table
 from syncline.cli.proj.entries import key_id
 from syncline.cli.proj.target import change_spec, get_project, namespace_option
 from syncline.kube.objects import Obj, dig

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from syncline.cli.connection import connection_options
-from syncline.cli.failure import CommandFailed
+from syncline.cli.access.connection import connection_options
+from syncline.cli.frame.failure import CommandFailed
 from syncline.cli.proj.target import change_spec, namespace_option
 from syncline.kube.objects import Obj
 

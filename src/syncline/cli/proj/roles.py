@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from syncline.base.clock import format_time
-from syncline.cli.connection import Connection, connection_options
-from syncline.cli.failure import CommandFailed
-from syncline.cli.output import output_option, print_documents, table
+from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.frame.failure import CommandFailed
+from syncline.cli.frame.output import output_option, print_documents, table
 from syncline.cli.proj.target import change_spec, get_project, namespace_option
 from syncline.kube.objects import Obj, dig
 

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from syncline.argo.project import ProjectError, validate_project
-from syncline.cli.connection import Connection
-from syncline.cli.failure import CommandFailed
-from syncline.cli.suggesting import suggestion
+from syncline.cli.access.connection import Connection
+from syncline.cli.frame.failure import CommandFailed
+from syncline.cli.frame.suggesting import suggestion
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import Obj, dig

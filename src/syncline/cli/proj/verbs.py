@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from syncline.cli.connection import Connection, connection_options
-from syncline.cli.editing import edited
-from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.output import output_option, print_documents
+from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.frame.editing import edited
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.proj.entries import account_entry, key_id
 from syncline.cli.proj.target import change_spec, check_project, get_project, namespace_option
-from syncline.cli.projview import describe_project, project_rows
+from syncline.cli.views.project import describe_project, project_rows
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import Obj, dig, name_of, namespace_of

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from syncline.argo.project.windows import validate_window
-from syncline.cli.connection import Connection, connection_options
-from syncline.cli.failure import USAGE, CommandFailed
-from syncline.cli.output import output_option, print_documents
+from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.proj.target import Change, change_spec, get_project, namespace_option
-from syncline.cli.projview import window_rows
+from syncline.cli.views.project import window_rows
 from syncline.kube.objects import Obj, dig
 
 __all__ = ["add", "changed_window", "delete", "list_windows", "manual", "update", "without_window"]

@@ -12,40 +12,43 @@ from typing import Any
 from syncline.base.action import Handler
 from syncline.cluster.access.pki import CertificateAuthority
 from syncline.cluster.access.tokens import ServiceAccountTokens
+from syncline.cluster.builtin.access.certificates.approval import ApproveHandler, ApproveIfAllowed
+from syncline.cluster.builtin.access.certificates.controller import signing_request_controllers
+from syncline.cluster.builtin.access.certificates.signing import Sign, SignHandler
+from syncline.cluster.builtin.access.clusterrole_aggregation import CLUSTER_ROLE_AGGREGATION_CONTROLLER
+from syncline.cluster.builtin.access.serviceaccount import namespace_defaults_controller
+from syncline.cluster.builtin.access.token_secrets import FillHandler, FillTokenSecret, token_secret_controller
 from syncline.cluster.builtin.actions import ConfirmAbsent, ConfirmEmpty, ConfirmHandler, FindScale, ReadScale
-from syncline.cluster.builtin.api_services import API_SERVICE_CONTROLLER, AskServer, AskServerHandler
-from syncline.cluster.builtin.autoscaler import autoscaler_controller
-from syncline.cluster.builtin.certificates.approval import ApproveHandler, ApproveIfAllowed
-from syncline.cluster.builtin.certificates.controller import signing_request_controllers
-from syncline.cluster.builtin.certificates.signing import Sign, SignHandler
-from syncline.cluster.builtin.clusterrole_aggregation import CLUSTER_ROLE_AGGREGATION_CONTROLLER
-from syncline.cluster.builtin.cronjob.controller import cronjob_controller
-from syncline.cluster.builtin.daemonset.controller import DAEMONSET_CONTROLLER
-from syncline.cluster.builtin.deployment.controller import DEPLOYMENT_CONTROLLER
-from syncline.cluster.builtin.disruption_budget import DISRUPTION_BUDGET_CONTROLLER
-from syncline.cluster.builtin.endpoints.controller import ENDPOINTS_CONTROLLER
-from syncline.cluster.builtin.endpoints.mirroring import MIRRORING_CONTROLLER
-from syncline.cluster.builtin.event_expiry import EVENT_EXPIRY_CONTROLLER
-from syncline.cluster.builtin.flow_schema import FLOW_SCHEMA_CONTROLLER
-from syncline.cluster.builtin.garbage_collector.controller import GARBAGE_COLLECTOR_CONTROLLER
-from syncline.cluster.builtin.job.controller import JOB_CONTROLLER
-from syncline.cluster.builtin.namespace.controller import NAMESPACE_CONTROLLER
+from syncline.cluster.builtin.cleanup.event_expiry import EVENT_EXPIRY_CONTROLLER
+from syncline.cluster.builtin.cleanup.garbage_collector.controller import GARBAGE_COLLECTOR_CONTROLLER
+from syncline.cluster.builtin.cleanup.namespace.controller import NAMESPACE_CONTROLLER
+from syncline.cluster.builtin.cleanup.pod_garbage_collector import POD_GARBAGE_COLLECTOR_CONTROLLER
 from syncline.cluster.builtin.node_lifecycle.controller import node_lifecycle_controller
 from syncline.cluster.builtin.node_lifecycle.observe import Heartbeats
-from syncline.cluster.builtin.pod_garbage_collector import POD_GARBAGE_COLLECTOR_CONTROLLER
-from syncline.cluster.builtin.policy_types import POLICY_TYPES_CONTROLLER
-from syncline.cluster.builtin.replicaset.controller import REPLICASET_CONTROLLER, REPLICATIONCONTROLLER_CONTROLLER
-from syncline.cluster.builtin.resource_quota import RESOURCE_QUOTA_CONTROLLER
-from syncline.cluster.builtin.service_addresses import SERVICE_ADDRESS_CONTROLLER, SPARE_ADDRESS_CONTROLLER
-from syncline.cluster.builtin.service_ranges import SERVICE_RANGE_CONTROLLER
-from syncline.cluster.builtin.serviceaccount import namespace_defaults_controller
-from syncline.cluster.builtin.statefulset.controller import STATEFULSET_CONTROLLER
+from syncline.cluster.builtin.policy.disruption_budget import DISRUPTION_BUDGET_CONTROLLER
+from syncline.cluster.builtin.policy.flow_schema import FLOW_SCHEMA_CONTROLLER
+from syncline.cluster.builtin.policy.resource_quota import RESOURCE_QUOTA_CONTROLLER
+from syncline.cluster.builtin.policy.types import POLICY_TYPES_CONTROLLER
+from syncline.cluster.builtin.services.addresses import SERVICE_ADDRESS_CONTROLLER, SPARE_ADDRESS_CONTROLLER
+from syncline.cluster.builtin.services.api_services import API_SERVICE_CONTROLLER, AskServer, AskServerHandler
+from syncline.cluster.builtin.services.endpoints.controller import ENDPOINTS_CONTROLLER
+from syncline.cluster.builtin.services.endpoints.mirroring import MIRRORING_CONTROLLER
+from syncline.cluster.builtin.services.ranges import SERVICE_RANGE_CONTROLLER
 from syncline.cluster.builtin.storage.attributes import ATTRIBUTES_CLASS_CONTROLLER
 from syncline.cluster.builtin.storage.claims import claim_controller
 from syncline.cluster.builtin.storage.ephemeral import EPHEMERAL_CLAIM_CONTROLLER
 from syncline.cluster.builtin.storage.provisioner import PROVISION_CONTROLLER, RECLAIM_CONTROLLER
 from syncline.cluster.builtin.storage.volumes import VOLUME_CONTROLLER
-from syncline.cluster.builtin.token_secrets import FillHandler, FillTokenSecret, token_secret_controller
+from syncline.cluster.builtin.workloads.autoscaler import autoscaler_controller
+from syncline.cluster.builtin.workloads.cronjob.controller import cronjob_controller
+from syncline.cluster.builtin.workloads.daemonset.controller import DAEMONSET_CONTROLLER
+from syncline.cluster.builtin.workloads.deployment.controller import DEPLOYMENT_CONTROLLER
+from syncline.cluster.builtin.workloads.job.controller import JOB_CONTROLLER
+from syncline.cluster.builtin.workloads.replicaset.controller import (
+    REPLICASET_CONTROLLER,
+    REPLICATIONCONTROLLER_CONTROLLER,
+)
+from syncline.cluster.builtin.workloads.statefulset.controller import STATEFULSET_CONTROLLER
 from syncline.cluster.scheduler.actions import Bind, BindHandler
 from syncline.cluster.scheduler.controller import scheduler_controller
 from syncline.control.controller import Controller

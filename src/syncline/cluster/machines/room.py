@@ -14,7 +14,6 @@ from typing import Any
 from syncline.base.action import Handler
 from syncline.base.clock import Clock
 from syncline.cluster.machines.containers import Container, ContainerTable, Order, Runtime
-from syncline.cluster.machines.images import ImageCache
 from syncline.cluster.machines.kubelet.actions import (
     CreateSandbox,
     ForgetPod,
@@ -44,15 +43,16 @@ from syncline.cluster.machines.kubelet.power import (
     RebootMachine,
     power_controller,
 )
-from syncline.cluster.machines.launching import installed
 from syncline.cluster.machines.logs import LogStore, MachineLogs
-from syncline.cluster.machines.process import ProcessRuntime, ProcessSettings
-from syncline.cluster.machines.programs import runs_as_process, simulated_note
+from syncline.cluster.machines.processes.launching import installed
+from syncline.cluster.machines.processes.process import ProcessRuntime, ProcessSettings
 from syncline.cluster.machines.runtimes import Runtimes
-from syncline.cluster.machines.script import Identity, ScriptRuntime
+from syncline.cluster.machines.scripted.images import ImageCache
+from syncline.cluster.machines.scripted.programs import runs_as_process, simulated_note
+from syncline.cluster.machines.scripted.script import Identity, ScriptRuntime
+from syncline.cluster.machines.scripted.staged import StagedRuntime
+from syncline.cluster.machines.scripted.stages import Timing
 from syncline.cluster.machines.simulated import Machines
-from syncline.cluster.machines.staged import StagedRuntime
-from syncline.cluster.machines.stages import Timing
 from syncline.control.controller import Controller
 from syncline.control.loop import ControlLoop
 from syncline.kube.objects import Obj, ObjectRef, name_of, namespace_of

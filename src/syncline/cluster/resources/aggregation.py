@@ -19,7 +19,7 @@ from syncline.cluster.admission.dynamic.services import reach
 from syncline.cluster.storage.store import Event, Store
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj, dig, name_of
-from syncline.kube.outbound import OutboundCall, Outcome
+from syncline.kube.transport.outbound import OutboundCall, Outcome
 
 __all__ = ["API_SERVICES", "Aggregated", "Aggregation", "is_available"]
 

@@ -1,7 +1,7 @@
 """Custom resources: one served version of a CustomResourceDefinition, and the strategy its objects follow.
 
 Made by the registry from a stored definition; used by the verbs as built-in kinds use their schema and strategy.
-Schemas are judged by ``kube/schema/structural.py``; nothing here reads or writes the store.
+Schemas are judged by ``kube/schema/custom/structural.py``; nothing here reads or writes the store.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from syncline.cluster.validation.engine.base import Context
 from syncline.cluster.validation.engine.metadata import common_update_causes, finalizer_warnings, metadata_causes
 from syncline.kube.errors import FieldCause, InternalError
 from syncline.kube.objects import Obj, ResourceInfo, dig
-from syncline.kube.schema import structural
-from syncline.kube.schema.embedded import coerce_embedded, coerce_root, embedded_objects, holds_objects
+from syncline.kube.schema.custom import structural
+from syncline.kube.schema.custom.embedded import coerce_embedded, coerce_root, embedded_objects, holds_objects
+from syncline.kube.schema.custom.rules import check_rules
 from syncline.kube.schema.model import Schema
-from syncline.kube.schema.rules import check_rules
 
 __all__ = ["CustomStrategy", "CustomVersion", "custom_versions"]
 

@@ -1,4 +1,4 @@
-"""How CustomResourceDefinitions are written: the strategy around ``kube/schema/crd.py``.
+"""How CustomResourceDefinitions are written: the strategy around ``kube/schema/custom/crd.py``.
 
 Used by the registry like the strategy of any built-in kind.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from syncline.cluster.validation.engine.base import Context, Kind
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
-from syncline.kube.schema.crd import default_crd, prepare_crd, stored_versions, validate_crd, validate_crd_update
+from syncline.kube.schema.custom.crd import default_crd, prepare_crd, stored_versions, validate_crd, validate_crd_update
 
 __all__ = ["DefinitionKind"]
 

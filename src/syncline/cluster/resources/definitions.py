@@ -2,7 +2,7 @@
 
 Called by ``api`` after each write. Kubernetes does this in controllers of the apiserver itself; here it happens in
 the same turn, so that a definition is served as soon as its creation was answered. Writes the definition's status,
-and on deletion its objects. Never decides names: ``kube/schema/crd.py`` does.
+and on deletion its objects. Never decides names: ``kube/schema/custom/crd.py`` does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from syncline.cluster.verbs.delete import CLEANUP_FINALIZER, remove
 from syncline.cluster.verbs.exchange import Backend, Exchange
 from syncline.cluster.verbs.options import DeleteOptions
 from syncline.kube.objects import dig, finalizers, is_terminating, meta
-from syncline.kube.schema.crd import (
+from syncline.kube.schema.custom.crd import (
     COMPLETED,
     IN_PROGRESS,
     NEVER_ESTABLISHED,

@@ -14,8 +14,8 @@ import msgspec
 from syncline.cluster.resources.registry import Registry
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import GVK, Obj
-from syncline.kube.schema.openapi import openapi_v2, openapi_v3, openapi_v3_index
-from syncline.kube.schema.openapi_protobuf import MEDIA_TYPES, document_bytes
+from syncline.kube.schema.openapi.document import openapi_v2, openapi_v3, openapi_v3_index
+from syncline.kube.schema.openapi.protobuf import MEDIA_TYPES, document_bytes
 
 __all__ = ["Descriptions", "page_not_found", "with_etag"]
 

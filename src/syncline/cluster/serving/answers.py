@@ -17,10 +17,10 @@ from syncline.cluster.serving.negotiate import Form, Shape, form_of_refusals
 from syncline.cluster.storage.store import Stored
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.kube.client import Response
-from syncline.kube.elsewhere import aside
 from syncline.kube.errors import ApiError, BadRequest, NotAcceptable
 from syncline.kube.objects import Obj, meta
 from syncline.kube.text.jsontext import scrubbed
+from syncline.kube.transport.elsewhere import aside
 from syncline.kube.yaml import loading as yaml
 
 __all__ = ["ListResponse", "encode", "list_answer", "object_answer", "shaped", "success"]

@@ -1,4 +1,5 @@
-"""Computations of requests, run in child processes: expressions and bodies that take long (``kube/elsewhere.py``).
+"""Computations of requests, run in child processes: expressions and bodies that take long
+(``kube/transport/elsewhere.py``).
 
 Used by ``webhooks`` for computations that a request waits for and by ``serve`` for bodies. A child starts on first use,
 runs one computation at a time at low priority, and is killed when one exceeds its time. Users share the places fairly.
@@ -20,7 +21,7 @@ from typing import Any
 from syncline.base.places import Crowded, Limits
 from syncline.base.threads import Threads
 from syncline.kube.errors import InternalError, TooManyRequests
-from syncline.kube.outbound import Computation, Outcome
+from syncline.kube.transport.outbound import Computation, Outcome
 
 __all__ = ["Evaluators", "shared_evaluators"]
 

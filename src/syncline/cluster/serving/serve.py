@@ -54,7 +54,7 @@ from syncline.kube.errors import (
     Unauthorized,
     error_from_status,
 )
-from syncline.kube.outbound import Computation, settle
+from syncline.kube.transport.outbound import Computation, settle
 
 __all__ = ["Api", "ApiServer", "Durability", "ServeError", "TimedStream", "threadsafe", "tune_garbage_collection"]
 

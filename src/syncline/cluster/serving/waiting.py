@@ -20,9 +20,9 @@ from syncline.cluster.verbs.admitting import REQUEST_S, too_late
 from syncline.cluster.verbs.exchange import Backend
 from syncline.cluster.verbs.write import MODIFIED
 from syncline.kube.client import Request, Response
-from syncline.kube.elsewhere import Here, Overtaken, Slow, TooLarge, keeping_to
 from syncline.kube.errors import ApiError, conflict
-from syncline.kube.outbound import Aside, Awaiting, Computation, OutboundCall, Outcome
+from syncline.kube.transport.elsewhere import Here, Overtaken, Slow, TooLarge, keeping_to
+from syncline.kube.transport.outbound import Aside, Awaiting, Computation, OutboundCall, Outcome
 
 __all__ = ["Asked", "Waiting"]
 

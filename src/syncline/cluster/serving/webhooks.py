@@ -23,7 +23,7 @@ from syncline.cluster.access.pki import KeyPair
 from syncline.cluster.serving.evaluators import shared_evaluators
 from syncline.kube.client import Response
 from syncline.kube.errors import TooManyRequests
-from syncline.kube.outbound import Aside, Computation, OutboundCall, Outcome
+from syncline.kube.transport.outbound import Aside, Computation, OutboundCall, Outcome
 
 if TYPE_CHECKING:
     import aiohttp

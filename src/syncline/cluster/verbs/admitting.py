@@ -20,13 +20,13 @@ from syncline.cluster.resources.registry import Resource
 from syncline.cluster.verbs.body import own_copy
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.kube.defaults import fill_defaults
-from syncline.kube.elsewhere import aside
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import GVK, Obj
 from syncline.kube.patching.fields import decode as decode_strictly
-from syncline.kube.schema.embedded import MetadataError
+from syncline.kube.schema.custom.embedded import MetadataError
 from syncline.kube.schema.model import schema_for
 from syncline.kube.schema.resources import subresource_of
+from syncline.kube.transport.elsewhere import aside
 
 __all__ = ["admitted", "concerned", "reshaped", "subject_of", "too_late", "validated"]
 

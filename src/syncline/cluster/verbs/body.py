@@ -19,15 +19,15 @@ from syncline.cluster.serving import protobuf
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import Validation, go_words
 from syncline.kube.client import Request
-from syncline.kube.elsewhere import aside, weigh
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, UnsupportedMedia, invalid
 from syncline.kube.objects import GVK, Obj, gvk_of, name_of
 from syncline.kube.patching.fields import decode as decode_strictly
 from syncline.kube.patching.fields import go_kind, loads, strict_problems
-from syncline.kube.schema.embedded import MetadataError
+from syncline.kube.schema.custom.embedded import MetadataError
 from syncline.kube.schema.model import schema_for
 from syncline.kube.schema.store import kinds
 from syncline.kube.text.jsontext import canonical_numbers, has_long_numbers, in_pieces, read_json, scrubbed
+from syncline.kube.transport.elsewhere import aside, weigh
 from syncline.kube.yaml import loading as yaml
 
 __all__ = [

@@ -19,11 +19,11 @@ from syncline.cluster.verbs.options import DeleteOptions, delete_options, list_o
 from syncline.cluster.verbs.read import Matcher
 from syncline.cluster.verbs.write import attempt_of
 from syncline.kube.client import Response
-from syncline.kube.elsewhere import aside, weigh
 from syncline.kube.errors import BadRequest, conflict
 from syncline.kube.objects import GVK, Obj, dig, finalizers, is_terminating, meta
-from syncline.kube.outbound import Awaiting, Computation, OutboundCall
-from syncline.kube.schema.crd import PENDING, terminating
+from syncline.kube.schema.custom.crd import PENDING, terminating
+from syncline.kube.transport.elsewhere import aside, weigh
+from syncline.kube.transport.outbound import Awaiting, Computation, OutboundCall
 
 __all__ = ["CLEANUP_FINALIZER", "Removal", "delete", "delete_collection", "remove"]
 

@@ -28,7 +28,6 @@ from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import Validation, WriteOptions, write_options
 from syncline.cluster.verbs.write import MODIFIED, change, check_address, insert, wrong_name
 from syncline.kube.client import PatchType, Response
-from syncline.kube.elsewhere import aside, weigh
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, Invalid, UnsupportedMedia, conflict, invalid
 from syncline.kube.objects import GVK, Obj, gvk_of, meta
 from syncline.kube.patching import managedfields
@@ -37,6 +36,7 @@ from syncline.kube.patching.patches import json_merge_patch, json_patch
 from syncline.kube.patching.strategic import strategic_merge_patch
 from syncline.kube.schema.fitting import still_fits
 from syncline.kube.schema.model import Schema
+from syncline.kube.transport.elsewhere import aside, weigh
 
 __all__ = ["apply_to", "check_applied_kind", "patch", "patch_type", "patched_value", "read_patch", "unpatchable"]
 

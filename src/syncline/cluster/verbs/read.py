@@ -14,10 +14,10 @@ from syncline.cluster.storage.store import Compacted, Store, Stored
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import ContinueToken, ListOptions, list_options, unreadable_revision
 from syncline.kube.client import Response
-from syncline.kube.elsewhere import weigh
 from syncline.kube.errors import ApiError, FieldCause, Gone
 from syncline.kube.objects import Obj
 from syncline.kube.selectors import FieldSelector, Selector
+from syncline.kube.transport.elsewhere import weigh
 
 __all__ = ["Matcher", "check_not_ahead", "get", "list_objects"]
 

@@ -8,8 +8,8 @@ from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import write_options
 from syncline.cluster.verbs.write import change, check_address, insert, storage_conflict
 from syncline.kube.client import Response
-from syncline.kube.elsewhere import weigh
 from syncline.kube.objects import Obj, meta
+from syncline.kube.transport.elsewhere import weigh
 
 __all__ = ["update"]
 

@@ -22,7 +22,6 @@ from syncline.cluster.verbs.body import own_copy
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import WriteOptions, unreadable_revision
 from syncline.kube.defaults import LABELLED_BY_TEMPLATE, STATUS_BY_SPEC, fill_defaults
-from syncline.kube.elsewhere import Overtaken, aside, left_aside
 from syncline.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -35,6 +34,7 @@ from syncline.kube.errors import (
 )
 from syncline.kube.objects import Obj, finalizers, is_terminating, meta, resource_version
 from syncline.kube.patching.managedfields import keep_times, track_update, with_managed_fields
+from syncline.kube.transport.elsewhere import Overtaken, aside, left_aside
 
 __all__ = [
     "MODIFIED",

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from syncline.gitops.compare import Comparison, ComparisonInput
+from syncline.gitops.comparison.compare import Comparison, ComparisonInput
 from syncline.kube.objects import Obj, ObjectRef, dig, ref_of
 
 __all__ = ["Comparisons"]

@@ -15,13 +15,12 @@ from syncline.argo.settings import CONFIG_MAP
 from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Plan, Result
-from syncline.gitops.application.asking import AnswerCache, Ask
 from syncline.gitops.application.compared import Comparisons
-from syncline.gitops.application.depends import DEPENDS_ON, depends_on
 from syncline.gitops.application.manifests import Manifests, ManifestStore
-from syncline.gitops.application.masking import masked_plan
-from syncline.gitops.application.named import NamedCache
-from syncline.gitops.application.observe import (
+from syncline.gitops.application.observing.asking import AnswerCache, Ask
+from syncline.gitops.application.observing.masking import masked_plan
+from syncline.gitops.application.observing.named import NamedCache
+from syncline.gitops.application.observing.observe import (
     INSTANCE_INDEX,
     AppObserved,
     AppSettings,
@@ -30,10 +29,11 @@ from syncline.gitops.application.observe import (
     render_context,
     works_in,
 )
-from syncline.gitops.application.operation import OperationPlan, settle_operation
+from syncline.gitops.application.observing.schemas import SchemaCache
+from syncline.gitops.application.observing.system import InstanceIndex, SystemCache
+from syncline.gitops.application.operating.depends import DEPENDS_ON, depends_on
+from syncline.gitops.application.operating.operation import OperationPlan, settle_operation
 from syncline.gitops.application.plan import compare_application, plan_application, settle_asked
-from syncline.gitops.application.schemas import SchemaCache
-from syncline.gitops.application.system import InstanceIndex, SystemCache
 from syncline.gitops.holds.model import MANAGED_BY, POOL, application_label, holds_of
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.syncline import HOLD

@@ -28,11 +28,11 @@ from syncline.base.action import Action
 from syncline.base.clock import time_or_none
 from syncline.control.plan import Create, Delete, Emit, Patch, Plan, Requeue
 from syncline.gitops.application.manifests import Render
-from syncline.gitops.application.observe import AppObserved
+from syncline.gitops.application.observing.observe import AppObserved
 from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.status import app_patch
+from syncline.gitops.comparison.targets import scoped
 from syncline.gitops.deletion import deletion_rounds
-from syncline.gitops.targets import scoped
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import (
     Obj,

@@ -18,9 +18,9 @@ from syncline.base.action import Late, Purpose, Work
 from syncline.base.clock import Clock, format_time
 from syncline.kube.objects import Obj
 from syncline.kube.yaml.loading import YamlError, load
-from syncline.sources.environment import NO_CONTEXT, RenderContext
 from syncline.sources.errors import mask_credentials
 from syncline.sources.remote.address import host_of
+from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
 
 __all__ = [
     "MAX_KEPT",

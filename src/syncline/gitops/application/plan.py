@@ -17,15 +17,16 @@ from syncline.argo.application import AppView
 from syncline.argo.conditions import Condition, merge_conditions
 from syncline.argo.project import window_problem
 from syncline.control.plan import Emit, Plan, Requeue, Result
-from syncline.gitops.application.asking import Ask, Asking, Question
 from syncline.gitops.application.compared import Comparisons
 from syncline.gitops.application.deletion import plan_deletion, wanted_finalizers
-from syncline.gitops.application.guard import mass_deletion
-from syncline.gitops.application.holds import UNHELD, released, unheld_warning
 from syncline.gitops.application.manifests import Join, Manifests, Reading, Render
-from syncline.gitops.application.observe import AppObserved
-from syncline.gitops.application.operation import COMPONENT, Compare, plan_operation, running_operation
-from syncline.gitops.application.pools import left_notes, resume_left
+from syncline.gitops.application.observing.asking import Ask, Asking, Question
+from syncline.gitops.application.observing.observe import AppObserved
+from syncline.gitops.application.operating.autosync import AutoSync, SelfHealBackoff, decide
+from syncline.gitops.application.operating.guard import mass_deletion
+from syncline.gitops.application.operating.holds import UNHELD, released, unheld_warning
+from syncline.gitops.application.operating.operation import COMPONENT, Compare, plan_operation, running_operation
+from syncline.gitops.application.operating.pools import left_notes, resume_left
 from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.status import (
     EVALUATION_WAIT,
@@ -36,9 +37,8 @@ from syncline.gitops.application.status import (
     waiting_status,
     without_new_commit,
 )
-from syncline.gitops.autosync import AutoSync, SelfHealBackoff, decide
-from syncline.gitops.compare import Comparison, ComparisonInput, asked_pairs
-from syncline.gitops.compare import compare as compare_all
+from syncline.gitops.comparison.compare import Comparison, ComparisonInput, asked_pairs
+from syncline.gitops.comparison.compare import compare as compare_all
 from syncline.kube.objects import Obj, dig, resource_version, uid_of
 
 __all__ = ["compare_application", "plan_application", "settle_asked"]

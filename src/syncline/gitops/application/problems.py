@@ -11,8 +11,8 @@ from syncline.argo.clusters import resolve_destination
 from syncline.argo.conditions import Condition
 from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.argo.spec import validate_spec
-from syncline.gitops.application.holds import refused_pools
-from syncline.gitops.application.observe import AppObserved, operation_sources
+from syncline.gitops.application.observing.observe import AppObserved, operation_sources
+from syncline.gitops.application.operating.holds import refused_pools
 from syncline.kube.objects import Obj, dig
 
 __all__ = ["spec_problems"]

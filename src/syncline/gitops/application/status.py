@@ -14,10 +14,10 @@ from syncline.argo.application import REFRESH, AppView
 from syncline.argo.conditions import Condition, merge_conditions
 from syncline.base.clock import format_time
 from syncline.control.plan import Patch
-from syncline.gitops.app_health import ApplicationHealth
 from syncline.gitops.application.manifests import Manifests
-from syncline.gitops.application.masking import masked_status, timeless
-from syncline.gitops.compare import Comparison
+from syncline.gitops.application.observing.masking import masked_status, timeless
+from syncline.gitops.comparison.compare import Comparison
+from syncline.gitops.comparison.health import ApplicationHealth
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, annotations_of, dig, resource_version
 from syncline.kube.objects import finalizers as finalizers_of

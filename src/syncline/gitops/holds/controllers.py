@@ -27,8 +27,8 @@ from syncline.gitops.holds.model import (
     noted_holds,
     pause_writer,
 )
-from syncline.kube.holds import ROOM_LEASE
 from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.kinds.holds import ROOM_LEASE
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import (
     GroupKind,

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 
 from syncline.apply.health import Health, HealthStatus
-from syncline.kube.holds import HELD, LIFE, RENEW, Hold, holds_of, make_hold, noted_holds, pause_writer
+from syncline.kube.kinds.holds import HELD, LIFE, RENEW, Hold, holds_of, make_hold, noted_holds, pause_writer
 from syncline.kube.objects import (
     GroupKind,
     Obj,

@@ -11,7 +11,7 @@ from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.argo.settings import CONFIG_MAP, System, with_globals
 from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Controller, Watch
-from syncline.gitops.application.observe import (
+from syncline.gitops.application.observing.observe import (
     AppSettings,
     Destinations,
     effective_settings,
@@ -20,7 +20,7 @@ from syncline.gitops.application.observe import (
     versioned_context,
     works_in,
 )
-from syncline.gitops.application.system import SystemCache
+from syncline.gitops.application.observing.system import SystemCache
 from syncline.gitops.hydration.plan import Group, Member, plan_hydration
 from syncline.gitops.hydration.work import HydrationCache
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION

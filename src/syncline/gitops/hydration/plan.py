@@ -30,12 +30,12 @@ from syncline.argo.project import permits_app_namespace, permits_source
 from syncline.base.action import Action
 from syncline.base.clock import format_time, time_or_none
 from syncline.control.plan import Patch, Plan, Requeue
-from syncline.gitops.application.observe import AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.gitops.hydration.work import Forget, Hydrate, Hydrated, Job, Look, LookDry, Run, Scope
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, resource_version, uid_of
 from syncline.kube.patching.patches import create_merge_patch
-from syncline.sources.environment import RenderContext
+from syncline.sources.rendering.environment import RenderContext
 
 __all__ = ["Group", "Member", "collisions", "plan_hydration"]
 

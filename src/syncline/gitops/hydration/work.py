@@ -18,9 +18,9 @@ from syncline.base.action import Late, Purpose, Work
 from syncline.base.clock import Clock
 from syncline.gitops.application.manifests import PATIENCE_S
 from syncline.kube.objects import Obj, ObjectRef
-from syncline.sources.environment import RenderContext
 from syncline.sources.errors import mask_credentials
 from syncline.sources.remote.address import host_of
+from syncline.sources.rendering.environment import RenderContext
 
 __all__ = [
     "Forget",

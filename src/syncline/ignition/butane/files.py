@@ -11,7 +11,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from syncline.ignition.butane import messages as m
-from syncline.ignition.gonames import clean, joined
+from syncline.ignition.golang import clean, joined
 
 __all__ = ["Files", "Kind", "LocalError", "Node", "read_local", "tree_nodes"]
 

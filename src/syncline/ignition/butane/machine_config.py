@@ -13,7 +13,7 @@ from syncline.ignition.butane.boot_device import GRUB_PATH
 from syncline.ignition.butane.merging import Config, common_source
 from syncline.ignition.butane.places import Finding, Places, error, warning
 from syncline.ignition.butane.translation import Draft
-from syncline.ignition.gourl import UrlError, parse_url
+from syncline.ignition.golang import UrlError, parse_url
 from syncline.ignition.report import Path
 
 __all__ = ["CONFIG", "move_grub_to_contents", "openshift_fields", "refused", "wrap", "wrapped_places"]

@@ -13,7 +13,7 @@ from syncline.ignition.butane.files import Kind, LocalError, Walked, read_link, 
 from syncline.ignition.butane.merging import Config, common_source
 from syncline.ignition.butane.places import error
 from syncline.ignition.butane.translation import Draft, text_bytes
-from syncline.ignition.gonames import joined
+from syncline.ignition.golang import joined
 from syncline.ignition.report import Path
 
 __all__ = ["add_quadlets", "add_trees", "quadlet_template"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
-from syncline.ignition.gourl import UrlError, parse_url
+from syncline.ignition.golang import UrlError, parse_url
 
 __all__ = ["lift"]
 

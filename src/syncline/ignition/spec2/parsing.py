@@ -9,8 +9,7 @@ import gzip
 import zlib
 from typing import Any, NamedTuple
 
-from syncline.ignition.gonames import Version, parse_version
-from syncline.ignition.gourl import UrlError, parse_url
+from syncline.ignition.golang import UrlError, Version, parse_url, parse_version
 from syncline.ignition.jsontext import JsonError, Source, read
 from syncline.ignition.report import Entry, Report, Severity
 from syncline.ignition.schema import Schema

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from syncline.ignition.dataurl import DataUrlError, check_data_url
-from syncline.ignition.gonames import extension, quoted
-from syncline.ignition.gourl import UrlError, parse_url
+from syncline.ignition.golang import UrlError, extension, parse_url, quoted
 from syncline.ignition.report import Severity
 from syncline.ignition.rules import data_problem
 from syncline.ignition.searching import Span, first_overlap

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from syncline.ignition.checking import check
-from syncline.ignition.gonames import joined, quoted
+from syncline.ignition.golang import joined, quoted
 from syncline.ignition.report import Severity
 from syncline.ignition.rules import Spec
 from syncline.ignition.schema import version_text

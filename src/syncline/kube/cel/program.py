@@ -24,7 +24,7 @@ from syncline.kube.cel.values import (
     no_overload,
     type_name,
 )
-from syncline.kube.elsewhere import BOUND, TooLong
+from syncline.kube.transport.elsewhere import BOUND, TooLong
 
 __all__ = ["MAX_STEPS", "CostExceeded", "Made", "Program", "compile_program", "result_type"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from syncline.kube.cel.checker import Declared
 from syncline.kube.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, Type
-from syncline.kube.schema.celschema import escape
+from syncline.kube.schema.custom.celschema import escape
 from syncline.kube.schema.model import Schema
 
 __all__ = ["type_of"]

@@ -15,7 +15,7 @@ from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.planning.changes import Changes, Units
 from syncline.machineconfig.drain.registries import PATH as REGISTRIES
 from syncline.machineconfig.drain.registries import configs_change_safely
-from syncline.machineconfig.policy import closest_policy
+from syncline.machineconfig.policies.model import closest_policy
 
 __all__ = [
     "FIRST_BOOT_REBOOT",

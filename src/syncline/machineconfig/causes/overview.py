@@ -37,8 +37,8 @@ from syncline.machineconfig.render.rendering import release_of
 
 __all__ = [
     "Decided",
-    "Overview",
     "Diagnosis",
+    "Overview",
     "awaited",
     "cause_of",
     "is_blocking",

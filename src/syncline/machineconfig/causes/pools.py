@@ -11,7 +11,7 @@ from datetime import datetime
 
 from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
-from syncline.kube.holds import pause_writer
+from syncline.kube.kinds.holds import pause_writer
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
 from syncline.machineconfig.causes.nodes import node_cause
 from syncline.machineconfig.causes.overview import (

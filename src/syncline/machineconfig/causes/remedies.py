@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from syncline.machineconfig.reconcile import FORCE_FILE
+from syncline.machineconfig.configs.reconcile import FORCE_FILE
 from syncline.machineconfig.render.fixes import fix_for
 
 __all__ = ["remedy"]

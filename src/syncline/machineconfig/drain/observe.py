@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 
 from syncline.control.cache import IndexFn, OfKind, Snapshot
-from syncline.kube.holds import Hold, holds_of
+from syncline.kube.kinds.holds import Hold, holds_of
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import (
     GroupKind,

@@ -38,7 +38,7 @@ from syncline.machineconfig.drain.progress import (
 )
 from syncline.machineconfig.drain.proposals import proposals
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
-from syncline.machineconfig.phases import Phase, advance
+from syncline.machineconfig.nodes.phases import Phase, advance
 
 __all__ = ["COMPONENT", "DrainSettings", "plan", "settle"]
 

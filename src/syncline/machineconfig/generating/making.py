@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from syncline.control.plan import Create, Replace
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG
 from syncline.kube.objects import Obj, annotations_of, labels_of, meta, name_of
-from syncline.machineconfig.configs import NEWEST_VERSION
+from syncline.machineconfig.configs.parsing import NEWEST_VERSION
 from syncline.machineconfig.names import GENERATED_BY, ROLE
 from syncline.machineconfig.render.rendering import Release
 

@@ -13,9 +13,9 @@ from syncline.control.cache import Snapshot
 from syncline.kube.kinds.machineconfiguration import machine_config_crds
 from syncline.kube.kinds.openshiftconfig import openshift_config_crds
 from syncline.kube.objects import GVK, GroupKind, Obj, dig, gvk_of, name_of
-from syncline.kube.schema import structural
+from syncline.kube.schema.custom import structural
+from syncline.kube.schema.custom.rules import check_rules
 from syncline.kube.schema.model import Schema
-from syncline.kube.schema.rules import check_rules
 from syncline.kube.text.names import dns_subdomain
 
 __all__ = ["DEFINITIONS", "Admission", "Admitted"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from syncline.kube.objects import Obj, dig, name_of, owner_references
 from syncline.machineconfig.agent.actions import NONE, REBOOT, Action, Consequence
 from syncline.machineconfig.agent.planning.work import Work
-from syncline.machineconfig.compare import Change, changes
+from syncline.machineconfig.configs.compare import Change, changes
 from syncline.machineconfig.render.origins import Part, parts_of
 from syncline.machineconfig.render.refusal import RenderError
 

@@ -15,7 +15,7 @@ from typing import Any
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
 from syncline.control.plan import Patch, Stalled
-from syncline.kube.holds import holds_of, pause_writer
+from syncline.kube.kinds.holds import holds_of, pause_writer
 from syncline.kube.objects import (
     GroupKind,
     Obj,
@@ -31,7 +31,7 @@ from syncline.kube.objects import (
 from syncline.kube.selectors import SelectorError
 from syncline.machineconfig.agent.planning.observe import CLUSTER
 from syncline.machineconfig.agent.planning.work import Work
-from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.configs.parsing import ConfigError
 from syncline.machineconfig.drain import observe as drain_observing
 from syncline.machineconfig.impact.causes import Cause, Sides, action_text, causes_of
 from syncline.machineconfig.impact.pace import Pace, Samples, sampled

@@ -21,7 +21,7 @@ from syncline.machineconfig.agent.planning.due import Due
 from syncline.machineconfig.agent.planning.notes import POST_ACTION, REBOOTING
 from syncline.machineconfig.agent.planning.observe import CLUSTER, policies_in_force, waived_sections
 from syncline.machineconfig.agent.planning.work import Irreconcilable, Work, work_of
-from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.configs.parsing import ConfigError
 from syncline.machineconfig.drain import observe as drain_observing
 from syncline.machineconfig.drain import plan as drain_planning
 from syncline.machineconfig.drain.feasible import Outlook, judge
@@ -45,7 +45,7 @@ from syncline.machineconfig.names import (
     STATE,
     TOPOLOGY,
 )
-from syncline.machineconfig.policy import effective_policies
+from syncline.machineconfig.policies.model import effective_policies
 from syncline.machineconfig.pools import observe as pool_observing
 from syncline.machineconfig.pools import plan as pool_planning
 from syncline.machineconfig.pools.membership import MembershipError, members

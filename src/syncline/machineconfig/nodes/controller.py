@@ -16,13 +16,13 @@ from syncline.kube.kinds.machineconfiguration import CONTROLLER_CONFIG, MACHINE_
 from syncline.kube.kinds.openshiftconfig import API_SERVER_CONFIG, NODE_CONFIG
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of
 from syncline.kube.yaml import loading as yaml
+from syncline.machineconfig.generating.kubelet import schema
+from syncline.machineconfig.generating.kubelet.cgroups import CgroupError, with_cgroup_arguments
+from syncline.machineconfig.generating.kubelet.files import KUBELET_CONF, latency_profile
 from syncline.machineconfig.generating.making import file_of, made_config, writes
-from syncline.machineconfig.kubelet import schema
-from syncline.machineconfig.kubelet.cgroups import CgroupError, with_cgroup_arguments
-from syncline.machineconfig.kubelet.files import KUBELET_CONF, latency_profile
+from syncline.machineconfig.generating.templates.bases import kubelet_configuration
 from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.render.rendering import Release
-from syncline.machineconfig.templates.bases import kubelet_configuration
 
 __all__ = ["NodesObserved", "node_config_controller", "plan_nodes"]
 

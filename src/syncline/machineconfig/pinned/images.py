@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncline.kube.objects import Obj
-from syncline.machineconfig import toml
+from syncline.machineconfig.generating.runtime import toml
 
 __all__ = ["PINNED_PATH", "image_names", "pinned_file"]
 

@@ -14,7 +14,7 @@ from syncline.control.plan import Outcome, Plan, Requeue, Result, Retry, SetStat
 from syncline.kube.objects import Obj, dig, generation, name_of
 from syncline.kube.text.quantity import parse_quantity
 from syncline.machineconfig.agent.steps import PinImages, Pulled, PullImages
-from syncline.machineconfig.phases import Phase, advance
+from syncline.machineconfig.nodes.phases import Phase, advance
 from syncline.machineconfig.pinned.images import image_names
 
 __all__ = ["PinnedObserved", "plan_pinned", "settle_pinned"]

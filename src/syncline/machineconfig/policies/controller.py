@@ -12,7 +12,7 @@ from syncline.control.controller import Controller
 from syncline.control.plan import Plan, set_status
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIGURATION
 from syncline.kube.objects import Obj, ObjectRef, dig, meta
-from syncline.machineconfig.policy import effective_policies
+from syncline.machineconfig.policies.model import effective_policies
 
 __all__ = ["POLICY_CONTROLLER", "plan_policies"]
 

@@ -10,7 +10,7 @@ from syncline.base.clock import format_micro_time, parse_time
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Create, Patch, Plan, Requeue
-from syncline.kube.holds import ROOM_LEASE
+from syncline.kube.kinds.holds import ROOM_LEASE
 from syncline.kube.objects import GVK, Obj, ObjectRef, dig, uid_of
 from syncline.machineconfig.names import POOL
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from syncline.control.cache import IndexFn, OfKind, Snapshot
 from syncline.control.leader import NODE as HOST
-from syncline.kube.holds import Hold, holds_of
 from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.kinds.holds import Hold, holds_of
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, labels_of, name_of, owner_references, ref_of
 from syncline.machineconfig.names import (

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from syncline.base.clock import LONG_AGO, time_or_none
 from syncline.control.plan import Done, Emit, Patch, Plan, Requeue, Retry, SetStatus, set_status
-from syncline.kube.holds import HELD, Hold, noted_holds
+from syncline.kube.kinds.holds import HELD, Hold, noted_holds
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_NODE, MACHINE_CONFIG_POOL
 from syncline.kube.objects import GVK, Obj, dig, labels_of, name_of, namespace_of, resource_version
 from syncline.machineconfig.names import MASTER

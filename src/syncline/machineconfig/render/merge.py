@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from syncline.ignition import merging
 from syncline.ignition.typed import canonical
 from syncline.kube.objects import Obj, annotations_of
-from syncline.machineconfig.configs import NEWEST, NEWEST_VERSION, ConfigError, lifted_config
+from syncline.machineconfig.configs.parsing import NEWEST, NEWEST_VERSION, ConfigError, lifted_config
 from syncline.machineconfig.names import GENERATED_BY
 from syncline.machineconfig.render.refusal import RenderError
 from syncline.machineconfig.render.select import merge_order

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from syncline.kube.objects import Obj, name_of
-from syncline.machineconfig.configs import ConfigError, lifted_config
+from syncline.machineconfig.configs.parsing import ConfigError, lifted_config
 from syncline.machineconfig.render.select import merge_order
 
 __all__ = ["Part", "parts_of", "parts_of_spec"]

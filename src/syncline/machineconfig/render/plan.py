@@ -13,7 +13,7 @@ from syncline.control.plan import Create, Delete, Emit, KubeAction, Patch, Plan,
 from syncline.ignition import jsontext
 from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, labels_of, meta, name_of
 from syncline.kube.selectors import SelectorError
-from syncline.machineconfig.reconcile import unreconcilable
+from syncline.machineconfig.configs.reconcile import unreconcilable
 from syncline.machineconfig.render import events
 from syncline.machineconfig.render.naming import PREFIX
 from syncline.machineconfig.render.observe import RenderObserved

@@ -8,8 +8,8 @@ from __future__ import annotations
 from syncline.ignition.payload import PayloadError, decode_file_contents
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.kube.schema.fieldcauses import quoted
-from syncline.machineconfig import toml
-from syncline.machineconfig.configs import ConfigError, lifted_config
+from syncline.machineconfig.configs.parsing import ConfigError, lifted_config
+from syncline.machineconfig.generating.runtime import toml
 
 __all__ = ["RHEL10_STREAMS", "RuncError", "refused_for_stream", "runs_runc"]
 

@@ -6,8 +6,8 @@ Source: reference machine-config 2.6, ``ValidateMachineConfig``.
 from __future__ import annotations
 
 from syncline.kube.objects import Obj
-from syncline.machineconfig.configs import invalid_config
-from syncline.machineconfig.extensions import invalid_extensions
+from syncline.machineconfig.configs.extensions import invalid_extensions
+from syncline.machineconfig.configs.parsing import invalid_config
 
 __all__ = ["KERNEL_TYPES", "invalid_spec"]
 

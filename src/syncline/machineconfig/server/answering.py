@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from html import escape
 from urllib.parse import quote, unquote
 
-from syncline.ignition.gonames import clean
+from syncline.ignition.golang import clean
 from syncline.ignition.jsontext import dump
-from syncline.ignition.negotiate import NegotiationError, negotiate
+from syncline.ignition.versions.negotiate import NegotiationError, negotiate
 from syncline.machineconfig.server.joining import Choice, Unserved, choose, config_of
 from syncline.machineconfig.server.world import World
 

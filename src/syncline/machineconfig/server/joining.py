@@ -12,11 +12,11 @@ import copy
 from dataclasses import dataclass, field
 
 from syncline.ignition.butane.encoding import escaped
-from syncline.ignition.converting import ConversionError, convert_raw_to, convert_to
-from syncline.ignition.gonames import Version, parse_version
+from syncline.ignition.golang import Version, parse_version
 from syncline.ignition.jsontext import dump
+from syncline.ignition.versions.converting import ConversionError, convert_raw_to, convert_to
 from syncline.kube.objects import Obj, annotations_of, dig, meta, name_of, resource_version, uid_of
-from syncline.machineconfig.configs import NEWEST_VERSION, ConfigError, lifted_config
+from syncline.machineconfig.configs.parsing import NEWEST_VERSION, ConfigError, lifted_config
 from syncline.machineconfig.names import (
     ARBITER,
     CURRENT,

@@ -1,8 +1,9 @@
 """Helm charts in a repository become objects; no release, no cluster, no network.
 
-``sources/renderer.py`` asks :func:`chart_files` what a render reads, and :func:`render_chart` for the objects. The
-chart is written to a folder of its own that is removed again, and rendered in a worker by Helm itself: the library if
-it is installed, else a ``helm`` program. Rules: Argo CD ``reposerver`` helmTemplate (reference argocd-app 1.3, 5.3).
+``sources/rendering/renderer.py`` asks :func:`chart_files` what a render reads, and :func:`render_chart` for the
+objects. The chart is written to a folder of its own that is removed again, and rendered in a worker by Helm itself: the
+library if it is installed, else a ``helm`` program. Rules: Argo CD ``reposerver`` helmTemplate (reference argocd-app
+1.3, 5.3).
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from typing import Any
 
 from syncline.kube.objects import annotations_of
 from syncline.sources.directory import Manifests, read_output
-from syncline.sources.environment import RenderContext, expand, plain_version
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.helm.chart_check import SCHEMA
 from syncline.sources.helm.dependencies import (
@@ -31,6 +31,7 @@ from syncline.sources.helm.dependencies import (
 )
 from syncline.sources.helm.values import FIELD, file_at, has_scheme, merged, parameters_into, read_values, values_paths
 from syncline.sources.lookup import Lookup
+from syncline.sources.rendering.environment import RenderContext, expand, plain_version
 from syncline.sources.tree import Entry
 from syncline.sources.workers.pool import shared_workers
 from syncline.sources.workers.scratch import write_below

@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from syncline.sources.environment import RenderContext
-from syncline.sources.source_type import SourceType
+from syncline.sources.rendering.environment import RenderContext
+from syncline.sources.rendering.source_type import SourceType
 
 __all__ = ["commands_of"]
 

@@ -19,7 +19,7 @@ from syncline.sources.kustomize.flags import NO_FLAGS
 from syncline.sources.kustomize.kustomization import Kustomization
 from syncline.sources.kustomize.loader import Folder
 from syncline.sources.kustomize.options import KustomizeOptions
-from syncline.sources.kustomize.transform import split_image
+from syncline.sources.kustomize.transforming.transform import split_image
 
 __all__ = ["edit_of"]
 

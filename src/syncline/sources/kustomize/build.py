@@ -13,18 +13,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncline.sources.errors import Problem
-from syncline.sources.kustomize import origins, transform
-from syncline.sources.kustomize.config import TransformerConfig, config_from_crds, config_of
 from syncline.sources.kustomize.failure import BuildError, about
-from syncline.sources.kustomize.fieldspec import FieldSpec, merge_specs
-from syncline.sources.kustomize.generate import merged_options
 from syncline.sources.kustomize.kustomization import Kustomization, load_kustomization, read_yaml
 from syncline.sources.kustomize.loader import Folder, Source
-from syncline.sources.kustomize.nameref import fix_references
-from syncline.sources.kustomize.node import is_empty
-from syncline.sources.kustomize.ordering import LEGACY, sort_resources
-from syncline.sources.kustomize.patching import in_file
-from syncline.sources.kustomize.plugins import (
+from syncline.sources.kustomize.resources import origins
+from syncline.sources.kustomize.resources.ordering import LEGACY, sort_resources
+from syncline.sources.kustomize.resources.resmap import IdIndex, ResMap
+from syncline.sources.kustomize.resources.resource import BUILD_ANNOTATIONS, Resource
+from syncline.sources.kustomize.resources.schema import BUILTIN_VERSION
+from syncline.sources.kustomize.transforming import transform
+from syncline.sources.kustomize.transforming.config import TransformerConfig, config_from_crds, config_of
+from syncline.sources.kustomize.transforming.fieldspec import FieldSpec, merge_specs
+from syncline.sources.kustomize.transforming.generate import merged_options
+from syncline.sources.kustomize.transforming.nameref import fix_references
+from syncline.sources.kustomize.transforming.patching import in_file
+from syncline.sources.kustomize.transforming.plugins import (
     Context,
     Generate,
     Transform,
@@ -34,12 +37,10 @@ from syncline.sources.kustomize.plugins import (
     plugin_transformer,
     transformer,
 )
-from syncline.sources.kustomize.reader import read_resources
-from syncline.sources.kustomize.resmap import IdIndex, ResMap
-from syncline.sources.kustomize.resource import BUILD_ANNOTATIONS, Resource
-from syncline.sources.kustomize.schema import BUILTIN_VERSION
-from syncline.sources.kustomize.variables import Variable, add_variables, bind, resolve_vars
-from syncline.sources.kustomize.writer import write_all
+from syncline.sources.kustomize.transforming.variables import Variable, add_variables, bind, resolve_vars
+from syncline.sources.kustomize.yaml.node import is_empty
+from syncline.sources.kustomize.yaml.reader import read_resources
+from syncline.sources.kustomize.yaml.writer import write_all
 
 __all__ = ["ENGINE", "Built", "Edit", "Order", "build"]
 

@@ -21,8 +21,8 @@ from syncline.sources.helm.values import merged, read_values
 from syncline.sources.kustomize.failure import BuildError, about
 from syncline.sources.kustomize.flags import BuildFlags
 from syncline.sources.kustomize.loader import Folder, Source
-from syncline.sources.kustomize.reader import read_resources
-from syncline.sources.kustomize.resource import Resource
+from syncline.sources.kustomize.resources.resource import Resource
+from syncline.sources.kustomize.yaml.reader import read_resources
 from syncline.sources.workers.deadline import sheltered
 from syncline.sources.workers.pool import shared_workers
 from syncline.sources.workers.scratch import write_below

@@ -1,8 +1,8 @@
 """The engine as a renderer sees it: what a build reads, and the manifests it gives.
 
-Called by ``sources/renderer.py`` in worker threads. Which files a kustomization needs is known only when it is built,
-so the first question builds it and notes every path that was read or looked for; later questions compare these paths
-with the tree and build again only if one of them changed.
+Called by ``sources/rendering/renderer.py`` in worker threads. Which files a kustomization needs is known only when it
+is built, so the first question builds it and notes every path that was read or looked for; later questions compare
+these paths with the tree and build again only if one of them changed.
 """
 
 from __future__ import annotations

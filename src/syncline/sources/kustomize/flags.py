@@ -1,6 +1,6 @@
 """``kustomize.buildOptions`` of ``argocd-cm``: the flags of ``kustomize build`` as the operator wants them.
 
-``assembly`` reads the setting, ``sources/renderer.py`` hands it to the engine. Source: kustomize 5.8
+``assembly`` reads the setting, ``sources/rendering/renderer.py`` hands it to the engine. Source: kustomize 5.8
 ``commands/build``; Argo CD ``util/kustomize`` passes the text on as it stands.
 """
 

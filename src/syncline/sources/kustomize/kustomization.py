@@ -12,8 +12,8 @@ from typing import Any
 from syncline.kube.yaml import loading as yaml
 from syncline.sources.kustomize.failure import BuildError, about
 from syncline.sources.kustomize.loader import Folder
-from syncline.sources.kustomize.reader import AFTER_FIRST
-from syncline.sources.kustomize.shapes import ANY, BOOL, INT, TEXT, Fields, ListOf, MapOf, Struct, read_struct
+from syncline.sources.kustomize.yaml.reader import AFTER_FIRST
+from syncline.sources.kustomize.yaml.shapes import ANY, BOOL, INT, TEXT, Fields, ListOf, MapOf, Struct, read_struct
 
 __all__ = ["FIELD_SPEC", "FILE_NAMES", "GENERATOR_OPTIONS", "Kustomization", "load_kustomization", "read_yaml"]
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from syncline.sources.environment import RenderContext, expand, plain_version
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.kustomize.flags import NO_FLAGS, BuildFlags
+from syncline.sources.rendering.environment import RenderContext, expand, plain_version
 
 __all__ = ["FIELD", "KustomizeOptions", "parse_options"]
 
@@ -108,7 +108,7 @@ def _replica(entry: Any) -> tuple[str, int]:
 def _patch(entry: Any) -> dict[str, Any]:
     from syncline.sources.kustomize.failure import about
     from syncline.sources.kustomize.kustomization import PATCH
-    from syncline.sources.kustomize.shapes import Struct, read_struct
+    from syncline.sources.kustomize.yaml.shapes import Struct, read_struct
 
     with about(f"{FIELD}.patches"):
         return read_struct(Struct("Patch", PATCH), _with_flags(entry), strict=False)

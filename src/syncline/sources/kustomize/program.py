@@ -1,8 +1,8 @@
 """The way out for kustomizations that need other people's programs: a ``kustomize`` program, in the sandbox of plugins.
 
-``sources/renderer.py`` asks it where ``kustomize.buildOptions`` has ``--enable-alpha-plugins`` and the engine met a
-plugin or a function. The program works on a copy of the repository that is thrown away, without network: functions in
-containers cannot run. ``assembly`` finds it on PATH.
+``sources/rendering/renderer.py`` asks it where ``kustomize.buildOptions`` has ``--enable-alpha-plugins`` and the engine
+met a plugin or a function. The program works on a copy of the repository that is thrown away, without network:
+functions in containers cannot run. ``assembly`` finds it on PATH.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from syncline.sources.directory import Manifests, read_output
 from syncline.sources.errors import Problem
 from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.kustomize.flags import BuildFlags
-from syncline.sources.plugin_run import PluginRunner
+from syncline.sources.rendering.plugin_run import PluginRunner
 from syncline.sources.tree import Tree
 
 __all__ = ["KustomizeProgram"]

@@ -1,7 +1,7 @@
 """Renders that used up what they may have rest: the same work would end the same way, at the cost of others.
 
-``sources/renderer.py`` does its work inside :meth:`Rests.guard`. The first rest takes about a minute, each further one
-twice as long, up to an hour; no request shortens it. Other content is tried at once, a few times.
+``sources/rendering/renderer.py`` does its work inside :meth:`Rests.guard`. The first rest takes about a minute, each
+further one twice as long, up to an hour; no request shortens it. Other content is tried at once, a few times.
 """
 
 from __future__ import annotations

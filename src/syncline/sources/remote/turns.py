@@ -1,6 +1,6 @@
 """Turns of threads at what there is little of: render workers, plugins, and this process's own interpreter.
 
-``sources/workers/pool.py`` and ``sources/plugin_run.py`` let their children be used in turns,
+``sources/workers/pool.py`` and ``sources/rendering/plugin_run.py`` let their children be used in turns,
 ``assembly/sources/reading.py`` the interpreter. Turns go round by project, and neither a project nor a source takes all
 places (``base/places.py``). Who waits for a remote or a child meanwhile gives the interpreter's place back
 (:func:`away`).

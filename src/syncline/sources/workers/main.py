@@ -26,10 +26,10 @@ HEADER = 8
 """As in ``sources/workers/pool.py``, which is not loaded here."""
 
 TASKS = {
-    "butane": "syncline.sources.butane_task:render",
+    "butane": "syncline.sources.rendering.butane_task:render",
     "helm": "syncline.sources.helm.task:render",
     "helm-binary": "syncline.sources.helm.task:render_with_binary",
-    "jsonnet": "syncline.sources.jsonnet_task:evaluate",
+    "jsonnet": "syncline.sources.rendering.jsonnet_task:evaluate",
 }
 """What a worker can be asked for; each takes one dict of plain data and returns plain data."""
 

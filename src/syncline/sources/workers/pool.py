@@ -1,10 +1,10 @@
 """Rendering that runs other people's programs happens here: in a few warm child processes with bounds.
 
-``sources/helm/rendering.py`` and ``sources/jsonnet.py`` call :func:`shared_workers` and :meth:`RenderWorkers.run` from
-worker threads. A named task with a value of plain data goes in, plain data leaves. A child has no credentials of ours,
-no settings of its user, no sockets (``base/seccomp.py``), no files but those of :meth:`RenderWorkers.scratch`
-(``base/landlock.py``), bounded memory and processor time, and is ended with all it started when it takes too long; then
-the next task gets a new one. The other end is ``sources/workers/main.py``.
+``sources/helm/rendering.py`` and ``sources/rendering/jsonnet.py`` call :func:`shared_workers` and
+:meth:`RenderWorkers.run` from worker threads. A named task with a value of plain data goes in, plain data leaves. A
+child has no credentials of ours, no settings of its user, no sockets (``base/seccomp.py``), no files but those of
+:meth:`RenderWorkers.scratch` (``base/landlock.py``), bounded memory and processor time, and is ended with all it
+started when it takes too long; then the next task gets a new one. The other end is ``sources/workers/main.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Expressions of admission, evaluated here or in another process (``kube/elsewhere.py``).
+"""Expressions of admission, evaluated here or in another process (``kube/transport/elsewhere.py``).
 
 Called by ``enforcing``, ``changing`` and ``dispatching`` around what they evaluate. The authorizer stays here: whoever
 evaluates elsewhere gives up at a question that was not answered yet, and begins again with the answer.
@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from syncline.cluster.admission.dynamic.judging import Judging
 from syncline.cluster.admission.dynamic.subject import Subject
 from syncline.kube.cel.authorizing import Asked, AuthorizerValue, ResourceCheck, Ruling
-from syncline.kube.elsewhere import elsewhere, key_of
-from syncline.kube.outbound import Computation
+from syncline.kube.transport.elsewhere import elsewhere, key_of
+from syncline.kube.transport.outbound import Computation
 
 __all__ = ["evaluated"]
 

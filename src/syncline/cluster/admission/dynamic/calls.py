@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from syncline.base.entropy import Entropy
-from syncline.kube.outbound import Outcome
+from syncline.kube.transport.outbound import Outcome
 
 __all__ = ["MAX_RUNS", "Asking", "Tape"]
 

@@ -27,7 +27,7 @@ from syncline.cluster.admission.dynamic.subject import Subject, forbidden
 from syncline.cluster.resources.conversion import convert
 from syncline.kube.errors import ApiError, BadRequest
 from syncline.kube.objects import Obj
-from syncline.kube.outbound import Awaiting, OutboundCall, Outcome
+from syncline.kube.transport.outbound import Awaiting, OutboundCall, Outcome
 
 __all__ = ["WEBHOOKS", "call_mutating", "call_validating"]
 

@@ -18,7 +18,7 @@ from syncline.cluster.admission.dynamic.subject import Subject
 from syncline.cluster.resources.registry import Resource
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj
-from syncline.kube.outbound import Outcome
+from syncline.kube.transport.outbound import Outcome
 
 __all__ = ["BadAnswer", "Verdict", "denied", "read_answer", "review_body"]
 

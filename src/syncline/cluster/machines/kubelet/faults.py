@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from syncline.cluster.machines.containers import Order
-from syncline.cluster.machines.environment import declared, expanded
+from syncline.cluster.machines.processes.environment import declared, expanded
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, uid_of
 from syncline.kube.text.imagenames import image_problem
 

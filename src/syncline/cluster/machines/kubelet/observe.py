@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from syncline.base.clock import parse_time
 from syncline.cluster.builtin.pods import is_finished
 from syncline.cluster.machines.containers import Container, ContainerTable, Order, Sandbox
-from syncline.cluster.machines.images import CONFIG_MAP, ImageCache, known_images
 from syncline.cluster.machines.kubelet.admit import Asked, AskedCache, was_refused
 from syncline.cluster.machines.kubelet.references import (
     CONTAINERS,
@@ -24,8 +23,9 @@ from syncline.cluster.machines.kubelet.references import (
     refers_to,
 )
 from syncline.cluster.machines.machine import MachineState, Power
+from syncline.cluster.machines.scripted.images import CONFIG_MAP, ImageCache, known_images
+from syncline.cluster.machines.scripted.stages import Timing, stage_of
 from syncline.cluster.machines.simulated import Machines
-from syncline.cluster.machines.stages import Timing, stage_of
 from syncline.control.cache import IndexFn, OfKind, Snapshot
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of, uid_of
 

@@ -14,7 +14,6 @@ from typing import Any
 from syncline.base.clock import format_time, time_or_none
 from syncline.cluster.builtin.pods import is_finished
 from syncline.cluster.machines.containers import Container, Sandbox
-from syncline.cluster.machines.images import ImageCache, known_images
 from syncline.cluster.machines.kubelet.actions import (
     CreateSandbox,
     ForgetPod,
@@ -37,8 +36,9 @@ from syncline.cluster.machines.kubelet.events import (
 from syncline.cluster.machines.kubelet.observe import Observed, order_of
 from syncline.cluster.machines.kubelet.status import status_of
 from syncline.cluster.machines.kubelet.views import View, views_of
-from syncline.cluster.machines.stages import Timing, stage_of
-from syncline.cluster.machines.volumes import shown_of
+from syncline.cluster.machines.processes.volumes import shown_of
+from syncline.cluster.machines.scripted.images import ImageCache, known_images
+from syncline.cluster.machines.scripted.stages import Timing, stage_of
 from syncline.control.plan import Delete, Done, Emit, Outcome, Plan, Requeue, Result, set_status
 from syncline.kube.objects import Obj, dig, is_terminating, meta, ref_of, uid_of
 

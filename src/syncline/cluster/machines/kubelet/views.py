@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from syncline.cluster.machines.containers import Container, ContainerState
 from syncline.cluster.machines.kubelet.faults import Fault, fault_of
 from syncline.cluster.machines.kubelet.observe import Observed, order_of
-from syncline.cluster.machines.stages import is_sidecar
+from syncline.cluster.machines.scripted.stages import is_sidecar
 from syncline.kube.objects import Obj, dig, is_terminating
 
 __all__ = ["CRASH_RESET_S", "View", "backoff_s", "views_of"]

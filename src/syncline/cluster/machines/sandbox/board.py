@@ -1,7 +1,7 @@
 """What all sandboxes of one cluster use together, in a memory that they share: each writes its own line and reads all.
 
-The cluster's process makes it and gives out lines (``cluster/machines/process.py``); process 1 of each sandbox writes
-(``cluster/machines/sandbox/watch.py``). Commands never have it: it is closed before they begin.
+The cluster's process makes it and gives out lines (``cluster/machines/processes/process.py``); process 1 of each
+sandbox writes (``cluster/machines/sandbox/watch.py``). Commands never have it: it is closed before they begin.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Makes a sandbox and runs one command in it; or, with the number of a pipe as its argument, runs a command in a
 sandbox that there is already.
 
-``process.py`` and ``sources/plugin_run.py`` start it with a :data:`Spec` as one JSON line on its standard input and
-keep that pipe open: its end means that the cluster is gone, and everything here ends with it, at once. It never runs
-a command unsandboxed: what it cannot set up ends it with exit code 125 and a sentence.
+``process.py`` and ``sources/rendering/plugin_run.py`` start it with a :data:`Spec` as one JSON line on its standard
+input and keep that pipe open: its end means that the cluster is gone, and everything here ends with it, at once. It
+never runs a command unsandboxed: what it cannot set up ends it with exit code 125 and a sentence.
 """
 
 from __future__ import annotations

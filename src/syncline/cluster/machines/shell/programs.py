@@ -7,10 +7,10 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from syncline.base.clock import format_time
+from syncline.cluster.machines.scripted.stages import duration_s
 from syncline.cluster.machines.shell.conditions import truth
 from syncline.cluster.machines.shell.interpreter import Io, LoopControl, Program, Run, Shell, ShellExit
 from syncline.cluster.machines.shell.syntax import ShellError
-from syncline.cluster.machines.stages import duration_s
 from syncline.cluster.machines.tools.oc import run as run_oc
 from syncline.cluster.machines.tools.steps import Output, Session, Sleep, Step
 

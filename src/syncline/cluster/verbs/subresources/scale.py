@@ -14,13 +14,13 @@ from syncline.cluster.verbs.body import check_media, content_type, own_copy, rea
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import WriteOptions, write_options
 from syncline.cluster.verbs.patching import check_applied_kind, patch_type, patched_value, read_patch, unpatchable
+from syncline.cluster.verbs.scaleowners import parent_entries, scale_entries
 from syncline.cluster.verbs.write import change, check_address, editable
 from syncline.kube.client import PatchType, Response
 from syncline.kube.errors import BadRequest, FieldCause, InternalError, invalid
 from syncline.kube.objects import GVK, Obj, dig, gvk_of, meta
 from syncline.kube.patching import managedfields
 from syncline.kube.patching.fields import decode_errors
-from syncline.kube.scaleowners import parent_entries, scale_entries
 from syncline.kube.schema.model import schema_for
 from syncline.kube.selectors import SelectorError, label_selector_from, selector_from_labels
 

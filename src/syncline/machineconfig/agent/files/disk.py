@@ -19,8 +19,8 @@ from syncline.machineconfig.agent.host import Host, HostError
 from syncline.machineconfig.agent.planning.changes import kernel_type
 from syncline.machineconfig.agent.staging.deployments import Deployment
 from syncline.machineconfig.agent.staging.kernel import missing_arguments
-from syncline.machineconfig.configs import ConfigError, written_config
-from syncline.machineconfig.extensions import package_sets
+from syncline.machineconfig.configs.extensions import package_sets
+from syncline.machineconfig.configs.parsing import ConfigError, written_config
 
 __all__ = ["Difference", "Drift", "boot_difference", "drift_of", "managed_paths", "watched_paths"]
 

@@ -25,7 +25,7 @@ from syncline.machineconfig.names import (
     REASON,
     STATE,
 )
-from syncline.machineconfig.phases import Phase, advance
+from syncline.machineconfig.nodes.phases import Phase, advance
 
 __all__ = ["COMPONENT", "MAX_REASON", "Script", "fail", "give_up", "say_degraded"]
 

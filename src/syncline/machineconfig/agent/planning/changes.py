@@ -12,8 +12,8 @@ from typing import Any
 
 from syncline.kube.objects import Obj, dig
 from syncline.machineconfig.agent.staging.imagemode import own_image
-from syncline.machineconfig.configs import ConfigError
-from syncline.machineconfig.reconcile import stated_config
+from syncline.machineconfig.configs.parsing import ConfigError
+from syncline.machineconfig.configs.reconcile import stated_config
 
 __all__ = ["Changes", "Units", "changed_files", "changed_units", "changes_between", "config_of", "kernel_type"]
 

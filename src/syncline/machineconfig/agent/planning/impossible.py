@@ -14,7 +14,7 @@ from syncline.ignition.payload import PayloadError, decode_file_contents
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.host import MAX_FILE
 from syncline.machineconfig.agent.planning.changes import config_of
-from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.configs.parsing import ConfigError
 
 __all__ = ["impossible"]
 

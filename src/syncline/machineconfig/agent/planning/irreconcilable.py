@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from syncline.kube.objects import Obj, dig
 from syncline.machineconfig.agent.files.jsondiff import Path, differences
-from syncline.machineconfig.configs import ConfigError, lifted_config
+from syncline.machineconfig.configs.parsing import ConfigError, lifted_config
 
 __all__ = ["MOST_CHANGES", "ReportError", "irreconcilable_changes", "status_changes"]
 

@@ -25,7 +25,7 @@ from syncline.machineconfig.names import (
     STATE,
     TOPOLOGY,
 )
-from syncline.machineconfig.policy import effective_policies
+from syncline.machineconfig.policies.model import effective_policies
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
 from syncline.machineconfig.server.world import image_for_new_machine, served_config, world_of
 

@@ -45,7 +45,7 @@ from syncline.machineconfig.names import (
     FAILED_STATES,
     STATE,
 )
-from syncline.machineconfig.phases import Phase
+from syncline.machineconfig.nodes.phases import Phase
 
 __all__ = ["AgentSettings", "plan_agent"]
 

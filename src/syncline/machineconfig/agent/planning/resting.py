@@ -33,7 +33,7 @@ from syncline.machineconfig.names import (
     REASON,
     STATE,
 )
-from syncline.machineconfig.phases import Phase
+from syncline.machineconfig.nodes.phases import Phase
 
 __all__ = ["come_to_rest", "watch"]
 

@@ -29,7 +29,7 @@ from syncline.machineconfig.agent.steps import (
     StoreConfig,
     WriteFiles,
 )
-from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.configs.parsing import ConfigError
 from syncline.machineconfig.names import (
     DESIRED,
 )

@@ -37,7 +37,7 @@ from syncline.machineconfig.agent.steps import (
     StoreConfig,
     WriteFiles,
 )
-from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.configs.parsing import ConfigError
 from syncline.machineconfig.drain.registries import RegistriesError
 from syncline.machineconfig.names import (
     DESIRED_DRAIN,
@@ -46,7 +46,7 @@ from syncline.machineconfig.names import (
     REASON,
     STATE,
 )
-from syncline.machineconfig.phases import Phase
+from syncline.machineconfig.nodes.phases import Phase
 
 __all__ = ["plan_update"]
 

@@ -18,7 +18,7 @@ from syncline.machineconfig.agent.planning.changes import (
     changes_between,
     config_of,
 )
-from syncline.machineconfig.reconcile import unreconcilable
+from syncline.machineconfig.configs.reconcile import unreconcilable
 
 __all__ = ["FIPS", "Irreconcilable", "Work", "work_of"]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from syncline.ignition.gonames import quoted
+from syncline.ignition.golang import quoted
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.agent.actions import first_boot_actions
 from syncline.machineconfig.agent.hosts import Joining
@@ -27,9 +27,9 @@ from syncline.machineconfig.agent.steps import (
     StageSystem,
     WriteFiles,
 )
-from syncline.machineconfig.configs import ConfigError
+from syncline.machineconfig.configs.parsing import ConfigError
+from syncline.machineconfig.configs.reconcile import unreconcilable
 from syncline.machineconfig.names import ENCAPSULATED, NODE_ANNOTATIONS
-from syncline.machineconfig.reconcile import unreconcilable
 
 __all__ = [
     "FIPS_ENABLED",

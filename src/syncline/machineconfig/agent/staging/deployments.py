@@ -14,7 +14,7 @@ from typing import Any
 
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.host import Host
-from syncline.machineconfig.extensions import unsupported_packages
+from syncline.machineconfig.configs.extensions import unsupported_packages
 
 __all__ = ["Deployment", "Deployments", "deployments_of", "has_deployed"]
 

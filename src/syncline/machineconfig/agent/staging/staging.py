@@ -16,7 +16,7 @@ from syncline.machineconfig.agent.planning.changes import kernel_type
 from syncline.machineconfig.agent.staging.deployments import KERNEL, Deployment, Deployments, has_deployed
 from syncline.machineconfig.agent.staging.kernel import absent_arguments, change_arguments
 from syncline.machineconfig.agent.steps import StageSystem
-from syncline.machineconfig.extensions import change_packages, wanted_packages
+from syncline.machineconfig.configs.extensions import change_packages, wanted_packages
 
 __all__ = ["born_with", "drop_staged", "is_staged", "not_staged", "stage_system", "staging_commands"]
 

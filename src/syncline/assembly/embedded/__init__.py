@@ -1,0 +1,1 @@
+"""The embedded cluster, served: its API, who works in it, audit, measures."""

@@ -1,0 +1,1 @@
+"""What commands reach: clusters, repositories, files of this machine."""

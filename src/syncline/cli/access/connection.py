@@ -1,0 +1,200 @@
+"""How commands reach a cluster: kubeconfig, one HTTP client, blocking calls.
+
+A command is short-lived and sequential, so it takes the client that is imported at once; behind a proxy the other one,
+driven on a private event loop.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from syncline.base.clock import SystemClock
+from syncline.cli.frame.failure import CommandFailed
+from syncline.control.executor import run_in_place
+from syncline.kube.client import Request, Response
+from syncline.kube.errors import ApiError, Forbidden, error_from_status
+from syncline.kube.mapper import Mapper, discover
+from syncline.kube.objects import GVK, Obj, ResourceInfo
+from syncline.kube.rights import missing_right, role_for
+from syncline.kube.transport.http import BlockingClient, HttpClient
+from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
+
+__all__ = ["Connection", "connection_options", "default_kubeconfig", "refused", "state_directory"]
+
+T = TypeVar("T")
+MACHINE_GROUPS = ("machineconfiguration.openshift.io", "operator.openshift.io")
+"""Served where machines are configured."""
+
+
+def state_directory() -> Path:
+    """Where ``syncline up`` keeps its data: $SYNCLINE_HOME, else the XDG state folder."""
+    home = os.environ.get("SYNCLINE_HOME")
+    if home:
+        return Path(home)
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "syncline"
+
+
+def default_kubeconfig() -> str | None:
+    """$KUBECONFIG, else what the last ``syncline up`` wrote, else kubectl's default."""
+    if os.environ.get("KUBECONFIG"):
+        return None
+    own = state_directory() / "kubeconfig"
+    return str(own) if own.exists() else None
+
+
+def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--kubeconfig`` and ``--context``."""
+    command = click.option("--context", default=None, help="Context of the kubeconfig.")(command)
+    return click.option(
+        "--kubeconfig", default=None, help="Kubeconfig [default: $KUBECONFIG, else that of the last `syncline up`]."
+    )(command)
+
+
+class _Proxied:
+    """The client that knows proxies, with the calls of :class:`BlockingClient`; it takes longer to import."""
+
+    def __init__(self, access: ClusterAccess) -> None:
+        import asyncio  # takes as long as the whole of http.client, and few clusters stand behind a proxy
+
+        self._loop = asyncio.new_event_loop()
+        self._client = HttpClient(access)
+
+    def send(self, request: Request) -> Response:
+        return self._loop.run_until_complete(self._client.send(request))
+
+    def watch(self, request: Request) -> Iterator[bytes]:
+        batches = self._client.watch(request).__aiter__()
+        while True:
+            try:
+                yield from self._loop.run_until_complete(batches.__anext__())
+            except StopAsyncIteration:
+                return
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._client.close())
+        self._loop.close()
+
+
+def refused(error: ApiError) -> str:
+    """A refusal for lack of rights, with the Role to ask for."""
+    right = missing_right(str(error)) if isinstance(error, Forbidden) else None
+    return str(error) if right is None else f"{error}; ask for {role_for([right])}"
+
+
+def _client_of(access: ClusterAccess) -> BlockingClient | _Proxied:
+    return _Proxied(access) if access.proxy_url else BlockingClient(access)
+
+
+class Connection:
+    """Blocking access for one command. Use as a context manager."""
+
+    def __init__(self, kubeconfig: str | None = None, context: str | None = None) -> None:
+        try:
+            access = load_kubeconfig(kubeconfig or default_kubeconfig(), context)
+        except (KubeconfigError, OSError) as error:
+            raise CommandFailed(f"{error}; or start a cluster: `syncline up`") from error
+        self._begin(access)
+
+    @classmethod
+    def to(cls, access: ClusterAccess) -> Connection:
+        """To a cluster that no kubeconfig names."""
+        made = cls.__new__(cls)
+        made._begin(access)
+        return made
+
+    def _begin(self, access: ClusterAccess) -> None:
+        self.namespace = access.namespace or "default"
+        self.server = access.server
+        self._access = access
+        self._client = _client_of(access)
+        self._mapper: Mapper | None = None
+        self._clock = SystemClock()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def send(self, request: Request) -> Response:
+        """One request; a server that is not there is a failure of the command."""
+        try:
+            return self._client.send(request)
+        except ApiError as error:
+            raise self.failed(error) from error
+
+    def failed(self, error: ApiError) -> CommandFailed:
+        """With the server's name, which a sentence about reaching it has already."""
+        text = refused(error)
+        return CommandFailed(text if self.server in text else f"{self.server}: {text}")
+
+    def ask(self, request: Request) -> Any:
+        """The body of a success; a refusal is a failure of the command."""
+        return self.check(self.send(request))
+
+    def check(self, answer: Response) -> Any:
+        """The body of a success; a refusal is a failure of the command."""
+        try:
+            return answer.or_raise()
+        except ApiError as error:
+            raise CommandFailed(refused(error)) from error
+
+    def run(self, steps: Generator[Any, Any, T]) -> T:
+        """Drive a generator of requests to its end; a refusal that it does not take is a failure of the command."""
+        try:
+            return run_in_place(steps, self)
+        except ApiError as error:
+            raise self.failed(error) from error
+
+    @property
+    def access(self) -> ClusterAccess:
+        return self._access
+
+    @property
+    def mapper(self) -> Mapper:
+        if self._mapper is None:
+            self._mapper = Mapper(self.run(discover()))
+        return self._mapper
+
+    def resource(self, gvk: GVK) -> ResourceInfo:
+        info = self.mapper.find(gvk)
+        if info is None:
+            up = "syncline up --machine-config" if gvk.group in MACHINE_GROUPS else "syncline up"
+            raise CommandFailed(
+                f"{self.server} serves no {gvk.kind} ({gvk.api_version}); is it a cluster that `{up}` started?"
+            )
+        return info
+
+    def lines(self, request: Request) -> Iterator[str]:
+        """Lines of a log that is followed, on a connection of its own, so that several threads may ask. Raises the
+        ApiError of a refusal."""
+        follower = _client_of(self._access)
+        try:
+            for line in follower.watch(request):
+                yield line.decode("utf-8", "replace")
+        finally:
+            follower.close()
+
+    def watch(self, request: Request) -> Iterator[Obj]:
+        """Decoded watch events until the server ends the watch."""
+        try:
+            for line in self._client.watch(request):
+                event = msgspec.json.decode(line)
+                if event.get("type") == "ERROR":
+                    raise CommandFailed(str(error_from_status(event.get("object"))))
+                yield event
+        except ApiError as error:
+            raise self.failed(error) from error

@@ -1,0 +1,196 @@
+"""What commands look at that need more than one object: the whole cluster once, and repositories."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from syncline.argo.settings import CONFIG_MAP, parse_system
+from syncline.assembly.inspection.pulled import PulledCache, pulled
+from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
+from syncline.assembly.sources.reading import FolderReader, GitSourceReader
+from syncline.assembly.sources.source_rules import MAPS as RULE_MAPS
+from syncline.assembly.sources.source_rules import source_rules
+from syncline.base.scratch import scratch
+from syncline.cli.access.connection import Connection
+from syncline.cli.access.folder import DiskTree, repository_root
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.control.cache import Cache
+from syncline.gitops.application.observing.observe import AppSettings
+from syncline.kube.errors import ApiError
+from syncline.kube.kinds.argoproj import APP_PROJECT
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of
+from syncline.kube.yaml.loading import Budget, load_all
+from syncline.sources.remote.credentials import CERTIFICATES_MAP, KNOWN_HOSTS_MAP, credential_store
+from syncline.sources.sourcing import SourceRules
+
+if TYPE_CHECKING:
+    from syncline.rehearsal.exported import Exported
+
+__all__ = [
+    "exported",
+    "include",
+    "is_local",
+    "local_reader",
+    "look_at",
+    "look_offline",
+    "looking",
+    "rules_in",
+    "source_reader",
+    "stand_offline",
+]
+
+SECRETS = GroupKind("", "Secret")
+ACCESS_MAPS = (KNOWN_HOSTS_MAP, CERTIFICATES_MAP)
+"""ConfigMaps that say whom to trust."""
+ENDINGS = (".yaml", ".yml", ".json")
+MAX_EXPORT = 256 * 1024 * 1024
+"""Bytes of one file of an export."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@contextlib.contextmanager
+def looking(link: Connection, control_namespace: str, *, tell: bool = True) -> Iterator[PulledCache]:
+    """The cluster, read where it is looked at. What may not be read is said on stderr at the end (unless ``tell`` is
+    False), with the rights to ask for: the answer knows less then."""
+    indices = application_indices(AppSettings(control_namespace=control_namespace))
+    cache = None
+    failed = True
+    try:
+        cache = pulled(link, indices)
+        yield cache
+        failed = False
+    except ApiError as error:
+        raise link.failed(error) from error
+    finally:
+        for text in cache.sentences(aside=failed) if tell and cache is not None else ():
+            click.echo(f"warning: {text}", err=True)
+
+
+def include(cache: Cache, app: Obj, control_namespace: str) -> None:
+    """Look for what this Application tracks, too. A project that may not be read is taken for one without limits: the
+    controller, which may read it, applies it in any case."""
+    if not isinstance(cache, PulledCache):
+        return
+    cache.followed.append(app)
+    name = str(dig(app, "spec", "project") or "default")
+    ref = ObjectRef(APP_PROJECT.group, APP_PROJECT.kind, control_namespace, name)
+    if cache.unread(ref):
+        cache.note(f"project {name} may not be read, so its rules are not checked here")
+        cache.put(APP_PROJECT.group_kind, _without_limits(ref))
+
+
+def _without_limits(ref: ObjectRef) -> Obj:
+    anything = {"group": "*", "kind": "*"}
+    spec = {
+        "sourceRepos": ["*"],
+        "sourceNamespaces": ["*"],
+        "destinations": [{"server": "*", "namespace": "*"}],
+        "clusterResourceWhitelist": [anything],
+        "namespaceResourceWhitelist": [anything],
+    }
+    metadata = {"name": ref.name, "namespace": ref.namespace}
+    return {"apiVersion": APP_PROJECT.api_version, "kind": APP_PROJECT.kind, "metadata": metadata, "spec": spec}
+
+
+def look_at(link: Connection, control_namespace: str) -> Cache:
+    """Everything that may be listed, for questions about the whole cluster."""
+    look = link.run(snapshot_of_cluster(application_indices(AppSettings(control_namespace=control_namespace))))
+    for problem in look.unreadable:
+        click.echo(f"warning: not seen: {problem}", err=True)
+    return look.cache
+
+
+@contextlib.contextmanager
+def source_reader(link: Connection | None, cache: Cache, control_namespace: str) -> Iterator[GitSourceReader]:
+    """Repositories with the credentials that may be read; by path only where the cluster runs on this machine.
+    ``link`` None: there is no cluster but the one in ``cache``."""
+    with scratch() as folder:
+        reader = GitSourceReader(folder, allow_local=link is None or is_local(link))
+        secrets = cache.objects(SECRETS, control_namespace)
+        reader.learn(credential_store(secrets, _config_maps(cache, control_namespace, ACCESS_MAPS)))
+        reader.learn_rules(rules_in(cache, control_namespace))
+        yield reader
+
+
+def _config_maps(cache: Cache, namespace: str, names: Iterable[str]) -> list[Obj]:
+    refs = [ObjectRef("", "ConfigMap", namespace, name) for name in names]
+    return [found for ref in refs if (found := cache.get(ref)) is not None]
+
+
+def local_reader(folder: Path, root: Path | None, cache: Cache, control_namespace: str) -> FolderReader:
+    """Reads a folder as it lies here; ``root`` of the repository, None to find it. Raises CommandFailed."""
+    folder, root = folder.resolve(), root.resolve() if root else repository_root(folder)
+    if not folder.is_relative_to(root):
+        raise CommandFailed(f"--local {folder} does not lie in --local-repo-root {root}", USAGE)
+    path = folder.relative_to(root).as_posix()
+    return FolderReader(DiskTree(root, "" if path == "." else path), path, rules_in(cache, control_namespace))
+
+
+def rules_in(cache: Cache, control_namespace: str) -> SourceRules:
+    """What the settings and projects that may be read say about reading sources."""
+    maps = _config_maps(cache, control_namespace, RULE_MAPS)
+    # A project that may not be read is no project that lists nothing: the credentials are the person's own.
+    return source_rules(_projects(cache, control_namespace), maps, unseen=True)
+
+
+def _projects(cache: Cache, namespace: str) -> list[Obj]:
+    """Those of the Applications that are followed, and the global ones; all where none is."""
+    kind = APP_PROJECT.group_kind
+    if not isinstance(cache, PulledCache) or not cache.followed:
+        return cache.objects(kind, namespace)
+    settings = dig(cache.get(ObjectRef("", "ConfigMap", namespace, CONFIG_MAP)), "data", default={}) or {}
+    names = [str(dig(app, "spec", "project") or "default") for app in cache.followed]
+    names += [one.name for one in parse_system(settings).global_projects]
+    refs = [ObjectRef(*kind, namespace, name) for name in dict.fromkeys(names)]
+    return [found for ref in refs if (found := cache.get(ref)) is not None]
+
+
+def exported(against: str) -> list[Obj]:
+    """The objects of a file or of every YAML and JSON file below a folder; ``empty`` holds none."""
+    if against == "empty":
+        return []
+    place = Path(against)
+    if not place.exists():
+        raise CommandFailed(f"--against {against}: no such file or folder; write `empty` for an empty cluster", USAGE)
+    files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.suffix in ENDINGS and p.is_file())
+    return [obj for file in files for obj in _objects_in(file)]
+
+
+def _objects_in(file: Path) -> Iterator[Obj]:
+    loaded = load_all(file.read_bytes(), file=str(file), budget=Budget(bytes=MAX_EXPORT))
+    if loaded.report.errors:
+        raise CommandFailed(f"--against: {loaded.report.errors[0]}")
+    for document in loaded.documents:
+        value = document.value
+        items = value.get("items") if isinstance(value, dict) and str(value.get("kind")).endswith("List") else [value]
+        for one in items or ():
+            if not isinstance(one, dict) or not all((one.get("apiVersion"), one.get("kind"), name_of(one))):
+                raise CommandFailed(f"--against: {file}: an object without apiVersion, kind or metadata.name")
+            yield one
+
+
+def look_offline(against: str, control_namespace: str) -> Cache:
+    """An exported cluster as if it were looked at; what cannot be placed in it is said on stderr."""
+    return stand_offline(against, control_namespace).look.cache
+
+
+def stand_offline(against: str, control_namespace: str) -> Exported:
+    """As :func:`look_offline`, with an empty cluster to be asked."""
+    from syncline.rehearsal.exported import exported_cluster
+
+    settings = AppSettings(control_namespace=control_namespace)
+    found = exported_cluster(exported(against), settings, application_indices(settings))
+    for problem in found.look.unreadable:
+        click.echo(f"warning: left out: {problem}", err=True)
+    return found
+
+
+def is_local(link: Connection) -> bool:
+    """Whether the cluster runs on this machine, and so may read its disk."""
+    return (urlsplit(link.server).hostname or "") in LOOPBACK

@@ -1,0 +1,1 @@
+"""Commands that make and change the spec of an Application."""

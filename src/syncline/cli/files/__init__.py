@@ -1,0 +1,1 @@
+"""Commands on files alone, without a cluster."""

@@ -1,0 +1,144 @@
+"""Names for shells that complete a command line: of Applications, projects, clusters, repositories, pools and nodes.
+
+The group puts :class:`Names` in the place of an argument's type while a shell asks; nothing of it is imported before.
+Each question is one request to the cluster of the kubeconfig, bounded in time and number; where it fails there is
+nothing to complete, and nothing is said.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from syncline.cli.access.connection import Connection
+    from syncline.kube.objects import GVK
+
+__all__ = ["KINDS", "Names", "complete_names", "in_time", "names_for"]
+
+LIMIT_S = 2.0
+"""A shell waits no longer."""
+APPLICATIONS, PROJECTS, CLUSTERS, CONTEXTS = "applications", "projects", "clusters", "contexts"
+REPOSITORIES, CREDENTIALS, NODES, POOLS = "repositories", "credentials", "nodes", "pools"
+CONFIGS, NAMESPACES = "machineconfigs", "namespaces"
+KINDS = {
+    "app": {"name": APPLICATIONS, "names": APPLICATIONS},
+    "proj": {"name": PROJECTS, "names": PROJECTS, "project": PROJECTS},
+    "cluster": {"wanted": CLUSTERS},
+    "repo": {"url": REPOSITORIES, "urls": REPOSITORIES},
+    "repocreds": {"urls": CREDENTIALS},
+    "pool": {"name": POOLS, "names": POOLS},
+    "node": {"name": NODES},
+    "mc": {"name": CONFIGS, "names": POOLS, "pool_name": POOLS},
+    "plan": {"target": APPLICATIONS},
+    "explain": {"words": APPLICATIONS},
+    "context": {"name": CONTEXTS},
+}
+"""Group → argument → what it names."""
+OPTIONS = {
+    "context": CONTEXTS,
+    "app_namespace": NAMESPACES,
+    "namespace": NAMESPACES,
+    "dest_namespace": NAMESPACES,
+    "dest_name": CLUSTERS,
+    "project": PROJECTS,
+    "projects": PROJECTS,
+    "pool": POOLS,
+}
+"""Option of any command → what it names."""
+NEW = {("app", "create"): None, ("proj", "create"): None, ("repo", "add"): None, ("node", "add"): None} | {
+    ("cluster", "add"): CONTEXTS
+}
+"""Commands whose argument is a new name, or another one than of their group."""
+
+
+class Names(click.types.StringParamType):
+    """A text that names something in the cluster."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        found = in_time(lambda: names_for(self.kind, ctx.params), LIMIT_S)
+        return [CompletionItem(name) for name in sorted(set(found)) if name.startswith(incomplete) and _plain(name)]
+
+
+def complete_names(words: Sequence[str], command: click.Command) -> None:
+    """Have the parameters of ``command`` (named by ``words``) complete names."""
+    arguments = KINDS.get(words[0], {}) if words else {}
+    for param in command.params:
+        name = param.name or ""
+        if isinstance(param, click.Argument):
+            kind = NEW[key] if (key := tuple(words[:2])) in NEW else arguments.get(name)
+        else:
+            kind = OPTIONS.get(name)
+        if kind and isinstance(param.type, click.types.StringParamType):
+            param.type = Names(kind)
+
+
+def in_time(ask: Callable[[], Iterable[str]], limit_s: float) -> list[str]:
+    """What ``ask`` finds within the time; nothing where it takes longer or fails."""
+    found: list[str] = []
+
+    def run() -> None:
+        try:
+            found.extend(ask())
+        except Exception:  # a completion never says what is wrong; the command does
+            return
+
+    asking = threading.Thread(target=run, daemon=True)
+    asking.start()
+    asking.join(limit_s)
+    return [] if asking.is_alive() else found
+
+
+def names_for(kind: str, given: dict[str, object]) -> list[str]:
+    """The names of a kind; ``given``: the parameters of the command line so far."""
+    from syncline.cli.access.connection import Connection, default_kubeconfig
+    from syncline.kube.transport.kubeconfig import named_contexts
+
+    kubeconfig, context = (str(given.get(key) or "") or None for key in ("kubeconfig", "context"))
+    if kind == CONTEXTS:
+        return [one.name for one in named_contexts(kubeconfig or default_kubeconfig())]
+    with Connection(kubeconfig, context) as link:
+        return _listed(link, kind, str(given.get("app_namespace") or given.get("namespace") or "argocd"))
+
+
+def _listed(link: Connection, kind: str, namespace: str) -> list[str]:
+    from syncline.cli.access.declared import declared, plain_fields
+    from syncline.cli.frame.suggesting import MAX_NAMES
+    from syncline.kube import client
+    from syncline.kube.objects import name_of
+
+    if kind == CLUSTERS:
+        return ["in-cluster", *(plain_fields(one).get("name", "") for one in declared(link, namespace, "cluster"))]
+    if kind in (REPOSITORIES, CREDENTIALS):
+        label = "repository" if kind == REPOSITORIES else "repo-creds"
+        return [plain_fields(one).get("url", "") for one in declared(link, namespace, label)]
+    info = link.resource(_kind(kind))
+    listed = link.ask(client.list_(info, namespace if info.namespaced else "", limit=MAX_NAMES))
+    return [name_of(one) for one in listed.get("items") or []]
+
+
+def _kind(kind: str) -> GVK:
+    from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
+    from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG, MACHINE_CONFIG_POOL
+    from syncline.kube.objects import GVK
+
+    return {
+        APPLICATIONS: APPLICATION,
+        PROJECTS: APP_PROJECT,
+        POOLS: MACHINE_CONFIG_POOL,
+        CONFIGS: MACHINE_CONFIG,
+        NODES: GVK("", "v1", "Node"),
+        NAMESPACES: GVK("", "v1", "Namespace"),
+    }[kind]
+
+
+def _plain(name: str) -> bool:
+    """Whether a shell can be given it as one word."""
+    return bool(name) and name.isprintable() and not any(letter.isspace() for letter in name)

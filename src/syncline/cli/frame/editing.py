@@ -1,0 +1,24 @@
+"""A document in the editor of the person who asks."""
+
+from __future__ import annotations
+
+import click
+
+from syncline.cli.frame.failure import CommandFailed
+from syncline.kube.objects import Obj
+
+__all__ = ["edited"]
+
+
+def edited(spec: Obj) -> Obj | None:
+    """What $EDITOR made of ``spec``; None where nothing changed. Raises CommandFailed."""
+    from syncline.kube.yaml.loading import YamlError, dump, load
+
+    text = click.edit(dump(spec), extension=".yaml")
+    try:
+        made = spec if text is None else load(text, file="spec")
+    except YamlError as error:
+        raise CommandFailed(str(error)) from error
+    if not isinstance(made, dict):
+        raise CommandFailed("the spec is a mapping; nothing was written")
+    return None if made == spec else made

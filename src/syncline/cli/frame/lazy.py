@@ -1,0 +1,90 @@
+"""Groups of commands that import a command when it is called, so that ``--help`` and short commands answer at once."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from syncline.cli.frame.arguments import did_you_mean, go_booleans
+from syncline.cli.frame.failure import GENERAL, CommandFailed
+from syncline.cli.frame.terminal import clean_output
+
+__all__ = ["CONTEXT", "Group", "LazyGroup", "command_words"]
+
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
+
+def command_words(ctx: click.Context) -> list[str]:
+    """The words that name a command, without that of the program."""
+    words: list[str] = []
+    at: click.Context | None = ctx
+    while at is not None and at.parent is not None:
+        words.append(at.info_name or "")
+        at = at.parent
+    return words[::-1]
+
+
+def refuse_command(words: list[str]) -> None:
+    """Raises CommandFailed where argocd has this command and we have not."""
+    from syncline.cli.frame.refused import refused_command
+
+    sentence = refused_command(words)
+    if sentence:
+        raise CommandFailed(sentence, GENERAL)
+
+
+class Group(click.Group):
+    """Reads Go's booleans for each of its commands, and says which command a wrong word is near to."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        known = self.list_commands(ctx)
+        if word not in known and not word.startswith("-") and not ctx.resilient_parsing:
+            refuse_command([*command_words(ctx), *args])
+            ctx.fail(f"No such command {word[:256]!r}.{did_you_mean(word, known)}")
+        name, command, rest = super().resolve_command(ctx, args)
+        if ctx.resilient_parsing and command is not None and name is not None:
+            from syncline.cli.frame.completing import complete_names
+
+            complete_names([*command_words(ctx), name], command)
+        return name, command, rest if command is None else go_booleans(command, rest)
+
+
+class LazyGroup(Group):
+    """Knows its commands by name: name → (``module:attribute`` below ``syncline.cli``, one line for ``--help``)."""
+
+    def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, str]], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._table = table
+
+    def main(self, *arguments: Any, **settings: Any) -> Any:
+        """Whatever a command prints goes through one function."""
+        with clean_output():
+            return super().main(*arguments, **settings)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self._table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self._table.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry[0].partition(":")
+        gc.disable()  # modules stay: looking for garbage among them takes a tenth of the time
+        try:
+            command: click.Command = getattr(importlib.import_module(f"syncline.cli.{module}"), attribute)
+        finally:
+            gc.freeze()
+            gc.enable()
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self._table[name][1]) for name in self.list_commands(ctx)])

@@ -1,0 +1,98 @@
+"""Tables like kubectl's, and the other forms of ``-o``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from syncline.cli.frame.terminal import one_cell, plain
+
+__all__ = ["age", "one_line", "output_option", "print_documents", "print_names", "print_table", "table"]
+
+GAP = 3
+"""Spaces between columns, as kubectl's printer."""
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Left-aligned columns with three spaces between; empty cells as ``<none>``."""
+    cells = [[one_cell(str(cell)) if cell != "" else "<none>" for cell in row] for row in rows]
+    widths = [max([len(header), *(len(row[i]) for row in cells)]) for i, header in enumerate(headers)]
+    lines = []
+    for row in [list(headers), *cells]:
+        padded = [cell.ljust(width + GAP) for cell, width in zip(row, widths)]
+        lines.append("".join(padded).rstrip())
+    return "\n".join(lines)
+
+
+def age(since: datetime | None, now: datetime) -> str:
+    """Kubernetes' short form of a duration: 12s, 3m4s, 5h, 2d3h."""
+    if since is None:
+        return "<unknown>"
+    seconds = max(int((now - since).total_seconds()), 0)
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if seconds < 120:
+        return f"{seconds}s"
+    if minutes < 10:
+        return f"{minutes}m{seconds % 60}s" if seconds % 60 else f"{minutes}m"
+    if hours < 3:
+        return f"{minutes}m"
+    if hours < 8:
+        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
+    if hours < 48:
+        return f"{hours}h"
+    return f"{days}d{hours % 24}h" if days < 8 and hours % 24 else f"{days}d"
+
+
+def one_line(text: str) -> str:
+    """Lines of a report one after the other, so that what stands around it keeps its shape."""
+    return "; ".join(part.strip() for part in text.split("\n") if part.strip())
+
+
+def output_option(*forms: str, also: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``-o/--output`` with these forms; empty is the table, and so is ``wide`` where a table knows no wider form.
+    ``also``: other names of the flag."""
+    known = forms if "wide" in forms else (*forms, "wide")
+
+    def narrowed(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+        return value if value in forms else None
+
+    return click.option(
+        "-o",
+        "--output",
+        *also,
+        "output",
+        type=click.Choice(known),
+        default=None,
+        callback=narrowed,
+        help=f"One of {', '.join(known)}.",
+    )
+
+
+def print_names(resource: str, names: Iterable[str]) -> None:
+    """``-o name``: ``resource/name``, a line each, as kubectl writes and reads it."""
+    for name in names:
+        print(f"{resource}/{name}")
+
+
+def print_table(text: str, count: int, kind: str) -> None:
+    """``text``; where it has no row, that no ``kind`` was found, on stderr as kubectl says it."""
+    if count:
+        print(text)
+    else:
+        click.echo(f"No {kind} found.", err=True)
+
+
+def print_documents(value: Any, form: str) -> None:
+    """``json`` or ``yaml`` of any JSON value."""
+    if form == "json":
+        print(json.dumps(value, indent=2, ensure_ascii=False))
+        return
+    from syncline.kube.yaml.loading import dump
+
+    text = dump(value)
+    # What would be shown as an escape is written as one: JSON is YAML.
+    print(text if plain(text) == text else json.dumps(value, indent=2, ensure_ascii=False) + "\n", end="")

@@ -1,0 +1,22 @@
+"""Names that a cluster has, for a name that it has not and for shells that complete one. One request, bounded."""
+
+from __future__ import annotations
+
+from syncline.cli.access.connection import Connection
+from syncline.cli.frame.arguments import did_you_mean
+from syncline.kube import client
+from syncline.kube.objects import ResourceInfo, name_of
+
+__all__ = ["MAX_NAMES", "suggestion"]
+
+MAX_NAMES = 500
+"""Objects that are asked for."""
+
+
+def suggestion(link: Connection, info: ResourceInfo, namespace: str, name: str) -> str:
+    """`` Did you mean 'x'?``, or empty: also where the names may not be listed."""
+    answer = link.send(client.list_(info, namespace, limit=MAX_NAMES))
+    if not answer.ok:
+        return ""
+    found = did_you_mean(name, map(name_of, answer.obj.get("items") or []))
+    return f".{found}" if found else ""

@@ -1,0 +1,1 @@
+"""Commands for MachineConfigs, pools, nodes and their agent."""

@@ -1,0 +1,281 @@
+"""``syncline pool``: keep machine config pools from beginning node updates, and let them go on.
+
+A pause is a Hold (kind ``Hold`` of ``syncline.dev``): it says who holds and why, and it ends by itself. ``--spec`` sets
+``spec.paused`` as ``oc patch`` does, without owner and without end.
+"""
+
+from __future__ import annotations
+
+import getpass
+import re
+from datetime import timedelta
+
+import click
+
+from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.frame.lazy import CONTEXT, Group
+from syncline.cli.frame.output import output_option, print_documents, print_names, print_table
+from syncline.cli.views.pool import describe_history, describe_pool, history_rows, node_rows, pool_row, pool_table
+from syncline.kube import client
+from syncline.kube.client import PatchType
+from syncline.kube.kinds.holds import Hold, holds_of, make_hold, pause_writer
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG
+from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_POOL as POOL
+from syncline.kube.kinds.syncline import HOLD
+from syncline.kube.objects import GVK, Obj, dig, name_of
+from syncline.kube.text.durations import DurationError, parse_duration
+
+__all__ = ["get_pool", "history", "list_pools", "pause", "pool", "resume", "timeline"]
+
+NODE, EVENT = GVK("", "v1", "Node"), GVK("", "v1", "Event")
+MANAGER = "syncline-pool"
+RESOURCE = f"machineconfigpool.{POOL.group}"
+NAME = re.compile(r"[^a-z0-9.-]+")
+MAX_NAME = 200
+"""Characters of a Hold's name that come from pool and person."""
+
+
+@click.group(cls=Group, context_settings=CONTEXT)
+def pool() -> None:
+    """Pause and resume machine config pools by Holds, and list them.
+
+    \b
+    Example:  syncline pool pause worker --reason "a look at the disks" --for 2h
+              syncline pool resume worker
+    """
+
+
+def _hold_name(pool_name: str, owner: str) -> str:
+    """One Hold for a person and a pool, so that pausing twice prolongs it."""
+    return NAME.sub("-", f"{pool_name}-{owner}".lower())[:MAX_NAME].strip("-.")
+
+
+def _pool(link: Connection, name: str) -> Obj:
+    answer = link.send(client.get(link.resource(POOL), "", name))
+    if answer.status == 404:
+        raise CommandFailed(f"MachineConfigPool {name} does not exist; `syncline pool list` shows those that do")
+    found: Obj = link.check(answer)
+    return found
+
+
+def _set_paused(link: Connection, name: str, paused: bool) -> None:
+    body = {"spec": {"paused": paused}}
+    link.ask(client.patch(link.resource(POOL), "", name, PatchType.MERGE, body, field_manager=MANAGER))
+
+
+def _duration(text: str) -> timedelta:
+    try:
+        found = parse_duration(text)
+    except DurationError as error:
+        raise CommandFailed(f"--for {text}: {error}; write 90m or 2h", USAGE) from error
+    if found <= timedelta(0):
+        raise CommandFailed(f"--for {text}: must be longer than nothing", USAGE)
+    return found
+
+
+@pool.command()
+@click.argument("names", nargs=-1, required=True, metavar="POOL...")
+@click.option("--reason", default="paused by hand", show_default=True, help="Why; people see it.")
+@click.option("--for", "length", default="1h", show_default=True, help="When the pause ends by itself.")
+@click.option("--owner", default=None, help="Who holds [default: your user name].")
+@click.option("--spec", "spec", is_flag=True, help="Set spec.paused instead: no owner, no end.")
+@connection_options
+def pause(
+    names: tuple[str, ...],
+    reason: str,
+    length: str,
+    owner: str | None,
+    spec: bool,
+    kubeconfig: str | None,
+    context: str | None,
+) -> None:
+    """Keep pools from beginning node updates; a second time prolongs it.
+
+    \b
+    Example:  syncline pool pause worker infra --reason "quarter's end" --for 8h
+    """
+    lasts, who = _duration(length), owner or getpass.getuser()
+    with Connection(kubeconfig, context) as link:
+        for name in names:
+            _pool(link, name)
+            if spec:
+                _set_paused(link, name, True)
+                print(f"machineconfigpool/{name} spec.paused set; `syncline pool resume {name} --spec` ends it")
+                continue
+            until = link.now() + lasts
+            made = make_hold(_hold_name(name, who), [name], who, reason, until)
+            info = link.resource(HOLD)
+            answer = link.send(client.create(info, made, field_manager=MANAGER))
+            if answer.status == 409:
+                body = {"spec": made["spec"]}
+                link.ask(client.patch(info, "", name_of(made), PatchType.MERGE, body, field_manager=MANAGER))
+            else:
+                link.check(answer)
+            print(f"machineconfigpool/{name} held by {who} until {until:%Y-%m-%d %H:%M} UTC")
+
+
+@pool.command()
+@click.argument("names", nargs=-1, required=True, metavar="POOL...")
+@click.option("--owner", default=None, help="Whose Holds end [default: your user name].")
+@click.option("--all", "every", is_flag=True, help="End the Holds of everybody, those of running syncs too.")
+@click.option("--spec", "spec", is_flag=True, help="Clear spec.paused instead.")
+@connection_options
+def resume(
+    names: tuple[str, ...], owner: str | None, every: bool, spec: bool, kubeconfig: str | None, context: str | None
+) -> None:
+    """Let pools go on; Holds of others stay, and are named.
+
+    \b
+    Example:  syncline pool resume worker
+    """
+    who = owner or getpass.getuser()
+    with Connection(kubeconfig, context) as link:
+        for name in names:
+            found = _pool(link, name)
+            if spec:
+                _set_paused(link, name, False)
+                print(f"machineconfigpool/{name} spec.paused cleared")
+                continue
+            on_it = [hold for hold in _holds(link) if name in hold.pools]
+            ending = [hold for hold in on_it if every or hold.owner == who]
+            for hold in ending:
+                _end(link, hold, name)
+            print(_resumed(found, ending, [hold for hold in on_it if hold not in ending]))
+
+
+def _end(link: Connection, hold: Hold, name: str) -> None:
+    """A Hold on several pools keeps the others."""
+    left = sorted(hold.pools - {name})
+    info = link.resource(HOLD)
+    if left:
+        link.ask(client.patch(info, "", hold.name, PatchType.MERGE, {"spec": {"pools": left}}, field_manager=MANAGER))
+    else:
+        link.ask(client.delete(info, "", hold.name))
+
+
+def _resumed(found: Obj, ended: list[Hold], left: list[Hold]) -> str:
+    name = name_of(found)
+    text = f"machineconfigpool/{name} " + (f"{len(ended)} Hold(s) ended" if ended else "no Hold of yours")
+    if left:
+        return f"{text}; still held by {', '.join(f'{hold.owner} ({hold.name})' for hold in left)}"
+    if dig(found, "spec", "paused") is True:
+        return f"{text}; spec.paused is set by {pause_writer(found)[0] or 'somebody'}: add --spec to clear it"
+    return text
+
+
+def _holds(link: Connection) -> tuple[Hold, ...]:
+    found = link.ask(client.list_(link.resource(HOLD)))
+    return holds_of(found.get("items") or [])
+
+
+@pool.command("list")
+@output_option("json", "yaml", "name")
+@connection_options
+def list_pools(output: str | None, kubeconfig: str | None, context: str | None) -> None:
+    """List pools: how far they are, whether they are paused, and who holds them since when.
+
+    \b
+    Example:  syncline pool list
+    """
+    with Connection(kubeconfig, context) as link:
+        pools = link.ask(client.list_(link.resource(POOL))).get("items") or []
+        holds, now = _holds(link), link.now()
+    rows = [pool_row(one, [hold for hold in holds if name_of(one) in hold.pools and hold.lives(now)]) for one in pools]
+    if output == "name":
+        print_names(RESOURCE, map(name_of, pools))
+    elif output:
+        print_documents(rows, output)
+    else:
+        print_table(pool_table(rows, now), len(rows), "MachineConfigPools")
+
+
+@pool.command("get")
+@click.argument("name", metavar="POOL")
+@output_option("json", "yaml", "name")
+@connection_options
+def get_pool(name: str, output: str | None, kubeconfig: str | None, context: str | None) -> None:
+    """Show one pool: configs, counts, who holds it, what its conditions say, and its nodes.
+
+    \b
+    Example:  syncline pool get worker
+    """
+    with Connection(kubeconfig, context) as link:
+        found = _pool(link, name)
+        pools = link.ask(client.list_(link.resource(POOL))).get("items") or []
+        nodes = link.ask(client.list_(link.resource(NODE))).get("items") or []
+        holds, now = _holds(link), link.now()
+    row = pool_row(found, [hold for hold in holds if name in hold.pools and hold.lives(now)])
+    mine = node_rows(found, pools, nodes)
+    if output == "name":
+        print_names(RESOURCE, [name])
+    elif output:
+        conditions = dig(found, "status", "conditions", default=[])
+        print_documents(row | {"conditions": conditions, "nodes": mine}, output)
+    else:
+        print(describe_pool(row, found, mine, now))
+
+
+@pool.command("history")
+@click.argument("name", metavar="POOL")
+@output_option("json", "yaml")
+@connection_options
+def history(name: str, output: str | None, kubeconfig: str | None, context: str | None) -> None:
+    """Show the rendered configs of a pool, who is at them, and what it told of its roll-outs.
+
+    \b
+    Example:  syncline pool history worker
+    """
+    with Connection(kubeconfig, context) as link:
+        found = _pool(link, name)
+        kind = link.mapper.find(MACHINE_CONFIG)
+        configs = link.ask(client.list_(kind)).get("items") or [] if kind is not None else []
+        nodes = link.ask(client.list_(link.resource(NODE))).get("items") or []
+        about = f"involvedObject.kind=MachineConfigPool,involvedObject.name={name}"
+        events = link.ask(client.list_(link.resource(EVENT), field_selector=about)).get("items") or []
+        now = link.now()
+    rows = history_rows(found, configs, nodes)
+    if output:
+        print_documents(rows, output)
+    else:
+        print(describe_history(rows, events, now))
+
+
+@pool.command()
+@click.argument("name", metavar="POOL")
+@click.option("--config", default="", help="A rendered config [default: the one that the pool aims at].")
+@output_option("json", "yaml", "svg")
+@connection_options
+def timeline(name: str, config: str, output: str | None, kubeconfig: str | None, context: str | None) -> None:
+    """Show how the nodes of a pool came to a config: who drained and rebooted when, who is at it, who waits.
+
+    \b
+    Example:  syncline pool timeline worker
+              syncline pool timeline worker -o svg > rollout.svg
+    """
+    from shutil import get_terminal_size
+
+    from syncline.cli.views.timeline import describe_timeline, draw_timeline, timeline_document
+    from syncline.machineconfig.nodes.timeline import timeline_of
+    from syncline.machineconfig.pools.membership import MembershipError, members
+
+    with Connection(kubeconfig, context) as link:
+        found = _pool(link, name)
+        pools = link.ask(client.list_(link.resource(POOL))).get("items") or []
+        nodes = link.ask(client.list_(link.resource(NODE))).get("items") or []
+        events: list[Obj] = []
+        for kind in ("MachineConfigPool", "Node"):
+            about = f"involvedObject.kind={kind}"
+            events += link.ask(client.list_(link.resource(EVENT), field_selector=about)).get("items") or []
+        now = link.now()
+    try:
+        mine = members(found, nodes, pools)
+    except MembershipError as error:
+        raise CommandFailed(str(error)) from error
+    drawn = timeline_of(found, mine, events, now, config)
+    if output == "svg":
+        print(draw_timeline(drawn), end="")
+    elif output:
+        print_documents(timeline_document(drawn), output)
+    else:
+        print(describe_timeline(drawn, get_terminal_size((120, 40)).columns))

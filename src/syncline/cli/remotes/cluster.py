@@ -1,0 +1,299 @@
+"""``syncline cluster``: destinations of Applications and managed clusters, together (column TYPE)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from syncline.argo.application import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
+from syncline.argo.settings import CONFIG_MAP as SETTINGS_MAP
+from syncline.argo.settings import parse_system
+from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.declared import (
+    SECRET,
+    cluster_secret_name,
+    declared,
+    namespace_option,
+    plain_fields,
+    remove,
+    secret_object,
+    write,
+)
+from syncline.cli.frame.arguments import did_you_mean
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.frame.lazy import CONTEXT, Group
+from syncline.cli.frame.output import output_option, print_documents
+from syncline.cli.views.repository import Destination, cluster_rows
+from syncline.kube import client
+from syncline.kube.client import PatchType
+from syncline.kube.objects import GVK, GroupKind, Obj, dig, name_of, namespace_of
+from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
+
+__all__ = ["cluster", "cluster_object", "declared_cluster", "managed_cluster", "secret_fields"]
+
+CONFIG_MAP = GVK("", "v1", "ConfigMap")
+MANAGED_CLUSTER = GroupKind("cluster.open-cluster-management.io", "ManagedCluster")
+AVAILABLE = {"True": "Successful", "False": "Failed"}
+
+
+@click.group(cls=Group, context_settings=CONTEXT)
+def cluster() -> None:
+    """Clusters that Applications may name as their destination, and clusters that are managed.
+
+    \b
+    Example:  syncline cluster list
+    """
+
+
+@cluster.command()
+@click.argument("wanted", metavar="CONTEXT")
+@click.option("--name", default="", help="Name of the cluster [default: that of the context].")
+@click.option("--from", "source", default=None, help="Kubeconfig with the context [default: $KUBECONFIG].")
+@click.option("--namespace", "namespaces", multiple=True, help="Manage only this namespace; repeatable.")
+@click.option("--cluster-resources", is_flag=True, help="With --namespace: manage cluster-scoped objects too.")
+@click.option("--project", default="", help="Only for Applications of this project.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label of its Secret; repeatable.")
+@click.option("--annotation", "annotations", multiple=True, metavar="KEY=VALUE", help="Annotation; repeatable.")
+@click.option("--shard", type=click.IntRange(min=0), default=None, help="For an Argo CD beside us.")
+@click.option("--in-cluster", is_flag=True, help="It is the cluster of the controllers, by its own address.")
+@click.option("--proxy-url", default="", help="Reach it by this proxy [default: the kubeconfig's].")
+@click.option("--server-proxy-url", default=None, help="The same for the controllers alone; empty for none.")
+@click.option("--disable-compression", is_flag=True, help="For an Argo CD beside us.")
+@click.option("-y", "--yes", is_flag=True, help="Taken for compatibility; nothing is asked.")
+@click.option("--upsert", is_flag=True, help="Change what is declared for this server.")
+@namespace_option
+@connection_options
+def add(wanted: str, source: str | None, upsert: bool, namespace: str, **given: Any) -> None:
+    """Declare the cluster of a kubeconfig's context as a destination.
+
+    The credentials of the context are stored in a Secret of the control namespace; no service account is made in the
+    other cluster. Better give a context of a service account that has the rights which syncs need.
+
+    \b
+    Example:  syncline cluster add prod --from ~/.kube/config --name prod-eu
+    """
+    secret = cluster_object(wanted, source, namespace, given)
+    server = plain_fields(secret)["server"]
+    with Connection(given["kubeconfig"], given["context"]) as link:
+        if server.rstrip("/") == IN_CLUSTER_SERVER and _is_disabled(link, namespace):
+            raise CommandFailed(
+                f"cannot register cluster: in-cluster has been disabled (cluster.inClusterEnabled of {SETTINGS_MAP})"
+            )
+        did = write(link, secret, upsert=upsert, what="cluster")
+    print(f"Cluster '{server}' {'added' if did == 'created' else did}")
+
+
+def cluster_object(wanted: str, source: str | None, namespace: str, given: dict[str, Any]) -> Obj:
+    """The Secret that declares the cluster of context ``wanted``. Raises CommandFailed."""
+    try:
+        access = load_kubeconfig(source, wanted)
+    except (KubeconfigError, OSError) as error:
+        raise CommandFailed(str(error)) from error
+    proxy = given["proxy_url"] or access.proxy_url
+    proxy = proxy if given["server_proxy_url"] is None else given["server_proxy_url"]
+    server = IN_CLUSTER_SERVER if given["in_cluster"] else access.server
+    access = replace(access, proxy_url=proxy, server=server)
+    fields = secret_fields(access, given["name"] or wanted, compressed=not given["disable_compression"])
+    fields |= {"shard": str(given["shard"])} if given["shard"] is not None else {}
+    fields |= {"project": given["project"], "namespaces": ",".join(given["namespaces"])}
+    fields |= {"clusterResources": "true"} if given["cluster_resources"] else {}
+    secret = secret_object("cluster", namespace, cluster_secret_name(access.server), fields)
+    for kind in ("labels", "annotations"):
+        secret["metadata"][kind] |= _pairs(kind, given[kind])
+    return secret
+
+
+def secret_fields(access: ClusterAccess, name: str, *, compressed: bool = True) -> dict[str, str]:
+    """The fields of a cluster Secret; ``config`` is JSON, as Argo CD reads it (``ClusterConfig``)."""
+    tls: Obj = {"insecure": access.skip_tls_verify, "serverName": access.tls_server_name}
+    if access.ca_pem and not access.skip_tls_verify:
+        tls["caData"] = _encoded(access.ca_pem)
+    if access.certificate_pem:
+        tls["certData"] = _encoded(access.certificate_pem)
+    if access.key_pem is not None:
+        tls["keyData"] = _encoded(access.key_pem.reveal())
+    config: Obj = {"tlsClientConfig": {key: value for key, value in tls.items() if value != ""}}
+    config |= {"proxyUrl": access.proxy_url} if access.proxy_url else {}
+    config |= {} if compressed else {"disableCompression": True}
+    if access.token is not None:
+        config["bearerToken"] = access.token.reveal()
+    if access.token_file is not None:
+        config["bearerToken"] = access.token_file.read_text(encoding="utf-8").strip()
+    if "bearerToken" not in config and "keyData" not in config["tlsClientConfig"]:
+        raise CommandFailed(
+            f"context '{access.context}' has neither a token nor a client certificate that could be stored; "
+            "make a service account there and give a context that uses its token"
+        )
+    return {"name": name, "server": access.server, "config": json.dumps(config, sort_keys=True)}
+
+
+def _pairs(field: str, given: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    wrong = next((key for key, equals, _ in pairs if not key or not equals), None)
+    if wrong is not None:
+        raise CommandFailed(f"--{field.rstrip('s')} {wrong}: write KEY=VALUE", USAGE)
+    return {key: value for key, _, value in pairs}
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+@cluster.command("list")
+@output_option("server", "json", "yaml")
+@namespace_option
+@connection_options
+def list_clusters(output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """List destinations and managed clusters. Of other clusters STATUS is what is known here: no connection is made.
+
+    \b
+    Example:  syncline cluster list -o yaml
+    """
+    with Connection(kubeconfig, context) as link:
+        found = _all(link, namespace)
+    if output in ("json", "yaml"):
+        print_documents([one.to_obj() for one in found], output)
+    elif output == "server":
+        print("\n".join(one.server for one in found))
+    else:
+        print(cluster_rows(found))
+
+
+@cluster.command()
+@click.argument("wanted", metavar="SERVER | NAME")
+@output_option("json", "yaml")
+@namespace_option
+@connection_options
+def get(wanted: str, output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """Show one cluster, without its credentials.
+
+    \b
+    Example:  syncline cluster get in-cluster
+    """
+    with Connection(kubeconfig, context) as link:
+        found = [one for one in _all(link, namespace) if wanted.rstrip("/") in (one.server.rstrip("/"), one.name)]
+    if not found:
+        raise CommandFailed(f"cluster '{wanted}' is not known; `syncline cluster list` shows those that are")
+    print_documents(found[0].to_obj(), output or "yaml")
+
+
+@cluster.command()
+@click.argument("wanted", metavar="SERVER | NAME")
+@click.option("-y", "--yes", is_flag=True, help="Taken for compatibility; nothing is asked.")
+@namespace_option
+@connection_options
+def rm(wanted: str, yes: bool, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """Remove a declared destination; what was synced there stays.
+
+    \b
+    Example:  syncline cluster rm prod-eu
+    """
+    with Connection(kubeconfig, context) as link:
+        remove(link, _declared_as(link, namespace, wanted))
+    print(f"Cluster '{wanted}' removed")
+
+
+@cluster.command("set")
+@click.argument("wanted", metavar="SERVER | NAME")
+@click.option("--name", default="", help="A new name.")
+@click.option("--namespace", "namespaces", multiple=True, help="Manage only this namespace, '*' for all; repeatable.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label of its Secret; repeatable.")
+@click.option("--annotation", "annotations", multiple=True, metavar="KEY=VALUE", help="Annotation; repeatable.")
+@namespace_option
+@connection_options
+def set_cluster(wanted: str, name: str, namespace: str, **given: Any) -> None:
+    """Change the name, the namespaces or the labels of a declared destination.
+
+    \b
+    Example:  syncline cluster set prod --name prod-eu --label region=eu
+    """
+    fields = {"name": name} if name else {}
+    if given["namespaces"]:
+        fields["namespaces"] = "" if "*" in given["namespaces"] else ",".join(given["namespaces"])
+    metadata = {key: _pairs(key, given[key]) for key in ("labels", "annotations") if given[key]}
+    body: Obj = {"data": {key: _encoded(value) for key, value in fields.items()}, "metadata": metadata}
+    with Connection(given["kubeconfig"], given["context"]) as link:
+        secret = _declared_as(link, namespace, wanted)
+        info = link.resource(SECRET)
+        link.ask(client.patch(info, namespace_of(secret), name_of(secret), PatchType.MERGE, body))
+    print(f"Cluster '{wanted}' updated.")
+
+
+@cluster.command("rotate-auth")
+@click.argument("wanted", metavar="SERVER | NAME")
+@namespace_option
+@connection_options
+def rotate_auth(wanted: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
+    """Refused: credentials belong to who made them. Make new ones there, and store them.
+
+    \b
+    Example:  syncline cluster rotate-auth prod
+    """
+    with Connection(kubeconfig, context) as link:
+        _declared_as(link, namespace, wanted)
+    raise CommandFailed(
+        f"cluster '{wanted}': no service account was made there, so none can be rotated; make new credentials and "
+        "store them with `syncline cluster add CONTEXT --upsert`"
+    )
+
+
+def _declared_as(link: Connection, namespace: str, wanted: str) -> Obj:
+    known = declared(link, namespace, "cluster")
+    for secret in known:
+        shown = plain_fields(secret)
+        if wanted.rstrip("/") in (shown.get("server", "").rstrip("/"), shown.get("name")):
+            return secret
+    near = did_you_mean(wanted, [plain_fields(one).get("name", "") for one in known])
+    raise CommandFailed(f"cluster '{wanted}' is not declared; `syncline cluster list` shows those that are.{near}")
+
+
+def _all(link: Connection, namespace: str) -> list[Destination]:
+    found = [declared_cluster(secret) for secret in declared(link, namespace, "cluster")]
+    if _is_disabled(link, namespace):
+        found = [one for one in found if one.server.rstrip("/") != IN_CLUSTER_SERVER]
+    elif not any(one.server.rstrip("/") == IN_CLUSTER_SERVER for one in found):
+        found.insert(0, _here(link))
+    info = link.mapper.preferred(MANAGED_CLUSTER)
+    managed = (link.ask(client.list_(info)).get("items") or []) if info is not None else []
+    return found + [managed_cluster(one) for one in sorted(managed, key=name_of)]
+
+
+def _is_disabled(link: Connection, namespace: str) -> bool:
+    """Whether the settings keep Applications from the cluster in which they live; not where they may not be read."""
+    answer = link.send(client.get(link.resource(CONFIG_MAP), namespace, SETTINGS_MAP))
+    return answer.ok and not parse_system(answer.obj.get("data") or {}).in_cluster
+
+
+def _here(link: Connection) -> Destination:
+    """The cluster that was asked, which Applications know as in-cluster."""
+    answer = link.send(client.Request("GET", "/version"))
+    version = str(dig(answer.obj, "gitVersion", default="")) if answer.ok else ""
+    status = "Successful" if answer.ok else "Failed"
+    return Destination(IN_CLUSTER_SERVER, IN_CLUSTER_NAME, version.removeprefix("v"), status)
+
+
+def declared_cluster(secret: Obj) -> Destination:
+    """A destination from its Secret."""
+    shown = plain_fields(secret)
+    namespaces = tuple(part.strip() for part in shown.get("namespaces", "").split(",") if part.strip())
+    server = shown.get("server", "")
+    return Destination(server, shown.get("name") or server, project=shown.get("project", ""), namespaces=namespaces)
+
+
+def managed_cluster(obj: Obj) -> Destination:
+    """A row from a ManagedCluster: Available is its status."""
+    urls = [str(one.get("url") or "") for one in dig(obj, "spec", "managedClusterClientConfigs", default=[])]
+    conditions = {one.get("type"): one for one in dig(obj, "status", "conditions", default=[])}
+    available = conditions.get("ManagedClusterConditionAvailable") or {}
+    return Destination(
+        server=urls[0] if urls else "",
+        name=name_of(obj),
+        version=str(dig(obj, "status", "version", "kubernetes", default="")).removeprefix("v"),
+        status=AVAILABLE.get(str(available.get("status")), "Unknown"),
+        message=str(available.get("message") or ""),
+        kind="managed",
+    )

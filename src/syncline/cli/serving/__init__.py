@@ -1,0 +1,1 @@
+"""Commands that run until stopped, and what they keep."""

@@ -1,0 +1,125 @@
+"""``syncline controller``: the GitOps controllers against any cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import platform
+import signal
+from pathlib import Path
+
+import click
+
+from syncline.assembly.controller import ControllerSettings, Replica, StartError, serve_controller
+from syncline.assembly.endpoints.listening import ListenError
+from syncline.assembly.gitops import GitOpsSettings
+from syncline.base.clock import SystemClock
+from syncline.base.entropy import Entropy
+from syncline.base.scratch import scratch
+from syncline.cli.access.connection import connection_options, default_kubeconfig
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.frame.terminal import start_logging
+from syncline.cli.serving.running import (
+    application_namespaces_option,
+    checked_plugins,
+    endpoint_address,
+    endpoint_options,
+    hydrator_option,
+    plugins_option,
+    trace_target,
+)
+from syncline.control.leader import MAX_SHARDS, LeaderSettings
+from syncline.gitops.application.observing.observe import AppSettings
+from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
+
+
+@click.command()
+@connection_options
+@click.option("--namespace", "-n", default="argocd", show_default=True, help="Where Applications and Leases live.")
+@application_namespaces_option
+@hydrator_option
+@click.option("--poll", default=120.0, show_default=True, help="Seconds between looks at a repository.")
+@click.option("--allow-local-repos", is_flag=True, help="Allow repositories by path: they read this machine's disk.")
+@plugins_option
+@click.option("--shards", default=1, show_default=True, type=click.IntRange(1, MAX_SHARDS), help="Parts to share out.")
+@click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Hold Leases while working.")
+@click.option("--identity", default=None, help="Name in the Leases [default: host name and a random end].")
+@endpoint_options
+@click.option("--node-name", envvar="NODE_NAME", default="", help="Node that this process runs on [env: NODE_NAME].")
+@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), default=None, help="Keep mirrors here.")
+@click.option("--grace", default=20.0, show_default=True, help="Seconds for passes in flight to end at a stop.")
+def controller(
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    application_namespaces: tuple[str, ...] | None,
+    hydrator: bool | None,
+    poll: float,
+    allow_local_repos: bool,
+    plugins: Path | None,
+    shards: int,
+    leader_elect: bool,
+    identity: str | None,
+    node_name: str,
+    webhook_listen: str | None,
+    metrics_listen: str | None,
+    metrics_application_labels: tuple[str, ...],
+    allowed_hosts: tuple[str, ...],
+    otlp_endpoint: str | None,
+    cache: Path | None,
+    grace: float,
+) -> int:
+    """Run the GitOps controllers against the cluster of a kubeconfig, or of the pod that this runs in.
+
+    Start as many replicas as you like: with one shard one of them works and the others take over; with more shards they
+    share the Applications. All must name the same number. SIGTERM hands over and ends.
+
+    \b
+    Example:  syncline controller --kubeconfig ~/.kube/config --shards 4
+    """
+    access = _access(kubeconfig, context)
+    name = identity or f"{platform.node().lower()[:30]}-{Entropy().suffix()}"
+    leader = LeaderSettings(name, namespace, shards=shards, node=node_name) if leader_elect else None
+    start_logging()
+    with contextlib.ExitStack() as stack:
+        folder = cache or stack.enter_context(scratch())
+        application = AppSettings(namespace, application_namespaces, hydrator, poll_s=poll)
+        gitops = GitOpsSettings(
+            folder / "repositories",
+            allow_local_repos=allow_local_repos,
+            plugins=checked_plugins(plugins),
+            application=application,
+            webhook_listen=endpoint_address("--webhook-listen", webhook_listen),
+            metrics_listen=endpoint_address("--metrics-listen", metrics_listen),
+            metrics_labels=metrics_application_labels,
+            allowed_hosts=allowed_hosts,
+            traces=trace_target(otlp_endpoint),
+        )
+        settings = ControllerSettings(gitops, leader, grace_s=grace, patient=True)
+        return _run(access, settings, name)
+
+
+def _access(kubeconfig: str | None, context: str | None) -> ClusterAccess:
+    try:
+        return load_kubeconfig(kubeconfig or default_kubeconfig(), context)
+    except (KubeconfigError, OSError) as error:
+        raise CommandFailed(str(error), USAGE) from error
+
+
+def _run(access: ClusterAccess, settings: ControllerSettings, name: str) -> int:
+    def started(_replica: Replica) -> None:
+        print(f"controllers {name} watch {access.server}; SIGTERM or Ctrl-C hands over and ends", flush=True)
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(NotImplementedError):  # no signal handlers here: Ctrl-C raises instead
+                asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        await serve_controller(access, settings, SystemClock(), stop, started)
+
+    try:
+        asyncio.run(serve())
+    except (StartError, ListenError) as error:
+        raise CommandFailed(str(error)) from error
+    print("handed over", flush=True)
+    return 0

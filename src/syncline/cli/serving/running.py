@@ -1,0 +1,231 @@
+"""What ``apiserver``, ``up`` and ``demo`` share: run until told to stop, and say clearly why it could not start."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from syncline.argo.parameters import patterns_of
+from syncline.assembly.embedded.live import LiveCluster, kubeconfig_text, running_cluster, write_private
+from syncline.assembly.endpoints.listening import ListenError
+from syncline.assembly.settings import ClusterSettings, RunCommands, SettingError, trace_settings
+from syncline.base.browserguard import is_host_name
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cluster.serving.serve import ServeError
+from syncline.cluster.storage.disk import DiskError
+from syncline.telemetry.otlp import TraceSettings
+
+__all__ = [
+    "NODES",
+    "allowed_host_option",
+    "application_namespaces_option",
+    "checked_plugins",
+    "encrypt_option",
+    "endpoint_address",
+    "endpoint_options",
+    "host_and_port",
+    "hydrator_option",
+    "plugins_option",
+    "run_cluster",
+    "run_commands_of",
+    "run_commands_option",
+    "trace_target",
+]
+
+NODES = click.IntRange(0, 5000)
+"""Simulated nodes at the start: as many as Kubernetes is made for."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def host_and_port(listen: str, *, tls: bool) -> tuple[str, int]:
+    """``127.0.0.1:6443``, ``:6443`` or ``[::1]:0``. Off the loopback only with TLS."""
+    host, colon, port = listen.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise CommandFailed(f"--listen {listen!r}: write HOST:PORT, for example 127.0.0.1:6443", USAGE)
+    if host not in LOOPBACK and not tls:
+        raise CommandFailed(f"--listen {listen}: an address that others reach needs TLS; leave --no-tls out", USAGE)
+    return host, int(port)
+
+
+def endpoint_address(option: str, listen: str | None) -> tuple[str, int] | None:
+    """Where webhooks or metrics listen, in plain HTTP: ``127.0.0.1:8082``, ``:8082`` (loopback), ``0.0.0.0:8082``."""
+    if listen is None:
+        return None
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise CommandFailed(f"{option} {listen!r}: write HOST:PORT, for example 127.0.0.1:8082", USAGE)
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _host_names(_context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if not is_host_name(name):
+            raise CommandFailed(f"--allowed-host {name!r}: write a name alone, for example hooks.example.com", USAGE)
+    return names
+
+
+allowed_host_option = click.option(
+    "--allowed-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    callback=_host_names,
+    help="Name that callers may use for listeners without TLS or credentials, beside the address; repeatable.",
+)
+
+
+def trace_target(endpoint: str | None) -> TraceSettings | None:
+    """Where traces go, by the option or OpenTelemetry's variables; raises CommandFailed."""
+    try:
+        return trace_settings(endpoint, os.environ)
+    except SettingError as error:
+        raise CommandFailed(str(error), USAGE) from error
+
+
+plugins_option = click.option(
+    "--plugins",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=None,
+    help="Folder of ConfigManagementPlugin files: programs that render, in a sandbox [default: none].",
+)
+
+
+def checked_plugins(folder: Path | None) -> Path | None:
+    """``folder`` if its declarations can be used; raises CommandFailed if not."""
+    from syncline.sources.rendering.plugins import PluginError, load_plugins
+
+    try:
+        if folder is not None:
+            load_plugins(folder)
+    except PluginError as error:
+        raise CommandFailed(str(error), USAGE) from error
+    return folder
+
+
+def endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--webhook-listen``, ``--metrics-listen``, ``--metrics-application-labels``, ``--allowed-host`` and
+    ``--otlp-endpoint``."""
+    traces = "URL of an OpenTelemetry collector (OTLP over HTTP) for traces [default: $OTEL_EXPORTER_OTLP_ENDPOINT]."
+    command = click.option("--otlp-endpoint", default=None, help=traces)(command)
+    webhook = "HOST:PORT for pushes told by Git hosts (POST /api/webhook)."
+    metrics = "HOST:PORT of /metrics and /healthz."
+    command = click.option("--metrics-listen", default=None, help=metrics)(command)
+    labels = "A label of Applications that argocd_app_labels shows; repeatable."
+    command = click.option("--metrics-application-labels", multiple=True, help=labels)(command)
+    command = allowed_host_option(command)
+    return click.option("--webhook-listen", default=None, help=webhook)(command)
+
+
+application_namespaces_option = click.option(
+    "--application-namespaces",
+    default=None,
+    metavar="LIST",
+    callback=lambda _context, _parameter, value: None if value is None else patterns_of(value),
+    help="Other namespaces whose Applications are worked on, by comma: names, globs, /expressions/ "
+    "[default: application.namespaces in argocd-cmd-params-cm].",
+)
+
+
+hydrator_option = click.option(
+    "--hydrator-enabled/--no-hydrator-enabled",
+    "hydrator",
+    default=None,
+    help="Push what dry sources render to into branches [default: hydrator.enabled in argocd-cmd-params-cm].",
+)
+
+
+run_commands_option = click.option(
+    "--run-commands",
+    is_flag=False,
+    flag_value="sandboxed",
+    default=None,
+    type=click.Choice([str(value) for value in RunCommands]),
+    help="Run commands of containers as local processes: in pods that end, in init containers, and where "
+    "syncline.dev/run: process is set; all others stay simulated. unsandboxed: with all that you may do.",
+)
+
+
+encrypt_option = click.option(
+    "--encrypt-secrets",
+    "encryption",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    metavar="FILE",
+    help="Encrypt Secrets in the data with the first key of FILE (base64 of 32 bytes a line; all are read), or as a "
+    "Kubernetes EncryptionConfiguration says.",
+)
+
+
+def run_commands_of(value: str | None) -> RunCommands:
+    """The value of ``--run-commands``, which may stand alone. Refused at once where this machine makes no sandbox."""
+    chosen = RunCommands.OFF if value is None else RunCommands(value)
+    if chosen is RunCommands.SANDBOXED:
+        from syncline.assembly.machines.virtual import sandbox_problem
+
+        problem = sandbox_problem()
+        if problem:
+            raise CommandFailed(problem)
+    return chosen
+
+
+def run_cluster(
+    settings: ClusterSettings,
+    body: Callable[[LiveCluster, asyncio.Event], Awaitable[int]],
+    kubeconfig_out: Path | None = None,
+) -> int:
+    """Run ``body`` beside a served cluster; SIGINT and SIGTERM set its event."""
+    try:
+        import uvloop
+
+        runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    except ImportError:
+        runner = asyncio.Runner()
+    try:
+        with runner:
+            return runner.run(_serve(settings, body, kubeconfig_out))
+    except (DiskError, ListenError, ServeError) as error:
+        raise CommandFailed(str(error)) from error
+    except BaseExceptionGroup as group:
+        raise _first(group) from group
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The failure that people should see: our own refusals before anything else."""
+    leaves: list[BaseException] = []
+    stack: list[BaseException] = [group]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, BaseExceptionGroup):
+            stack.extend(one.exceptions)
+        else:
+            leaves.append(one)
+    ours = [leaf for leaf in leaves if isinstance(leaf, CommandFailed | DiskError | ListenError | ServeError)]
+    return CommandFailed(str(ours[0])) if ours else leaves[0]
+
+
+async def _serve(
+    settings: ClusterSettings,
+    body: Callable[[LiveCluster, asyncio.Event], Awaitable[int]],
+    kubeconfig_out: Path | None,
+) -> int:
+    stop = asyncio.Event()
+    event_loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):  # no signal handlers on this platform: Ctrl-C raises instead
+            event_loop.add_signal_handler(number, stop.set)
+    async with running_cluster(settings) as cluster:
+        if kubeconfig_out is not None:
+            write_private(kubeconfig_out, kubeconfig_text(cluster))
+        cluster.stopped.add_done_callback(lambda _future: stop.set())
+        code = await body(cluster, stop)
+        if cluster.stopped.done():
+            cluster.stopped.result()
+        return code

@@ -1,0 +1,182 @@
+"""``syncline up``: cluster and GitOps controllers on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from syncline.assembly.embedded.live import LiveCluster
+from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.settings import ClusterSettings, RunCommands
+from syncline.cli.access.connection import state_directory
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.machines.node import label_pairs
+from syncline.cli.serving.running import (
+    NODES,
+    application_namespaces_option,
+    checked_plugins,
+    encrypt_option,
+    endpoint_address,
+    endpoint_options,
+    host_and_port,
+    hydrator_option,
+    plugins_option,
+    run_cluster,
+    run_commands_of,
+    run_commands_option,
+    trace_target,
+)
+from syncline.gitops.application.observing.observe import AppSettings
+from syncline.kube.selectors import label_value_problems
+
+RUNNING = {
+    RunCommands.OFF: "commands of containers are simulated; --run-commands runs them as local processes",
+    RunCommands.SANDBOXED: "commands run as sandboxed local processes",
+    RunCommands.UNSANDBOXED: "commands run as local processes WITHOUT a sandbox, with all your rights",
+}
+PROCESSES = (
+    "containers with a command are processes in pods that end (Jobs, restartPolicy Never or OnFailure), in init "
+    "containers, and where syncline.dev/run: process is set; all others are simulated, and their logs say so"
+)
+
+
+def _zones(text: str) -> tuple[str, ...]:
+    zones = tuple(zone.strip() for zone in text.split(",")) if text else ()
+    for zone in zones:
+        problems = label_value_problems(zone) if zone else ["a zone has a name"]
+        if problems:
+            raise CommandFailed(f"--zones {text}: {problems[0]}; write a,b,c", USAGE)
+    return zones
+
+
+def _labels(labels: tuple[str, ...], machine_config: bool) -> dict[str, str]:
+    """With pools, the first nodes are workers unless they are given a role."""
+    given = label_pairs(labels)
+    roles = any(key.startswith("node-role.kubernetes.io/") for key in given)
+    return given if roles or not machine_config else given | {"node-role.kubernetes.io/worker": ""}
+
+
+def _greet(cluster: LiveCluster, settings: ClusterSettings, kubeconfig: Path, machine_config: bool) -> None:
+    if settings.run_commands is not RunCommands.OFF:
+        print(f"commands    {PROCESSES}")
+    print(f"cluster     {cluster.url} (data: {settings.data or 'in memory'})")
+    print(f"kubeconfig  {kubeconfig}")
+    if settings.encryption is not None:
+        print(f"secrets     encrypted at rest with the keys of {settings.encryption}")
+    print(f"machines    {settings.nodes} simulated; {RUNNING[settings.run_commands]}")
+    print("gitops      Applications in namespace argocd, project default, repositories by path allowed")
+    if machine_config:
+        print("pools       master and worker; kubectl get mcp, syncline mc list")
+    if cluster.config_server_url:
+        print(f"machines    that join: {cluster.config_server_url}/config/worker, whoever asks; it holds a credential")
+    print()
+    print("Type next:")
+    print(f"  export KUBECONFIG={kubeconfig}")
+    print("  kubectl get nodes")
+    print("  syncline app create NAME --repo PATH-OR-URL --path FOLDER --dest-namespace default")
+    print("  syncline app sync NAME\n")
+    print("Ctrl-C stops.", flush=True)
+
+
+@click.command()
+@click.option("--data", type=click.Path(file_okay=False, path_type=Path), default=None, help="Data directory.")
+@click.option("--memory", is_flag=True, help="Keep nothing.")
+@click.option("--listen", default="127.0.0.1:6443", show_default=True, help="HOST:PORT; port 0 takes a free one.")
+@click.option("--nodes", type=NODES, default=1, show_default=True, help="Simulated nodes.")
+@click.option("--zones", default="", help="a,b,c: zones of these nodes, given out in turn.")
+@click.option("--label", "labels", multiple=True, help="KEY=VALUE on each of these nodes; repeatable.")
+@click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write it here.")
+@endpoint_options
+@plugins_option
+@application_namespaces_option
+@hydrator_option
+@click.option("--poll", default=30.0, show_default=True, help="Seconds between looks at a repository.")
+@click.option(
+    "--sync-timeout", default=0.0, show_default=True, help="Seconds that a sync may take; 0: as long as it likes."
+)
+@click.option(
+    "--machine-config", is_flag=True, help="Pools master and worker, and the controllers that keep their machines."
+)
+@click.option(
+    "--config-server-listen",
+    default=None,
+    help="HOST:PORT at which machines that join get their Ignition config (upstream: 22623); with --machine-config.",
+)
+@encrypt_option
+@run_commands_option
+def up(
+    data: Path | None,
+    memory: bool,
+    listen: str,
+    nodes: int,
+    zones: str,
+    labels: tuple[str, ...],
+    kubeconfig_out: Path | None,
+    webhook_listen: str | None,
+    metrics_listen: str | None,
+    metrics_application_labels: tuple[str, ...],
+    allowed_hosts: tuple[str, ...],
+    otlp_endpoint: str | None,
+    application_namespaces: tuple[str, ...] | None,
+    hydrator: bool | None,
+    poll: float,
+    plugins: Path | None,
+    sync_timeout: float,
+    machine_config: bool,
+    config_server_listen: str | None,
+    encryption: Path | None,
+    run_commands: str | None,
+) -> int:
+    """Run the embedded cluster and the GitOps controllers until Ctrl-C.
+
+    Data is kept under $SYNCLINE_HOME (or the user's state folder); a second `up` on the same data refuses to start.
+    """
+    if memory and data is not None:
+        raise CommandFailed("give --data or --memory, not both", USAGE)
+    if encryption is not None and memory:
+        raise CommandFailed("--encrypt-secrets is for data that is kept; leave --memory out", USAGE)
+    if config_server_listen is not None and not machine_config:
+        raise CommandFailed("--config-server-listen serves the configs of pools; add --machine-config", USAGE)
+    home, config_server = state_directory(), endpoint_address("--config-server-listen", config_server_listen)
+    host, port = host_and_port(listen, tls=True)
+    commands = run_commands_of(run_commands)
+    where = None if memory else (data or home / "data")
+    settings = ClusterSettings(
+        data=where,
+        host=host,
+        port=port,
+        nodes=nodes,
+        zones=_zones(zones),
+        node_labels=_labels(labels, machine_config),
+        simulated_storage=True,
+        allowed_hosts=allowed_hosts,
+        run_commands=commands,
+        encryption=encryption,
+    )
+    config = kubeconfig_out or home / "kubeconfig"
+    cache = (where or home) / "repositories"
+    application = AppSettings("argocd", application_namespaces, hydrator, poll_s=poll, sync_timeout_s=sync_timeout)
+    gitops = GitOpsSettings(
+        cache,
+        allow_local_repos=True,
+        plugins=checked_plugins(plugins),
+        application=application,
+        webhook_listen=endpoint_address("--webhook-listen", webhook_listen),
+        metrics_listen=endpoint_address("--metrics-listen", metrics_listen),
+        metrics_labels=metrics_application_labels,
+        allowed_hosts=allowed_hosts,
+        traces=trace_target(otlp_endpoint),
+    )
+
+    async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:
+        await cluster.start_gitops(gitops)
+        if machine_config:
+            await cluster.start_machine_config(application.control_namespace, config_server)
+        _greet(cluster, settings, config, machine_config)
+        await stop.wait()
+        print("stopping", flush=True)
+        return 0
+
+    return run_cluster(settings, body, config)

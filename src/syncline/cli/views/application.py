@@ -1,0 +1,243 @@
+"""An Application as people read it: rows, header, operation block. Text in, text out; no requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from syncline.argo.project import WindowError, can_sync, matching_windows, read_windows
+from syncline.base.clock import parse_time
+from syncline.cli.frame.output import table
+from syncline.kube.objects import Obj, dig, meta
+from syncline.sources.errors import mask_credentials
+
+__all__ = [
+    "RESOURCE_HEADERS",
+    "app_rows",
+    "describe_app",
+    "history_text",
+    "operation_block",
+    "parameter_rows",
+    "resource_rows",
+    "short_revision",
+    "windows_lines",
+]
+
+RESOURCE_HEADERS = ("GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")
+LIST_HEADERS = ("NAME", "CLUSTER", "NAMESPACE", "PROJECT", "STATUS", "HEALTH", "SYNCPOLICY", "CONDITIONS")
+WIDE_HEADERS = ("REPO", "PATH", "TARGET")
+LABEL_WIDTH = 20
+"""Width of the labels of ``app get``, as argocd prints them."""
+
+
+def short_revision(revision: str) -> str:
+    """A commit in seven characters; names stay."""
+    return revision[:7] if len(revision) == 40 and all(c in "0123456789abcdef" for c in revision) else revision
+
+
+def _sources(app: Obj) -> list[Obj]:
+    several = dig(app, "spec", "sources", default=[])
+    single = dig(app, "spec", "source")
+    return several or ([single] if single else [])
+
+
+def _repo(source: Obj) -> str:
+    """Its address; credentials that somebody wrote into it are masked."""
+    return mask_credentials(str(source.get("repoURL") or ""))
+
+
+def policy_text(app: Obj) -> str:
+    """``Manual``, ``Auto`` or ``Auto-Prune``."""
+    automated = dig(app, "spec", "syncPolicy", "automated")
+    if automated is None or automated.get("enabled") is False:
+        return "Manual"
+    return "Auto-Prune" if automated.get("prune") else "Auto"
+
+
+def conditions_text(app: Obj) -> str:
+    counts: dict[str, int] = {}
+    for condition in dig(app, "status", "conditions", default=[]):
+        counts[condition["type"]] = counts.get(condition["type"], 0) + 1
+    return ",".join(f"{name}({count})" if count > 1 else name for name, count in counts.items())
+
+
+def app_rows(apps: list[Obj], *, wide: bool) -> str:
+    """The table of ``app list``."""
+    rows = []
+    for app in apps:
+        destination = dig(app, "spec", "destination", default={})
+        row = [
+            f"{meta(app).get('namespace')}/{meta(app).get('name')}",
+            destination.get("name") or destination.get("server") or "",
+            destination.get("namespace") or "",
+            dig(app, "spec", "project", default="default"),
+            dig(app, "status", "sync", "status", default="Unknown"),
+            dig(app, "status", "health", "status", default="Unknown"),
+            policy_text(app),
+            conditions_text(app),
+        ]
+        if wide:
+            source = (_sources(app) or [{}])[0]
+            row += [_repo(source), source.get("path") or "", source.get("targetRevision") or "HEAD"]
+        rows.append(row)
+    return table([*LIST_HEADERS, *(WIDE_HEADERS if wide else ())], rows)
+
+
+def resource_rows(app: Obj) -> list[tuple[str, ...]]:
+    """Rows of the last operation first, then other resources.
+
+    A hook or pruned row shows its phase as STATUS and its result code as HEALTH (behaviour 97).
+    """
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for resource in dig(app, "status", "resources", default=[]):
+        key = tuple(str(resource.get(part) or "") for part in ("group", "kind", "namespace", "name"))
+        health = dig(resource, "health", "status", default="")
+        rows[key] = [*key, str(resource.get("status") or ""), health, "", ""]
+    ordered: list[tuple[str, ...]] = []
+    for result in dig(app, "status", "operationState", "syncResult", "resources", default=[]):
+        key = tuple(str(result.get(part) or "") for part in ("group", "kind", "namespace", "name"))
+        message = str(result.get("message") or "")
+        known = rows.pop(key, None) or rows.pop((*key[:2], "", key[3]), None)
+        if result.get("hookType") or result.get("status") == "Pruned" or known is None:
+            phase, code = str(result.get("hookPhase") or ""), str(result.get("status") or "")
+            ordered.append((*key, phase, code, str(result.get("hookType") or ""), message))
+        else:
+            ordered.append((*known[:6], "", message))
+    return ordered + [tuple(row) for row in rows.values()]
+
+
+def _line(label: str, value: str) -> str:
+    return f"{label + ':':<{LABEL_WIDTH}}{value}"
+
+
+def describe_app(app: Obj, windows: Sequence[str] = (), *, resources: bool = True) -> str:
+    """The text of ``app get``; ``windows`` as :func:`windows_lines` makes them."""
+    destination = dig(app, "spec", "destination", default={})
+    lines = [
+        _line("Name", f"{meta(app).get('namespace')}/{meta(app).get('name')}"),
+        _line("Project", dig(app, "spec", "project", default="default")),
+        _line("Server", str(destination.get("server") or destination.get("name") or "")),
+        _line("Namespace", str(destination.get("namespace") or "")),
+    ]
+    for index, source in enumerate(_sources(app)):
+        lines += ["Source:"] if index == 0 else []
+        lines += [
+            _line("- Repo", _repo(source)),
+            _line("  Target", str(source.get("targetRevision") or "")),
+            _line("  Path", str(source.get("path") or source.get("chart") or "")),
+        ]
+    lines += windows
+    automated = policy_text(app)
+    lines.append(
+        _line("Sync Policy", {"Auto": "Automated", "Auto-Prune": "Automated (Prune)"}.get(automated, "Manual"))
+    )
+    lines += [_line("Sync Status", _sync_text(app)), _line("Health Status", _health_text(app))]
+    conditions = dig(app, "status", "conditions", default=[])
+    if conditions:
+        rows = [(c.get("type"), c.get("message"), c.get("lastTransitionTime") or "") for c in conditions]
+        lines += ["", table(("CONDITION", "MESSAGE", "LAST TRANSITION"), rows)]
+    block = operation_block(app)
+    if block:
+        lines += ["", block]
+    rows_ = resource_rows(app) if resources else []
+    if rows_:
+        lines += ["", table(RESOURCE_HEADERS, [[cell or " " for cell in row] for row in rows_])]
+    return "\n".join(lines)
+
+
+def parameter_rows(source: Obj) -> str:
+    """The Helm parameters of a source, long values cut."""
+    parameters = dig(source, "helm", "parameters", default=[])
+    return table(("NAME", "VALUE"), [(str(one.get("name")), str(one.get("value"))[:80]) for one in parameters])
+
+
+def windows_lines(project: Obj | None, app: Obj, now: datetime) -> list[str]:
+    """What the project's windows mean for this Application now, in argocd's words. Unreadable windows are said so, and
+    a project that may not be read (None)."""
+    if project is None:
+        return [_line("SyncWindow", "Unknown")]
+    entries = matching_windows(dig(project, "spec", "syncWindows", default=[]), app)
+    try:
+        mine = list(zip(entries, read_windows(entries), strict=True))
+    except WindowError as error:
+        return [_line("SyncWindow", f"Sync Denied ({error})")]
+    windows = [window for _, window in mine]
+    if can_sync(windows, now, manual=False):
+        state = "Sync Allowed"
+    else:
+        state = "Manual Allowed" if can_sync(windows, now, manual=True) else "Sync Denied"
+    lines = [_line("SyncWindow", state)]
+    if mine:
+        texts = [":".join(str(entry.get(key) or "") for key in ("kind", "schedule", "duration")) for entry, _ in mine]
+        lines.append(_line("Assigned Windows", ",".join(texts)))
+    return lines
+
+
+def history_text(app: Obj, *, ids_only: bool = False) -> str:
+    """The table of ``app history``: one for each repository, deployments from old to new."""
+    entries = dig(app, "status", "history", default=[])
+    if ids_only:
+        return "\n".join(str(entry.get("id")) for entry in entries)
+    by_repo: dict[str, list[tuple[str, str, str]]] = {}
+    for entry in entries:
+        sources = entry.get("sources") or [entry.get("source") or {}]
+        revisions = entry.get("revisions") or [entry.get("revision") or ""]
+        for source, revision in zip(sources, revisions):
+            where = str(source.get("chart") or "")
+            repo = f"{_repo(source)}{'/' + where if where else ''}"
+            row = (str(entry.get("id")), str(entry.get("deployedAt") or ""), _deployed(source, str(revision)))
+            by_repo.setdefault(repo, []).append(row)
+    blocks = [f"SOURCE  {repo}\n{table(('ID', 'DATE', 'REVISION'), rows)}" for repo, rows in by_repo.items()]
+    return "\n\n".join(blocks)
+
+
+def _deployed(source: Obj, revision: str) -> str:
+    target, short = str(source.get("targetRevision") or ""), short_revision(revision)
+    return short if target in ("", revision) else f"{target} ({short})"
+
+
+def _sync_text(app: Obj) -> str:
+    sync = dig(app, "status", "sync", default={})
+    code = str(sync.get("status") or "Unknown")
+    revision = short_revision(str(sync.get("revision") or ",".join(sync.get("revisions") or [])))
+    target = ((_sources(app) or [{}])[0].get("targetRevision")) or "HEAD"
+    if not revision:
+        return code
+    word = {"Synced": "to", "OutOfSync": "from"}.get(code, "at")
+    return f"{code} {word} {target} ({revision})"
+
+
+def _health_text(app: Obj) -> str:
+    health = dig(app, "status", "health", default={})
+    message = f" ({health['message']})" if health.get("message") else ""
+    return f"{health.get('status') or 'Unknown'}{message}"
+
+
+def operation_block(app: Obj) -> str:
+    """What the last operation did, empty if there was none."""
+    state = dig(app, "status", "operationState")
+    if not state:
+        return ""
+    result = state.get("syncResult") or {}
+    revision = str(result.get("revision") or ",".join(result.get("revisions") or []))
+    lines = [
+        _line("Operation", "Sync"),
+        _line("Sync Revision", revision),
+        _line("Phase", str(state.get("phase") or "")),
+    ]
+    lines.append(_line("Start", str(state.get("startedAt") or "")))
+    if state.get("finishedAt"):
+        lines.append(_line("Finished", str(state["finishedAt"])))
+        lines.append(_line("Duration", _duration(state)))
+    lines.append(_line("Message", str(state.get("message") or "")))
+    return "\n".join(lines)
+
+
+def _duration(state: Any) -> str:
+    try:
+        begun: datetime = parse_time(state["startedAt"])
+        ended: datetime = parse_time(state["finishedAt"])
+    except (KeyError, ValueError):
+        return ""
+    return f"{int((ended - begun).total_seconds())}s"

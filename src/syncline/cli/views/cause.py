@@ -1,0 +1,62 @@
+"""A chain of causes as people read it: ten lines at most. Values in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from syncline.base.cause import OR, Cause
+from syncline.cli.frame.output import age, one_line
+from syncline.cli.frame.terminal import one_cell
+from syncline.kube.objects import ObjectRef
+
+__all__ = ["MAX_LINES", "describe_cause"]
+
+MAX_LINES = 10
+"""An explanation fits the eye; ``-o json`` has all of it."""
+REF_PARTS = 4
+
+
+def describe_cause(cause: Cause, now: datetime) -> str:
+    """The head with its state and since when, the chain below it indented, the next step last: each way out has its
+    own line."""
+    step = _next_step(cause)
+    ways = [f"{word:>4}: {way}" for word, way in zip(("next", *("or",) * MAX_LINES), step.split(OR))] if step else []
+    ways = ways[: MAX_LINES // 2]
+    room = MAX_LINES - len(ways)
+    lines = [_line(each, depth, now) for each, depth in _walk(cause, 0)]
+    if len(lines) > room:
+        hidden = len(lines) - room + 1
+        lines = [*lines[: room - 1], f"  … and {hidden} more causes (-o json shows all)"]
+    return "\n".join(one_cell(line) for line in (*lines, *ways))
+
+
+def _walk(cause: Cause, depth: int) -> Iterator[tuple[Cause, int]]:
+    yield cause, depth
+    for each in cause.because:
+        yield from _walk(each, depth + 1)
+
+
+def _line(cause: Cause, depth: int, now: datetime) -> str:
+    since = f" for {age(cause.since, now)}" if cause.since is not None else ""
+    overdue = " (overdue)" if cause.until is not None and now >= cause.until else ""
+    said = one_line(cause.message)
+    message = f": {said}" if said else ""
+    return f"{'  ' * depth}{_subject(cause.subject)} {cause.state}{since}{overdue}{message}"
+
+
+def _subject(subject: str) -> str:
+    """``apps/Deployment/demo/web`` as ``Deployment demo/web``; plain names stay."""
+    if subject.count("/") != REF_PARTS - 1 or " " in subject:
+        return subject
+    ref = ObjectRef.parse(subject)
+    return f"{ref.kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{ref.kind} {ref.name}"
+
+
+def _next_step(cause: Cause) -> str:
+    """The deepest advice on the way of the most important causes; else any."""
+    for each in cause.because:
+        found = _next_step(each)
+        if found:
+            return found
+    return cause.next_action

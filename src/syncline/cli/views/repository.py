@@ -1,0 +1,89 @@
+"""Declared repositories and clusters as people read them. Values without credentials in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from syncline.cli.frame.output import table
+from syncline.kube.objects import Obj
+
+__all__ = ["Declared", "Destination", "cluster_rows", "repository_rows"]
+
+REPOSITORY_HEADERS = ("TYPE", "NAME", "REPO", "INSECURE", "OCI", "LFS", "CREDS", "STATUS", "MESSAGE", "PROJECT")
+CLUSTER_HEADERS = ("SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT", "TYPE")
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One repository. ``credentials``: ``true``, ``inherited`` or ``false``; ``status`` as argocd says it."""
+
+    url: str
+    name: str = ""
+    kind: str = "git"
+    project: str = ""
+    insecure: bool = False
+    oci: bool = False
+    lfs: bool = False
+    credentials: str = "false"
+    status: str = "Unknown"
+    message: str = ""
+
+    def to_obj(self) -> Obj:
+        return {
+            "repo": self.url,
+            "name": self.name,
+            "type": self.kind,
+            "project": self.project,
+            "insecure": self.insecure,
+            "enableOCI": self.oci,
+            "enableLfs": self.lfs,
+            "credentials": self.credentials,
+            "connectionState": {"status": self.status, "message": self.message},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """One cluster. ``kind``: ``destination`` for what Applications name, ``managed`` for a ManagedCluster."""
+
+    server: str
+    name: str
+    version: str = ""
+    status: str = "Unknown"
+    message: str = ""
+    project: str = ""
+    kind: str = "destination"
+    namespaces: tuple[str, ...] = ()
+    """The only ones that are managed there; empty: all."""
+
+    def to_obj(self) -> Obj:
+        return {
+            "server": self.server,
+            "name": self.name,
+            "serverVersion": self.version,
+            "namespaces": list(self.namespaces),
+            "project": self.project,
+            "type": self.kind,
+            "connectionState": {"status": self.status, "message": self.message},
+        }
+
+
+def repository_rows(found: Iterable[Declared]) -> str:
+    """The table of ``repo list``."""
+    rows = []
+    for one in found:
+        switches = [str(value).lower() for value in (one.insecure, one.oci, one.lfs)]
+        row = (one.kind, one.name, one.url, *switches, one.credentials, one.status, one.message, one.project)
+        rows.append([cell or " " for cell in row])
+    return table(REPOSITORY_HEADERS, rows)
+
+
+def cluster_rows(found: Iterable[Destination]) -> str:
+    """The table of ``cluster list``; a restricted cluster says to how many namespaces."""
+    rows = []
+    for one in found:
+        server = f"{one.server} ({len(one.namespaces)} namespaces)" if one.namespaces else one.server
+        row = (server, one.name, one.version, one.status, one.message, one.project, one.kind)
+        rows.append([cell or " " for cell in row])
+    return table(CLUSTER_HEADERS, rows)

@@ -1,0 +1,172 @@
+"""What a scenario shows of a step, as text; and that text without what differs from run to run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from syncline.base.cause import Cause
+from syncline.base.clock import parse_time
+from syncline.cli.frame.failure import BLOCKED, USAGE, CommandFailed
+from syncline.cli.frame.output import table
+from syncline.cli.views.cause import describe_cause
+from syncline.explain.naming import NamingError
+from syncline.kube.objects import Obj, dig, name_of
+from syncline.kube.text.durations import format_seconds
+from syncline.rehearsal.scenario import Look, ScenarioError
+from syncline.rehearsal.simulation import NotReached, StepResult
+from syncline.rehearsal.stage import Stage, said_at
+
+__all__ = ["explained", "failing", "masked", "reasons", "transcript"]
+
+AGE = "Age"
+SEGMENT = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
+COUNTED = (
+    (re.compile(r"\brendered-([a-z]+)-[0-9a-f]{32}\b"), r"rendered-{0}-<{1}>"),
+    (re.compile(r"\b([a-z][a-z0-9-]*)-[bcdf-hj-np-tv-xz24-9]{8,10}-[bcdf-hj-np-tv-xz24-9]{5}\b"), "{0}-<pod {1}>"),
+)
+"""Names with a generated ending; the number says which of them it is, in the order in which they appear."""
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """What keeps a scenario from being played, as a failure of the command."""
+    try:
+        yield
+    except NotReached as error:
+        raise CommandFailed(f"{error}\n{reasons(error.causes, error.now)}", BLOCKED) from error
+    except ScenarioError as error:
+        raise CommandFailed(str(error), USAGE if error.usage else None) from error
+    except NamingError as error:
+        raise CommandFailed(str(error), USAGE) from error
+
+
+def reasons(causes: Mapping[str, Cause], now: datetime) -> str:
+    """Why Applications are as they are, by their names."""
+    return "\n".join(f"{name}: {describe_cause(cause, now).strip()}" for name, cause in causes.items())
+
+
+def explained(stage: Stage, target: str) -> str:
+    """What ``syncline explain`` says."""
+    return describe_cause(stage.cause(target), stage.clock.now())
+
+
+def transcript(stage: Stage, simulated: StepResult) -> str:
+    """What there is to see after a step: results of the sync, the Applications, what the story looks at, Events, and
+    explanations."""
+    step, took = simulated.step, simulated.took_s
+    story = stage.story
+    apps = stage.applications()
+    lines = [f"# {step.say}", ""]
+    if took is not None:
+        lines += [f"took {format_seconds(took)} on the cluster's clock", ""]
+    if story.syncs(step):
+        state = dig(apps[story.waited_for()[0]], "status", "operationState", default={})
+        lines += [f"{state.get('phase')}: {state.get('message')}", ""]
+        headers = ("PHASE", "KIND", "NAME", "STATUS", "HOOK", "MESSAGE")
+        lines += [table(headers, [_result(row) for row in _results(state)]), ""]
+    lines += [table(("APPLICATION", "SYNC", "HEALTH"), [_application(apps[name]) for name in story.waited_for()])]
+    for look in story.looks:
+        lines += ["", f"{look.path.rpartition('/')[2]}:", _looked(stage, look)]
+    news = stage.news()
+    if news:
+        rows = [_event(event, simulated.began) for event in news]
+        lines += ["", "events:", table(("AT", "OBJECT", "REASON", "MESSAGE"), rows)]
+    for target in step.explain:
+        lines += ["", f"$ syncline explain {target}", explained(stage, target)]
+    return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()) + "\n"
+
+
+def _application(app: Obj) -> tuple[str, str, str]:
+    return name_of(app), dig(app, "status", "sync", "status"), dig(app, "status", "health", "status")
+
+
+def _results(state: Obj) -> list[Obj]:
+    found: list[Obj] = dig(state, "syncResult", "resources", default=[])
+    return found
+
+
+def _result(row: Obj) -> tuple[str, ...]:
+    keys = ("syncPhase", "kind", "name", "status", "hookPhase", "message")
+    shown = [str(row.get(key) or "") for key in keys]
+    if not row.get("hookType"):
+        shown[4] = ""
+    return tuple(shown)
+
+
+def _looked(stage: Stage, look: Look) -> str:
+    if look.columns:
+        headers = ("NAME", *(name.upper() for name, _ in look.columns))
+        found = sorted(stage.items(look.path), key=lambda obj: (obj["metadata"]["creationTimestamp"], name_of(obj)))
+        return table(headers, [(name_of(obj), *(_cell(obj, path) for _, path in look.columns)) for obj in found])
+    shown = stage.table(look.path)
+    columns = [
+        (place, str(column["name"]).upper())
+        for place, column in enumerate(shown["columnDefinitions"])
+        if column["name"] != AGE and not column.get("priority")
+    ]
+    cells = [[_text(row["cells"][place]) for place, _ in columns] for row in shown["rows"] or ()]
+    return table([name for _, name in columns], cells)
+
+
+def _cell(obj: Obj, path: str) -> str:
+    """``spec.paused``, ``spec.containers.0.image``, ``metadata.annotations[a.b/c]``, and, by the type or name of an
+    item, ``status.conditions[Ready].status``."""
+    found: Any = obj
+    for key, plain in SEGMENT.findall(path):
+        found = _part(found, key or plain)
+    return _text(found)
+
+
+def _part(found: Any, key: str) -> Any:
+    if isinstance(found, dict):
+        return found.get(key)
+    if not isinstance(found, list):
+        return None
+    if key.isdigit():
+        return found[int(key)] if int(key) < len(found) else None
+    return next(
+        (each for each in found if isinstance(each, dict) and key in (each.get("type"), each.get("name"))), None
+    )
+
+
+def _text(found: Any) -> str:
+    if isinstance(found, float) and found.is_integer():
+        found = int(found)
+    return "" if found is None else str(found).lower() if isinstance(found, bool) else str(found)
+
+
+def _event(event: Obj, began: datetime) -> tuple[str, ...]:
+    """When it was told last since the step began, about what, why and what."""
+    about = event.get("involvedObject") or {}
+    at = int((parse_time(said_at(event)) - began).total_seconds())
+    count = int(event.get("count") or 1)
+    again = f" (x{count})" if count > 1 else ""
+    return (
+        f"+{format_seconds(max(at, 0))}",
+        f"{about.get('kind')}/{about.get('name')}",
+        f"{event['reason']}{again}",
+        str(event.get("message") or "").replace("\n", " "),
+    )
+
+
+def masked(text: str, commits: list[str]) -> str:
+    """A transcript without what differs from run to run: commits, moments, generated endings, where the copy lies."""
+    for number, commit in enumerate(commits, 1):
+        text = text.replace(commit, f"<commit {number}>").replace(commit[:7], f"<commit-{number}>")
+    text = re.sub(r"(?<=sync-)(\d{10}|[0-9a-f]{8}-\d{10})\b", "<time>", text)
+    for pattern, shown in COUNTED:
+        text = _numbered(text, pattern, shown)
+    return "\n".join(re.sub(r"(?<=\S)  +", "  ", line).rstrip() for line in text.splitlines()) + "\n"
+
+
+def _numbered(text: str, pattern: re.Pattern[str], shown: str) -> str:
+    numbers: dict[str, int] = {}
+    count: dict[str, int] = {}
+    for match in pattern.finditer(text):
+        if match[0] not in numbers:
+            count[match[1]] = numbers[match[0]] = count.get(match[1], 0) + 1
+    return pattern.sub(lambda match: shown.format(match[1], numbers[match[0]]), text)

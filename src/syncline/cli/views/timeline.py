@@ -1,0 +1,236 @@
+"""The roll-out of a pool as people would rather look at it: bars on a time axis, in a terminal or as SVG.
+
+Values in, text out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from xml.sax.saxutils import escape
+
+from syncline.base.clock import format_time
+from syncline.cli.frame.output import age
+from syncline.machineconfig.nodes.timeline import NodeTimeline, Outcome, Stretch, Timeline
+
+__all__ = ["describe_timeline", "draw_timeline", "timeline_document"]
+
+MAX_ROWS = 60
+"""Nodes that a picture shows: those in trouble or at work first; the numbers below count all."""
+BAR = {Stretch.DRAINS: "▒", Stretch.REBOOTS: "█", Stretch.IN_PLACE: "▓"}
+LEGEND = "▒ drained and written   █ reboots   ▓ changed in place   › goes on"
+MIN_BAR = 20
+"""Characters of the narrowest time axis."""
+STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
+MOST_TICKS = 8
+
+
+def summary(timeline: Timeline) -> str:
+    """``worker → rendered-worker-b: 3 of 3 nodes in 2m32s, one at a time``."""
+    text = f"{timeline.pool} → {timeline.config or 'nothing yet'}: {timeline.done} of {len(timeline.nodes)} nodes"
+    if timeline.began is None:
+        return text
+    length = age(timeline.began, timeline.ended or timeline.now)
+    most = timeline.most_at_once
+    at_once = "" if not most else ", one at a time" if most == 1 else f", up to {most} at once"
+    return f"{text} {'in' if timeline.ended else 'after'} {length}{at_once}"
+
+
+def describe_timeline(timeline: Timeline, width: int = 100) -> str:
+    """A line for each node that has begun; those that wait, and those of which no Event tells, are counted."""
+    shown, left = _shown(timeline)
+    lines = [summary(timeline)]
+    if timeline.began is not None:
+        lines += _rows(timeline, timeline.began, shown, width)
+    return "\n".join([*lines, *left])
+
+
+def _rows(timeline: Timeline, began: datetime, shown: Sequence[NodeTimeline], width: int) -> list[str]:
+    widest = max(len(each.node) for each in shown)
+    head = f"{'NODE'.ljust(widest)}   BEGAN      TOOK    IS         "
+    cells = max(width - len(head), MIN_BAR)
+    until = timeline.ended or timeline.now
+    at = _scale(began, until, cells)
+    ends = f"{began:%H:%M:%S}".ljust(cells - 8) + f"{until:%H:%M:%S}"
+    lines = [head + ends]
+    for each in shown:
+        took, bar = age(each.targeted, each.ended or timeline.now), _bar(each, at, cells)
+        lines.append(f"{each.node.ljust(widest)}   {each.targeted:%H:%M:%S}   {took:<7} {each.outcome:<10} {bar}")
+    return [*lines, LEGEND]
+
+
+def _scale(began: datetime, until: datetime, cells: int) -> Callable[[datetime], int]:
+    length = max((until - began).total_seconds(), 1.0)
+    return lambda instant: min(int((instant - began).total_seconds() / length * cells), cells)
+
+
+def _bar(each: NodeTimeline, at: Callable[[datetime], int], cells: int) -> str:
+    """Every stretch has a cell at least, so that none is lost by rounding."""
+    text = ""
+    for span in each.spans:
+        text = text.ljust(at(span.since))
+        end = cells - 1 if span.until is None else at(span.until)
+        text += BAR[span.stretch] * max(end - len(text), 1)
+        text += "›" if span.until is None else ""
+    return text[: cells + len(each.spans)]
+
+
+def _shown(timeline: Timeline) -> tuple[list[NodeTimeline], list[str]]:
+    """The nodes that get a line, and words about all others."""
+    begun = [each for each in timeline.nodes if each.targeted is not None]
+    urgent = [each for each in begun if each.outcome is not Outcome.DONE]
+    kept = (urgent + [each for each in reversed(begun) if each.outcome is Outcome.DONE])[:MAX_ROWS]
+    shown = [each for each in begun if each in kept]
+    waiting = [each for each in timeline.nodes if each.outcome is Outcome.WAITING and each.targeted is None]
+    untold = [each for each in timeline.nodes if each.outcome is not Outcome.WAITING and each.targeted is None]
+    lines = [f"{len(begun) - len(shown)} more nodes are not shown; -o json has all"] if len(begun) > len(shown) else []
+    if waiting:
+        lines.append(f"{len(waiting)} wait for their turn: {_names(waiting)}")
+    if untold:
+        lines.append(f"{len(untold)} have no Events (any more) about it: {_names(untold)}")
+    lines += [f"{each.node} degraded: {each.reason}" for each in shown if each.outcome is Outcome.DEGRADED]
+    return shown, lines
+
+
+def _names(nodes: Sequence[NodeTimeline]) -> str:
+    first = ", ".join(each.node for each in nodes[:5])
+    return first + (", …" if len(nodes) > 5 else "")
+
+
+# -- as a document ---------------------------------------------------------------------------------------------------
+
+
+def timeline_document(timeline: Timeline) -> dict[str, Any]:
+    """As ``-o json`` shows it; instants as RFC 3339, lengths in seconds, what is not known is missing."""
+    return _known(
+        {
+            "pool": timeline.pool,
+            "config": timeline.config,
+            "began": timeline.began,
+            "ended": timeline.ended,
+            "done": timeline.done,
+            "mostAtOnce": timeline.most_at_once,
+            "nodes": [
+                _known(
+                    {
+                        "name": each.node,
+                        "is": str(each.outcome),
+                        "targeted": each.targeted,
+                        "ended": each.ended,
+                        "seconds": _seconds(each.took(timeline.now)),
+                        "reason": each.reason,
+                        "spans": [
+                            _known({"does": str(span.stretch), "since": span.since, "until": span.until})
+                            for span in each.spans
+                        ],
+                    }
+                )
+                for each in timeline.nodes
+            ],
+        }
+    )
+
+
+def _known(found: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in found.items() if value not in (None, "")}
+    return {key: format_time(value) if isinstance(value, datetime) else value for key, value in kept.items()}
+
+
+def _seconds(length: timedelta | None) -> int | None:
+    return None if length is None else int(length.total_seconds())
+
+
+# -- as a picture ----------------------------------------------------------------------------------------------------
+
+ROW, TOP, PLOT, RIGHT = 24, 66, 640, 70
+CLASSES = {Stretch.DRAINS: "drains", Stretch.REBOOTS: "reboots", Stretch.IN_PLACE: "place"}
+WORDS = {Stretch.DRAINS: "drained and written", Stretch.REBOOTS: "reboots", Stretch.IN_PLACE: "changed in place"}
+STYLE = """<style>
+.ground{fill:#fbfaf7}.title{fill:#222;font-weight:bold}.name{fill:#333}.wrong{fill:#c0392b}.faint{fill:#706b62}
+.grid{stroke:#dcd8cf}.drains{fill:#d9a441}.reboots{fill:#3b6ea5}.place{fill:#4f9d69}
+@media(prefers-color-scheme:dark){.ground{fill:#1d1f21}.title{fill:#eceae4}.name{fill:#d6d3cc}.wrong{fill:#ff7b6b}
+.faint{fill:#a09c93}.grid{stroke:#3a3d40}.drains{fill:#d9a441}.reboots{fill:#6fa3dc}.place{fill:#6cbd87}}
+</style>"""
+"""Colours for light ground, and for those whose screen is dark."""
+
+
+def draw_timeline(timeline: Timeline) -> str:
+    """The same as an SVG of its own: no fonts, scripts or links from elsewhere, on light or dark ground as the reader
+    has it."""
+    shown, left = _shown(timeline)
+    began, until = timeline.began or timeline.now, timeline.ended or timeline.now
+    length = max((until - began).total_seconds(), 1.0)
+    margin = 30 + 8 * max([len(each.node) for each in shown] or [4])
+    bottom = TOP + ROW * len(shown)
+    height, width = (
+        bottom + 50 + 18 * len(left),
+        max(margin + PLOT + RIGHT, 40 + 8 * max(map(len, [summary(timeline), *left]))),
+    )
+
+    def x_of(instant: datetime) -> float:
+        return round(margin + (instant - began).total_seconds() / length * PLOT, 1)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        'font-family="ui-monospace, monospace" font-size="13">',
+        STYLE,
+        f'<rect width="{width}" height="{height}" rx="8" class="ground"/>',
+        _text(20, 28, summary(timeline), "title"),
+    ]
+    for tick in _ticks(length):
+        x = x_of(began + timedelta(seconds=tick))
+        parts.append(f'<line x1="{x}" y1="{TOP - 8}" x2="{x}" y2="{bottom}" class="grid"/>')
+        parts.append(_text(x, TOP - 14, _offset(tick), "faint", anchor="middle"))
+    for index, each in enumerate(shown):
+        parts += _drawn_row(each, TOP + ROW * index, margin, x_of, until)
+    x = float(margin)
+    for stretch in _met(shown):
+        parts.append(f'<rect x="{x}" y="{bottom + 16}" width="12" height="12" rx="2" class="{CLASSES[stretch]}"/>')
+        parts.append(_text(x + 18, bottom + 27, WORDS[stretch], "faint"))
+        x += 40 + 8 * len(WORDS[stretch])
+    parts += [_text(20, bottom + 54 + 18 * index, line, "faint") for index, line in enumerate(left)]
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _met(shown: Sequence[NodeTimeline]) -> list[Stretch]:
+    """What the picture has bars of; a legend of anything else would be looked for in vain."""
+    there = {span.stretch for each in shown for span in each.spans}
+    return [stretch for stretch in CLASSES if stretch in there]
+
+
+def _drawn_row(
+    each: NodeTimeline, y: int, margin: int, x_of: Callable[[datetime], float], until: datetime
+) -> list[str]:
+    parts = [
+        _text(margin - 10, y + 15, each.node, "wrong" if each.outcome is Outcome.DEGRADED else "name", anchor="end")
+    ]
+    end = float(margin)
+    for span in each.spans:
+        left, right = x_of(span.since), x_of(span.until or until)
+        title = f"{each.node} {span.stretch} {span.since:%H:%M:%S} - {f'{span.until:%H:%M:%S}' if span.until else '…'}"
+        width = max(round(right - left, 1), 2.0)
+        parts.append(
+            f'<rect x="{left}" y="{y + 3}" width="{width}" height="{ROW - 8}" rx="3" '
+            f'class="{CLASSES[span.stretch]}"><title>{escape(title)}</title></rect>'
+        )
+        end = max(end, round(left + width, 1))
+    if each.spans and each.targeted is not None:
+        took = age(each.targeted, each.ended or until) + ("" if each.ended else " …")
+        parts.append(_text(end + 6, y + 15, took, "faint"))
+    return parts
+
+
+def _text(x: float, y: float, text: str, look: str, *, anchor: str = "start") -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" class="{look}">{escape(text)}</text>'
+
+
+def _ticks(length_s: float) -> list[int]:
+    step = next((each for each in STEPS_S if length_s / each <= MOST_TICKS), STEPS_S[-1])
+    return list(range(0, int(length_s) + 1, step))
+
+
+def _offset(seconds: int) -> str:
+    minutes, left = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"+{hours}:{minutes:02}:{left:02}" if hours else f"+{minutes}:{left:02}"

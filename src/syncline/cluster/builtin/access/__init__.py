@@ -1,0 +1,1 @@
+"""Certificates, roles, service accounts and their tokens."""

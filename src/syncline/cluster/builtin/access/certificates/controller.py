@@ -1,0 +1,31 @@
+"""Binds signing, approving and cleaning of CertificateSigningRequests: three controllers over the same kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from syncline.cluster.builtin.access.certificates import approval, cleaning, signing
+from syncline.cluster.builtin.access.certificates.requests import CSR
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Controller
+from syncline.control.plan import Plan
+from syncline.kube.objects import Obj, ObjectRef, is_terminating
+
+__all__ = ["signing_request_controllers"]
+
+
+def _observe(cache: Snapshot, ref: ObjectRef) -> Obj | None:
+    csr = cache.get(ref)
+    return None if csr is None or is_terminating(csr) else csr
+
+
+def _controller(name: str, plan: Callable[[Obj, datetime], Plan]) -> Controller[Obj]:
+    """One plan over one request; what is observed is the request alone."""
+    return Controller(name=name, kind=CSR, observe=_observe, plan=plan)
+
+
+def signing_request_controllers(*, can_sign: bool) -> list[Controller[Obj]]:
+    """``can_sign`` False (no keys: pure virtual worlds): requests are approved and cleaned, never signed."""
+    always = [_controller("certificate-approving", approval.plan), _controller("certificate-cleaning", cleaning.plan)]
+    return [*always, _controller("certificate-signing", signing.plan)] if can_sign else always

@@ -1,0 +1,25 @@
+"""Binds the garbage collector to every kind there is."""
+
+from __future__ import annotations
+
+from syncline.cluster.builtin.cleanup.garbage_collector import observe as observing
+from syncline.cluster.builtin.cleanup.garbage_collector import plan as planning
+from syncline.cluster.builtin.owners import ownership_differs
+from syncline.control.controller import Controller, Watch
+from syncline.kube.objects import GroupKind
+
+__all__ = ["GARBAGE_COLLECTOR_CONTROLLER"]
+
+
+GARBAGE_COLLECTOR_CONTROLLER = Controller(
+    name="garbage-collector",
+    kind=GroupKind("", "Pod"),
+    watches=(Watch(None, observing.concerned, ownership_differs),),
+    predicate=ownership_differs,
+    observe=observing.observe,
+    plan=planning.plan,
+)
+"""Deletes what lost its owners; carries out foreground and orphan deletion.
+
+    Its keys are objects of any kind; ``kind`` names one of them, because a controller has to name one.
+    """

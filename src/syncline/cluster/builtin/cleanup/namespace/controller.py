@@ -1,0 +1,30 @@
+"""Binds the namespace planner to everything that can lie in a namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from syncline.cluster.builtin.cleanup.namespace import plan as planning
+from syncline.cluster.builtin.cleanup.namespace.plan import NAMESPACE
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Controller, Watch
+from syncline.kube.objects import Obj, ObjectRef, is_terminating, namespace_of
+
+__all__ = ["NAMESPACE_CONTROLLER"]
+
+
+def _ending_namespace(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """The namespace of a changed object, if it is ending: others need no look."""
+    ref = ObjectRef("", NAMESPACE.kind, "", namespace_of(obj))
+    namespace = cache.get(ref) if ref.name else None
+    return (ref,) if namespace is not None and is_terminating(namespace) else ()
+
+
+NAMESPACE_CONTROLLER = Controller(
+    name="namespace",
+    kind=NAMESPACE,
+    watches=(Watch(None, _ending_namespace),),
+    observe=planning.observe,
+    plan=planning.plan,
+)
+"""Empties and finalizes namespaces that are being deleted."""

@@ -1,0 +1,1 @@
+"""Budgets, quotas and the status of policies."""

@@ -1,0 +1,1 @@
+"""Services, their endpoints and the services that serve APIs."""

@@ -1,0 +1,1 @@
+"""Controllers that make pods, and what they share: owners, revisions, templates."""

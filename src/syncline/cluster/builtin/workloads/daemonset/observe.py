@@ -1,0 +1,79 @@
+"""What the DaemonSet planner sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from syncline.cluster.builtin.pods import created_at
+from syncline.cluster.builtin.workloads.daemonset.placing import node_of, placement
+from syncline.cluster.builtin.workloads.shares import share
+from syncline.control.plan import Patch
+from syncline.kube.objects import Obj, dig, is_terminating, name_of
+
+__all__ = ["Observed"]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """``nodes`` are all nodes; ``pods`` are claimed, ``patches`` write adoptions and releases."""
+
+    daemonset: Obj
+    pods: tuple[Obj, ...]
+    patches: tuple[Patch, ...]
+    nodes: tuple[Obj, ...]
+    revisions: tuple[Obj, ...]
+
+    @property
+    def min_ready_s(self) -> int:
+        return int(dig(self.daemonset, "spec", "minReadySeconds", default=0))
+
+    @cached_property
+    def _by_node(self) -> Mapping[str, list[Obj]]:
+        found: dict[str, list[Obj]] = {}
+        for pod in self.pods:
+            found.setdefault(node_of(pod), []).append(pod)
+        return {node: sorted(pods, key=lambda p: (created_at(p), name_of(p))) for node, pods in found.items()}
+
+    def on(self, node: str) -> list[Obj]:
+        """Pods of a node, oldest first."""
+        return self._by_node.get(node, [])
+
+    def lasting_on(self, node: str) -> list[Obj]:
+        """Those that are not being deleted."""
+        return [pod for pod in self.on(node) if not is_terminating(pod)]
+
+    @property
+    def rolls(self) -> bool:
+        return bool(dig(self.daemonset, "spec", "updateStrategy", "type", default="RollingUpdate") == "RollingUpdate")
+
+    @property
+    def surges(self) -> bool:
+        """A new pod may run beside the old one while an update is under way (``maxSurge``)."""
+        return self.rolls and self._rolling("maxSurge", 0) not in (0, "0%")
+
+    @cached_property
+    def places(self) -> tuple[tuple[str, bool, bool], ...]:
+        """Of each node its name, whether a pod should start on it, and whether one may stay."""
+        judge = placement(self.daemonset)
+        return tuple((name_of(node), *judge(node)) for node in self.nodes)
+
+    @cached_property
+    def wanted(self) -> tuple[str, ...]:
+        """Names of the nodes that should have a pod."""
+        return tuple(name for name, starts, _ in self.places if starts)
+
+    @property
+    def max_surge(self) -> int:
+        return share(self._rolling("maxSurge", 0), len(self.wanted), up=True) if self.rolls else 0
+
+    @property
+    def max_unavailable(self) -> int:
+        """Both limits are rounded up; one of them is at least one."""
+        missing = share(self._rolling("maxUnavailable", 1), len(self.wanted), up=True)
+        return 1 if missing == 0 and self.max_surge == 0 else missing
+
+    def _rolling(self, field: str, otherwise: int) -> int | str:
+        value: int | str = dig(self.daemonset, "spec", "updateStrategy", "rollingUpdate", field, default=otherwise)
+        return value

@@ -1,0 +1,54 @@
+"""Binds the Deployment planner to the kinds it watches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from syncline.cluster.builtin.owners import controller_of, selecting_owners
+from syncline.cluster.builtin.pods import POD, condition, is_finished
+from syncline.cluster.builtin.workloads.deployment import observe as observing
+from syncline.cluster.builtin.workloads.deployment import plan as planning
+from syncline.cluster.builtin.workloads.deployment.observe import DEPLOYMENT
+from syncline.cluster.builtin.workloads.replicaset.observe import REPLICASET
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Controller, Watch
+from syncline.kube.objects import Obj, ObjectRef, dig, generation, namespace_of
+
+__all__ = ["DEPLOYMENT_CONTROLLER"]
+
+_BY_SET = selecting_owners(DEPLOYMENT)
+
+
+def _deployment_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """The Deployment two levels up: a Recreate waits for its last pod."""
+    controller = controller_of(pod)
+    if controller is None or controller.get("kind") != REPLICASET.kind:
+        return ()
+    name = str(controller.get("name"))
+    replicaset = cache.get(ObjectRef(REPLICASET.group, REPLICASET.kind, namespace_of(pod), name))
+    return () if replicaset is None else _BY_SET(replicaset, cache)
+
+
+def _ends(old: Obj | None, new: Obj | None) -> bool:
+    """What counts of pods is how many still run: upstream looks when one is deleted."""
+    return new is None or (old is not None and is_finished(old) != is_finished(new))
+
+
+def _at_rest(obj: Obj) -> bool:
+    """The status follows from the sets alone, and its deadline has been asked for. Noting that it was paused or
+    resumed is only the first step of a pass."""
+    if dig(obj, "status", "observedGeneration") != generation(obj):
+        return False
+    progress = condition(obj, "Progressing")
+    return progress is None or progress.get("reason") not in ("DeploymentPaused", "DeploymentResumed")
+
+
+DEPLOYMENT_CONTROLLER = Controller(
+    name="deployment",
+    kind=DEPLOYMENT,
+    watches=(Watch(REPLICASET, _BY_SET), Watch(POD, _deployment_of_pod, _ends)),
+    observe=observing.observe,
+    plan=planning.plan,
+    at_rest=_at_rest,
+)
+"""Rolls ReplicaSets from one template to the next."""

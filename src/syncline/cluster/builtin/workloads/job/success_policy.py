@@ -1,0 +1,26 @@
+"""When some indexes are enough: ``spec.successPolicy``."""
+
+from __future__ import annotations
+
+from syncline.cluster.builtin.workloads.job.indexes import parse_indexes
+from syncline.kube.objects import Obj, dig
+
+__all__ = ["satisfied"]
+
+
+def satisfied(job: Obj, done: frozenset[int], completions: int) -> str:
+    """The message of the first rule that the succeeded indexes satisfy; empty if none is. A rule with indexes wants
+    all of them, or ``succeededCount`` of them; one without wants as many of any (Kubernetes' success policy)."""
+    if not done:
+        return ""
+    for at, rule in enumerate(dig(job, "spec", "successPolicy", "rules", default=[])):
+        named, count = rule.get("succeededIndexes"), rule.get("succeededCount")
+        if named is None:
+            met = count is not None and len(done) >= int(count)
+        else:
+            wanted = parse_indexes(str(named), completions)
+            reached = len(wanted & done)
+            met = bool(wanted) and (reached == len(wanted) or (count is not None and reached >= int(count)))
+        if met:
+            return f"Matched rules at index {at}"
+    return ""

@@ -1,0 +1,47 @@
+"""Binds the ReplicaSet planner to the kinds it watches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from syncline.cluster.builtin.owners import selecting_owners
+from syncline.cluster.builtin.pods import POD
+from syncline.cluster.builtin.workloads.replicaset import observe as observing
+from syncline.cluster.builtin.workloads.replicaset import plan as planning
+from syncline.cluster.builtin.workloads.replicaset.observe import REPLICASET, REPLICATION_CONTROLLER, Observed
+from syncline.control.controller import Controller, Watch
+from syncline.control.plan import Plan, Result
+from syncline.kube.objects import Obj
+
+__all__ = ["REPLICASET_CONTROLLER", "REPLICATIONCONTROLLER_CONTROLLER"]
+
+
+def _at_rest(obj: Obj) -> bool:
+    """The status follows from the pods alone."""
+    return True
+
+
+def _settle(observed: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
+    return planning.settle(observed, results, now)
+
+
+REPLICASET_CONTROLLER = Controller(
+    name="replicaset",
+    kind=REPLICASET,
+    watches=(Watch(POD, selecting_owners(REPLICASET)),),
+    observe=observing.observe,
+    plan=planning.plan,
+    settle=_settle,
+    at_rest=_at_rest,
+)
+"""Keeps as many pods as a ReplicaSet asks for."""
+
+
+REPLICATIONCONTROLLER_CONTROLLER = replace(
+    REPLICASET_CONTROLLER,
+    name="replicationcontroller",
+    kind=REPLICATION_CONTROLLER,
+    watches=(Watch(POD, selecting_owners(REPLICATION_CONTROLLER)),),
+)
+"""The same for the older kind."""

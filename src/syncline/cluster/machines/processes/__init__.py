@@ -1,0 +1,1 @@
+"""Containers as sandboxed processes of this machine."""

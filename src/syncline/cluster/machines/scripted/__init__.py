@@ -1,0 +1,1 @@
+"""Containers that pass through stages as data or a script says."""

@@ -1,0 +1,72 @@
+"""What manifests and discovery say, read once for each render and each discovery.
+
+Held by the Application controller and asked by its observation; what is seen is the same without. An entry belongs to
+the very tuple of objects that a render made; the oldest unused fall out.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from syncline.control.cache import Snapshot
+from syncline.gitops.comparison.compare import live_refs
+from syncline.gitops.sync.conditions import is_conditioned
+from syncline.gitops.sync.model import KindTable
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, gvk_of
+
+__all__ = ["Named", "NamedCache"]
+
+MAX_KEPT = 10_000
+"""Renders: as many as there are Applications that one process works on."""
+MAX_TABLES = 100
+"""Destinations whose kinds are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """``refs``: the keys of manifests as they would be live. ``conditioned``: those that wait for something else."""
+
+    refs: tuple[ObjectRef, ...] = ()
+    kinds: frozenset[GroupKind] = frozenset()
+    conditioned: tuple[Obj, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    objects: tuple[Obj, ...]
+    kinds: KindTable
+    namespace: str
+    named: Named
+
+
+class NamedCache:
+    """By identity, which entries keep alive."""
+
+    def __init__(self, limit: int = MAX_KEPT) -> None:
+        self._limit = limit
+        self._read: OrderedDict[int, _Entry] = OrderedDict()
+        self._tables: OrderedDict[int, KindTable] = OrderedDict()
+
+    def kinds(self, cache: Snapshot) -> KindTable:
+        """What a cluster serves; the same table until another discovery."""
+        served = cache.mapper.served
+        table = self._tables.pop(id(served), None)
+        self._tables[id(served)] = table = table if table is not None else KindTable(served)
+        while len(self._tables) > MAX_TABLES:
+            self._tables.popitem(last=False)
+        return table
+
+    def of(self, objects: tuple[Obj, ...], kinds: KindTable, namespace: str) -> Named:
+        entry = self._read.pop(id(objects), None)
+        if entry is None or entry.kinds is not kinds or entry.namespace != namespace:
+            named = Named(
+                tuple(live_refs(objects, kinds, namespace)),
+                frozenset(gvk_of(obj).group_kind for obj in objects),
+                tuple(obj for obj in objects if is_conditioned(annotations_of(obj))),
+            )
+            entry = _Entry(objects, kinds, namespace, named)
+        self._read[id(objects)] = entry
+        while len(self._read) > self._limit:
+            self._read.popitem(last=False)
+        return entry.named

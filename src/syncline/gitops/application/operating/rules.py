@@ -1,0 +1,64 @@
+"""What the sync engine asks of project, installation and cluster, answered from what was observed of the Application.
+
+Made by ``operation.py`` for each pass. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from syncline.apply.health import Health
+from syncline.argo.clusters import Cluster
+from syncline.argo.project import sync_permission
+from syncline.gitops.application.observing.observe import AppObserved
+from syncline.gitops.sync.model import Rules
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, ResourceInfo, namespace_of
+
+__all__ = ["ObservedRules"]
+
+
+@dataclass(frozen=True)
+class ObservedRules(Rules):
+    """By what was observed of the Application."""
+
+    observed: AppObserved
+
+    def permits(self, obj: Obj, info: ResourceInfo) -> str:
+        observed, cluster = self.observed, self._cluster
+        destination = {"server": cluster.server, "name": cluster.name, "namespace": observed.view.destination_namespace}
+        refused = sync_permission(observed.project or {}, obj, info, destination, observed.project_clusters)
+        return refused or _outside(cluster, obj, info)
+
+    @cached_property
+    def _cluster(self) -> Cluster:
+        return self.observed.cluster
+
+    def health(self, obj: Obj) -> Health | None:
+        return self.observed.health(obj)
+
+    def refuses(self, ref: ObjectRef) -> str:
+        return self.observed.reach.refuses(ref)
+
+    def follows(self, kind: GroupKind) -> bool:
+        return kind in self.observed.followed
+
+    def lookup(self, ref: ObjectRef) -> Obj | None:
+        return self.observed.lookup(ref)
+
+    def unread(self, ref: ObjectRef) -> str:
+        return self.observed.unread_there(ref)
+
+
+def _outside(cluster: Cluster, obj: Obj, info: ResourceInfo) -> str:
+    """Why the Secret of the cluster does not let it be written; empty where it does."""
+    if not cluster.namespaces:
+        return ""
+    if not info.namespaced:
+        return (
+            "" if cluster.cluster_resources else f"cluster-scoped {info.kind} is not managed in cluster {cluster.name}"
+        )
+    namespace = namespace_of(obj)
+    return (
+        "" if namespace in cluster.namespaces else f'namespace "{namespace}" of cluster {cluster.name} is not managed'
+    )

@@ -1,0 +1,1 @@
+"""Targets and live objects, paired and compared: differences, health, what is wrong."""

@@ -1,0 +1,1 @@
+"""Configurations of one version of the specification as another."""

@@ -1,0 +1,86 @@
+"""Whether a value satisfies a plain schema: one quick yes for almost every custom resource that is written.
+
+Called by ``structural.py`` before the careful walk (``valuecheck.py``), which finds the words. True leaves only where
+that walk would find nothing; False only means: look carefully. Parts of a schema that say more than types, fields and
+entries are left to that walk as well. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from syncline.kube.schema.custom.valuecheck import UNRELATED, check_value
+
+__all__ = ["Fits", "fits_of"]
+
+Fits: TypeAlias = Callable[[Any, Any], bool]
+"""Asked with a value and the one that it takes the place of."""
+
+_SILENT = frozenset(
+    {"default", "description", "example", "externalDocs", "nullable", "title", "x-kubernetes-embedded-resource"}
+    | {"x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type", "x-kubernetes-validations"}
+    | {"x-kubernetes-preserve-unknown-fields"}
+)
+"""What the walk does not look at, and whether a value may be null: that is looked at carefully."""
+_SMALL = range(-(1 << 31), 1 << 31)
+
+
+def fits_of(schema: Mapping[str, Any]) -> Fits:
+    """The schema as a function; what lies below is read when a value first gets there."""
+    said = schema.keys() - _SILENT
+    match schema.get("type"):
+        case None if not said:
+            return lambda value, old: value is not None
+        case "string" if said == {"type"}:
+            return lambda value, old: type(value) is str
+        case "boolean" if said == {"type"}:
+            return lambda value, old: type(value) is bool
+        case "integer" if said <= {"type", "format"} and schema.get("format") in (None, "int32", "int64"):
+            return lambda value, old: type(value) is int and value in _SMALL
+        case "object" if said <= {"type", "properties", "additionalProperties", "required"}:
+            return _object(schema)
+        case "array" if said <= {"type", "items"}:
+            return _array(schema)
+    return lambda value, old: not check_value(value, schema, "", old)
+
+
+def _object(schema: Mapping[str, Any]) -> Fits:
+    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+    required = tuple(schema.get("required") or ())
+    known: dict[str, Fits] = {}
+    others = _below(additional)
+
+    def fits(value: Any, old: Any) -> bool:
+        if type(value) is not dict:
+            return False
+        if value is old:
+            return True
+        before = old if type(old) is dict else {}
+        for name, part in value.items():
+            check = known.get(name)
+            if check is None:
+                if name not in properties:
+                    check = others
+                else:
+                    check = known[name] = _below(properties[name])
+            if not check(part, before.get(name, UNRELATED)):
+                return False
+        return all(name in value for name in required)
+
+    return fits
+
+
+def _below(schema: Any) -> Fits:
+    if schema is False:
+        return lambda value, old: False
+    return fits_of(schema) if isinstance(schema, Mapping) else lambda value, old: True
+
+
+def _array(schema: Mapping[str, Any]) -> Fits:
+    entry = _below(schema.get("items"))
+
+    def fits(value: Any, old: Any) -> bool:
+        return type(value) is list and (value is old or all(entry(part, UNRELATED) for part in value))
+
+    return fits

@@ -1,0 +1,1 @@
+"""MachineConfigs: reading, comparing, extensions, and which changes a machine can take on."""

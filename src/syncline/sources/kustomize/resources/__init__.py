@@ -1,0 +1,1 @@
+"""The resources of a build: identity, order, merging."""

@@ -1,0 +1,51 @@
+"""``data``, ``binaryData`` and secret data: how generated values are written.
+
+Called by the generators and where a generated object is merged into another. Values come in as bytes, fields are set
+in the node (kyaml ``datamap``). Values are never printed in errors.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+
+from syncline.sources.kustomize.yaml.node import STR, Kind, Node, Style, lookup_create, put
+
+__all__ = ["SECRET_LINE", "encode_base64", "fill_binary_data", "fill_data", "fill_secret"]
+
+SECRET_LINE = 70
+"""Characters of base64 on one line; longer values become a block."""
+
+
+def encode_base64(content: bytes) -> str:
+    """Base64; more than one line's worth ends every line with a line break."""
+    made = base64.b64encode(content).decode()
+    if len(made) // SECRET_LINE + 1 == 1:
+        return made
+    return "".join(made[start : start + SECRET_LINE] + "\n" for start in range(0, len(made), SECRET_LINE))
+
+
+def fill_data(node: Node, values: Mapping[str, bytes]) -> None:
+    """Text goes to ``data``, what is no UTF-8 to ``binaryData``."""
+    for key in sorted(values):
+        try:
+            name, value = "data", values[key].decode("utf-8")
+        except UnicodeDecodeError:
+            name, value = "binaryData", encode_base64(values[key])
+        put(lookup_create(node, [name], Kind.MAP), key, _value(value))
+
+
+def fill_binary_data(node: Node, values: Mapping[str, str]) -> None:
+    """Values that are base64 already."""
+    for key in sorted(values):
+        put(lookup_create(node, ["binaryData"], Kind.MAP), key, _value(values[key]))
+
+
+def fill_secret(node: Node, values: Mapping[str, bytes]) -> None:
+    data = lookup_create(node, ["data"], Kind.MAP)
+    for key in sorted(values):
+        put(data, key, _value(encode_base64(values[key])))
+
+
+def _value(value: str) -> Node:
+    return Node(Kind.SCALAR, STR, value, Style.LITERAL if "\n" in value else Style.PLAIN)

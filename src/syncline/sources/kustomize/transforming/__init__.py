@@ -1,0 +1,1 @@
+"""What a kustomization changes: generators, transformers, patches, replacements, names."""

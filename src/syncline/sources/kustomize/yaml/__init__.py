@@ -1,0 +1,1 @@
+"""Documents as kustomize keeps and writes them."""

@@ -1,0 +1,1 @@
+"""From a tree to objects: types of sources, Butane, Jsonnet, plugins, the render cache."""
