@@ -55,6 +55,24 @@ def test_an_empty_project_is_the_default_one_a002() -> None:
     assert normalize_spec({"project": ""})["project"] == "default"
 
 
+@pytest.mark.parametrize(
+    ("given", "normal"),
+    [
+        ({"source": {"repoURL": "r", "kustomize": {}}}, {"source": {"repoURL": "r"}}),
+        (
+            {"source": {"repoURL": "r", "helm": {"parameters": []}}, "sources": [{"repoURL": "r", "helm": {}}]},
+            {"source": {"repoURL": "r", "helm": {}}, "sources": [{"repoURL": "r"}]},
+        ),
+        (
+            {"sourceHydrator": {"drySource": {"repoURL": "r", "path": "", "helm": {}}, "syncSource": {"path": ""}}},
+            {"sourceHydrator": {"drySource": {"repoURL": "r", "path": "", "helm": {}}, "syncSource": {"path": ""}}},
+        ),
+    ],
+)
+def test_empty_tool_blocks_go_from_the_sources_that_count(given: Obj, normal: Obj) -> None:
+    assert normalize_spec(given) == {**normal, "project": "default"}
+
+
 def test_a_chart_without_version_is_refused_a005() -> None:
     found = problems(app(source={"repoURL": "https://h/charts", "chart": "web", "targetRevision": ""}))
     assert found == ["spec.source.targetRevision is required if the manifest source is a helm chart"]

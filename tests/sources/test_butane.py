@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from tests.sources.conftest import Upstream
+from tests.sources.repositories import render_source
 
 from syncline.kube.yaml import loading as yaml
 from syncline.sources.directory import DirectoryOptions
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git.mirrors import Git
 from syncline.sources.rendering.cache import RenderCache
-from syncline.sources.rendering.renderer import DirectoryRenderer, Rendered, parse_source, render_source, render_tree
+from syncline.sources.rendering.renderer import DirectoryRenderer, Rendered, parse_source, render_tree
 from syncline.sources.tree import MemoryTree
 
 HEAD = """\

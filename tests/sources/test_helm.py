@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sources.repositories import render_source
 
 from syncline.kube.yaml import loading as yaml
 from syncline.sources.errors import Problem, SourceError
@@ -16,7 +17,7 @@ from syncline.sources.git.mirrors import Git
 from syncline.sources.helm import rendering as helm
 from syncline.sources.rendering.cache import RenderCache
 from syncline.sources.rendering.environment import RenderContext
-from syncline.sources.rendering.renderer import Rendered, parse_source, render_source, render_tree
+from syncline.sources.rendering.renderer import Rendered, parse_source, render_tree
 from syncline.sources.tree import MemoryTree
 
 needs_helm = pytest.mark.skipif(

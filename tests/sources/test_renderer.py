@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sources.repositories import render, render_source
 
 from syncline.assembly.sources.source_rules import source_rules
 from syncline.sources.errors import Problem, SourceError
@@ -19,9 +20,7 @@ from syncline.sources.rendering.renderer import (
     SourceType,
     detect,
     parse_source,
-    render,
     render_opened,
-    render_source,
     render_tree,
     with_overrides,
 )

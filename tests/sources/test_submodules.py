@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from tests.sources.conftest import IDENTITY, Upstream
 from tests.sources.githttp import Server
+from tests.sources.repositories import render
 
 from syncline.sources.errors import SourceError
 from syncline.sources.git.mirrors import Git, GitSettings
 from syncline.sources.git.submodules import parse_modules, submodule_url
 from syncline.sources.remote.credentials import credential_store
-from syncline.sources.rendering.renderer import SourceSpec, render
+from syncline.sources.rendering.renderer import SourceSpec
 from syncline.sources.tree import Tree
 
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"

@@ -24,10 +24,6 @@ class Condition:
     type: str
     message: str
 
-    @property
-    def is_error(self) -> bool:
-        return self.type.endswith("Error")
-
 
 def merge_conditions(
     existing: Sequence[Any], evaluated: Iterable[str], found: Sequence[Condition], now: datetime

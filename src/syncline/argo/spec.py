@@ -19,22 +19,24 @@ from syncline.sources.remote.address import parse_address
 __all__ = ["IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "normalize_source", "normalize_spec", "validate_spec"]
 
 TOOL_BLOCKS = ("helm", "kustomize", "directory")
-KEPT_WHEN_EMPTY = ("plugin", "automated", "retry", "managedNamespaceMetadata", "destination", "project")
+KEPT_WHEN_EMPTY = (*TOOL_BLOCKS, "plugin", "automated", "retry", "managedNamespaceMetadata", "destination", "project")
 """Blocks whose presence means something (pointers upstream), so an empty one stays."""
+KEPT_BELOW: dict[str, Any] = {"automated": False, "drySource": "", "syncSource": ""}
+"""Blocks whose fields are written also where they hold this."""
 
 
-def _pruned(value: Any, *, keep_false: bool = False) -> Any:
+def _pruned(value: Any, kept: Any = None) -> Any:
     """Without what Go's ``omitempty`` leaves out: empty strings, lists and maps, false, zero, null."""
     if isinstance(value, dict):
-        fields = {key: _pruned(item, keep_false=keep_false or key == "automated") for key, item in value.items()}
-        return {k: v for k, v in fields.items() if (k in KEPT_WHEN_EMPTY and v is not None) or _says(v, keep_false)}
+        fields = {key: _pruned(item, KEPT_BELOW.get(key, kept)) for key, item in value.items()}
+        return {k: v for k, v in fields.items() if (k in KEPT_WHEN_EMPTY and v is not None) or _says(v, kept)}
     if isinstance(value, list):
-        return [_pruned(item, keep_false=keep_false) for item in value]
+        return [_pruned(item, kept) for item in value]
     return value
 
 
-def _says(value: Any, keep_false: bool) -> bool:
-    return keep_false if value is False else value not in (None, "", [], {}, 0)
+def _says(value: Any, kept: Any) -> bool:
+    return value not in (None, "", [], {}, 0) or (kept is not None and value == kept and type(value) is type(kept))
 
 
 def normalize_source(source: Obj) -> Obj:
@@ -47,10 +49,10 @@ def normalize_spec(spec: Obj) -> Obj:
     """``spec`` as it is stored and compared: empty project is ``default``, empty blocks are gone."""
     normal: Obj = _pruned(spec)
     normal["project"] = spec.get("project") or "default"
-    if isinstance(spec.get("source"), dict):
-        normal["source"] = normalize_source(spec["source"])
     if spec.get("sources"):
         normal["sources"] = [normalize_source(source) for source in spec["sources"]]
+    elif isinstance(spec.get("source"), dict):
+        normal["source"] = normalize_source(spec["source"])
     if not normal.get("syncPolicy"):
         normal.pop("syncPolicy", None)
     return normal

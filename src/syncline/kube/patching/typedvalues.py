@@ -40,13 +40,6 @@ ABSENT: Any = object()
 KEY_DEFAULTS = {"protocol": "TCP"}
 """Defaults of key fields of built-in lists that schema documents leave out (container and service ports)."""
 
-_EXPECTED = {
-    "object": "map",
-    "array": "list",
-    "integer": "numeric (int or float)",
-    "number": "numeric (int or float)",
-}
-
 _LEAF: FieldSet = {}
 
 

@@ -71,10 +71,6 @@ class Address:
         return self.scheme in ("", "file")
 
     @property
-    def is_http(self) -> bool:
-        return self.scheme in ("http", "https")
-
-    @property
     def origin(self) -> str:
         """``https://host:443``, empty for a place on this machine."""
         return "" if self.is_local else f"{self.scheme}://{_bracketed(self.host)}:{self.port or _PORTS[self.scheme]}"

@@ -1,6 +1,6 @@
 """From a source to objects: choose the tool as upstream does, render, remember.
 
-The gitops, appset and patterns rooms call :func:`render` in a worker thread. Tools are :class:`Renderer` values;
+The gitops, appset and patterns rooms call :func:`render_opened` in a worker thread. Tools are :class:`Renderer` values;
 another room's tool is registered by passing a longer list. Tool detection: Argo CD ``util/app/discovery`` (reference
 argocd-app 5.1).
 """
@@ -30,7 +30,6 @@ from syncline.sources.directory import (
     select_files,
 )
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git.mirrors import Repository
 from syncline.sources.helm.dependencies import Remote
 from syncline.sources.helm.rendering import ChartFiles, HelmOptions, chart_files, parse_helm, render_chart
 from syncline.sources.kustomize.flags import NO_FLAGS, BuildFlags
@@ -42,7 +41,6 @@ from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext, bu
 from syncline.sources.rendering.jsonnet import JsonnetOptions, check_size, evaluate, imported, parse_jsonnet
 from syncline.sources.rendering.plugins import PluginOptions, parse_plugin_options
 from syncline.sources.rendering.source_type import SourceType
-from syncline.sources.revision import ResolvedRevision
 from syncline.sources.tree import Entry, MemoryTree, Tree, with_modes
 
 if TYPE_CHECKING:
@@ -61,9 +59,7 @@ __all__ = [
     "SourceType",
     "detect",
     "parse_source",
-    "render",
     "render_opened",
-    "render_source",
     "render_tree",
     "with_overrides",
 ]
@@ -354,35 +350,6 @@ def _tool(tree: Tree, spec: SourceSpec, renderers: Sequence[Renderer]) -> Source
     return SourceType.DIRECTORY if found in spec.disabled else found
 
 
-def render(
-    spec: SourceSpec,
-    repository: Repository,
-    *,
-    revision: ResolvedRevision | None = None,
-    cache: RenderCache | None = None,
-    renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
-) -> Rendered:
-    """The objects of ``spec`` at ``revision``, or at what ``spec.revision`` names now. Raises :class:`SourceError`."""
-    resolved = revision or repository.resolve(spec.revision)
-    return render_tree(spec, repository.tree(resolved, spec.path), resolved.sha, cache=cache, renderers=renderers)
-
-
-def render_source(
-    source: Mapping[str, Any],
-    repository: Repository,
-    *,
-    context: RenderContext = NO_CONTEXT,
-    revision: ResolvedRevision | None = None,
-    refs: Mapping[str, Tree] | None = None,
-    cache: RenderCache | None = None,
-    renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
-) -> Rendered:
-    """As :func:`render_opened`, of a Git repository. Raises :class:`SourceError`."""
-    resolved = revision or repository.resolve(str(source.get("targetRevision") or ""))
-    tree = repository.tree(resolved, str(source.get("path") or ""))
-    return render_opened(source, tree, resolved.sha, context=context, refs=refs, cache=cache, renderers=renderers)
-
-
 def render_opened(
     source: Mapping[str, Any],
     tree: Tree,
@@ -473,7 +440,7 @@ def render_tree(
     cache: RenderCache | None = None,
     renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
 ) -> Rendered:
-    """As :func:`render`, of a tree that is at hand. What went wrong is said without the source's secrets."""
+    """The objects of ``spec`` in ``tree``. Raises :class:`SourceError`, which says nothing of the source's secrets."""
     try:
         return _rendered(replace(spec, sha=sha), tree, cache, renderers)
     except SourceError as error:

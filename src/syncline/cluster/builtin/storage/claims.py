@@ -54,7 +54,6 @@ DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 _OLD_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 COMPONENT = "persistentvolume-controller"
-_OF_VOLUME = ("accessModes", "capacity")
 MAX_SAID = 10_000
 """Claims of which it is remembered what was said last: an Event is for a change, not for each look."""
 

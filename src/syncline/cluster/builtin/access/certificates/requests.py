@@ -20,7 +20,6 @@ __all__ = [
     "API_CLIENT",
     "CSR",
     "KUBELET_CLIENT",
-    "KUBELET_SERVING",
     "LEGACY",
     "Asked",
     "asked_of",
@@ -34,7 +33,6 @@ __all__ = [
 CSR = GroupKind("certificates.k8s.io", "CertificateSigningRequest")
 API_CLIENT = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
-KUBELET_SERVING = "kubernetes.io/kubelet-serving"
 LEGACY = "kubernetes.io/legacy-unknown"
 NODES = "system:nodes"
 NODE_PREFIX = "system:node:"
