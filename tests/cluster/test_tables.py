@@ -6,12 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.cluster.world import World
 
 from syncline.base.clock import EPOCH, format_time
 from syncline.cluster.columns.column import human_duration
 from syncline.cluster.resources.registry import Registry
 from syncline.cluster.resources.tables import table_of
 from syncline.cluster.storage.store import Store
+from syncline.kube.client import Request
 from syncline.kube.objects import GVK
 
 REGISTRY = Registry(Store())
@@ -50,7 +52,8 @@ def row(gvk: GVK, **obj: Any) -> list[Any]:
     metadata = {"name": "x", "creationTimestamp": format_time(EPOCH), **obj.pop("metadata", {})}
     table = table_of(resource, [{"metadata": metadata, **obj}], {}, EPOCH + timedelta(minutes=5))
     cells: list[Any] = table["rows"][0]["cells"]
-    assert len(cells) == len(table["columnDefinitions"])
+    unnamed = gvk.kind == "IPAddress"  # Kubernetes prints its age without a column.
+    assert len(cells) == len(table["columnDefinitions"]) + unnamed
     return cells
 
 
@@ -126,3 +129,33 @@ def test_columns_of_a_kind(gvk: GVK, obj: dict[str, Any], cells: list[Any]) -> N
 def test_every_served_kind_can_be_printed_with_nothing_but_a_name() -> None:
     for resource in REGISTRY.resources():
         assert row(resource.gvk)[-1] is not None or resource.info.kind
+
+
+def _table(world: World, path: str) -> Any:
+    accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    return world.transport.send(Request("GET", path, {}, {"accept": accept}, None)).obj
+
+
+def test_columns_are_described_by_the_fields_that_they_show() -> None:
+    world = World()
+    shown = {c["name"]: c for c in _table(world, "/apis/apps/v1/deployments")["columnDefinitions"]}
+    assert shown["Available"]["description"].startswith("Total number of available non-terminating pods")
+    assert shown["Ready"]["description"] == "Number of the pod with ready state"
+    assert shown["Age"]["description"].startswith("CreationTimestamp is a timestamp")
+    other = [c["name"] for c in _table(world, "/api/v1/limitranges")["columnDefinitions"]]
+    assert other == ["Name", "Created At"]
+
+
+def test_devices_and_scales_have_rows_of_their_own() -> None:
+    world = World()
+    claim = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": []}}}
+    claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    world.post(claims, claim)
+    assert _table(world, claims)["rows"][0]["cells"][:2] == ["c", "pending"]
+    pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    sets = "/apis/apps/v1/namespaces/default/replicasets"
+    spec = {"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "template": pod}
+    world.post(sets, {"metadata": {"name": "rs"}, "spec": spec})
+    table = _table(world, f"{sets}/rs/scale")
+    assert [c["name"] for c in table["columnDefinitions"]] == ["Name", "Desired", "Available", "Age"]
+    assert table["rows"][0]["cells"][:3] == ["rs", 3, 0]

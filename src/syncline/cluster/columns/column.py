@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from syncline.base.clock import parse_time
 from syncline.kube.objects import Obj, dig
+from syncline.kube.schema.store import column_table, descriptions
 from syncline.kube.selectors import SelectorError, label_selector_from
 
 __all__ = [
-    "AGE",
-    "CREATED_AT",
-    "NAME",
     "NONE",
     "Column",
-    "Table",
+    "Row",
     "age",
-    "columns",
+    "columns_of",
     "containers_and_images",
     "human_duration",
     "labels_text",
@@ -52,29 +51,21 @@ class Column:
 Row = Callable[[Obj, datetime], list[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    columns: tuple[Column, ...]
-    row: Row
+@cache
+def columns_of(group: str, kind: str) -> tuple[Column, ...]:
+    """The columns of a built-in kind, in the words of its fields' descriptions; those of its rows stand beside it."""
+    table = column_table()
+    return tuple(
+        Column(name, kind, form, priority, _described(source))
+        for name, kind, form, priority, source in table.get(f"{group}/{kind}", table[""])
+    )
 
 
-NAME = Column("Name", format="name", description="Name must be unique within a namespace.")
-AGE = Column("Age", description="Time since the object was created.")
-CREATED_AT = Column("Created At", "date", description="When the object was created.")
-
-
-def columns(text: str) -> tuple[Column, ...]:
-    """``Name Ready/s Desired/i Wide+``: words with ``_`` for blanks, ``/i`` integer, ``+`` wide only."""
-    return tuple(_column(word) for word in text.split())
-
-
-def _column(word: str) -> Column:
-    priority = 1 if word.endswith("+") else 0
-    name, _, kind = word.rstrip("+").partition(":")
-    name = name.replace("_", " ")
-    if name in ("Name", "Age"):
-        return NAME if name == "Name" else AGE
-    return Column(name, {"i": "integer", "b": "boolean"}.get(kind, "string"), priority=priority)
+def _described(source: str) -> str:
+    if not source.startswith("$"):
+        return source
+    definition, _, field = source[1:].rpartition(".")
+    return descriptions()[definition][field]
 
 
 # --- times ---------------------------------------------------------------------------------------------------------

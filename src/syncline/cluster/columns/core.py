@@ -5,17 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from syncline.cluster.columns.column import (
-    NONE,
-    UNKNOWN,
-    Column,
-    Table,
-    age,
-    columns,
-    labels_text,
-    selector_text,
-    since,
-)
+from syncline.cluster.columns.column import NONE, UNKNOWN, age, labels_text, selector_text, since
 from syncline.kube.objects import Obj, dig, name_of
 
 __all__ = ["TABLES"]
@@ -215,26 +205,18 @@ def _as_core_event(obj: Obj) -> Obj:
     return {names.get(key, key): value for key, value in obj.items()}
 
 
-_EVENT_COLUMNS = (
-    *columns("Last_Seen Type Reason Object Subobject+ Source+ Message First_Seen+ Count+"),
-    Column("Name", format="name", priority=1),
-)
-
 TABLES = {
-    ("", "Namespace"): Table(columns("Name Status Age"), _namespace),
-    ("", "ConfigMap"): Table(columns("Name Data Age"), _config_map),
-    ("", "Secret"): Table(columns("Name Type Data Age"), _secret),
-    ("", "ServiceAccount"): Table(columns("Name Age"), _account),
-    ("", "Node"): Table(
-        columns("Name Status Roles Age Version Internal-IP+ External-IP+ OS-Image+ Kernel-Version+ Container-Runtime+"),
-        _node,
-    ),
-    ("", "Service"): Table(columns("Name Type Cluster-IP External-IP Port(s) Age Selector+"), _service),
-    ("", "Endpoints"): Table(columns("Name Endpoints Age"), _endpoints),
-    ("discovery.k8s.io", "EndpointSlice"): Table(columns("Name AddressType Ports Endpoints Age"), _slice),
-    ("networking.k8s.io", "Ingress"): Table(columns("Name Class Hosts Address Ports Age"), _ingress),
-    ("networking.k8s.io", "IngressClass"): Table(columns("Name Controller Parameters Age"), _ingress_class),
-    ("networking.k8s.io", "NetworkPolicy"): Table(columns("Name Pod-Selector Age"), _network_policy),
-    ("", "Event"): Table(_EVENT_COLUMNS, _event),
-    ("events.k8s.io", "Event"): Table(_EVENT_COLUMNS, _event),
+    ("", "Namespace"): _namespace,
+    ("", "ConfigMap"): _config_map,
+    ("", "Secret"): _secret,
+    ("", "ServiceAccount"): _account,
+    ("", "Node"): _node,
+    ("", "Service"): _service,
+    ("", "Endpoints"): _endpoints,
+    ("discovery.k8s.io", "EndpointSlice"): _slice,
+    ("networking.k8s.io", "Ingress"): _ingress,
+    ("networking.k8s.io", "IngressClass"): _ingress_class,
+    ("networking.k8s.io", "NetworkPolicy"): _network_policy,
+    ("", "Event"): _event,
+    ("events.k8s.io", "Event"): _event,
 }

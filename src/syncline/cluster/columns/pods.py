@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from syncline.cluster.columns.column import NONE, Table, age, columns, containers_and_images, labels_text, since
+from syncline.cluster.columns.column import NONE, age, containers_and_images, labels_text, since
 from syncline.kube.objects import Obj, dig
 
 __all__ = ["TABLES"]
@@ -128,6 +128,6 @@ def _template(template: Obj, now: datetime) -> list[Any]:
 
 
 TABLES = {
-    ("", "Pod"): Table(columns("Name Ready Status Restarts Age IP+ Node+ Nominated_Node+ Readiness_Gates+"), _pod),
-    ("", "PodTemplate"): Table(columns("Name Containers Images Pod_Labels"), _template),
+    ("", "Pod"): _pod,
+    ("", "PodTemplate"): _template,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from syncline.cluster.columns.column import NONE, UNKNOWN, Table, age, columns
+from syncline.cluster.columns.column import NONE, UNKNOWN, age
 from syncline.kube.objects import Obj, dig, name_of
 
 __all__ = ["TABLES"]
@@ -39,7 +39,8 @@ def _level(obj: Obj, now: datetime) -> list[Any]:
 def _policy(obj: Obj, now: datetime) -> list[Any]:
     kind = dig(obj, "spec", "paramKind")
     named = f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else "<unset>"
-    return [name_of(obj), len(dig(obj, "spec", "validations", default=[])), named, age(obj, now)]
+    rules = dig(obj, "spec", "validations") or dig(obj, "spec", "mutations", default=[])
+    return [name_of(obj), len(rules), named, age(obj, now)]
 
 
 def _binding(obj: Obj, now: datetime) -> list[Any]:
@@ -52,12 +53,10 @@ def _binding(obj: Obj, now: datetime) -> list[Any]:
 
 
 TABLES = {
-    (_FLOW, "FlowSchema"): Table(
-        columns("Name PriorityLevel MatchingPrecedence DistinguisherMethod Age MissingPL"), _flow
-    ),
-    (_FLOW, "PriorityLevelConfiguration"): Table(
-        columns("Name Type NominalConcurrencyShares Queues HandSize QueueLengthLimit Age"), _level
-    ),
-    (_ADMISSION, "ValidatingAdmissionPolicy"): Table(columns("Name Validations:i ParamKind Age"), _policy),
-    (_ADMISSION, "ValidatingAdmissionPolicyBinding"): Table(columns("Name PolicyName ParamRef Age"), _binding),
+    (_FLOW, "FlowSchema"): _flow,
+    (_FLOW, "PriorityLevelConfiguration"): _level,
+    (_ADMISSION, "MutatingAdmissionPolicy"): _policy,
+    (_ADMISSION, "MutatingAdmissionPolicyBinding"): _binding,
+    (_ADMISSION, "ValidatingAdmissionPolicy"): _policy,
+    (_ADMISSION, "ValidatingAdmissionPolicyBinding"): _binding,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from syncline.cluster.columns.column import CREATED_AT, NAME, UNKNOWN, Table, age, columns, human_duration
+from syncline.cluster.columns.column import UNKNOWN, age, human_duration
 from syncline.kube.objects import Obj, dig, name_of
 
 __all__ = ["TABLES"]
@@ -177,6 +177,10 @@ def _attachment(obj: Obj, now: datetime) -> list[Any]:
     ]
 
 
+def _attributes_class(obj: Obj, now: datetime) -> list[Any]:
+    return [name_of(obj), obj.get("driverName", ""), age(obj, now)]
+
+
 def _component(obj: Obj, now: datetime) -> list[Any]:
     condition: Obj = next((c for c in obj.get("conditions") or () if c.get("type") == "Healthy"), {})
     status = "Healthy" if condition.get("status") == "True" else "Unhealthy" if condition else UNKNOWN
@@ -185,44 +189,30 @@ def _component(obj: Obj, now: datetime) -> list[Any]:
 
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
-_BINDING = Table(columns("Name Role Age Users+ Groups+ ServiceAccounts+"), _binding)
-_CREATED = Table((NAME, CREATED_AT), _created)
 
 TABLES = {
-    ("", "PersistentVolume"): Table(
-        columns(
-            "Name Capacity Access_Modes Reclaim_Policy Status Claim StorageClass VolumeAttributesClass Reason Age "
-            "VolumeMode+"
-        ),
-        _volume,
-    ),
-    ("", "PersistentVolumeClaim"): Table(
-        columns("Name Status Volume Capacity Access_Modes StorageClass VolumeAttributesClass Age VolumeMode+"), _claim
-    ),
-    ("storage.k8s.io", "StorageClass"): Table(
-        columns("Name Provisioner ReclaimPolicy VolumeBindingMode AllowVolumeExpansion Age"), _storage_class
-    ),
-    ("storage.k8s.io", "CSINode"): Table(columns("Name Drivers:i Age"), _csi_node),
-    ("storage.k8s.io", "CSIDriver"): Table(
-        columns("Name AttachRequired:b PodInfoOnMount:b StorageCapacity:b TokenRequests RequiresRepublish:b Modes Age"),
-        _csi_driver,
-    ),
-    ("storage.k8s.io", "VolumeAttachment"): Table(columns("Name Attacher PV Node Attached:b Age"), _attachment),
-    (_RBAC, "Role"): _CREATED,
-    (_RBAC, "ClusterRole"): _CREATED,
-    (_RBAC, "RoleBinding"): _BINDING,
-    (_RBAC, "ClusterRoleBinding"): _BINDING,
-    ("", "LimitRange"): _CREATED,
-    ("", "ResourceQuota"): Table(columns("Name Request Limit Age"), _quota),
-    ("certificates.k8s.io", "CertificateSigningRequest"): Table(
-        columns("Name Age SignerName Requestor RequestedDuration Condition"), _request
-    ),
-    ("coordination.k8s.io", "Lease"): Table(columns("Name Holder Age"), _lease),
-    ("scheduling.k8s.io", "PriorityClass"): Table(
-        columns("Name Value:i Global-Default:b Age PreemptionPolicy"), _priority_class
-    ),
-    ("node.k8s.io", "RuntimeClass"): Table(columns("Name Handler Age"), _runtime_class),
-    (_ADMISSION, "MutatingWebhookConfiguration"): Table(columns("Name Webhooks:i Age"), _webhooks),
-    (_ADMISSION, "ValidatingWebhookConfiguration"): Table(columns("Name Webhooks:i Age"), _webhooks),
-    ("", "ComponentStatus"): Table(columns("Name Status Message Error"), _component),
+    ("", "PersistentVolume"): _volume,
+    ("", "PersistentVolumeClaim"): _claim,
+    ("storage.k8s.io", "StorageClass"): _storage_class,
+    ("storage.k8s.io", "CSINode"): _csi_node,
+    ("storage.k8s.io", "VolumeAttributesClass"): lambda obj, now: [
+        name_of(obj),
+        obj.get("driverName", ""),
+        age(obj, now),
+    ],
+    ("storage.k8s.io", "CSIDriver"): _csi_driver,
+    ("storage.k8s.io", "VolumeAttachment"): _attachment,
+    (_RBAC, "Role"): _created,
+    (_RBAC, "ClusterRole"): _created,
+    (_RBAC, "RoleBinding"): _binding,
+    (_RBAC, "ClusterRoleBinding"): _binding,
+    ("", "LimitRange"): _created,
+    ("", "ResourceQuota"): _quota,
+    ("certificates.k8s.io", "CertificateSigningRequest"): _request,
+    ("coordination.k8s.io", "Lease"): _lease,
+    ("scheduling.k8s.io", "PriorityClass"): _priority_class,
+    ("node.k8s.io", "RuntimeClass"): _runtime_class,
+    (_ADMISSION, "MutatingWebhookConfiguration"): _webhooks,
+    (_ADMISSION, "ValidatingWebhookConfiguration"): _webhooks,
+    ("", "ComponentStatus"): _component,
 }

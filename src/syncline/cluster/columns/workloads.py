@@ -9,9 +9,7 @@ from syncline.base.clock import parse_time
 from syncline.cluster.columns.column import (
     NONE,
     UNKNOWN,
-    Table,
     age,
-    columns,
     containers_and_images,
     human_duration,
     labels_text,
@@ -210,31 +208,15 @@ def _metric(metric: Obj, current: Obj) -> str:
     return f"{name}{now_body.get(key, UNKNOWN)}/{target.get(key, UNKNOWN)}{average}"
 
 
-_SET = "Name Desired:i Current:i Ready:i Age Containers+ Images+ Selector+"
-_BATCH = "Containers+ Images+ Selector+"
-
 TABLES = {
-    ("apps", "Deployment"): Table(
-        columns("Name Ready Up-to-date Available Age Containers+ Images+ Selector+"), _deployment
-    ),
-    ("apps", "ReplicaSet"): Table(columns(_SET), _replica_set),
-    ("", "ReplicationController"): Table(columns(_SET), _replication_controller),
-    ("apps", "StatefulSet"): Table(columns("Name Ready Age Containers+ Images+"), _stateful_set),
-    ("apps", "DaemonSet"): Table(
-        columns(
-            "Name Desired:i Current:i Ready:i Up-to-date:i Available:i Node_Selector Age Containers+ Images+ Selector+"
-        ),
-        _daemon_set,
-    ),
-    ("apps", "ControllerRevision"): Table(columns("Name Controller Revision:i Age"), _controller_revision),
-    ("batch", "Job"): Table(columns(f"Name Status Completions Duration Age {_BATCH}"), _job),
-    ("batch", "CronJob"): Table(
-        columns(f"Name Schedule Timezone Suspend:b Active:i Last_Schedule Age {_BATCH}"), _cron_job
-    ),
-    ("policy", "PodDisruptionBudget"): Table(
-        columns("Name Min_Available Max_Unavailable Allowed_Disruptions:i Age"), _budget
-    ),
-    ("autoscaling", "HorizontalPodAutoscaler"): Table(
-        columns("Name Reference Targets MinPods MaxPods Replicas Age"), _autoscaler
-    ),
+    ("apps", "Deployment"): _deployment,
+    ("apps", "ReplicaSet"): _replica_set,
+    ("", "ReplicationController"): _replication_controller,
+    ("apps", "StatefulSet"): _stateful_set,
+    ("apps", "DaemonSet"): _daemon_set,
+    ("apps", "ControllerRevision"): _controller_revision,
+    ("batch", "Job"): _job,
+    ("batch", "CronJob"): _cron_job,
+    ("policy", "PodDisruptionBudget"): _budget,
+    ("autoscaling", "HorizontalPodAutoscaler"): _autoscaler,
 }

@@ -14,15 +14,16 @@ from typing import Any
 import msgspec
 
 from syncline.base.clock import format_time
-from syncline.cluster.columns import core, pods, policies, storage, workloads
-from syncline.cluster.columns.column import CREATED_AT, NAME, Column, Table, since
+from syncline.cluster.columns import core, devices, pods, policies, storage, workloads
+from syncline.cluster.columns.column import Column, Row, columns_of, since
 from syncline.cluster.resources.registry import Resource
 from syncline.kube.objects import Obj, dig, meta
 from syncline.kube.text.jsonpath import JsonPath, compile_path
 
 __all__ = ["table_of"]
 
-_TABLES: dict[tuple[str, str], Table] = {
+_ROWS: dict[tuple[str, str], Row] = {
+    **devices.TABLES,
     **pods.TABLES,
     **workloads.TABLES,
     **core.TABLES,
@@ -33,9 +34,6 @@ _TABLES: dict[tuple[str, str], Table] = {
 
 def _by_name(obj: Obj, now: datetime) -> list[Any]:
     return [meta(obj).get("name", ""), dig(obj, "metadata", "creationTimestamp", default=format_time(now))]
-
-
-_DEFAULT = Table((NAME, CREATED_AT), _by_name)
 
 
 def table_of(
@@ -50,13 +48,18 @@ def table_of(
 ) -> Obj:
     """A ``meta.k8s.io`` Table. ``include`` is None, Metadata (the default) or Object. ``headed``: it says what its
     columns are."""
-    table = _table_for(resource)
-    rows = [{"cells": table.row(obj, now), **_row_object(obj, include, version)} for obj in objs]
+    scale = bool(objs) and objs[0].get("kind") == "Scale" and resource.custom is None
+    if resource.custom is not None:
+        columns, row = _custom_table(resource)
+    else:
+        group, kind = ("autoscaling", "Scale") if scale else (resource.info.group, resource.info.kind)
+        columns, row = columns_of(group, kind), _ROWS.get((group, kind), _by_name)
+    rows = [{"cells": row(obj, now), **_row_object(obj, include, version)} for obj in objs]
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": metadata,
-        "columnDefinitions": [column.to_obj() for column in table.columns] if headed else None,
+        "columnDefinitions": [column.to_obj() for column in columns] if headed else None,
         "rows": rows,
     }
 
@@ -70,15 +73,7 @@ def _row_object(obj: Obj, include: str, version: str) -> Obj:
     return {"object": partial}
 
 
-def _table_for(resource: Resource) -> Table:
-    if resource.custom is not None:
-        return _custom_table(resource)
-    return _TABLES.get((resource.info.group, resource.info.kind), _DEFAULT)
-
-
 # --- custom resources ----------------------------------------------------------------------------------------------
-
-_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
 CELL_STEPS, SPARE_STEPS = 40, 50_000
@@ -86,7 +81,7 @@ CELL_STEPS, SPARE_STEPS = 40, 50_000
 whole objects. Cells beyond that are empty."""
 
 
-def _custom_table(resource: Resource) -> Table:
+def _custom_table(resource: Resource) -> tuple[Sequence[Column], Row]:
     shown, paths = _custom_columns(resource)
     spare = SPARE_STEPS
 
@@ -99,14 +94,16 @@ def _custom_table(resource: Resource) -> Table:
             spare -= max(steps - CELL_STEPS, 0)
         return cells
 
-    return Table(shown, row)
+    return shown, row
 
 
 @lru_cache(maxsize=512)
 def _custom_columns(resource: Resource) -> tuple[tuple[Column, ...], list[tuple[JsonPath, str]]]:
     assert resource.custom is not None
-    given = resource.custom.columns or [_AGE]
-    shown = (NAME, *(_custom_column(column) for column in given))
+    created = columns_of("", "")[1].description
+    age = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp", "description": created}
+    given = resource.custom.columns or [age]
+    shown = (columns_of("", "")[0], *(_custom_column(column) for column in given))
     return shown, [(compile_path(_braced(column["jsonPath"])), str(column["type"])) for column in given]
 
 

@@ -17,6 +17,7 @@ from syncline.kube.objects import GVK
 
 __all__ = [
     "OBJECT_META",
+    "column_table",
     "definitions",
     "descriptions",
     "go_names",
@@ -86,4 +87,12 @@ def internal_types() -> Mapping[str, list[tuple[str, str, str, str]]]:
 def resource_table() -> list[dict[str, Any]]:
     """The rows of ``resources.json``, in discovery order."""
     loaded: list[dict[str, Any]] = json.loads(_data("resources.json"))
+    return loaded
+
+
+@cache
+def column_table() -> Mapping[str, list[tuple[str, str, str, int, str]]]:
+    """``GROUP/KIND`` → the columns of its tables: name, type, format, priority, and what describes it, a text or
+    ``$DEFINITION.FIELD``; under the empty name those of kinds that have none of their own."""
+    loaded: dict[str, list[tuple[str, str, str, int, str]]] = json.loads(_data("columns.json"))
     return loaded
