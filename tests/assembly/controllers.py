@@ -77,6 +77,7 @@ def start(
     access: ClusterAccess | None = None,
     traces: TraceSettings | None = None,
     clock: SystemClock | None = None,
+    roles: tuple[str, ...] = ("gitops",),
 ) -> Running:
     """A replica that watches; with ``endpoints`` it takes webhooks and shows metrics, both at ``ANY``.
 
@@ -93,7 +94,7 @@ def start(
         metrics_labels=("team", "example.com/tier") if endpoints else (),
         traces=traces,
     )
-    settings = ControllerSettings(gitops, leader)
+    settings = ControllerSettings(gitops, leader, roles)
     ready: Future[tuple[Replica, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def serve() -> None:

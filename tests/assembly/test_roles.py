@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+from tests.assembly.controllers import start
+from tests.assembly.test_deploy import manifests
+from tests.live import START_S, Served, reached, served_cluster
+
+from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.embedded.live import running_cluster
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
+from syncline.base.secret import Secret
+from syncline.cli.main import cli
+from syncline.control.executor import run_in_place
+from syncline.control.leader import LeaderSettings
+from syncline.kube.client import Request
+from syncline.kube.objects import Obj, dig
+from syncline.kube.transport.http import BlockingClient
+from syncline.kube.transport.kubeconfig import load_kubeconfig
+
+ACCOUNT = "/api/v1/namespaces/argocd/serviceaccounts/machine-config-controller"
+POOLS = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/argocd/leases"
 
 
 def test_a_cluster_that_ends_leaves_the_controllers_of_another_one_in_the_same_process(tmp_path: Path) -> None:
@@ -23,3 +43,51 @@ def test_a_cluster_that_ends_leaves_the_controllers_of_another_one_in_the_same_p
             return [task.get_name() for task in mine if task.done() or task.cancelling()]
 
     assert asyncio.run(both()) == []
+
+
+def test_machine_config_controllers_run_against_any_api_with_their_rights_and_lease(tmp_path: Path) -> None:
+    with served_cluster(tmp_path, ClusterSettings()) as served:
+        access = load_kubeconfig(served.kubeconfig)
+        admin = BlockingClient(access)
+        run_in_place(ensure_objects(manifests("machineconfig.yaml")), admin)
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        token = admin.send(Request("POST", f"{ACCOUNT}/token", body=request)).or_raise()["status"]["token"]
+        account = replace(access, token=Secret(token), certificate_pem="", key_pem=None)
+        leader = LeaderSettings("a", "argocd")
+        running = start(served, tmp_path / "cache", leader, access=account, roles=("machineconfig",))
+        try:
+            _await_rendered(served)
+            held = _holders(admin)
+        finally:
+            running.end()
+        assert held == {"syncline-machineconfig-controller": "a", "syncline-machine-config": "syncline"}
+        assert _holders(admin)["syncline-machineconfig-controller"] == ""
+
+
+def _holders(admin: BlockingClient) -> dict[str, str]:
+    leases = admin.send(Request("GET", LEASES)).or_raise()["items"]
+    return {lease["metadata"]["name"]: lease["spec"]["holderIdentity"] for lease in leases}
+
+
+def _await_rendered(served: Served) -> None:
+    transport = served.cluster.core.transport(judged=False)
+
+    def look() -> bool:
+        pools: list[Obj] = transport.send(Request("GET", POOLS)).or_raise()["items"]
+        return len(pools) == 2 and all(dig(pool, "spec", "configuration", "name", default="") for pool in pools)
+
+    asyncio.run_coroutine_threadsafe(reached(transport, POOLS, look), served.loop).result(2 * START_S)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--roles", "gitops,nosuch"], "--roles: nosuch: no such role; name some of gitops, machineconfig"),
+        (["--roles", ""], "--roles: '': no such role; name some of gitops, machineconfig"),
+        (["--roles", "machineconfig", "--webhook-listen", "127.0.0.1:0"], "only the role gitops takes webhooks"),
+    ],
+)
+def test_a_role_that_is_none_is_named_with_those_that_are(options: list[str], said: str) -> None:
+    asked = CliRunner().invoke(cli, ["controller", *options])
+    assert asked.exit_code != 0
+    assert said in asked.output + str(asked.exception)

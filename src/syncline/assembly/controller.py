@@ -1,8 +1,9 @@
-"""The GitOps controllers as a process of their own, against any Kubernetes API over HTTP.
+"""Roles as a process of their own, against any Kubernetes API over HTTP: the GitOps controllers, those of machines.
 
-Started by ``syncline controller``. Several replicas share the Applications by Leases (``control/leader.py``): each
-watches everything, so that taking over is a matter of seconds, and works on the shards that it holds. Told to stop, it
-begins nothing new, lets the passes in flight end, and gives its Leases back. It never runs a cluster and imports none.
+Started by ``syncline controller``; :data:`ROLES` lists what it can run. Several replicas share the keys of a role by
+Leases (``control/leader.py``): each watches everything, so that taking over is a matter of seconds, and works on the
+shards that it holds. At SIGTERM it begins nothing new, lets the passes in flight end, and gives its Leases back. It
+never runs a cluster.
 
 An API that is away, not there yet, or hidden behind something that answers in its place is waited for, at the start and
 later. Work goes through connections with a fence: nothing is written once the Leases were not renewed in time, also
@@ -14,28 +15,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from syncline.assembly.destinations import is_unmanaged
 from syncline.assembly.embedded.install import install_missing, not_established
+from syncline.assembly.endpoints.gitops import role_endpoints
 from syncline.assembly.gitops import GitOpsSettings, foreign_objects
 from syncline.assembly.jumps import tell_jumps
 from syncline.assembly.ports import HttpPort
-from syncline.assembly.roles import LiveDriver, Role
-from syncline.assembly.running import running_gitops
+from syncline.assembly.roles import LiveDriver, Role, gated, start
+from syncline.assembly.running import Ports, running_gitops
 from syncline.base.clock import Clock, SystemClock, steady_now
 from syncline.base.journal import Journal
+from syncline.control.controller import Controller
 from syncline.control.leader import LeaderSettings, Share, release_all, shard_of, share_round
 from syncline.control.manager import LiveManager, drive, wait_s
 from syncline.control.vitals import Complaints, Health, LeaseSigns
 from syncline.kube.errors import ApiError, Forbidden, Unanswered, Unauthorized, Unavailable
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import Obj, ObjectRef, ref_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of
 from syncline.kube.transport.kubeconfig import ClusterAccess
 
-__all__ = ["ControllerSettings", "Gate", "HttpPort", "Replica", "StartError", "serve_controller"]
+__all__ = ["ROLES", "ControllerSettings", "Gate", "HttpPort", "Replica", "StartError", "serve_controller"]
 
 log = logging.getLogger("syncline.assembly")
 
@@ -55,6 +59,9 @@ class ControllerSettings:
 
     gitops: GitOpsSettings
     leader: LeaderSettings | None = None
+    """Of the GitOps controllers; every other role has a Lease of its own, and one replica works on all of it."""
+    roles: tuple[str, ...] = ("gitops",)
+    """Of :data:`ROLES`, in its order. The first one has the endpoints."""
     grace_s: float = 20.0
     """How long passes in flight may take to end after the signal to stop."""
     patient: bool = False
@@ -63,7 +70,7 @@ class ControllerSettings:
 
 @dataclass(slots=True)
 class Gate:
-    """Which Applications this replica may work on now."""
+    """Which keys this replica may work on now."""
 
     shards: int = 1
     open: frozenset[int] = frozenset()
@@ -81,6 +88,8 @@ class Replica:
     """
 
     settings: ControllerSettings
+    served: Served
+    leader: LeaderSettings | None
     access: ClusterAccess
     port: HttpPort
     clock: Clock
@@ -98,6 +107,8 @@ class Replica:
     """The share was lost, and the work is being dropped."""
     ending: bool = False
     complaints: Complaints = field(default_factory=Complaints)
+    all: Sequence[Replica] = ()
+    """Those of this process, by role."""
 
     # -- what others ask ---------------------------------------------------------------------------------------
 
@@ -107,7 +118,7 @@ class Replica:
         A replica that holds nothing works on nothing that is shared out; what was begun while it held something is
         stopped here, until all of it is dropped.
         """
-        leader = self.settings.leader
+        leader = self.leader
         if leader is None:
             return ""
         until = self.share.valid_until(leader)
@@ -124,6 +135,14 @@ class Replica:
             return Health((), (self.starting,), (note,) if note else ())
         return self.manager.health(self.leases, note)
 
+    def health_of_all(self) -> Health:
+        """Of every role of this process."""
+        every = [each.health() for each in self.all]
+        stuck = [problem for each in every for problem in each.stuck]
+        unready = [problem for each in every for problem in each.unready]
+        notes = [note for each in every for note in each.notes]
+        return Health(*(tuple(dict.fromkeys(part)) for part in (stuck, unready, notes)))
+
     def _steady(self) -> datetime:
         return steady_now(self.clock)
 
@@ -133,8 +152,8 @@ class Replica:
         """Watch and work until cancelled; begins again with an empty cache when the share was lost by force."""
         while True:
             lost = asyncio.Event()
-            running = asyncio.create_task(self._work(lost), name="gitops")
-            losing = asyncio.create_task(lost.wait(), name="gitops lost its share")
+            running = asyncio.create_task(self._work(lost), name=self.served.name)
+            losing = asyncio.create_task(lost.wait(), name=f"{self.served.name} lost its share")
             try:
                 await asyncio.wait((running, losing), return_when=asyncio.FIRST_COMPLETED)
                 if running.done():
@@ -164,50 +183,51 @@ class Replica:
 
         async with (
             contextlib.AsyncExitStack() as closing,
-            running_gitops(
-                self.settings.gitops,
-                self.clock,
-                driver,
-                lambda access: HttpPort(access, self.fence),
-                inner=self.port,
-                admits=self.gate.admits,
-                health=self.health,
-            ) as (running, self.ports),
+            self.served.running(self, driver) as (running, self.ports),
         ):
             closing.push_async_callback(work.close)
             self.manager = running.manager
             await self._install()
             async with asyncio.TaskGroup() as group:
-                group.create_task(running.run(), name="gitops loop")
-                group.create_task(self._tell_jumps(), name="gitops clock")
-                if self.settings.leader is None:
+                group.create_task(running.run(), name=f"{self.served.name} loop")
+                if self is self.all[0]:
+                    group.create_task(self._tell_jumps(), name="clock")
+                if self.leader is None:
                     self._open(frozenset({0}))
                 else:
-                    group.create_task(self._keep_share(self.settings.leader, lost), name="gitops leases")
+                    group.create_task(self._keep_share(self.leader, lost), name=f"{self.served.name} leases")
 
     async def _tell_jumps(self) -> None:
-        leader = self.settings.leader
+        leader = self.leader
         namespace = self.settings.gitops.application.control_namespace
         await tell_jumps(self.clock, self.port, namespace, leader.identity if leader is not None else "")
 
     async def _install(self) -> None:
         """What the controllers need and the cluster has not. Raises :class:`StartError` unless ``patient``."""
-        objects = foreign_objects(self.settings.gitops.application.control_namespace)
         for attempt in range(1, 1_000_000):
             if not self.starting:
                 return
             try:
-                await _installed(self.port, objects, self.clock, self.access.server)
+                await _installed(self.port, self.served.objects, self.clock, self.access.server)
                 self.starting = ""
             except (ApiError, StartError) as error:
                 refused = error if isinstance(error, ApiError) else Unavailable(str(error))
-                report = error if isinstance(error, StartError) else _start_error(self.access.server, refused)
+                report = error if isinstance(error, StartError) else self._start_error(refused)
                 if not self.settings.patient and not _may_pass(error):
                     raise report from error
                 self.starting = str(report)
                 if self.complaints.due(refused, self._steady()):
                     log.warning("%s; trying again", report)
                 await asyncio.sleep(wait_s(attempt, refused))
+
+    def _start_error(self, error: ApiError) -> StartError:
+        server = self.access.server
+        return StartError(
+            f"{server}: what the controllers need is missing and cannot be installed: {error}; "
+            f"apply deploy/{self.served.rights} with the rights of an administrator"
+            if not _may_pass(error)
+            else f"{server}: what the controllers need cannot be looked at: {error}"
+        )
 
     # -- shares ------------------------------------------------------------------------------------------------
 
@@ -236,14 +256,15 @@ class Replica:
             await asyncio.sleep(leader.retry_s)
 
     async def _take_up(self, working: frozenset[int], leader: LeaderSettings) -> None:
-        """Open the gate for what was gained once the Applications were read again: a standby whose watch is late would
+        """Open the gate for what was gained once its objects were read again: a standby whose watch is late would
         repeat what its predecessor has done and recorded. What cannot be read in time stays closed for a round more."""
         kept = working & self.gate.open
         if working != kept and self.manager is not None:
             self._open(kept)
             try:
                 async with asyncio.timeout(leader.retry_s):
-                    await self.manager.look_again(APPLICATION.group_kind)
+                    for kind in sorted({controller.kind for controller in self._gated()}):
+                        await self.manager.look_again(kind)
             except TimeoutError:
                 return
         self._open(working)
@@ -260,10 +281,16 @@ class Replica:
             return
         gained = working - self.gate.open
         self.gate.open = working
-        if gained and self.manager is not None:
-            for app in self.manager.loop.cache.objects(APPLICATION.group_kind):
-                if shard_of(ref_of(app), self.gate.shards) in gained:
-                    self.manager.wake("application", ref_of(app))
+        for controller in self._gated() if gained else ():
+            assert self.manager is not None, "what is gated runs"
+            for obj in self.manager.loop.cache.objects(controller.kind):
+                if shard_of(ref_of(obj), self.gate.shards) in gained:
+                    self.manager.wake(controller.name, ref_of(obj))
+
+    def _gated(self) -> list[Controller[Any]]:
+        """Controllers whose keys are shared out."""
+        every = [] if self.manager is None else self.manager.loop.controllers.values()
+        return [each for each in every if each.kind == self.served.shared or self.served.shared is None]
 
     def _busy_shards(self) -> frozenset[int]:
         busy = self.manager.loop.queue.busy() if self.manager is not None else []
@@ -280,9 +307,71 @@ class Replica:
 
     async def give_back(self) -> None:
         """After the work has stopped: nobody shall have to wait for our Leases to expire."""
-        if self.settings.leader is not None:
-            leader, now = self.settings.leader, self._steady()
+        if self.leader is not None:
+            leader, now = self.leader, self._steady()
             await drive(release_all(self.share, leader, now, stamp=self.clock.now()), self.port)
+
+
+Running = contextlib.AbstractAsyncContextManager[tuple[LiveDriver, Ports]]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A role as this process runs it. ``rights`` is the file of ``deploy/`` with its rights."""
+
+    name: str
+    rights: str
+    objects: tuple[Obj, ...]
+    """What is installed where it is missing."""
+    running: Callable[[Replica, Callable[[Role], LiveDriver]], Running]
+    shared: GroupKind | None = None
+    """The kind whose controllers the Leases share out; None: all of the role."""
+
+
+def _gitops(settings: ControllerSettings) -> Served:
+    def running(replica: Replica, driver_of: Callable[[Role], LiveDriver]) -> Running:
+        return running_gitops(
+            settings.gitops,
+            replica.clock,
+            driver_of,
+            lambda access: HttpPort(access, replica.fence),
+            inner=replica.port,
+            admits=replica.gate.admits,
+            health=replica.health_of_all,
+        )
+
+    objects = foreign_objects(settings.gitops.application.control_namespace)
+    return Served("gitops", "controller.yaml", tuple(objects), running, APPLICATION.group_kind)
+
+
+def _machineconfig(settings: ControllerSettings) -> Served:
+    from syncline.assembly.machines.objects import foreign_machineconfig_objects
+    from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
+
+    mine = MachineConfigSettings(settings.gitops.application.control_namespace)
+    return served_role(machineconfig_role(mine, objects=foreign_machineconfig_objects(mine)), settings)
+
+
+ROLES: Mapping[str, Callable[[ControllerSettings], Served]] = {"gitops": _gitops, "machineconfig": _machineconfig}
+
+
+def served_role(role: Role, settings: ControllerSettings) -> Served:
+    """Any role: one replica works on all of it; its rights are in a file of its name."""
+
+    @contextlib.asynccontextmanager
+    async def running(
+        replica: Replica, driver_of: Callable[[Role], LiveDriver]
+    ) -> AsyncIterator[tuple[LiveDriver, Ports]]:
+        driver = driver_of(role)
+        stop = start(gated(role, replica.gate.admits), driver)
+        try:
+            endpoints = settings.gitops if replica is replica.all[0] else replace(settings.gitops, metrics_listen=None)
+            async with role_endpoints(endpoints, driver.manager, replica.health_of_all) as ports:
+                yield driver, ports
+        finally:
+            stop()
+
+    return Served(role.name, f"{role.name}.yaml", role.objects, running)
 
 
 async def serve_controller(
@@ -293,28 +382,54 @@ async def serve_controller(
     started: Callable[[Replica], None] = lambda _replica: None,
     made: Callable[[Replica], None] = lambda _replica: None,
 ) -> None:
-    """Install what is missing, work until ``stop``, hand over. Raises :class:`StartError` and ListenError."""
-    port = HttpPort(access)
-    replica = Replica(settings, access, port, clock, Journal(limit=10_000))
-    made(replica)
+    """Install what is missing, work until ``stop``, hand over; ``made`` is called for each role, ``started``
+    with the first one when all watch.
+    Raises :class:`StartError` and ListenError."""
+    replicas: list[Replica] = []
+    for name in settings.roles:
+        served, leader = ROLES[name](settings), settings.leader
+        if leader is not None and served.shared is None:
+            leader = replace(leader, name=f"syncline-{name}-controller", shards=1, node="")
+        journal = Journal(limit=10_000)
+        replicas.append(Replica(settings, served, leader, access, HttpPort(access), clock, journal, all=replicas))
+    for replica in replicas:
+        made(replica)
+
+    async def tell() -> None:
+        for replica in replicas:
+            await replica.ready.wait()
+        started(replicas[0])
+
+    telling = asyncio.create_task(tell(), name="ready")
+    serving = [asyncio.create_task(_serve(replica, stop), name=replica.served.name) for replica in replicas]
     try:
-        working = asyncio.create_task(replica.run(), name="gitops replica")
-        stopping = asyncio.create_task(stop.wait(), name="gitops stop")
-        ready = asyncio.create_task(replica.ready.wait(), name="gitops ready")
-        ready.add_done_callback(lambda task: None if task.cancelled() else started(replica))
+        await asyncio.wait(serving, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        for task in (*serving, telling):
+            task.cancel()
+        await asyncio.gather(*serving, telling, return_exceptions=True)
+    for task in serving:
+        if not task.cancelled():
+            task.result()
+
+
+async def _serve(replica: Replica, stop: asyncio.Event) -> None:
+    try:
+        working = asyncio.create_task(replica.run(), name=f"{replica.served.name} replica")
+        stopping = asyncio.create_task(stop.wait(), name=f"{replica.served.name} stop")
         try:
             await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
             if working.done():
                 working.result()
             await replica.hand_over()
         finally:
-            for task in (working, stopping, ready):
+            for task in (working, stopping):
                 task.cancel()
-            await asyncio.gather(working, stopping, ready, return_exceptions=True)
+            await asyncio.gather(working, stopping, return_exceptions=True)
             with contextlib.suppress(ApiError):
                 await replica.give_back()
     finally:
-        await port.close()
+        await replica.port.close()
 
 
 def _may_pass(error: ApiError | StartError) -> bool:
@@ -322,16 +437,7 @@ def _may_pass(error: ApiError | StartError) -> bool:
     return isinstance(error, ApiError) and not isinstance(error, Unauthorized | Forbidden)
 
 
-def _start_error(server: str, error: ApiError) -> StartError:
-    return StartError(
-        f"{server}: what the controllers need is missing and cannot be installed: {error}; "
-        "apply deploy/controller.yaml with the rights of an administrator"
-        if not _may_pass(error)
-        else f"{server}: what the controllers need cannot be looked at: {error}"
-    )
-
-
-async def _installed(port: HttpPort, objects: list[Obj], clock: Clock, server: str) -> None:
+async def _installed(port: HttpPort, objects: Sequence[Obj], clock: Clock, server: str) -> None:
     """Put there what is missing and wait until it is served. Raises ApiError, and StartError after a minute."""
     definitions = [obj for obj in objects if obj["kind"] == "CustomResourceDefinition"]
     until = steady_now(clock) + timedelta(seconds=ESTABLISH_S)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncline.assembly.embedded.install import ensure_objects
@@ -29,7 +29,18 @@ from syncline.kube.client import Transport
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
 
-__all__ = ["Driver", "Follow", "LiveDriver", "Role", "SimulatedDriver", "Wake", "follow_nothing", "loop_of", "start"]
+__all__ = [
+    "Driver",
+    "Follow",
+    "LiveDriver",
+    "Role",
+    "SimulatedDriver",
+    "Wake",
+    "follow_nothing",
+    "gated",
+    "loop_of",
+    "start",
+]
 
 Wake = Callable[[str, ObjectRef], None]
 """Something outside the API concerns this key of this controller."""
@@ -101,6 +112,16 @@ def loop_of(
         strict=strict,
         leaves_out=leaves_out,
     )
+
+
+def gated(role: Role, admits: Callable[[ObjectRef], bool]) -> Role:
+    """The same role, working only on the keys that ``admits`` names now."""
+
+    def only(controller: Controller[Any]) -> Controller[Any]:
+        observe = controller.observe
+        return replace(controller, observe=lambda cache, ref: observe(cache, ref) if admits(ref) else None)
+
+    return replace(role, controllers=tuple(map(only, role.controllers)))
 
 
 def start(role: Role, driver: Driver) -> Callable[[], None]:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from syncline.assembly.embedded.working import Working
     from syncline.assembly.gitops import GitOpsSettings
     from syncline.assembly.machines.virtual import LiveMachines
-    from syncline.assembly.roles import LiveDriver
+    from syncline.assembly.roles import LiveDriver, Role
     from syncline.control.cache import Snapshot
 
 __all__ = ["LiveCluster", "running_cluster", "write_private"]
@@ -104,6 +104,14 @@ class LiveCluster:
         await driver.ready.wait()
         return driver.manager
 
+    async def run_role(self, role: Role) -> LiveManager:
+        """Install what it needs and run it as its user; returns once it watches."""
+        from syncline.assembly.roles import start
+
+        driver = self.working.driver(role)
+        start(role, driver)
+        return await self._run(driver, role.name)
+
     async def start_machine_config(
         self, control_namespace: str, config_server: tuple[str, int] | None = None
     ) -> LiveManager:
@@ -112,15 +120,12 @@ class LiveCluster:
         from syncline.assembly.machines.objects import machineconfig_objects
         from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
         from syncline.assembly.machines.simulatedhosts import SimulatedHosts
-        from syncline.assembly.roles import start
 
         settings = MachineConfigSettings(control_namespace)
         authority = str(self.kubeconfig["clusters"][0]["cluster"].get("certificate-authority-data") or "")
         hosts = SimulatedHosts(self.machines.room.machines, self.core.clock)
         role = machineconfig_role(settings, hosts=hosts, objects=machineconfig_objects(settings, authority))
-        driver = self.working.driver(role)
-        start(role, driver)
-        manager = await self._run(driver, "machine-config")
+        manager = await self.run_role(role)
         if config_server is not None:
             await self._start_config_server(control_namespace, *config_server, manager.loop.cache)
         return manager

@@ -18,7 +18,7 @@ from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.machines.role import machine_config_gauges
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.control.loop import ControlLoop
-from syncline.control.manager import Port
+from syncline.control.manager import LiveManager, Port
 from syncline.control.vitals import Health
 from syncline.gitops.application.controller import Applications
 from syncline.kube.objects import ObjectRef
@@ -26,7 +26,7 @@ from syncline.telemetry.metrics import GitOpsMetrics, Labels, exposition, gauges
 from syncline.telemetry.otlp import exporting
 from syncline.telemetry.tracing import Tracer
 
-__all__ = ["gitops_endpoints"]
+__all__ = ["gitops_endpoints", "role_endpoints"]
 
 METRICS_TYPE = "text/plain"
 Address = tuple[str, int]
@@ -80,6 +80,26 @@ async def gitops_endpoints(
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def role_endpoints(
+    settings: GitOpsSettings, manager: LiveManager, health: Callable[[], Health]
+) -> AsyncIterator[dict[Address, int]]:
+    """Probes and the metrics of a role without the GitOps controllers, as :func:`gitops_endpoints`."""
+
+    async def tell(_headers: Mapping[str, str], _body: bytes) -> Answer:
+        loop = manager.loop
+        text = _work_gauge(manager.pools.counts()) + machine_config_gauges(loop.cache, loop.now())
+        return Answer(200, text, METRICS_TYPE)
+
+    address = settings.metrics_listen
+    if address is None:
+        yield {}
+        return
+    served = {("GET", "/metrics"): tell, **_probes(health)}
+    async with listening(*address, served, settings.allowed_hosts) as port:
+        yield {address: port}
 
 
 def _metrics_endpoints(

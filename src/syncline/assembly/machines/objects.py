@@ -19,7 +19,7 @@ from syncline.machineconfig.generating.images.plan import BUILT_IN
 from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME, GENERATED_VERSION, RELEASE, ROLE
 from syncline.machineconfig.render.rendering import Release
 
-__all__ = ["machineconfig_objects"]
+__all__ = ["foreign_machineconfig_objects", "machineconfig_objects"]
 
 
 def machineconfig_objects(settings: MachineConfigSettings, authority: str) -> list[Obj]:
@@ -37,17 +37,18 @@ def machineconfig_objects(settings: MachineConfigSettings, authority: str) -> li
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [account],
     }
+    namespace, *needed = foreign_machineconfig_objects(settings, authority)
+    metadata = {"name": MACHINE_CONFIG_MANAGER, "namespace": control_namespace}
+    return [namespace, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}, rights, *needed]
+
+
+def foreign_machineconfig_objects(settings: MachineConfigSettings, authority: str = "") -> list[Obj]:
+    """The same for a cluster of somebody else: its owner gives the rights."""
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.control_namespace}},
         *machine_config_crds(),
         *openshift_config_crds(),
         hold_crd(),
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": MACHINE_CONFIG_MANAGER, "namespace": control_namespace},
-        },
-        rights,
         _controller_config(settings.release, authority),
         _object(MACHINE_CONFIGURATION, "cluster", {}),
         _object(IMAGE_CONFIG, "cluster", {}),

@@ -1,4 +1,4 @@
-"""``syncline controller``: the GitOps controllers against any cluster."""
+"""``syncline controller``: controllers of chosen roles against any cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from syncline.assembly.controller import ControllerSettings, Replica, StartError, serve_controller
+from syncline.assembly.controller import ROLES, ControllerSettings, Replica, StartError, serve_controller
 from syncline.assembly.endpoints.listening import ListenError
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.base.clock import SystemClock
@@ -35,6 +35,7 @@ from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, l
 
 @click.command()
 @connection_options
+@click.option("--roles", default="gitops", show_default=True, help=f"Which controllers run, of {','.join(ROLES)}.")
 @click.option("--namespace", "-n", default="argocd", show_default=True, help="Where Applications and Leases live.")
 @application_namespaces_option
 @hydrator_option
@@ -51,6 +52,7 @@ from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, l
 def controller(
     kubeconfig: str | None,
     context: str | None,
+    roles: str,
     namespace: str,
     application_namespaces: tuple[str, ...] | None,
     hydrator: bool | None,
@@ -69,14 +71,17 @@ def controller(
     cache: Path | None,
     grace: float,
 ) -> int:
-    """Run the GitOps controllers against the cluster of a kubeconfig, or of the pod that this runs in.
+    """Run controllers against the cluster of a kubeconfig, or of the pod that this runs in: those of GitOps unless
+    --roles says otherwise. Each role has its rights in a file of deploy/.
 
     Start as many replicas as you like: with one shard one of them works and the others take over; with more shards they
-    share the Applications. All must name the same number. SIGTERM hands over and ends.
+    share the Applications. All must name the same number. One replica at a time works on each other role. SIGTERM hands
+    over and ends.
 
     \b
     Example:  syncline controller --kubeconfig ~/.kube/config --shards 4
     """
+    chosen = _roles(roles, webhook_listen)
     access = _access(kubeconfig, context)
     name = identity or f"{platform.node().lower()[:30]}-{Entropy().suffix()}"
     leader = LeaderSettings(name, namespace, shards=shards, node=node_name) if leader_elect else None
@@ -95,8 +100,19 @@ def controller(
             allowed_hosts=allowed_hosts,
             traces=trace_target(otlp_endpoint),
         )
-        settings = ControllerSettings(gitops, leader, grace_s=grace, patient=True)
+        settings = ControllerSettings(gitops, leader, chosen, grace_s=grace, patient=True)
         return _run(access, settings, name)
+
+
+def _roles(text: str, webhook_listen: str | None) -> tuple[str, ...]:
+    named = {name.strip() for name in text.split(",")}
+    unknown = sorted(named - set(ROLES))
+    if unknown:
+        listed = ", ".join(name or "''" for name in unknown)
+        raise CommandFailed(f"--roles: {listed}: no such role; name some of {', '.join(ROLES)}", USAGE)
+    if webhook_listen is not None and "gitops" not in named:
+        raise CommandFailed("--webhook-listen: only the role gitops takes webhooks; add it to --roles", USAGE)
+    return tuple(name for name in ROLES if name in named)
 
 
 def _access(kubeconfig: str | None, context: str | None) -> ClusterAccess:
