@@ -7,62 +7,123 @@ Called by the API through :func:`syncline.cluster.validation.strategy.strategy_f
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from syncline.cluster.validation.engine import names
+from syncline.cluster.validation.engine import rules as r
 from syncline.cluster.validation.engine.addresses import ip_problems, legacy_cidr_causes, legacy_ip_causes, sloppy_ip
-from syncline.cluster.validation.engine.base import Kind, spec_of
-from syncline.cluster.validation.engine.causes import forbidden, invalid, required, too_long, unsupported
-from syncline.cluster.validation.engine.fields import IMMUTABLE, each, immutable, label_selector_causes, port_number
-from syncline.cluster.validation.engine.metadata import NameCheck, metadata_update_causes
+from syncline.cluster.validation.engine.base import IMMUTABLE, Kind, spec_of
+from syncline.cluster.validation.engine.causes import forbidden, invalid, required, unsupported
+from syncline.cluster.validation.engine.fields import immutable, label_selector_causes
+from syncline.cluster.validation.engine.metadata import metadata_update_causes
 from syncline.cluster.validation.pods.probes import port_or_name_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, annotations_of, dig
 
 __all__ = ["IPAddressKind", "IngressClassKind", "IngressKind", "NetworkPolicyKind", "ServiceCIDRKind"]
 
-PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
-POLICY_TYPES = ("Ingress", "Egress")
-POLICY_PROTOCOLS = ("TCP", "UDP", "SCTP")
 MOST_CONTROLLER_BYTES = 250
 OLD_CLASS = "kubernetes.io/ingress.class"
+ONE_FAMILY = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
 
 
 # --- ingresses -----------------------------------------------------------------------------------------------------
+
+
+def _host_causes(host: str, path: str) -> Iterable[FieldCause]:
+    if names.is_ip(host):
+        return [invalid(path, host, "must be a DNS name, not an IP address")]
+    check = names.wildcard_subdomain if "*" in host else names.dns_subdomain
+    return [invalid(path, host, problem) for problem in check(host)] if host else []
+
+
+def _path_causes(path: Obj, at: str) -> Iterator[FieldCause]:
+    kind, text, where = path.get("pathType"), str(path.get("path") or ""), f"{at}.path"
+    if kind is None:
+        yield required(f"{at}.pathType", "pathType must be specified")
+        return
+    yield from r.choice("Exact", "ImplementationSpecific", "Prefix")(kind, f"{at}.pathType")
+    strict = kind in ("Exact", "Prefix")
+    if not text.startswith("/") and (strict or (text and kind == "ImplementationSpecific")):
+        yield invalid(where, text, "must be an absolute path")
+    for part in ("//", "/./", "/../", "%2f", "%2F") if strict else ():
+        if part in text:
+            yield invalid(where, text, f"must not contain '{part}'")
+    for part in ("/..", "/.") if strict else ():
+        if text.endswith(part):
+            yield invalid(where, text, f"cannot end with '{part}'")
+    yield from _BACKEND(path.get("backend") or {}, f"{at}.backend")
+
+
+def _port_causes(service: Obj, path: str) -> Iterator[FieldCause]:
+    port, at = service.get("port") or {}, f"{path}.service.port"
+    if port.get("name") and port.get("number"):
+        yield invalid(path, "", "cannot set both port name & port number")
+    elif port.get("name"):
+        yield from r.named(names.port_name)(port["name"], f"{at}.name")
+    elif port.get("number"):
+        yield from r.port(port["number"], f"{at}.number")
+    else:
+        yield required(path, "port name or number is required")
+
+
+_BACKEND = r.first(
+    r.refuse(
+        lambda one: one.get("service") is not None and one.get("resource") is not None,
+        "",
+        "cannot set both resource and service backends",
+        "",
+    ),
+    r.refuse(
+        lambda one: one.get("service") is None and one.get("resource") is None,
+        "",
+        "resource or service backend is required",
+        "",
+    ),
+    r.field(
+        "resource", r.field("apiGroup", r.when(bool, r.subdomain)), r.need("kind", r.segment), r.need("name", r.segment)
+    ),
+    r.every(
+        r.field("service", r.need("name", r.label)),
+        lambda one, path: _port_causes(one["service"], path) if one.get("service") is not None else (),
+    ),
+)
 
 
 class IngressKind(Kind):
     has_status = True
     has_generation = True
     revalidates = False
+    judged_again = True
     empty_status: ClassVar[Obj | None] = {"loadBalancer": {}}
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        causes: list[FieldCause] = []
-        backend = spec.get("defaultBackend")
-        if not spec.get("rules") and backend is None:
-            causes.append(invalid("spec", spec.get("rules"), "either `defaultBackend` or `rules` must be specified"))
-        if isinstance(backend, dict):
-            causes += _backend_causes(backend, "spec.defaultBackend")
-        for where, rule in each(spec, "rules", "spec"):
-            causes += _host_causes(rule.get("host"), f"{where}.host")
-            http = rule.get("http")
-            if isinstance(http, dict):
-                if not http.get("paths"):
-                    causes.append(required(f"{where}.http.paths"))
-                for at, path in each(http, "paths", f"{where}.http"):
-                    causes += _path_causes(path, at)
-        for where, tls in each(spec, "tls", "spec"):
-            for index, host in enumerate(tls.get("hosts") or ()):
-                causes += _host_causes(host, f"{where}.hosts[{index}]")
-            secret = tls.get("secretName")
-            if secret:
-                causes += [invalid(f"{where}.secretName", secret, one) for one in names.dns_subdomain(secret)]
-        name = spec.get("ingressClassName")
-        if name is not None:
-            causes += [invalid("spec.ingressClassName", name, one) for one in names.dns_subdomain(str(name))]
-        return causes
+    rules = r.spec(
+        lambda spec, path: (
+            [invalid(path, spec.get("rules"), "either `defaultBackend` or `rules` must be specified")]
+            if not spec.get("rules") and spec.get("defaultBackend") is None
+            else []
+        ),
+        r.field("defaultBackend", _BACKEND),
+        r.each(
+            "rules",
+            r.filled("host", _host_causes),
+            r.field("http", r.needs("paths"), r.each("paths", _path_causes)),
+        ),
+        r.each("tls", r.items("hosts", _host_causes), r.filled("secretName", r.subdomain)),
+        r.field("ingressClassName", r.subdomain),
+    )
+    status_rules = r.part(
+        "loadBalancer",
+        r.each(
+            "ingress",
+            r.filled("ip", legacy_ip_causes),
+            r.filled(
+                "hostname",
+                r.subdomain,
+                r.must(lambda host: sloppy_ip(host) is None, "must be a DNS name, not an IP address"),
+            ),
+        ),
+    )
 
     def validate_create(self, obj: Obj) -> list[FieldCause]:
         """The class is named in one way: by the old annotation, or by its field."""
@@ -72,20 +133,6 @@ class IngressKind(Kind):
         differing = [invalid(f"annotations.{OLD_CLASS}", old, why)] if both else []
         return super().validate_create(obj) + differing
 
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + self.content_causes(new)
-
-    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        causes: list[FieldCause] = []
-        for where, ingress in each(dig(new, "status", "loadBalancer"), "ingress", "status.loadBalancer"):
-            ip, host = str(ingress.get("ip") or ""), str(ingress.get("hostname") or "")
-            causes += legacy_ip_causes(ip, f"{where}.ip") if ip else []
-            if host:
-                causes += [invalid(f"{where}.hostname", host, problem) for problem in names.dns_subdomain(host)]
-                if sloppy_ip(host) is not None:
-                    causes.append(invalid(f"{where}.hostname", host, "must be a DNS name, not an IP address"))
-        return causes
-
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
         named = spec_of(new).get("ingressClassName") is not None
         if old is not None or named or OLD_CLASS not in (dig(new, "metadata", "annotations") or {}):
@@ -93,173 +140,61 @@ class IngressKind(Kind):
         return [f"annotation \"{OLD_CLASS}\" is deprecated, please use 'spec.ingressClassName' instead"]
 
 
-def _host_causes(host: object, path: str) -> list[FieldCause]:
-    if not isinstance(host, str) or not host:
-        return []
-    if names.is_ip(host):
-        return [invalid(path, host, "must be a DNS name, not an IP address")]
-    check = names.wildcard_subdomain if "*" in host else names.dns_subdomain
-    return [invalid(path, host, problem) for problem in check(host)]
+def _controller_causes(controller: str, path: str) -> Iterator[FieldCause]:
+    if not controller:
+        yield required(path)
+    yield from r.most(MOST_CONTROLLER_BYTES)(controller, path)
+    for part, problem in names.domain_prefixed_path(controller):
+        yield invalid(path, part, problem)
 
 
-def _path_causes(path: Obj, at: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    kind, text = path.get("pathType"), str(path.get("path") or "")
-    if kind is None:
-        return [required(f"{at}.pathType", "pathType must be specified")]
-    if kind not in PATH_TYPES:
-        causes.append(unsupported(f"{at}.pathType", kind, PATH_TYPES))
-    elif kind in ("Exact", "Prefix"):
-        if not text.startswith("/"):
-            causes.append(invalid(f"{at}.path", text, "must be an absolute path"))
-        if text:
-            causes += [
-                invalid(f"{at}.path", text, f"must not contain '{part}'")
-                for part in ("//", "/./", "/../", "%2f", "%2F")
-                if part in text
-            ]
-            causes += [
-                invalid(f"{at}.path", text, f"cannot end with '{part}'")
-                for part in ("/..", "/.")
-                if text.endswith(part)
-            ]
-    elif text and not text.startswith("/"):
-        causes.append(invalid(f"{at}.path", text, "must be an absolute path"))
-    return causes + _backend_causes(path.get("backend") or {}, f"{at}.backend")
-
-
-def _backend_causes(backend: Obj, path: str) -> list[FieldCause]:
-    service, resource = backend.get("service"), backend.get("resource")
-    if service is not None and resource is not None:
-        return [invalid(path, "", "cannot set both resource and service backends")]
-    if resource is not None:
-        group = resource.get("apiGroup")
-        causes = [invalid(f"{path}.resource.apiGroup", group, one) for one in names.dns_subdomain(group or "a")]
-        for key in ("kind", "name"):
-            value, where = resource.get(key), f"{path}.resource.{key}"
-            found = names.path_segment(value) if value else []
-            causes += [invalid(where, value, one) for one in found] if value else [required(where)]
-        return causes
-    if service is None:
-        return [invalid(path, "", "resource or service backend is required")]
-    causes = []
-    name = service.get("name") or ""
-    if not name:
-        causes.append(required(f"{path}.service.name"))
-    else:
-        causes += [invalid(f"{path}.service.name", name, one) for one in names.dns_label(name)]
-    port = service.get("port") or {}
-    if port.get("name") and port.get("number"):
-        causes.append(invalid(path, "", "cannot set both port name & port number"))
-    elif port.get("name"):
-        causes += [invalid(f"{path}.service.port.name", port["name"], one) for one in names.port_name(port["name"])]
-    elif not port.get("number"):
-        causes.append(required(path, "port name or number is required"))
-    else:
-        causes += port_number(port["number"], f"{path}.service.port.number")
-    return causes
+def _scope_causes(parameters: Obj, path: str) -> Iterator[FieldCause]:
+    scope, space = parameters.get("scope"), parameters.get("namespace")
+    if scope not in ("Cluster", "Namespace"):
+        yield unsupported(f"{path}.scope", scope, ("Cluster", "Namespace"))
+    elif scope == "Cluster" and space is not None:
+        yield forbidden(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'")
+    elif scope == "Namespace" and space is None:
+        yield required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'")
+    elif scope == "Namespace":
+        yield from r.label(space, f"{path}.namespace")
 
 
 class IngressClassKind(Kind):
     has_generation = True
     namespaced = False
     revalidates = False
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        controller = str(spec.get("controller") or "")
-        causes = [] if controller else [required("spec.controller")]
-        if len(controller.encode()) > MOST_CONTROLLER_BYTES:
-            causes.append(too_long("spec.controller", MOST_CONTROLLER_BYTES))
-        causes += [invalid("spec.controller", part, one) for part, one in names.domain_prefixed_path(controller)]
-        parameters = spec.get("parameters")
-        return causes + (_parameter_causes(parameters) if isinstance(parameters, dict) else [])
+    rules = r.spec(
+        r.text("controller", _controller_causes),
+        r.field(
+            "parameters",
+            r.field("apiGroup", r.subdomain),
+            r.need("kind", r.segment),
+            r.need("name", r.segment),
+            _scope_causes,
+        ),
+    )
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         kept = immutable({"controller": "", **spec_of(new)}, spec_of(old), "spec", "controller")
         return metadata_update_causes(new, old) + kept + self.whole_causes(new)
 
 
-def _parameter_causes(parameters: Obj) -> list[FieldCause]:
-    path, causes = "spec.parameters", []
-    group, scope, space = (parameters.get(key) for key in ("apiGroup", "scope", "namespace"))
-    if group is not None:
-        causes += [invalid(f"{path}.apiGroup", group, one) for one in names.dns_subdomain(group)]
-    for key in ("kind", "name"):
-        value = str(parameters.get(key) or "")
-        if not value:
-            causes.append(required(f"{path}.{key}"))
-        causes += [invalid(f"{path}.{key}", value, one) for one in names.path_segment(value)]
-    if scope not in ("Cluster", "Namespace"):
-        causes.append(unsupported(f"{path}.scope", scope, ("Cluster", "Namespace")))
-    elif scope == "Cluster" and space is not None:
-        causes.append(forbidden(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'"))
-    elif scope == "Namespace" and space is None:
-        causes.append(required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'"))
-    elif scope == "Namespace":
-        causes += [invalid(f"{path}.namespace", space, one) for one in names.dns_label(str(space))]
-    return causes
-
-
 # --- network policies ----------------------------------------------------------------------------------------------
 
 
-class NetworkPolicyKind(Kind):
-    has_generation = True
-    revalidates = False
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        causes = label_selector_causes(spec.get("podSelector"), "spec.podSelector")
-        for direction, peers in (("ingress", "from"), ("egress", "to")):
-            for where, rule in each(spec, direction, "spec"):
-                for at, port in each(rule, "ports", where):
-                    causes += _policy_port_causes(port, at)
-                for at, peer in each(rule, peers, where):
-                    causes += _peer_causes(peer, at)
-        kinds = spec.get("policyTypes") or []
-        if len(kinds) > len(POLICY_TYPES):
-            return [*causes, invalid("spec.policyTypes", kinds, "may not specify more than two policyTypes")]
-        return causes + [
-            unsupported(f"spec.policyTypes[{index}]", kind, POLICY_TYPES)
-            for index, kind in enumerate(kinds)
-            if kind not in POLICY_TYPES
-        ]
-
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + self.content_causes(new)
-
-
-def _policy_port_causes(rule: Obj, at: str) -> list[FieldCause]:
-    protocol, port, end = rule.get("protocol"), rule.get("port"), rule.get("endPort")
-    causes: list[FieldCause] = []
-    if protocol is not None and protocol not in POLICY_PROTOCOLS:
-        causes.append(unsupported(f"{at}.protocol", protocol, POLICY_PROTOCOLS))
-    if port is not None:
-        causes += port_or_name_causes(port, f"{at}.port")
+def _end_port_causes(rule: Obj, path: str) -> Iterator[FieldCause]:
+    port, end, at = rule.get("port"), rule.get("endPort"), f"{path}.endPort"
     if end is None:
-        return causes
+        return
     if port is None:
-        return [*causes, invalid(f"{at}.endPort", end, "may not be specified when `port` is not specified")]
-    if isinstance(port, str):
-        return [*causes, invalid(f"{at}.endPort", end, "may not be specified when `port` is non-numeric")]
-    if end < port:
-        causes.append(invalid(f"{at}.endPort", port, "must be greater than or equal to `port`"))
-    return causes + port_number(end, f"{at}.endPort")
-
-
-def _peer_causes(peer: Obj, at: str) -> list[FieldCause]:
-    causes = label_selector_causes(peer.get("podSelector"), f"{at}.podSelector")
-    causes += label_selector_causes(peer.get("namespaceSelector"), f"{at}.namespaceSelector")
-    kinds = [key for key in ("podSelector", "namespaceSelector", "ipBlock") if peer.get(key) is not None]
-    block = peer.get("ipBlock")
-    if isinstance(block, dict):
-        causes += _block_causes(block, f"{at}.ipBlock")
-    if not kinds:
-        causes.append(required(at, "must specify a peer"))
-    elif len(kinds) > 1 and "ipBlock" in kinds:
-        causes.append(forbidden(at, "may not specify both ipBlock and another peer"))
-    return causes
+        yield invalid(at, end, "may not be specified when `port` is not specified")
+    elif isinstance(port, str):
+        yield invalid(at, end, "may not be specified when `port` is non-numeric")
+    else:
+        if end < port:
+            yield invalid(at, port, "must be greater than or equal to `port`")
+        yield from r.port(end, at)
 
 
 def _network(text: str) -> Any:
@@ -269,20 +204,53 @@ def _network(text: str) -> Any:
         return None
 
 
-def _block_causes(block: Obj, at: str) -> list[FieldCause]:
+def _block_causes(block: Obj, path: str) -> Iterator[FieldCause]:
     text = str(block.get("cidr") or "")
-    if not text:
-        return [required(f"{at}.cidr")]
-    causes, whole = legacy_cidr_causes(text, f"{at}.cidr"), _network(text)
+    yield from r.need("cidr", legacy_cidr_causes)(block, path)
+    whole = _network(text)
     for index, one in enumerate(block.get("except") or () if whole is not None else ()):
-        where, part = f"{at}.except[{index}]", _network(str(one))
-        causes += legacy_cidr_causes(str(one), where)
+        where, part = f"{path}.except[{index}]", _network(str(one))
+        yield from legacy_cidr_causes(str(one), where)
         if part is None:
             continue
         inside = part.version == whole.version and part.network_address in whole
         if not inside or whole.prefixlen >= part.prefixlen:
-            causes.append(invalid(where, one, "must be a strict subset of `cidr`"))
-    return causes
+            yield invalid(where, one, "must be a strict subset of `cidr`")
+
+
+_PORTS = r.each(
+    "ports",
+    r.field("protocol", r.choice("TCP", "UDP", "SCTP")),
+    r.field("port", port_or_name_causes),
+    _end_port_causes,
+)
+_PEER = r.every(
+    r.field("podSelector", label_selector_causes),
+    r.field("namespaceSelector", label_selector_causes),
+    r.field("ipBlock", _block_causes),
+    r.demand(lambda peer: not r.has("podSelector", "namespaceSelector", "ipBlock")(peer), "", "must specify a peer"),
+    r.forbid(
+        lambda peer: peer.get("ipBlock") is not None and r.has("podSelector", "namespaceSelector")(peer),
+        "",
+        "may not specify both ipBlock and another peer",
+    ),
+)
+
+
+class NetworkPolicyKind(Kind):
+    has_generation = True
+    revalidates = False
+    judged_again = True
+    rules = r.spec(
+        r.field("podSelector", label_selector_causes),
+        r.each("ingress", _PORTS, r.each("from", _PEER)),
+        r.each("egress", _PORTS, r.each("to", _PEER)),
+        r.when(
+            lambda spec: len(spec.get("policyTypes") or ()) > 2,
+            r.field("policyTypes", r.must(lambda _: False, "may not specify more than two policyTypes")),
+            otherwise=r.items("policyTypes", r.choice("Ingress", "Egress")),
+        ),
+    )
 
 
 # --- addresses of Services -----------------------------------------------------------------------------------------
@@ -292,23 +260,30 @@ class IPAddressKind(Kind):
     """An address of a Service, named by itself."""
 
     namespaced = False
-    name_check: ClassVar[NameCheck] = staticmethod(ip_problems)
+    name_check = ip_problems
+    rules = r.spec(
+        r.demand(r.lacks("parentRef"), "parentRef"),
+        r.field(
+            "parentRef",
+            r.filled("group", r.subdomain),
+            r.need("resource", r.segment),
+            r.need("name", r.segment),
+            r.filled("namespace", r.segment),
+        ),
+    )
+    fixed = ("spec.parentRef",)
 
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        parent, path = spec_of(obj).get("parentRef"), "spec.parentRef"
-        if not isinstance(parent, dict):
-            return [required(path)]
-        group = parent.get("group")
-        causes = [invalid(f"{path}.group", group, one) for one in names.dns_subdomain(group)] if group else []
-        for key in ("resource", "name", "namespace"):
-            value = str(parent.get(key) or "")
-            if not value and key != "namespace":
-                causes.append(required(f"{path}.{key}"))
-            causes += [invalid(f"{path}.{key}", value, one) for one in names.path_segment(value)]
-        return causes
 
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + immutable(spec_of(new), spec_of(old), "spec", "parentRef")
+def _canonical_causes(text: str, path: str) -> Iterable[FieldCause]:
+    causes, network = legacy_cidr_causes(text, path), _network(text)
+    wrong = not causes and str(network) != text
+    return [*causes, invalid(path, text, f'must be in canonical form ("{network}")')] if wrong else causes
+
+
+def _one_family(listed: list[Any], path: str) -> Iterable[FieldCause]:
+    parsed = [_network(str(text)) for text in listed]
+    twice = len(parsed) == 2 and None not in parsed and parsed[0].version == parsed[1].version
+    return [invalid(path, listed, ONE_FAMILY)] if twice else []
 
 
 class ServiceCIDRKind(Kind):
@@ -317,37 +292,20 @@ class ServiceCIDRKind(Kind):
     namespaced = False
     revalidates = False
     empty_status: ClassVar[Obj | None] = {}
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        listed, path = spec_of(obj).get("cidrs") or [], "spec.cidrs"
-        if not listed:
-            return [required(path, "at least one CIDR required")]
-        if len(listed) > 2:
-            return [invalid(path, {"CIDRs": listed}, "may only hold up to 2 values")]
-        causes: list[FieldCause] = []
-        for index, text in enumerate(listed):
-            causes += _canonical_causes(str(text), f"{path}[{index}]")
-        parsed = [_network(str(text)) for text in listed]
-        if len(parsed) == 2 and None not in parsed and parsed[0].version == parsed[1].version:
-            why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
-            causes.append(invalid(path, listed, why))
-        return causes
+    rules = r.spec(
+        r.need("cidrs", why="at least one CIDR required"),
+        r.when(
+            lambda spec: len(spec.get("cidrs") or ()) > 2,
+            r.field("cidrs", lambda given, path: [invalid(path, {"CIDRs": given}, "may only hold up to 2 values")]),
+            otherwise=r.every(r.items("cidrs", _canonical_causes), r.filled("cidrs", _one_family)),
+        ),
+    )
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         causes, path = metadata_update_causes(new, old), "spec.cidrs"
         fresh, before = spec_of(new).get("cidrs") or [], spec_of(old).get("cidrs") or []
-        if len(fresh) == len(before):
-            changed = [index for index, one in enumerate(before) if fresh[index] != one]
-            return causes + [invalid(f"{path}[{index}]", fresh[index], IMMUTABLE) for index in changed]
-        if (len(before), len(fresh)) != (1, 2):
+        if (len(before), len(fresh)) != (1, 2) and len(fresh) != len(before):
             return [*causes, invalid(path, fresh, IMMUTABLE)]
-        if fresh[0] != before[0]:
-            causes.append(invalid(f"{path}[0]", fresh[0], IMMUTABLE))
-        return causes + self.content_causes(new)
-
-
-def _canonical_causes(text: str, where: str) -> list[FieldCause]:
-    causes, network = legacy_cidr_causes(text, where), _network(text)
-    if not causes and str(network) != text:
-        causes.append(invalid(where, text, f'must be in canonical form ("{network}")'))
-    return causes
+        changed = [index for index, one in enumerate(before) if fresh[index] != one]
+        causes += [invalid(f"{path}[{index}]", fresh[index], IMMUTABLE) for index in changed]
+        return causes + (self.content_causes(new) if len(fresh) > len(before) else [])

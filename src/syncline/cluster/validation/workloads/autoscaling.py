@@ -6,15 +6,13 @@ older one with a single target. Source: Kubernetes ``pkg/apis/autoscaling/valida
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, ClassVar
 
-from syncline.cluster.validation.engine import names
-from syncline.cluster.validation.engine.base import Context, Kind, spec_of
+from syncline.cluster.validation.engine import rules as r
+from syncline.cluster.validation.engine.base import Context, Kind
 from syncline.cluster.validation.engine.causes import forbidden, invalid, required, unsupported
-from syncline.cluster.validation.engine.fields import NATURAL, each, natural_numbers
-from syncline.cluster.validation.engine.metadata import metadata_update_causes
-from syncline.cluster.validation.engine.rules import amount
 from syncline.cluster.validation.pods.resources import container_name_causes
 from syncline.cluster.validation.workloads.autoscalerversions import autoscaler_to_v1, autoscaler_to_v2, drop_kept
 from syncline.kube.errors import FieldCause
@@ -31,56 +29,6 @@ FIELDS = {
     "Resource": "resource",
     "ContainerResource": "containerResource",
 }
-TARGETS = ("Utilization", "Value", "AverageValue")
-SELECTIONS = ("Disabled", "Max", "Min")
-POLICIES = ("Percent", "Pods")
-LONGEST_WINDOW_S, LONGEST_PERIOD_S = 3600, 1800
-
-
-class AutoscalerKind(Kind):
-    has_status = True
-    empty_status: ClassVar[Obj | None] = {"desiredReplicas": 0, "currentMetrics": None}
-    revalidates = False
-
-    def prepare_create(self, obj: Obj, ctx: Context) -> None:
-        hub = _as_v2(obj)
-        super().prepare_create(hub, ctx)
-        _take(obj, hub)
-
-    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
-        hub = _as_v2(new)
-        super().prepare_update(hub, _as_v2(old), ctx, subresource)
-        _take(new, hub)
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(_as_v2(obj))
-        causes: list[FieldCause] = []
-        least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
-        if isinstance(least, int) and least < 1:
-            causes.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
-        if most == 0:
-            causes.append(required("spec.maxReplicas", "must be set and greater than 0"))
-        elif most < 0:
-            causes.append(invalid("spec.maxReplicas", most, "must be greater than or equal to 1"))
-        if isinstance(least, int) and most < least:
-            causes.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
-        causes += _reference_causes(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef", grouped=True)
-        for at, metric in each(spec, "metrics", "spec"):
-            causes += _metric_causes(metric, at)
-        if least == 0 and not any(one.get("type") in ("Object", "External") for _, one in each(spec, "metrics", "")):
-            why = "must specify at least one Object or External metric to support scaling to zero replicas"
-            causes.append(forbidden("spec.metrics", why))
-        for key in ("scaleUp", "scaleDown"):
-            rules = (spec.get("behavior") or {}).get(key)
-            if isinstance(rules, dict):
-                causes += _rule_causes(rules, f"spec.behavior.{key}")
-        return causes
-
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + self.content_causes(new)
-
-    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return natural_numbers(new.get("status") or {}, "status", "currentReplicas", "desiredReplicas")
 
 
 def _as_v2(obj: Obj) -> Obj:
@@ -94,165 +42,190 @@ def _take(obj: Obj, hub: Obj) -> None:
     obj.update(made)
 
 
-def _reference_causes(reference: Obj, path: str, *, grouped: bool = False) -> list[FieldCause]:
+# --- metrics -------------------------------------------------------------------------------------------------------
+
+
+def _size(low: int, why: str) -> r.Rule:
+    """A quantity of at least, for 1 more than nothing."""
+
+    def judge(value: Any, path: str) -> list[FieldCause]:
+        size = r.amount(value)
+        return [invalid(path, str(size), why)] if size is not None and size.nano < low else []
+
+    return judge
+
+
+def _version_causes(reference: Obj, path: str, *, grouped: bool) -> Iterator[FieldCause]:
     """``grouped``: of what is scaled, whose version must name a group, for core kinds cannot be scaled by it."""
-    causes: list[FieldCause] = []
-    for key in ("kind", "name"):
-        value = str(reference.get(key) or "")
-        if not value:
-            causes.append(required(f"{path}.{key}"))
-        causes += [invalid(f"{path}.{key}", value, one) for one in names.path_segment(value)]
-    version, kind = str(reference.get("apiVersion") or ""), reference.get("kind")
+    version = str(reference.get("apiVersion") or "")
     if version.count("/") > 1:
-        causes.append(invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
-    elif grouped and "/" not in version and kind != "ReplicationController":
-        causes.append(invalid(f"{path}.apiVersion", version, "apiVersion must specify API group"))
-    return causes
+        yield invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}")
+    elif grouped and "/" not in version and reference.get("kind") != "ReplicationController":
+        yield invalid(f"{path}.apiVersion", version, "apiVersion must specify API group")
 
 
-def _metric_causes(metric: Obj, at: str) -> list[FieldCause]:
-    kind = str(metric.get("type") or "")
-    causes: list[FieldCause] = []
-    if not kind:
-        causes.append(required(f"{at}.type", "must specify a metric source type"))
-    if kind not in TYPES:
-        # Kubernetes says it twice.
-        causes += [unsupported(f"{at}.type", kind, TYPES)] * 2
-    present = [field for field in FIELDS.values() if isinstance(metric.get(field), dict)]
-    if present:
-        causes += _SOURCES[present[0]](metric[present[0]], f"{at}.{present[0]}")
-    wanted = FIELDS.get(kind)
-    if wanted and not isinstance(metric.get(wanted), dict):
-        causes.append(required(f"{at}.{wanted}", "must populate information for the given metric source"))
-    if len(present) != 1:
-        why = "must populate the given metric source only"
-        causes += [forbidden(f"{at}.{field}", why) for field in present if field != wanted]
-    return causes
+def _reference(*, grouped: bool) -> r.Table:
+    return r.every(r.need("kind", r.segment), r.need("name", r.segment), partial(_version_causes, grouped=grouped))
 
 
-def _target_causes(source: Obj, path: str) -> list[FieldCause]:
-    target, where = source.get("target") or {}, f"{path}.target"
-    kind = str(target.get("type") or "")
-    causes: list[FieldCause] = []
-    if not kind:
-        causes.append(required(f"{where}.type", "must specify a metric target type"))
-    if kind not in TARGETS:
-        causes.append(invalid(f"{where}.type", kind, "must be either Utilization, Value, or AverageValue"))
-    for key in ("value", "averageValue"):
-        size = amount(target.get(key))
-        if size is not None and size.nano <= 0:
-            causes.append(invalid(f"{where}.{key}", str(size), "must be positive"))
-    percent = target.get("averageUtilization")
-    if isinstance(percent, int) and percent < 1:
-        causes.append(invalid(f"{where}.averageUtilization", percent, "must be greater than 0"))
-    return causes
+def _lacking(*keys: str) -> Callable[[Obj], bool]:
+    return lambda source: not r.has(*keys)(source.get("target") or {})
 
 
-def _named_causes(source: Obj, path: str) -> list[FieldCause]:
-    name = str((source.get("metric") or {}).get("name") or "")
-    if not name:
-        return [required(f"{path}.metric.name", "must specify a metric name")]
-    return [invalid(f"{path}.metric.name", name, one) for one in names.path_segment(name)]
+def _doubled(*keys: str) -> Callable[[Obj], bool]:
+    return lambda source: all((source.get("target") or {}).get(key) is not None for key in keys)
 
 
-def _given(source: Obj, *keys: str) -> list[str]:
-    target = source.get("target") or {}
-    return [key for key in keys if target.get(key) is not None]
-
-
-def _object(source: Obj, path: str) -> list[FieldCause]:
-    causes = _reference_causes(source.get("describedObject") or {}, f"{path}.describedObject")
-    causes += _named_causes(source, path) + _target_causes(source, path)
-    if not _given(source, "value", "averageValue"):
-        causes.append(required(f"{path}.target.averageValue", "must set either a target value or averageValue"))
-    return causes
-
-
-def _external(source: Obj, path: str) -> list[FieldCause]:
-    causes = _named_causes(source, path) + _target_causes(source, path)
-    given = _given(source, "value", "averageValue")
-    if not given:
-        why = "must set either a target value for metric or a per-pod target"
-        causes.append(required(f"{path}.target.averageValue", why))
-    if len(given) == 2:
-        why = "may not set both a target value for metric and a per-pod target"
-        causes.append(forbidden(f"{path}.target.value", why))
-    return causes
-
-
-def _pods(source: Obj, path: str) -> list[FieldCause]:
-    causes = _named_causes(source, path) + _target_causes(source, path)
-    if not _given(source, "averageValue"):
-        causes.append(required(f"{path}.target.averageValue", "must specify a positive target averageValue"))
-    return causes
-
-
-def _resource(source: Obj, path: str) -> list[FieldCause]:
-    causes = [] if source.get("name") else [required(f"{path}.name", "must specify a resource name")]
-    return causes + _utilization_causes(source, path)
-
-
-def _utilization_causes(source: Obj, path: str) -> list[FieldCause]:
-    causes = _target_causes(source, path)
-    given = _given(source, "averageUtilization", "averageValue")
-    if not given:
-        why = "must set either a target raw value or a target utilization"
-        causes.append(required(f"{path}.target.averageUtilization", why))
-    if len(given) == 2:
-        why = "may not set both a target raw value and a target utilization"
-        causes.append(forbidden(f"{path}.target.averageValue", why))
-    return causes
-
-
-def _container_resource(source: Obj, path: str) -> list[FieldCause]:
-    name, container = str(source.get("name") or ""), str(source.get("container") or "")
-    causes = container_name_causes(name, f"{path}.name")
-    if not name:
-        causes = [required(f"{path}.name", "must specify a resource name")]
-    if container:
-        causes += [invalid(f"{path}.container", container, one) for one in names.dns_label(container)]
-    else:
-        causes.append(required(f"{path}.container", "must specify a container"))
-    return causes + _utilization_causes(source, path)
-
-
-_SOURCES: dict[str, Callable[[Obj, str], list[FieldCause]]] = {
-    "object": _object,
-    "external": _external,
-    "pods": _pods,
-    "resource": _resource,
-    "containerResource": _container_resource,
+_TARGET = r.part(
+    "target",
+    r.need("type", why="must specify a metric target type"),
+    r.text(
+        "type",
+        r.must(
+            lambda kind: kind in ("Utilization", "Value", "AverageValue"),
+            "must be either Utilization, Value, or AverageValue",
+        ),
+    ),
+    r.field("value", _size(1, "must be positive")),
+    r.field("averageValue", _size(1, "must be positive")),
+    r.field("averageUtilization", r.at_least(1, "must be greater than 0")),
+)
+_METRIC = r.part("metric", r.need("name", r.segment, why="must specify a metric name"))
+_UTILIZATION = r.every(
+    _TARGET,
+    r.demand(
+        _lacking("averageUtilization", "averageValue"),
+        "target.averageUtilization",
+        "must set either a target raw value or a target utilization",
+    ),
+    r.forbid(
+        _doubled("averageUtilization", "averageValue"),
+        "target.averageValue",
+        "may not set both a target raw value and a target utilization",
+    ),
+)
+_SOURCES: dict[str, r.Rule] = {
+    "object": r.every(
+        r.part("describedObject", _reference(grouped=False)),
+        _METRIC,
+        _TARGET,
+        r.demand(
+            _lacking("value", "averageValue"),
+            "target.averageValue",
+            "must set either a target value or averageValue",
+        ),
+    ),
+    "external": r.every(
+        _METRIC,
+        _TARGET,
+        r.demand(
+            _lacking("value", "averageValue"),
+            "target.averageValue",
+            "must set either a target value for metric or a per-pod target",
+        ),
+        r.forbid(
+            _doubled("value", "averageValue"),
+            "target.value",
+            "may not set both a target value for metric and a per-pod target",
+        ),
+    ),
+    "pods": r.every(
+        _METRIC,
+        _TARGET,
+        r.demand(_lacking("averageValue"), "target.averageValue", "must specify a positive target averageValue"),
+    ),
+    "resource": r.every(r.need("name", why="must specify a resource name"), _UTILIZATION),
+    "containerResource": r.every(
+        r.need("name", container_name_causes, why="must specify a resource name"),
+        r.need("container", r.label, why="must specify a container"),
+        _UTILIZATION,
+    ),
 }
 
 
-def _rule_causes(rules: Obj, path: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    window, select, tolerance = (rules.get(key) for key in ("stabilizationWindowSeconds", "selectPolicy", "tolerance"))
-    where = f"{path}.stabilizationWindowSeconds"
-    if isinstance(window, int) and window < 0:
-        causes.append(invalid(where, window, "must be greater than or equal to zero"))
-    if isinstance(window, int) and window > LONGEST_WINDOW_S:
-        causes.append(invalid(where, window, f"must be less than or equal to {LONGEST_WINDOW_S}"))
-    if select is not None and select not in SELECTIONS:
-        causes.append(unsupported(f"{path}.selectPolicy", select, SELECTIONS))
-    if not rules.get("policies"):
-        causes.append(required(f"{path}.policies", "must specify at least one Policy"))
-    for at, policy in each(rules, "policies", path):
-        causes += _policy_causes(policy, at)
-    size: Any = amount(tolerance)
-    if size is not None and size.nano < 0:
-        causes.append(invalid(f"{path}.tolerance", str(size), NATURAL))
-    return causes
+def _metric_causes(metric: Obj, at: str) -> Iterator[FieldCause]:
+    kind = str(metric.get("type") or "")
+    if not kind:
+        yield required(f"{at}.type", "must specify a metric source type")
+    if kind not in TYPES:
+        # Kubernetes says it twice.
+        yield from [unsupported(f"{at}.type", kind, TYPES)] * 2
+    present = [field for field in FIELDS.values() if isinstance(metric.get(field), dict)]
+    if present:
+        yield from _SOURCES[present[0]](metric[present[0]], f"{at}.{present[0]}")
+    wanted = FIELDS.get(kind)
+    if wanted and wanted not in present:
+        yield required(f"{at}.{wanted}", "must populate information for the given metric source")
+    for field in present if len(present) != 1 else ():
+        if field != wanted:
+            yield forbidden(f"{at}.{field}", "must populate the given metric source only")
 
 
-def _policy_causes(policy: Obj, at: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    kind, period = str(policy.get("type") or ""), policy.get("periodSeconds") or 0
-    if kind not in POLICIES:
-        causes.append(unsupported(f"{at}.type", kind, POLICIES))
-    for key in ("value", "periodSeconds"):
-        if (policy.get(key) or 0) <= 0:
-            causes.append(invalid(f"{at}.{key}", policy.get(key) or 0, "must be greater than zero"))
-    if period > LONGEST_PERIOD_S:
-        causes.append(invalid(f"{at}.periodSeconds", period, f"must be less than or equal to {LONGEST_PERIOD_S}"))
-    return causes
+# --- the whole -----------------------------------------------------------------------------------------------------
+
+_POLICY = r.every(
+    r.text("type", r.choice("Percent", "Pods")),
+    r.number("value", r.at_least(1, "must be greater than zero")),
+    r.number("periodSeconds", r.at_least(1, "must be greater than zero")),
+    r.number("periodSeconds", r.at_most(1800, "must be less than or equal to 1800")),
+)
+_RULES = r.every(
+    r.field(
+        "stabilizationWindowSeconds",
+        r.at_least(0, "must be greater than or equal to zero"),
+        r.at_most(3600, "must be less than or equal to 3600"),
+    ),
+    r.field("selectPolicy", r.choice("Disabled", "Max", "Min")),
+    r.need("policies", why="must specify at least one Policy"),
+    r.each("policies", _POLICY),
+    r.field("tolerance", r.not_negative),
+)
+
+
+def _replica_causes(spec: Obj, path: str) -> Iterator[FieldCause]:
+    least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    if least is not None and least < 1:
+        yield invalid(f"{path}.minReplicas", least, "must be greater than or equal to 1")
+    if most == 0:
+        yield required(f"{path}.maxReplicas", "must be set and greater than 0")
+    elif most < 0:
+        yield invalid(f"{path}.maxReplicas", most, "must be greater than or equal to 1")
+    if least is not None and most < least:
+        yield invalid(f"{path}.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+
+
+_SPEC = r.spec(
+    _replica_causes,
+    r.part("scaleTargetRef", _reference(grouped=True)),
+    r.each("metrics", _metric_causes),
+    r.forbid(
+        lambda spec: (
+            spec.get("minReplicas") == 0
+            and not any(one.get("type") in ("Object", "External") for one in r.list_of(spec, "metrics"))
+        ),
+        "metrics",
+        "must specify at least one Object or External metric to support scaling to zero replicas",
+    ),
+    r.part("behavior", r.field("scaleUp", _RULES), r.field("scaleDown", _RULES)),
+)
+
+
+class AutoscalerKind(Kind):
+    has_status = True
+    empty_status: ClassVar[Obj | None] = {"desiredReplicas": 0, "currentMetrics": None}
+    revalidates = False
+    judged_again = True
+    status_rules = r.natural("currentReplicas", "desiredReplicas")
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        hub = _as_v2(obj)
+        super().prepare_create(hub, ctx)
+        _take(obj, hub)
+
+    def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
+        hub = _as_v2(new)
+        super().prepare_update(hub, _as_v2(old), ctx, subresource)
+        _take(new, hub)
+
+    def content_causes(self, obj: Obj) -> list[FieldCause]:
+        return list(_SPEC(_as_v2(obj), ""))
