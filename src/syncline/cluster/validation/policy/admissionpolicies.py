@@ -7,15 +7,15 @@ Called by the API through :func:`syncline.cluster.validation.strategy.strategy_f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from syncline.cluster.validation.engine import names
+from syncline.cluster.validation.engine import rules as r
 from syncline.cluster.validation.engine.base import Kind, spec_of
-from syncline.cluster.validation.engine.causes import duplicate, forbidden, invalid, required, too_many, unsupported
-from syncline.cluster.validation.engine.fields import each, label_selector_causes, port_number
-from syncline.cluster.validation.engine.metadata import metadata_update_causes
+from syncline.cluster.validation.engine.causes import duplicate, invalid, required, unsupported
+from syncline.cluster.validation.engine.fields import each, label_selector_causes
 from syncline.cluster.validation.policy.admissionrules import (
     APPLIED,
     AUDITED,
@@ -30,21 +30,17 @@ from syncline.kube.objects import Obj, dig
 
 __all__ = ["MutatingPolicyKind", "PolicyBindingKind", "ValidatingBindingKind", "ValidatingPolicyKind", "WebhookKind"]
 
-MAX_WEBHOOK_TIMEOUT_S = 30
-MOST_CONDITIONS = 64
-MOST_AUDIT_ANNOTATIONS = 20
+MOST_CONDITIONS, MOST_AUDIT_ANNOTATIONS = 64, 20
 LONGEST_AUDIT_BYTES = 5 * 1024
 REVIEW_VERSIONS = ("v1", "v1beta1")
-OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
-SCOPES = ("*", "Cluster", "Namespaced")
-FAILURE_POLICIES = ("Fail", "Ignore")
-MATCH_POLICIES = ("Equivalent", "Exact")
-REINVOCATIONS = ("IfNeeded", "Never")
-REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
-ACTIONS = ("Audit", "Deny", "Warn")
-MUTATIONS = {"ApplyConfiguration": APPLIED, "JSONPatch": JSON_PATCHES}
+MUTATIONS = {"ApplyConfiguration": ("applyConfiguration", APPLIED), "JSONPatch": ("jsonPatch", JSON_PATCHES)}
 URL_FORM = "; desired format: https://host[/path]"
+ONE_REVIEW_VERSION = f"must specify one of {', '.join(REVIEW_VERSIONS)}"
+DENY_AND_WARN = (
+    "must not contain both Deny and Warn (repeating the same validation failure information in the API response and "
+    "headers serves no purpose)"
+)
 IDENTIFIER = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
 RESERVED = frozenset(
     (
@@ -54,7 +50,173 @@ RESERVED = frozenset(
 )
 
 
+# --- what is matched -----------------------------------------------------------------------------------------------
+
+
+def _alone(what: str) -> r.Rule:
+    """A star stands for everything, so nothing stands beside it."""
+    return r.must(
+        lambda values: len(values) < 2 or "*" not in values, f"if '*' is present, must not specify other {what}"
+    )
+
+
+def _resource_causes(resources: list[Any], path: str) -> Iterator[FieldCause]:
+    whole: set[str] = set()
+    everywhere: set[str] = set()
+    plain = False
+    for index, entry in enumerate(map(str, resources)):
+        where = f"{path}[{index}]"
+        resource, slash, part = entry.partition("/")
+        if not entry:
+            yield required(where)
+        elif not slash:
+            plain = entry != "*"
+        else:
+            if resource in whole:
+                yield invalid(where, entry, f"if '{resource}/*' is present, must not specify {entry}")
+            if part in everywhere:
+                yield invalid(where, entry, f"if '*/{part}' is present, must not specify {entry}")
+            whole |= {resource} if part == "*" else set()
+            everywhere |= {part} if resource == "*" else set()
+    if len(resources) > 1 and "*/*" in resources:
+        yield invalid(path, resources, "if '*/*' is present, must not specify other resources")
+    if "*" in resources and plain:
+        yield invalid(path, resources, "if '*' is present, must not specify other resources without subresources")
+
+
+_RULE = r.every(
+    r.need("operations", _alone("operations")),
+    r.items("operations", r.choice("*", "CONNECT", "CREATE", "DELETE", "UPDATE")),
+    r.need("apiGroups", _alone("API groups")),
+    r.need("apiVersions", _alone("API versions")),
+    r.items("apiVersions", lambda version, path: () if version else [required(path)]),
+    r.need("resources", _resource_causes),
+    r.field("scope", r.choice("*", "Cluster", "Namespaced")),
+)
+_NAMED_RULE = r.every(r.items("resourceNames", r.segment, distinct=True), _RULE)
+_SELECTORS = r.every(
+    r.field("namespaceSelector", label_selector_causes), r.field("objectSelector", label_selector_causes)
+)
+_FAILURE, _MATCH_POLICY, _REINVOCATION = (
+    r.field("failurePolicy", r.choice("Fail", "Ignore")),
+    r.field("matchPolicy", r.choice("Equivalent", "Exact")),
+    r.field("reinvocationPolicy", r.choice("IfNeeded", "Never")),
+)
+_MATCH = r.every(
+    _MATCH_POLICY, _SELECTORS, r.each("resourceRules", _NAMED_RULE), r.each("excludeResourceRules", _NAMED_RULE)
+)
+
+
+def _mutating_operations(match: Obj, path: str) -> list[FieldCause]:
+    return [
+        unsupported(f"{path}.resourceRules.operations", operation, MUTATING_OPERATIONS)
+        for rule in r.list_of(match, "resourceRules")
+        for operation in rule.get("operations") or ()
+        if operation not in MUTATING_OPERATIONS
+    ]
+
+
+def _fault_causes(fault: Fault | None, path: str, text: str) -> list[FieldCause]:
+    if fault is None:
+        return []
+    if fault.internal:
+        return [FieldCause("InternalError", f"Internal error: {fault.detail}", path)]
+    return [invalid(path, text, fault.detail)]
+
+
+def _condition_causes(owner: Obj, path: str, expressions: Expressions) -> Iterator[FieldCause]:
+    def expression(condition: Obj, at: str) -> list[FieldCause]:
+        text = str(condition.get("expression") or "").strip()
+        fault = expressions.fault(text, CONDITION, composed=False) if text else None
+        return _fault_causes(fault, at, text) if text else [required(at)]
+
+    yield from r.field("matchConditions", r.most(MOST_CONDITIONS))(owner, path)
+    yield from r.each(
+        "matchConditions",
+        lambda condition, at: expression(condition, f"{at}.expression"),
+        r.need("name", r.qualified),
+        r.unique("name", blank=True),
+    )(owner, path)
+
+
 # --- webhooks ------------------------------------------------------------------------------------------------------
+
+
+def _full_name(name: str, path: str) -> list[FieldCause]:
+    short = [invalid(path, name, "should be a domain with at least three segments separated by dots")]
+    return [*r.subdomain(name, path)] or (short if name.count(".") < 2 else [])
+
+
+def _version_causes(versions: list[Any], path: str) -> Iterator[FieldCause]:
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            yield invalid(f"{path}[{index}]", version, "duplicate version")
+        else:
+            yield from r.named(names.dns_label_1035)(version, f"{path}[{index}]")
+    if not set(versions) & set(REVIEW_VERSIONS):
+        yield invalid(path, versions, f"must include at least one of {', '.join(REVIEW_VERSIONS)}")
+
+
+def _url_causes(url: str, path: str) -> Iterator[FieldCause]:
+    try:
+        parts = urlsplit(url)
+    except ValueError as err:
+        yield required(path, f"url must be a valid URL: {err}{URL_FORM}")
+        return
+    user, _, host = parts.netloc.rpartition("@")
+    if parts.scheme != "https":
+        yield invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{URL_FORM}")
+    if not host:
+        yield invalid(path, host, f"host must be specified{URL_FORM}")
+    if "@" in parts.netloc:
+        yield invalid(path, user, "user information is not permitted in the URL")
+    if parts.fragment:
+        yield invalid(path, parts.fragment, "fragments are not permitted in the URL")
+    if parts.query:
+        yield invalid(path, parts.query, "query parameters are not permitted in the URL")
+
+
+def _path_causes(path: str, where: str) -> Iterator[FieldCause]:
+    if path in ("", "/"):
+        return
+    if path == "//":
+        yield invalid(where, path, "segment[0] may not be empty")
+        return
+    if not path.startswith("/"):
+        yield invalid(where, path, "must start with a '/'")
+    for index, step in enumerate(path[1:].removesuffix("/").split("/")):
+        if not step:
+            yield invalid(where, path, f"segment[{index}] may not be empty")
+        else:
+            yield from (invalid(where, path, f"segment[{index}]: {problem}") for problem in names.dns_subdomain(step))
+
+
+_SERVICE = r.every(
+    # Kubernetes passes name and namespace in the wrong order: each is missed under the other's name.
+    r.need("namespace", shown="name"),
+    r.need("name", shown="namespace"),
+    r.field("port", r.within(1, 65535, "port is not valid: must be between 1 and 65535, inclusive")),
+    r.field("path", _path_causes),
+)
+_CLIENT = r.when(
+    lambda config: (config.get("url") is None) == (config.get("service") is None),
+    lambda config, path: [required(path, "exactly one of url or service is required")],
+    otherwise=r.every(r.field("url", _url_causes), r.field("service", _SERVICE)),
+)
+_WEBHOOK = r.every(
+    r.need("name", _full_name),
+    r.each("rules", _RULE),
+    _FAILURE,
+    _MATCH_POLICY,
+    r.demand(r.lacks("sideEffects"), "sideEffects", "must specify one of None, NoneOnDryRun"),
+    r.field("sideEffects", r.choice("None", "NoneOnDryRun")),
+    r.field("timeoutSeconds", r.within(1, 30, "the timeout value must be between 1 and 30 seconds")),
+    _SELECTORS,
+    _REINVOCATION,
+    r.part("clientConfig", _CLIENT),
+    lambda hook, path: _condition_causes(hook, path, Expressions()),
+    r.need("admissionReviewVersions", _version_causes, why=ONE_REVIEW_VERSION),
+)
 
 
 class WebhookKind(Kind):
@@ -63,155 +225,61 @@ class WebhookKind(Kind):
     has_generation = True
     namespaced = False
     generation_follows: ClassVar[tuple[str, ...]] = ("webhooks",)
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        causes: list[FieldCause] = []
-        seen: set[str] = set()
-        for where, hook in each(obj, "webhooks", ""):
-            path, name = where.removeprefix("."), str(hook.get("name") or "")
-            causes += _webhook_causes(hook, path)
-            if name in seen:
-                causes.append(duplicate(f"{path}.name", name))
-            seen.add(name)
-        return causes
-
-
-def _webhook_causes(hook: Obj, path: str) -> list[FieldCause]:
-    causes = _full_name_causes(str(hook.get("name") or ""), f"{path}.name")
-    for where, rule in each(hook, "rules", path):
-        causes += _rule_causes(rule, where)
-    causes += _choice(hook, path, "failurePolicy", FAILURE_POLICIES)
-    causes += _choice(hook, path, "matchPolicy", MATCH_POLICIES)
-    effects = hook.get("sideEffects")
-    if effects is None:
-        causes.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
-    elif effects not in ("None", "NoneOnDryRun"):
-        causes.append(unsupported(f"{path}.sideEffects", effects, ("None", "NoneOnDryRun")))
-    timeout = hook.get("timeoutSeconds")
-    if isinstance(timeout, int) and not 1 <= timeout <= MAX_WEBHOOK_TIMEOUT_S:
-        why = f"the timeout value must be between 1 and {MAX_WEBHOOK_TIMEOUT_S} seconds"
-        causes.append(invalid(f"{path}.timeoutSeconds", timeout, why))
-    causes += _selector_causes(hook, path)
-    causes += _choice(hook, path, "reinvocationPolicy", REINVOCATIONS)
-    causes += _client_causes(hook.get("clientConfig") or {}, f"{path}.clientConfig")
-    causes += _condition_causes(hook, path, Expressions())
-    return causes + _version_causes(hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions")
-
-
-def _full_name_causes(name: str, path: str) -> list[FieldCause]:
-    if not name:
-        return [required(path)]
-    causes = [invalid(path, name, problem) for problem in names.dns_subdomain(name)]
-    if not causes and name.count(".") < 2:
-        causes.append(invalid(path, name, "should be a domain with at least three segments separated by dots"))
-    return causes
-
-
-def _version_causes(versions: list[Any], path: str) -> list[FieldCause]:
-    accepted = ", ".join(REVIEW_VERSIONS)
-    if not versions:
-        return [required(path, f"must specify one of {accepted}")]
-    causes: list[FieldCause] = []
-    for index, version in enumerate(versions):
-        where = f"{path}[{index}]"
-        if version in versions[:index]:
-            causes.append(invalid(where, version, "duplicate version"))
-        else:
-            causes += [invalid(where, version, problem) for problem in names.dns_label_1035(str(version))]
-    if not set(versions) & set(REVIEW_VERSIONS):
-        causes.append(invalid(path, versions, f"must include at least one of {accepted}"))
-    return causes
-
-
-def _client_causes(config: Obj, path: str) -> list[FieldCause]:
-    url, service = config.get("url"), config.get("service")
-    if (url is None) == (service is None):
-        return [required(path, "exactly one of url or service is required")]
-    if url is not None:
-        return _url_causes(str(url), f"{path}.url")
-    return _service_causes(service or {}, f"{path}.service")
-
-
-def _url_causes(url: str, path: str) -> list[FieldCause]:
-    try:
-        parts = urlsplit(url)
-    except ValueError as err:
-        return [required(path, f"url must be a valid URL: {err}{URL_FORM}")]
-    user, _, host = parts.netloc.rpartition("@")
-    causes: list[FieldCause] = []
-    if parts.scheme != "https":
-        causes.append(invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{URL_FORM}"))
-    if not host:
-        causes.append(invalid(path, host, f"host must be specified{URL_FORM}"))
-    if "@" in parts.netloc:
-        causes.append(invalid(path, user, "user information is not permitted in the URL"))
-    if parts.fragment:
-        causes.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
-    if parts.query:
-        causes.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
-    return causes
-
-
-def _service_causes(service: Obj, path: str) -> list[FieldCause]:
-    """Kubernetes passes name and namespace in the wrong order: each is missed under the other's name."""
-    swapped = {"name": "namespace", "namespace": "name"}
-    causes = [required(f"{path}.{shown}") for shown, key in swapped.items() if not service.get(key)]
-    port = service.get("port")
-    problems = [str(cause.message).split(": ", 2)[-1] for cause in port_number(port, "")] if port is not None else []
-    if problems:
-        causes.append(invalid(f"{path}.port", port, f"port is not valid: {', '.join(problems)}"))
-    return causes + _path_causes(service.get("path"), f"{path}.path")
-
-
-def _path_causes(path: Any, where: str) -> list[FieldCause]:
-    if path in (None, "", "/"):
-        return []
-    text = str(path)
-    if text == "//":
-        return [invalid(where, text, "segment[0] may not be empty")]
-    causes = [] if text.startswith("/") else [invalid(where, text, "must start with a '/'")]
-    for index, step in enumerate(text[1:].removesuffix("/").split("/")):
-        if not step:
-            causes.append(invalid(where, text, f"segment[{index}] may not be empty"))
-        else:
-            causes += [invalid(where, text, f"segment[{index}]: {problem}") for problem in names.dns_subdomain(step)]
-    return causes
+    rules = r.each("webhooks", _WEBHOOK, r.unique("name"))
 
 
 # --- policies ------------------------------------------------------------------------------------------------------
+
+
+def _param_kind_causes(param: Obj, path: str) -> Iterator[FieldCause]:
+    version, kind, at = str(param.get("apiVersion") or ""), str(param.get("kind") or ""), f"{path}.apiVersion"
+    group, _, short = version.rpartition("/") if version != "/" else ("", "", "")
+    if not version:
+        yield required(at)
+    elif version.count("/") > 1:
+        yield invalid(at, version, f"unexpected GroupVersion string: {version}")
+    else:
+        if group and (problems := names.dns_subdomain(group)):
+            yield invalid(at, group, ",".join(problems))
+        if not short:
+            yield invalid(at, version, "version must be specified")
+        elif problems := names.dns_label_1035(short):
+            yield invalid(at, short, ",".join(problems))
+    if not kind:
+        yield required(f"{path}.kind")
+    elif problems := names.dns_label_1035(kind.lower()):
+        why = f"may have mixed case, but should otherwise match: {','.join(problems)}"
+        yield invalid(f"{path}.kind", kind, why)
+
+
+_SPEC = r.every(
+    _FAILURE,
+    r.field("paramKind", _param_kind_causes),
+    r.demand(r.lacks("matchConstraints"), "matchConstraints"),
+    r.field("matchConstraints", _MATCH, r.needs("resourceRules")),
+)
 
 
 class _Policy(Kind):
     has_generation = True
     namespaced = False
     revalidates = False
-
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + self.content_causes(new)
+    judged_again = True
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         spec = spec_of(obj)
-        causes = _choice(spec, "spec", "failurePolicy", FAILURE_POLICIES)
-        if isinstance(spec.get("paramKind"), dict):
-            causes += _param_kind_causes(spec["paramKind"], "spec.paramKind")
-        match = spec.get("matchConstraints")
-        if not isinstance(match, dict):
-            causes.append(required("spec.matchConstraints"))
-        else:
-            causes += _match_causes(match, "spec.matchConstraints")
-            if not match.get("resourceRules"):
-                causes.append(required("spec.matchConstraints.resourceRules"))
+        causes = _SPEC(spec, "spec")
         expressions = Expressions(params=isinstance(spec.get("paramKind"), dict), composed=self.composes(spec))
         causes += _condition_causes(spec, "spec", expressions)
         for where, variable in each(spec, "variables", "spec"):
             causes += _variable_causes(variable, where, expressions)
-        return causes + self.rule_causes(obj, spec, expressions)
+        return [*causes, *self.rule_causes(obj, spec, expressions)]
 
     def composes(self, spec: Obj) -> bool:
         """Whether expressions may name variables."""
         return True
 
-    def rule_causes(self, obj: Obj, spec: Obj, expressions: Expressions) -> list[FieldCause]:
+    def rule_causes(self, obj: Obj, spec: Obj, expressions: Expressions) -> Iterator[FieldCause]:
         """What is wrong with the rules of the policy, which may name all of its variables."""
         raise NotImplementedError
 
@@ -224,115 +292,70 @@ class ValidatingPolicyKind(_Policy):
     def composes(self, spec: Obj) -> bool:
         return bool(spec.get("variables"))
 
-    def rule_causes(self, obj: Obj, spec: Obj, expressions: Expressions) -> list[FieldCause]:
-        causes: list[FieldCause] = []
+    def rule_causes(self, obj: Obj, spec: Obj, expressions: Expressions) -> Iterator[FieldCause]:
         if not spec.get("validations") and not spec.get("auditAnnotations"):
-            why = "validations or auditAnnotations must contain at least one item"
-            return [required("spec.validations", why), required("spec.auditAnnotations", why)]
+            for key in ("validations", "auditAnnotations"):
+                yield required(f"spec.{key}", "validations or auditAnnotations must contain at least one item")
+            return
         for where, validation in each(spec, "validations", "spec"):
-            causes += _validation_causes(validation, where, expressions)
-        return causes + _audit_causes(spec, dig(obj, "metadata", "name", default=""), expressions)
+            yield from _validation_causes(validation, where, expressions)
+        yield from _audit_causes(spec, dig(obj, "metadata", "name", default=""), expressions)
 
 
 class MutatingPolicyKind(_Policy):
-    def rule_causes(self, obj: Obj, spec: Obj, expressions: Expressions) -> list[FieldCause]:
-        causes = _mutating_operation_causes(spec.get("matchConstraints"), "spec.matchConstraints")
+    def rule_causes(self, obj: Obj, spec: Obj, expressions: Expressions) -> Iterator[FieldCause]:
+        yield from _mutating_operations(spec.get("matchConstraints") or {}, "spec.matchConstraints")
         if not spec.get("mutations"):
-            causes.append(required("spec.mutations", "mutations must contain at least one item"))
+            yield required("spec.mutations", "mutations must contain at least one item")
         for where, mutation in each(spec, "mutations", "spec"):
-            causes += _mutation_causes(mutation, where, expressions)
-        if not spec.get("reinvocationPolicy"):
-            return [*causes, required("spec.reinvocationPolicy")]
-        return causes + _choice(spec, "spec", "reinvocationPolicy", REINVOCATIONS)
+            yield from _mutation_causes(mutation, where, expressions)
+        yield from r.needs("reinvocationPolicy")(spec, "spec")
+        yield from r.filled("reinvocationPolicy", r.choice("IfNeeded", "Never"))(spec, "spec")
 
 
-def _param_kind_causes(param: Obj, path: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    version, kind = str(param.get("apiVersion") or ""), str(param.get("kind") or "")
-    group, _, short = version.rpartition("/") if version != "/" else ("", "", "")
-    at = f"{path}.apiVersion"
-    if not version:
-        causes.append(required(at))
-    elif version.count("/") > 1:
-        causes.append(invalid(at, version, f"unexpected GroupVersion string: {version}"))
-    else:
-        problems = names.dns_subdomain(group) if group else []
-        if problems:
-            causes.append(invalid(at, group, ",".join(problems)))
-        problems = names.dns_label_1035(short)
-        if not short:
-            causes.append(invalid(at, version, "version must be specified"))
-        elif problems:
-            causes.append(invalid(at, short, ",".join(problems)))
-    problems = names.dns_label_1035(kind.lower())
-    if not kind:
-        causes.append(required(f"{path}.kind"))
-    elif problems:
-        why = f"may have mixed case, but should otherwise match: {','.join(problems)}"
-        causes.append(invalid(f"{path}.kind", kind, why))
-    return causes
-
-
-def _fault_causes(fault: Fault | None, path: str, text: str) -> list[FieldCause]:
-    if fault is None:
-        return []
-    if fault.internal:
-        return [FieldCause("InternalError", f"Internal error: {fault.detail}", path)]
-    return [invalid(path, text, fault.detail)]
-
-
-def _variable_causes(variable: Obj, path: str, expressions: Expressions) -> list[FieldCause]:
-    name = str(variable.get("name") or "")
-    causes: list[FieldCause] = []
+def _variable_causes(variable: Obj, path: str, expressions: Expressions) -> Iterator[FieldCause]:
+    name, text = str(variable.get("name") or ""), str(variable.get("expression") or "")
     if not name.strip():
-        causes.append(required(f"{path}.name", "name is not specified"))
+        yield required(f"{path}.name", "name is not specified")
     elif not IDENTIFIER.fullmatch(name) or name in RESERVED:
-        causes.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
-    text = str(variable.get("expression") or "")
+        yield invalid(f"{path}.name", name, "must be a valid CEL identifier")
     if not text.strip():
-        return [*causes, required(f"{path}.expression", "expression is not specified")]
-    return causes + _fault_causes(expressions.declare(name, text), f"{path}.expression", text)
-
-
-def _validation_causes(validation: Obj, path: str, expressions: Expressions) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    message, text = str(validation.get("message") or ""), str(validation.get("messageExpression") or "")
-    rule = str(validation.get("expression") or "")
-    if not rule.strip():
-        causes.append(required(f"{path}.expression", "expression is not specified"))
+        yield required(f"{path}.expression", "expression is not specified")
     else:
-        causes += _fault_causes(expressions.fault(rule, CONDITION), f"{path}.expression", rule)
+        yield from _fault_causes(expressions.declare(name, text), f"{path}.expression", text)
+
+
+def _validation_causes(validation: Obj, path: str, expressions: Expressions) -> Iterator[FieldCause]:
+    rule, message, text = (str(validation.get(key) or "") for key in ("expression", "message", "messageExpression"))
+    if not rule.strip():
+        yield required(f"{path}.expression", "expression is not specified")
+    else:
+        yield from _fault_causes(expressions.fault(rule, CONDITION), f"{path}.expression", rule)
     where = f"{path}.messageExpression"
     if text and not text.strip():
-        causes.append(invalid(where, text, "must be non-empty if specified"))
+        yield invalid(where, text, "must be non-empty if specified")
     elif text:
-        causes += _fault_causes(expressions.fault(text, MESSAGE, authorizer=False), where, text)
+        yield from _fault_causes(expressions.fault(text, MESSAGE, authorizer=False), where, text)
     if message and not message.strip():
-        causes.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+        yield invalid(f"{path}.message", message, "must be non-empty if specified")
     elif "\n" in message.strip():
-        causes.append(invalid(f"{path}.message", message, "must not contain line breaks"))
-    reason = validation.get("reason")
-    if reason is not None and reason not in REASONS:
-        causes.append(unsupported(f"{path}.reason", reason, REASONS))
-    return causes
+        yield invalid(f"{path}.message", message, "must not contain line breaks")
+    yield from r.field("reason", r.choice("Forbidden", "Invalid", "RequestEntityTooLarge"))(validation, path)
 
 
-def _audit_causes(spec: Obj, name: str, expressions: Expressions) -> list[FieldCause]:
-    causes: list[FieldCause] = []
+def _audit_causes(spec: Obj, name: str, expressions: Expressions) -> Iterator[FieldCause]:
     found = spec.get("auditAnnotations") or []
     if len(found) > MOST_AUDIT_ANNOTATIONS:
         why = f"must not have more than {MOST_AUDIT_ANNOTATIONS} auditAnnotations"
-        causes.append(invalid("spec.auditAnnotations", found, why))
+        yield invalid("spec.auditAnnotations", found, why)
     seen: set[str] = set()
     for where, entry in each(spec, "auditAnnotations", "spec"):
         key = str(entry.get("key") or "")
-        whole = f"{name}/{key}"
-        causes += [invalid(f"{where}.key", whole, problem) for problem in names.qualified_name(whole)]
-        causes += _audit_value_causes(str(entry.get("valueExpression") or ""), f"{where}.valueExpression", expressions)
+        yield from r.qualified(f"{name}/{key}", f"{where}.key")
+        yield from _audit_value_causes(str(entry.get("valueExpression") or ""), f"{where}.valueExpression", expressions)
         if key in seen:
-            causes.append(duplicate(f"{where}.key", key))
+            yield duplicate(f"{where}.key", key)
         seen.add(key)
-    return causes
 
 
 def _audit_value_causes(text: str, path: str, expressions: Expressions) -> list[FieldCause]:
@@ -344,29 +367,42 @@ def _audit_value_causes(text: str, path: str, expressions: Expressions) -> list[
     return _fault_causes(expressions.fault(trimmed, AUDITED), path, text)
 
 
-def _mutation_causes(mutation: Obj, path: str, expressions: Expressions) -> list[FieldCause]:
+def _mutation_causes(mutation: Obj, path: str, expressions: Expressions) -> Iterator[FieldCause]:
     patch = str(mutation.get("patchType") or "")
-    members = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
-    if not patch:
-        return [required(f"{path}.patchType")]
-    if patch not in members:
-        return [unsupported(f"{path}.patchType", patch, members)]
-    causes: list[FieldCause] = []
-    for kind, member in members.items():
+    yield from r.need("patchType", r.choice(*MUTATIONS))(mutation, path)
+    for kind, (member, wanted) in MUTATIONS.items() if patch in MUTATIONS else ():
         given = mutation.get(member)
         if kind != patch and given is not None:
             why = f"must not be specified when patchType is {patch}"
-            causes.append(invalid(f"{path}.{member}", f"{{{member}}}", why))
+            yield invalid(f"{path}.{member}", f"{{{member}}}", why)
         elif kind == patch and given is None:
-            causes.append(required(f"{path}.{member}", f"must be specified when patchType is {patch}"))
+            yield required(f"{path}.{member}", f"must be specified when patchType is {patch}")
         elif kind == patch:
             text, where = str(dig(given, "expression", default="")).strip(), f"{path}.{member}.expression"
-            fault = expressions.fault(text, MUTATIONS[kind]) if text else None
-            causes += _fault_causes(fault, where, text) if text else [required(where)]
-    return causes
+            yield from _fault_causes(expressions.fault(text, wanted), where, text) if text else [required(where)]
 
 
 # --- bindings ------------------------------------------------------------------------------------------------------
+
+_BOTH = "name and selector are mutually exclusive"
+_PARAM_REF = r.every(
+    r.filled("name", r.segment),
+    r.forbid(lambda param: param.get("name") and param.get("selector") is not None, "name", _BOTH),
+    r.field("selector", label_selector_causes),
+    r.forbid(lambda param: param.get("name") and param.get("selector") is not None, "selector", _BOTH),
+    r.demand(
+        lambda param: not param.get("name") and param.get("selector") is None,
+        "",
+        "one of name or selector must be specified",
+    ),
+    r.need("parameterNotFoundAction", r.choice("Deny", "Allow")),
+)
+
+
+def _binding(*more: r.Rule) -> r.Table:
+    return r.every(
+        r.need("policyName", r.subdomain), r.field("paramRef", _PARAM_REF), r.field("matchResources", _MATCH, *more)
+    )
 
 
 class PolicyBindingKind(Kind):
@@ -374,181 +410,16 @@ class PolicyBindingKind(Kind):
 
     has_generation = True
     namespaced = False
-    mutating: ClassVar[bool] = True
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        policy, match = str(spec.get("policyName") or ""), spec.get("matchResources")
-        causes = [invalid("spec.policyName", policy, problem) for problem in names.dns_subdomain(policy) if policy]
-        if not policy:
-            causes.append(required("spec.policyName"))
-        if isinstance(spec.get("paramRef"), dict):
-            causes += _param_ref_causes(spec["paramRef"], "spec.paramRef")
-        if isinstance(match, dict):
-            causes += _match_causes(match, "spec.matchResources")
-            if self.mutating:
-                causes += _mutating_operation_causes(match, "spec.matchResources")
-        return causes
+    rules = r.spec(_binding(_mutating_operations))
 
 
 class ValidatingBindingKind(PolicyBindingKind):
-    mutating: ClassVar[bool] = False
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        causes = super().content_causes(obj)
-        path, actions = "spec.validationActions", spec_of(obj).get("validationActions") or []
-        for index, action in enumerate(actions):
-            if action not in ACTIONS:
-                causes.append(unsupported(f"{path}[{index}]", action, ACTIONS))
-            if action in actions[:index]:
-                causes.append(duplicate(f"{path}[{index}]", action))
-        if "Deny" in actions and "Warn" in actions:
-            why = (
-                "must not contain both Deny and Warn (repeating the same validation failure information in the API "
-                "response and headers serves no purpose)"
-            )
-            causes.append(invalid(path, actions, why))
-        if not actions:
-            causes.append(required(path, "at least one validation action is required"))
-        return causes
-
-
-def _param_ref_causes(param: Obj, path: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    name, selector = str(param.get("name") or ""), param.get("selector")
-    both = "name and selector are mutually exclusive"
-    if name:
-        causes += [invalid(f"{path}.name", name, problem) for problem in names.path_segment(name)]
-        if selector is not None:
-            causes.append(forbidden(f"{path}.name", both))
-    if selector is not None:
-        causes += label_selector_causes(selector, f"{path}.selector")
-        if name:
-            causes.append(forbidden(f"{path}.selector", both))
-    if not name and selector is None:
-        causes.append(required(path, "one of name or selector must be specified"))
-    action = param.get("parameterNotFoundAction")
-    if not action:
-        causes.append(required(f"{path}.parameterNotFoundAction"))
-    elif action not in ("Deny", "Allow"):
-        causes.append(unsupported(f"{path}.parameterNotFoundAction", action, ("Deny", "Allow")))
-    return causes
-
-
-# --- what is matched -----------------------------------------------------------------------------------------------
-
-
-def _choice(owner: Obj, path: str, key: str, allowed: tuple[str, ...]) -> list[FieldCause]:
-    value = owner.get(key)
-    return [] if value is None or value in allowed else [unsupported(f"{path}.{key}", value, allowed)]
-
-
-def _selector_causes(owner: Obj, path: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    for key in ("namespaceSelector", "objectSelector"):
-        if owner.get(key) is not None:
-            causes += label_selector_causes(owner[key], f"{path}.{key}")
-    return causes
-
-
-def _match_causes(match: Obj, path: str) -> list[FieldCause]:
-    causes = _choice(match, path, "matchPolicy", MATCH_POLICIES) + _selector_causes(match, path)
-    for key in ("resourceRules", "excludeResourceRules"):
-        for where, rule in each(match, key, path):
-            found = rule.get("resourceNames") or []
-            for index, name in enumerate(found):
-                at = f"{where}.resourceNames[{index}]"
-                causes += [invalid(at, name, problem) for problem in names.path_segment(str(name))]
-                if name in found[:index]:
-                    causes.append(duplicate(at, name))
-            causes += _rule_causes(rule, where)
-    return causes
-
-
-def _mutating_operation_causes(match: Any, path: str) -> list[FieldCause]:
-    return [
-        unsupported(f"{path}.resourceRules.operations", operation, MUTATING_OPERATIONS)
-        for _, rule in each(match if isinstance(match, dict) else {}, "resourceRules", path)
-        for operation in rule.get("operations") or ()
-        if operation not in MUTATING_OPERATIONS
-    ]
-
-
-def _condition_causes(owner: Obj, path: str, expressions: Expressions) -> list[FieldCause]:
-    found = owner.get("matchConditions") or []
-    causes: list[FieldCause] = []
-    if len(found) > MOST_CONDITIONS:
-        causes.append(too_many(f"{path}.matchConditions", len(found), MOST_CONDITIONS))
-    seen: set[str] = set()
-    for where, condition in each(owner, "matchConditions", path):
-        name = str(condition.get("name") or "")
-        text = str(condition.get("expression") or "").strip()
-        if text:
-            causes += _fault_causes(expressions.fault(text, CONDITION, composed=False), f"{where}.expression", text)
-        else:
-            causes.append(required(f"{where}.expression"))
-        if not name:
-            causes.append(required(f"{where}.name"))
-            continue
-        causes += [invalid(f"{where}.name", name, problem) for problem in names.qualified_name(name)]
-        if name in seen:
-            causes.append(duplicate(f"{where}.name", name))
-        seen.add(name)
-    return causes
-
-
-def _rule_causes(rule: Obj, path: str) -> list[FieldCause]:
-    causes = _list_causes(rule.get("operations") or [], f"{path}.operations", "operations")
-    for index, operation in enumerate(rule.get("operations") or ()):
-        if operation not in OPERATIONS:
-            causes.append(unsupported(f"{path}.operations[{index}]", operation, OPERATIONS))
-    causes += _list_causes(rule.get("apiGroups") or [], f"{path}.apiGroups", "API groups")
-    versions = rule.get("apiVersions") or []
-    causes += _list_causes(versions, f"{path}.apiVersions", "API versions")
-    causes += [required(f"{path}.apiVersions[{index}]") for index, version in enumerate(versions) if not version]
-    causes += _resource_causes(rule.get("resources") or [], f"{path}.resources")
-    return causes + _choice(rule, path, "scope", SCOPES)
-
-
-def _list_causes(values: list[Any], path: str, what: str) -> list[FieldCause]:
-    if not values:
-        return [required(path)]
-    if len(values) > 1 and "*" in values:
-        return [invalid(path, values, f"if '*' is present, must not specify other {what}")]
-    return []
-
-
-def _resource_causes(resources: list[Any], path: str) -> list[FieldCause]:
-    causes: list[FieldCause] = [] if resources else [required(path)]
-    whole: set[str] = set()
-    everywhere: set[str] = set()
-    plain = False
-    for index, entry in enumerate(map(str, resources)):
-        where = f"{path}[{index}]"
-        if not entry:
-            causes.append(required(where))
-            continue
-        resource, slash, part = entry.partition("/")
-        if not slash:
-            plain = entry != "*"
-            continue
-        if resource in whole:
-            causes.append(invalid(where, entry, f"if '{resource}/*' is present, must not specify {entry}"))
-        if part in everywhere:
-            causes.append(invalid(where, entry, f"if '*/{part}' is present, must not specify {entry}"))
-        if part == "*":
-            whole.add(resource)
-        if resource == "*":
-            everywhere.add(part)
-    return causes + _wildcard_causes(resources, path, plain=plain)
-
-
-def _wildcard_causes(resources: Iterable[Any], path: str, *, plain: bool) -> list[FieldCause]:
-    given = list(resources)
-    causes: list[FieldCause] = []
-    if len(given) > 1 and "*/*" in given:
-        causes.append(invalid(path, given, "if '*/*' is present, must not specify other resources"))
-    if "*" in given and plain:
-        why = "if '*' is present, must not specify other resources without subresources"
-        causes.append(invalid(path, given, why))
-    return causes
+    rules = r.spec(
+        _binding(),
+        r.items("validationActions", r.choice("Audit", "Deny", "Warn"), distinct=True),
+        r.need(
+            "validationActions",
+            r.must(lambda actions: not {"Deny", "Warn"} <= set(actions), DENY_AND_WARN),
+            why="at least one validation action is required",
+        ),
+    )
