@@ -9,12 +9,9 @@ import traceback
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from syncline.base.clock import EPOCH, VirtualClock, format_micro_time, format_time, parse_time
 from syncline.base.entropy import SUFFIX_ALPHABET, Entropy
-from syncline.base.graph import CycleError, topological
 from syncline.base.journal import Entry, Journal
 from syncline.base.report import Position, Report
 from syncline.base.secret import Secret
@@ -53,29 +50,6 @@ def test_equal_seeds_give_equal_ids_and_forks_do_not_disturb_each_other() -> Non
 def test_suffixes_cannot_spell_words() -> None:
     assert set(Entropy(3).suffix(200)) <= set(SUFFIX_ALPHABET)
     assert not set("aeiou") & set(SUFFIX_ALPHABET)
-
-
-@given(st.lists(st.integers(0, 30), unique=True), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30))))
-def test_what_comes_before_stands_before(nodes: list[int], pairs: list[tuple[int, int]]) -> None:
-    before: dict[int, list[int]] = {}
-    for low, high in pairs:
-        if low < high:  # acyclic by construction
-            before.setdefault(high, []).append(low)
-    order = topological(nodes, before)
-    place = {node: index for index, node in enumerate(order)}
-    assert sorted(order) == sorted(nodes)
-    assert all(place[a] < place[b] for b in nodes for a in before.get(b, ()) if a in place)
-
-
-def test_ties_keep_the_order_given() -> None:
-    assert topological(["c", "a", "b"], {}) == ["c", "a", "b"]
-
-
-def test_a_cycle_is_shown_as_a_ring() -> None:
-    with pytest.raises(CycleError) as caught:
-        topological(["a", "b", "c"], {"a": ["b"], "b": ["a"]})
-    assert caught.value.cycle[0] == caught.value.cycle[-1]
-    assert set(caught.value.cycle) == {"a", "b"}
 
 
 def test_a_journal_is_bounded_and_tells_its_listeners() -> None:

@@ -36,11 +36,11 @@ from syncline.cluster.verbs.subresources import accounts, pods, scale
 from syncline.cluster.verbs.subresources.connections import CONNECTIONS, refuse_connection, run_command
 from syncline.cluster.verbs.update import update
 from syncline.cluster.verbs.watching import watch
-from syncline.kube.client import Request, Response
+from syncline.kube.client import Request, Response, settle
 from syncline.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound, method_not_supported, not_found
 from syncline.kube.schema.resources import subresource_of
 from syncline.kube.transport.elsewhere import Here, Overtaken, Slow, TooLarge, aside, keeping_to, left_aside
-from syncline.kube.transport.outbound import Awaiting, OutboundCall, Outcome, settle
+from syncline.kube.transport.outbound import Awaiting, OutboundCall, Outcome
 
 __all__ = ["Api"]
 

@@ -24,10 +24,11 @@ from syncline.control.executor import run_in_place
 from syncline.control.informer import Informer
 from syncline.control.loop import ControlLoop
 from syncline.control.workqueue import Key
-from syncline.kube.client import Batch, Stream, Transport, taking
+from syncline.kube.client import Batch, Transport, taking
 from syncline.kube.errors import ApiError, Forbidden, error_from_status
 from syncline.kube.mapper import discover
 from syncline.kube.objects import GroupKind
+from syncline.kube.transport.outbound import Stream
 
 __all__ = ["Actor", "LoopActor", "NotIdleError", "VirtualDriver"]
 

@@ -7,7 +7,7 @@ Rooms build requests with the functions below and never write a path by hand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -16,16 +16,17 @@ import msgspec
 
 from syncline.kube.errors import ApiError, error_from_status
 from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of
-from syncline.kube.transport.outbound import Pending
+from syncline.kube.transport.outbound import NOBODY, Aside, Computation, OutboundCall, Outcome, Stream
 
 __all__ = [
     "Batch",
     "ObjectStream",
     "PatchType",
+    "Pending",
     "Request",
     "Response",
     "Session",
-    "Stream",
+    "settle",
     "Transport",
     "create",
     "delete",
@@ -148,23 +149,21 @@ class Response:
         return error
 
 
-class Stream(Protocol):
-    """A watch without a socket: the reader takes what is there and is woken when there is more."""
-
-    on_ready: Callable[[], None] | None
-    """Called (at most once per emptiness) when :meth:`take` would return something, or the stream ended."""
-
-    def take(self, limit: int = 1000) -> list[bytes]:
-        """The next encoded watch events (one JSON object each, no newline) or lines of a log (with the newline that
-        the container wrote), oldest first; empty: nothing now."""
-        ...
+class Pending(Protocol):
+    """A request that waits for calls."""
 
     @property
-    def ended(self) -> bool:
-        """True when nothing more will come and everything was taken."""
+    def calls(self) -> Sequence[OutboundCall | Computation | Aside]:
+        """To be made at once, side by side."""
         ...
 
-    def close(self) -> None: ...
+    def abandon(self) -> None:
+        """Nobody waits for the answer any more."""
+        ...
+
+    def resume(self, outcomes: Sequence[Outcome]) -> Response:
+        """One outcome for each call; answers, or waits again."""
+        ...
 
 
 class Session(Protocol):
@@ -385,3 +384,20 @@ def evict(info: ResourceInfo, namespace: str, name: str, *, uid: str = "", dry_r
     if options:
         body["deleteOptions"] = options
     return Request("POST", info.path(namespace, name, "eviction"), body=body)
+
+
+def settle(answer: Response, call: Callable[[OutboundCall], Outcome] | None) -> Response:
+    """Make the calls of ``answer`` in place until it is one. ``call`` None: every call fails, with the reason."""
+    while answer.pending is not None:
+        pending = answer.pending
+        answer = pending.resume([_called(one, call) for one in pending.calls])
+    return answer
+
+
+def _called(one: OutboundCall | Computation | Aside, call: Callable[[OutboundCall], Outcome] | None) -> Outcome:
+    if isinstance(one, Computation):
+        return Outcome(value=one.function(*one.arguments))
+    if isinstance(one, Aside):
+        one.run()
+        return Outcome()
+    return call(one) if call is not None else Outcome(failure=f'{one.method.capitalize()} "{one.url}": {NOBODY}')

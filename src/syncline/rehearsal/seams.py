@@ -19,8 +19,9 @@ from syncline.base.clock import Clock, VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.control.loop import ControlLoop
 from syncline.control.virtual import LoopActor
-from syncline.kube.client import Request, Response, Stream, Transport
+from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import Conflict, Gone
+from syncline.kube.transport.outbound import Stream
 
 __all__ = [
     "Agenda",

@@ -16,9 +16,9 @@ from itertools import islice
 from syncline.base.clock import parse_time
 from syncline.cluster.machines.containers import Container, ContainerState, ContainerTable
 from syncline.cluster.validation.engine.integers import natural
-from syncline.kube.client import Stream
 from syncline.kube.errors import BadRequest
 from syncline.kube.objects import Obj, dig, name_of, uid_of
+from syncline.kube.transport.outbound import Stream
 
 __all__ = ["LINE_COST", "Line", "LogStore", "MachineLogs", "Throttle"]
 

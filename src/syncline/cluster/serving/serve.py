@@ -45,7 +45,7 @@ from syncline.cluster.serving.outgoing import asks_for_socket, outgoing, sent_in
 from syncline.cluster.serving.webhooks import Caller
 from syncline.cluster.storage.store import Store, WriteRefused
 from syncline.cluster.verbs.body import read_apart, reads_slowly, remember_read
-from syncline.kube.client import Request, Response, Stream
+from syncline.kube.client import Request, Response, settle
 from syncline.kube.errors import (
     ApiError,
     InternalError,
@@ -54,7 +54,7 @@ from syncline.kube.errors import (
     Unauthorized,
     error_from_status,
 )
-from syncline.kube.transport.outbound import Computation, settle
+from syncline.kube.transport.outbound import Computation, Stream
 
 __all__ = ["Api", "ApiServer", "Durability", "ServeError", "TimedStream", "threadsafe", "tune_garbage_collection"]
 

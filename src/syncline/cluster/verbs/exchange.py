@@ -23,9 +23,10 @@ from syncline.cluster.resources.routes import Route
 from syncline.cluster.serving.negotiate import JSON, Accepted
 from syncline.cluster.storage.store import Key, Store, Stored
 from syncline.cluster.validation.engine.base import Context
-from syncline.kube.client import Request, Session, Stream
+from syncline.kube.client import Request, Session
 from syncline.kube.errors import ApiError, NotFound, not_found
 from syncline.kube.objects import Obj
+from syncline.kube.transport.outbound import Stream
 
 __all__ = ["Backend", "CommandSource", "Exchange", "ExecWish", "LogSource", "NoLogs"]
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from syncline.kube.client import Response, Stream
     from syncline.kube.errors import ApiError
 
-__all__ = ["NOBODY", "Aside", "Awaiting", "Computation", "OutboundCall", "Outcome", "Pending", "settle"]
+__all__ = ["NOBODY", "Aside", "Awaiting", "Computation", "OutboundCall", "Outcome", "Stream"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +74,25 @@ class Awaiting(Exception):
         self.calls = tuple(calls)
 
 
+class Stream(Protocol):
+    """A watch without a socket: the reader takes what is there and is woken when there is more."""
+
+    on_ready: Callable[[], None] | None
+    """Called (at most once per emptiness) when :meth:`take` would return something, or the stream ended."""
+
+    def take(self, limit: int = 1000) -> list[bytes]:
+        """The next encoded watch events (one JSON object each, no newline) or lines of a log (with the newline that
+        the container wrote), oldest first; empty: nothing now."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """True when nothing more will come and everything was taken."""
+        ...
+
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """``failure`` is set where nothing was answered: why, as Go's HTTP client says it."""
@@ -90,39 +108,5 @@ class Outcome:
     """The result of a call or computation, or its failure."""
 
 
-class Pending(Protocol):
-    """A request that waits for calls."""
-
-    @property
-    def calls(self) -> Sequence[OutboundCall | Computation | Aside]:
-        """To be made at once, side by side."""
-        ...
-
-    def abandon(self) -> None:
-        """Nobody waits for the answer any more."""
-        ...
-
-    def resume(self, outcomes: Sequence[Outcome]) -> Response:
-        """One outcome for each call; answers, or waits again."""
-        ...
-
-
 NOBODY = "no calls are made from here: this cluster has no network"
 """Why a webhook fails in virtual time, where no test or rehearsal answers for it."""
-
-
-def settle(answer: Response, call: Callable[[OutboundCall], Outcome] | None) -> Response:
-    """Make the calls of ``answer`` in place until it is one. ``call`` None: every call fails, with the reason."""
-    while answer.pending is not None:
-        pending = answer.pending
-        answer = pending.resume([_called(one, call) for one in pending.calls])
-    return answer
-
-
-def _called(one: OutboundCall | Computation | Aside, call: Callable[[OutboundCall], Outcome] | None) -> Outcome:
-    if isinstance(one, Computation):
-        return Outcome(value=one.function(*one.arguments))
-    if isinstance(one, Aside):
-        one.run()
-        return Outcome()
-    return call(one) if call is not None else Outcome(failure=f'{one.method.capitalize()} "{one.url}": {NOBODY}')

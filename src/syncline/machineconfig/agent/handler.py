@@ -78,7 +78,7 @@ class HostHandler:
         finally:  # also where it failed half way: what we wrote ourselves is no touch by somebody else
             self._hosts.compared(action.node)
 
-    def _step(self, action: HostStep) -> Checked | Booted | Pulled | list[Obj] | None:
+    def _step(self, action: HostStep) -> Checked | Booted | Pulled | list[Obj] | None:  # noqa: C901  a table of types
         host = self._hosts.host(action.node)
         match action:
             case Provision():

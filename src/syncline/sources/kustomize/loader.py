@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.kustomize.failure import BuildError
@@ -19,7 +20,7 @@ from syncline.sources.tree import SUBMODULE_MODE, Entry, Tree
 from syncline.sources.workers.deadline import sheltered
 
 if TYPE_CHECKING:
-    from syncline.sources.kustomize.charts import Charts
+    from syncline.sources.kustomize.resources.resource import Resource
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -157,6 +158,14 @@ _AHEAD_BYTES, _AHEAD_FILES = 64 * 1024, 64
 """What is read along with a file of the same folder: one question to git instead of many."""
 
 
+class ChartInflation(Protocol):
+    """Makes resources of charts."""
+
+    def generator(self, settings: dict[str, Any], folder: Folder) -> Callable[[], list[Resource]]:
+        """Check an entry of ``helmCharts`` now, render it when it is its turn. Raises :class:`BuildError`."""
+        ...
+
+
 @dataclass(slots=True)
 class Source:
     """All files of one build. ``label`` is put before paths in messages; ``restricted`` is the load restrictor.
@@ -171,7 +180,7 @@ class Source:
     touched: dict[str, str] = field(default_factory=dict)
     remote: RemoteFiles | None = None
     """None: nothing remote is fetched."""
-    charts: Charts | None = None
+    charts: ChartInflation | None = None
     """None: charts are refused."""
     fetched: list[int] = field(default_factory=lambda: [0])
     """How many remote places this build and those inside it have asked for."""

@@ -14,19 +14,16 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from syncline.kube.text.glob import GlobError, glob_match
 from syncline.kube.yaml import loading as yaml
 from syncline.sources.directory import Manifests, read_output
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.rendering.environment import expand
+from syncline.sources.rendering.environment import RenderContext, expand
 from syncline.sources.rendering.plugin_run import PluginRunner
 from syncline.sources.rendering.source_type import SourceType
 from syncline.sources.tree import Entry, Tree, with_modes
-
-if TYPE_CHECKING:
-    from syncline.sources.rendering.renderer import SourceSpec
 
 __all__ = ["Plugin", "PluginError", "PluginOptions", "PluginRenderer", "load_plugins", "parse_plugin_options"]
 
@@ -48,6 +45,19 @@ class PluginOptions:
     env: tuple[tuple[str, str], ...] = ()
     parameters: str = "[]"
     """The JSON of the list."""
+
+
+class PluginSource(Protocol):
+    """What a plugin is given of a source."""
+
+    @property
+    def plugin(self) -> PluginOptions: ...
+
+    @property
+    def context(self) -> RenderContext: ...
+
+    @property
+    def environment(self) -> dict[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,18 +154,18 @@ class PluginRenderer:
     def source_type(self) -> SourceType:
         return SourceType.PLUGIN
 
-    def claims(self, tree: Tree, spec: SourceSpec) -> bool:
+    def claims(self, tree: Tree, spec: PluginSource) -> bool:
         """Whether a plugin finds the folder to be its own; asked where the Application names no tool."""
         return self._claiming(tree, spec) is not None
 
-    def reads(self, tree: Tree, spec: SourceSpec) -> tuple[Entry, ...]:
+    def reads(self, tree: Tree, spec: PluginSource) -> tuple[Entry, ...]:
         """The whole repository with its modes: nobody knows what a program reads."""
         return with_modes(tree.whole().entries)
 
-    def options(self, spec: SourceSpec) -> object:
+    def options(self, spec: PluginSource) -> object:
         return self.plugins, spec.plugin, sorted(self._environment(spec).items())
 
-    def render(self, tree: Tree, spec: SourceSpec, entries: tuple[Entry, ...]) -> Manifests:
+    def render(self, tree: Tree, spec: PluginSource, entries: tuple[Entry, ...]) -> Manifests:
         plugin = self._chosen(tree, spec)
         environment = self._environment(spec)
         with self.runner.checkout(tree, keep_modes=plugin.keep_modes) as place:
@@ -164,7 +174,7 @@ class PluginRenderer:
             output = self.runner.run(place, plugin.generate, environment, f"plugin {plugin.name}: generate")
         return Manifests(tuple(read_output(tree.path or ".", output.decode("utf-8", "replace"), MAX_OBJECTS)))
 
-    def _chosen(self, tree: Tree, spec: SourceSpec) -> Plugin:
+    def _chosen(self, tree: Tree, spec: PluginSource) -> Plugin:
         wanted = spec.plugin.name
         if not wanted:
             found = self._claiming(tree, spec)
@@ -178,10 +188,10 @@ class PluginRenderer:
             raise SourceError(Problem.INVALID, message, field=f"{FIELD}.name", fix=f"declared are: {known}")
         return plugin
 
-    def _claiming(self, tree: Tree, spec: SourceSpec) -> Plugin | None:
+    def _claiming(self, tree: Tree, spec: PluginSource) -> Plugin | None:
         return next((one for one in self.plugins if one.discovers and self._matches(one, tree, spec)), None)
 
-    def _matches(self, plugin: Plugin, tree: Tree, spec: SourceSpec) -> bool:
+    def _matches(self, plugin: Plugin, tree: Tree, spec: PluginSource) -> bool:
         """Rules: the name of a file, else a pattern, else a command that succeeds and says something."""
         names = [entry.path for entry in tree.entries]
         try:
@@ -210,7 +220,7 @@ class PluginRenderer:
             self._found.popitem(last=False)
         return said
 
-    def _environment(self, spec: SourceSpec) -> dict[str, str]:
+    def _environment(self, spec: PluginSource) -> dict[str, str]:
         """Variables of the build, those of the Application under ``ARGOCD_ENV_``, and its parameters twice."""
         build = spec.environment
         versions = {"KUBE_VERSION": spec.context.kube_version, "KUBE_API_VERSIONS": ",".join(spec.context.api_versions)}

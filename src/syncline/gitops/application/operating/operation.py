@@ -121,15 +121,9 @@ def plan_operation(observed: AppObserved, now: datetime, compare: Compare, probl
         waiting = _wait_for_retry(observed, state, now)
         if waiting is not None:
             return waiting
-    if view.operation.get("sync") is None:
-        message = "Invalid operation request: no operation specified"
-        return _finish(observed, OperationPhase.ERROR, message, None, None, now)
-    if local_texts(view) and signed_only(observed.project, operation_sources(view)):
-        return _finish(observed, OperationPhase.ERROR, LOCAL_UNSIGNED, None, None, now)
-    sources, asked = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)
-    if len(asked) != len(sources):
-        message = f"Invalid operation request: {len(asked)} revisions for {len(sources)} sources; give one for each"
-        return _finish(observed, OperationPhase.ERROR, message, None, None, now)
+    invalid = _invalid(observed, view.operation)
+    if invalid:
+        return _finish(observed, OperationPhase.ERROR, invalid, None, None, now)
     missing = _being_read(observed, state) or _render_first(observed)
     if missing is not None:
         return missing
@@ -141,7 +135,7 @@ def plan_operation(observed: AppObserved, now: datetime, compare: Compare, probl
     waiting = (
         _blocked_by_window(observed, state, now)
         or _wait_for_applications(observed, state)
-        or _record_first(observed, state, pinned, asked)
+        or _record_first(observed, state, pinned)
     )
     if waiting is not None:
         return waiting
@@ -150,6 +144,23 @@ def plan_operation(observed: AppObserved, now: datetime, compare: Compare, probl
     if refused is not None and state.get("phase") == OperationPhase.RUNNING:
         return _finish(observed, *refused, None, pinned, now)
     return _round(observed, sync_observed(observed, pinned, comparison), pinned, now)
+
+
+def _invalid(observed: AppObserved, operation: Obj) -> str:
+    """Why the request cannot be carried out, empty if it can."""
+    if operation.get("sync") is None:
+        return "Invalid operation request: no operation specified"
+    sources, asked = operation_sources(observed.view), _asked(observed.view)
+    if local_texts(observed.view) and signed_only(observed.project, sources):
+        return LOCAL_UNSIGNED
+    if len(asked) != len(sources):
+        return f"Invalid operation request: {len(asked)} revisions for {len(sources)} sources; give one for each"
+    return ""
+
+
+def _asked(view: AppView) -> tuple[str, ...]:
+    """The revisions of the operation's sources: as it has settled on them, else as they were asked for."""
+    return pinned_revisions(view) or wanted_revisions(view)
 
 
 def _being_read(observed: AppObserved, state: Obj) -> Plan | None:
@@ -162,9 +173,9 @@ def _being_read(observed: AppObserved, state: Obj) -> Plan | None:
     return Plan(status=app_patch(observed.view, status, why), outcome=Requeue(PASS_INTERVAL_S, why), why=why)
 
 
-def _record_first(observed: AppObserved, state: Obj, pinned: Manifests, asked: tuple[str, ...]) -> Plan | None:
+def _record_first(observed: AppObserved, state: Obj, pinned: Manifests) -> Plan | None:
     """Which commit a branch names is on record before anything is written: after a crash it may name another one."""
-    settled = all(len(revision) == SHA_LENGTH for revision in asked) or local_texts(observed.view)
+    settled = all(len(revision) == SHA_LENGTH for revision in _asked(observed.view)) or local_texts(observed.view)
     if settled or state.get("syncResult") or state.get("phase") != OperationPhase.RUNNING:
         return None
     why, result = f"the operation settles on {', '.join(pinned.revisions)}", _settled_on(observed, pinned)

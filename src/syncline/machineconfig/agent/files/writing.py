@@ -271,8 +271,23 @@ def _keep_shipped_unit(host: Host, path: str, contents: str) -> None:
 
 
 def _delete_stale(host: Host, old: Obj, new: Obj, sparing: bool) -> None:
-    wanted = {str(file.get("path", "")) for file in (new.get("storage") or {}).get("files") or ()}
     dropins, paths = _unit_paths(new)
+    _delete_stale_files(host, old, new, dropins, sparing)
+    for unit in _units(old):
+        name = str(unit.get("name", ""))
+        for dropin in unit.get("dropins") or ():
+            path = f"{SYSTEMD}/{name}.d/{dropin.get('name', '')}"
+            if path not in dropins:
+                _take_back(host, path, str(dropin.get("contents") or ""), sparing)
+        if f"{SYSTEMD}/{name}" not in paths:
+            _take_back_unit(host, name, str(unit.get("contents") or ""), sparing)
+    for link in _OLD_LINKS:
+        if host.stat(link) is not None:
+            host.remove(link)
+
+
+def _delete_stale_files(host: Host, old: Obj, new: Obj, dropins: set[str], sparing: bool) -> None:
+    wanted = {str(file.get("path", "")) for file in (new.get("storage") or {}).get("files") or ()}
     for file in (old.get("storage") or {}).get("files") or ():
         path = str(file.get("path", ""))
         if path in wanted or path in _CERTIFICATES or _REGISTRY_CERTIFICATES in posixpath.dirname(path):
@@ -290,28 +305,19 @@ def _delete_stale(host: Host, old: Obj, new: Obj, sparing: bool) -> None:
             continue
         if path not in dropins:
             _delete(host, path)
-    for unit in _units(old):
-        name = str(unit.get("name", ""))
-        for dropin in unit.get("dropins") or ():
-            path = f"{SYSTEMD}/{name}.d/{dropin.get('name', '')}"
-            if path not in dropins:
-                _take_back(host, path, str(dropin.get("contents") or ""), sparing)
-        path = f"{SYSTEMD}/{name}"
-        if path not in paths:
-            contents = str(unit.get("contents") or "")
-            # Links of an enabled unit go first; it may not exist.
-            if host.keeps_all and contents:
-                # What has no preset is enabled there: links of a unit that goes would stay.
-                host.run(["systemctl", "disable", name])
-                _take_back(host, path, contents, sparing)
-                if name in host.unit_files():
-                    host.run(["systemctl", "preset", name])
-                continue
-            host.run(["systemctl", "preset", name])
-            _take_back(host, path, contents, sparing)
-    for link in _OLD_LINKS:
-        if host.stat(link) is not None:
-            host.remove(link)
+
+
+def _take_back_unit(host: Host, name: str, contents: str, sparing: bool) -> None:
+    """Links of an enabled unit go first; it may not exist."""
+    if not (host.keeps_all and contents):
+        host.run(["systemctl", "preset", name])
+        _take_back(host, f"{SYSTEMD}/{name}", contents, sparing)
+        return
+    # What has no preset is enabled there: links of a unit that goes would stay.
+    host.run(["systemctl", "disable", name])
+    _take_back(host, f"{SYSTEMD}/{name}", contents, sparing)
+    if name in host.unit_files():
+        host.run(["systemctl", "preset", name])
 
 
 def _unit_paths(config: Obj) -> tuple[set[str], set[str]]:
