@@ -7,26 +7,18 @@ ValidateTolerations, validateTopologySpreadConstraints).
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
 
 from syncline.cluster.validation.engine import names
+from syncline.cluster.validation.engine import rules as r
 from syncline.cluster.validation.engine.causes import duplicate, forbidden, invalid, required, unsupported
 from syncline.cluster.validation.engine.fields import each, label_selector_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
-__all__ = [
-    "EFFECTS",
-    "PREFERRED",
-    "REQUIRED",
-    "affinity_causes",
-    "node_selector_causes",
-    "spread_causes",
-    "toleration_causes",
-]
-
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+NOT_A_SELECTOR = "not a valid selector operator"
 REQUIRED, PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
     "preferredDuringSchedulingIgnoredDuringExecution",
@@ -36,201 +28,159 @@ REQUIRED, PREFERRED = (
 # --- tolerations ---------------------------------------------------------------------------------------------------
 
 
-def toleration_causes(spec: Obj, path: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    for where, toleration in each(spec, "tolerations", path):
-        key, operator = toleration.get("key") or "", toleration.get("operator") or ""
-        if key:
-            causes += [invalid(f"{where}.key", key, problem) for problem in names.qualified_name(key)]
-        elif operator != "Exists":
-            why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            causes.append(invalid(f"{where}.operator", operator, why))
-        if toleration.get("tolerationSeconds") is not None and toleration.get("effect") != "NoExecute":
-            why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            causes.append(invalid(f"{where}.effect", toleration.get("effect") or "", why))
-        causes += _toleration_value_causes(str(toleration.get("value") or ""), where, operator)
-        if toleration.get("effect") and toleration["effect"] not in EFFECTS:
-            causes.append(unsupported(f"{where}.effect", toleration["effect"], EFFECTS))
-    return causes
+def _toleration(toleration: Obj, where: str) -> Iterator[FieldCause]:
+    key, operator, effect, value = (str(toleration.get(one) or "") for one in ("key", "operator", "effect", "value"))
+    at = f"{where}.operator"
+    if key:
+        yield from r.qualified(key, f"{where}.key")
+    elif operator != "Exists":
+        why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        yield invalid(at, operator, why)
+    if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+        yield invalid(f"{where}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
+    if operator in ("", "Equal"):
+        if problems := names.label_value(value):
+            yield invalid(at, value, ";".join(problems))
+    elif operator == "Exists":
+        if value:
+            yield invalid(at, value, "value must be empty when `operator` is 'Exists'")
+    else:
+        more = ("Lt", "Gt") if operator in ("Lt", "Gt") else ()
+        yield unsupported(at, operator, ("Equal", "Exists", *more))
+    if effect and effect not in EFFECTS:
+        yield unsupported(f"{where}.effect", effect, EFFECTS)
 
 
-def _toleration_value_causes(value: str, where: str, operator: str) -> list[FieldCause]:
-    match operator:
-        case "" | "Equal":
-            problems = names.label_value(value)
-            return [invalid(f"{where}.operator", value, ";".join(problems))] if problems else []
-        case "Exists":
-            why = "value must be empty when `operator` is 'Exists'"
-            return [invalid(f"{where}.operator", value, why)] if value else []
-        case "Lt" | "Gt":
-            return [unsupported(f"{where}.operator", operator, ("Equal", "Exists", "Lt", "Gt"))]
-        case _:
-            return [unsupported(f"{where}.operator", operator, ("Equal", "Exists"))]
+toleration_causes = r.each("tolerations", _toleration)
 
 
 # --- affinity ------------------------------------------------------------------------------------------------------
 
 
-def affinity_causes(affinity: Any, path: str) -> list[FieldCause]:
-    if not isinstance(affinity, dict):
-        return []
-    causes = _node_affinity_causes(affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity")
-    for kind in ("podAffinity", "podAntiAffinity"):
-        found, where = affinity.get(kind) or {}, f"{path}.{kind}"
-        for at, term in each(found, REQUIRED, where):
-            causes += _pod_term_causes(term, at)
-        for at, weighted in each(found, PREFERRED, where):
-            causes += _weight_causes(weighted, at)
-            causes += _pod_term_causes(weighted.get("podAffinityTerm") or {}, f"{at}.podAffinityTerm")
-    return causes
-
-
-def _weight_causes(weighted: Obj, at: str) -> list[FieldCause]:
-    weight = weighted.get("weight") or 0
-    return [] if 1 <= weight <= 100 else [invalid(f"{at}.weight", weight, "must be in the range 1-100")]
-
-
-def _pod_term_causes(term: Obj, at: str) -> list[FieldCause]:
-    causes = label_selector_causes(term.get("labelSelector"), f"{at}.labelSelector")
-    causes += label_selector_causes(term.get("namespaceSelector"), f"{at}.namespaceSelector")
-    for name in term.get("namespaces") or ():
-        causes += [invalid(f"{at}.namespace", name, problem) for problem in names.dns_label(str(name))]
-    causes += _label_key_causes(term, at, "matchLabelKeys", "mismatchLabelKeys")
-    key = str(term.get("topologyKey") or "")
-    if not key:
-        causes.append(required(f"{at}.topologyKey", "can not be empty"))
-    return causes + [invalid(f"{at}.topologyKey", key, problem) for problem in names.qualified_name(key)]
-
-
-def _label_key_causes(term: Obj, at: str, *fields: str) -> list[FieldCause]:
+def _key_causes(term: Obj, at: str, field: str) -> Iterator[FieldCause]:
     """Labels whose values are taken from the pod itself (``matchLabelKeys``)."""
-    causes: list[FieldCause] = []
-    selector = term.get("labelSelector")
-    for field in fields:
-        listed = term.get(field) or []
-        if listed and not isinstance(selector, dict):
-            causes.append(forbidden(f"{at}.{field}", "must not be specified when labelSelector is not set"))
-            continue
-        for index, key in enumerate(listed):
-            problems = names.qualified_name(key)
-            causes += [invalid(f"{at}.{field}[{index}]", key, problem) for problem in problems]
-    matched = term.get("matchLabelKeys") or []
-    if isinstance(selector, dict):
-        known = set(selector.get("matchLabels") or ())
-        for _, expression in each(selector, "matchExpressions", at):
-            key = str(expression.get("key"))
-            if key in matched and key in known:
-                why = "exists in both matchLabelKeys and labelSelector"
-                causes.append(invalid(f"{at}[{matched.index(key)}]", key, why))
-            known.add(key)
+    if term.get(field) and term.get("labelSelector") is None:
+        yield forbidden(f"{at}.{field}", "must not be specified when labelSelector is not set")
+    else:
+        yield from r.items(field, r.qualified)(term, at)
+
+
+def _label_key_causes(term: Obj, at: str) -> Iterator[FieldCause]:
+    """What stands in two places."""
+    selector, matched = term.get("labelSelector") or {}, term.get("matchLabelKeys") or []
+    known = set(selector.get("matchLabels") or ())
+    for expression in r.list_of(selector, "matchExpressions"):
+        key = str(expression.get("key"))
+        if key in matched and key in known:
+            yield invalid(f"{at}[{matched.index(key)}]", key, "exists in both matchLabelKeys and labelSelector")
+        known.add(key)
     mismatched = term.get("mismatchLabelKeys") or []
-    return causes + [
-        invalid(f"{at}.matchLabelKeys[{index}]", key, "exists in both matchLabelKeys and mismatchLabelKeys")
-        for index, key in enumerate(matched)
-        if key in mismatched
-    ]
+    for index, key in enumerate(matched):
+        if key in mismatched:
+            why = "exists in both matchLabelKeys and mismatchLabelKeys"
+            yield invalid(f"{at}.matchLabelKeys[{index}]", key, why)
 
 
-def _node_affinity_causes(node: Obj, path: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    if isinstance(node.get(REQUIRED), dict):
-        causes += node_selector_causes(node[REQUIRED], f"{path}.{REQUIRED}")
-    for at, weighted in each(node, PREFERRED, path):
-        causes += _weight_causes(weighted, at)
-        causes += _node_term_causes(weighted.get("preference") or {}, f"{at}.preference", values=False)
-    return causes
+def _namespaces(term: Obj, at: str) -> list[FieldCause]:
+    return [cause for name in term.get("namespaces") or () for cause in r.label(name, f"{at}.namespace")]
 
 
-def node_selector_causes(selector: Obj, where: str) -> list[FieldCause]:
-    """A NodeSelector: terms of expressions over labels and fields of nodes."""
-    causes: list[FieldCause] = []
-    if not selector.get("nodeSelectorTerms"):
-        causes.append(required(f"{where}.nodeSelectorTerms", "must have at least one node selector term"))
-    for at, term in each(selector, "nodeSelectorTerms", where):
-        causes += _node_term_causes(term, at)
-    return causes
+_POD_TERM = r.every(
+    r.field("labelSelector", label_selector_causes),
+    r.field("namespaceSelector", label_selector_causes),
+    _namespaces,
+    partial(_key_causes, field="matchLabelKeys"),
+    partial(_key_causes, field="mismatchLabelKeys"),
+    _label_key_causes,
+    r.need("topologyKey", why="can not be empty"),
+    r.text("topologyKey", r.qualified),
+)
+_WEIGHT = r.number("weight", r.within(1, 100, "must be in the range 1-100"))
+_POD_AFFINITY = r.every(r.each(REQUIRED, _POD_TERM), r.each(PREFERRED, _WEIGHT, r.part("podAffinityTerm", _POD_TERM)))
 
 
-def _node_term_causes(term: Obj, at: str, *, values: bool = True) -> list[FieldCause]:
-    """Values of preferences are not checked: older releases took any."""
-    causes: list[FieldCause] = []
-    for where, requirement in each(term, "matchExpressions", at):
-        causes += _requirement_causes(requirement, where, values=values)
-    for where, requirement in each(term, "matchFields", at):
-        causes += _field_requirement_causes(requirement, where)
-    return causes
+def _requirement_causes(requirement: Obj, where: str) -> Iterator[FieldCause]:
+    operator, listed, at = requirement.get("operator", ""), requirement.get("values") or [], f"{where}.values"
+    if operator in ("In", "NotIn"):
+        if not listed:
+            yield required(at, "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in ("Exists", "DoesNotExist"):
+        if listed:
+            yield forbidden(at, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+    elif operator not in ("Gt", "Lt"):
+        yield invalid(f"{where}.operator", operator, NOT_A_SELECTOR)
+    elif len(listed) != 1:
+        yield required(at, "must be specified single value when `operator` is 'Lt' or 'Gt'")
+    yield from r.text("key", r.qualified)(requirement, where)
 
 
-def _requirement_causes(requirement: Obj, where: str, *, values: bool) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    operator, listed = requirement.get("operator", ""), requirement.get("values") or []
-    if operator in ("In", "NotIn") and not listed:
-        causes.append(required(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist") and listed:
-        why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        causes.append(forbidden(f"{where}.values", why))
-    elif operator in ("Gt", "Lt") and len(listed) != 1:
-        why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-        causes.append(required(f"{where}.values", why))
-    elif operator not in NODE_OPERATORS:
-        causes.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
-    key = str(requirement.get("key", ""))
-    causes += [invalid(f"{where}.key", key, problem) for problem in names.qualified_name(key)]
-    for index, value in enumerate(listed if values else ()):
-        causes += [invalid(f"{where}.values[{index}]", value, problem) for problem in names.label_value(str(value))]
-    return causes
-
-
-def _field_requirement_causes(requirement: Obj, where: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
+def _field_requirement_causes(requirement: Obj, where: str) -> Iterator[FieldCause]:
     operator, listed = requirement.get("operator", ""), requirement.get("values") or []
     if operator not in ("In", "NotIn"):
-        causes.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
+        yield invalid(f"{where}.operator", operator, NOT_A_SELECTOR)
     elif len(listed) != 1:
         why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-        causes.append(required(f"{where}.values", why))
+        yield required(f"{where}.values", why)
     if requirement.get("key") != "metadata.name":
-        causes.append(invalid(f"{where}.key", requirement.get("key", ""), "not a valid field selector key"))
-        return causes
-    for index, value in enumerate(listed):
-        causes += [invalid(f"{where}.values[{index}]", value, one) for one in names.dns_subdomain(str(value))]
-    return causes
+        yield invalid(f"{where}.key", requirement.get("key", ""), "not a valid field selector key")
+    else:
+        yield from r.items("values", r.subdomain)(requirement, where)
+
+
+_FIELDS = r.each("matchFields", _field_requirement_causes)
+_NODE_TERM = r.every(
+    r.each("matchExpressions", _requirement_causes, r.items("values", r.named(names.label_value))), _FIELDS
+)
+_PREFERENCE = r.every(r.each("matchExpressions", _requirement_causes), _FIELDS)
+"""Values of preferences are not checked: older releases took any."""
+node_selector_causes = r.every(
+    r.need("nodeSelectorTerms", why="must have at least one node selector term"),
+    r.each("nodeSelectorTerms", _NODE_TERM),
+)
+"""A NodeSelector: terms of expressions over labels and fields of nodes."""
+affinity_causes = r.every(
+    r.field(
+        "nodeAffinity",
+        r.field(REQUIRED, node_selector_causes),
+        r.each(PREFERRED, _WEIGHT, r.part("preference", _PREFERENCE)),
+    ),
+    r.field("podAffinity", _POD_AFFINITY),
+    r.field("podAntiAffinity", _POD_AFFINITY),
+)
 
 
 # --- spreading -----------------------------------------------------------------------------------------------------
 
 
-def spread_causes(spec: Obj, path: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
+def _spread_pairs(spread: Obj, path: str, later: list[Obj]) -> Iterator[FieldCause]:
+    pair, *others = [(one.get("topologyKey") or "", one.get("whenUnsatisfiable") or "") for one in (spread, *later)]
+    if pair in others:
+        yield duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", f"{{{pair[0]}, {pair[1]}}}")
+    domains = spread.get("minDomains")
+    if domains is not None and domains <= 0:
+        yield invalid(f"{path}.minDomains", domains, "must be greater than zero")
+    if domains is not None and pair[1] != "DoNotSchedule":
+        why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {pair[1]}"
+        yield invalid(f"{path}.minDomains", domains, why)
+
+
+_SPREAD_BEGIN = r.every(
+    r.number("maxSkew", r.at_least(1, "must be greater than zero")),
+    r.need("topologyKey", why="can not be empty"),
+    r.text("whenUnsatisfiable", r.choice("DoNotSchedule", "ScheduleAnyway")),
+)
+_SPREAD_END = r.every(
+    r.field("nodeAffinityPolicy", r.choice("Honor", "Ignore")),
+    r.field("nodeTaintsPolicy", r.choice("Honor", "Ignore")),
+    partial(_key_causes, field="matchLabelKeys"),
+    _label_key_causes,
+    r.field("labelSelector", label_selector_causes),
+)
+
+
+def spread_causes(spec: Obj, path: str) -> Iterator[FieldCause]:
     listed = list(each(spec, "topologySpreadConstraints", path))
     for index, (where, spread) in enumerate(listed):
-        skew, action = spread.get("maxSkew") or 0, spread.get("whenUnsatisfiable") or ""
-        if skew <= 0:
-            causes.append(invalid(f"{where}.maxSkew", skew, "must be greater than zero"))
-        if not spread.get("topologyKey"):
-            causes.append(required(f"{where}.topologyKey", "can not be empty"))
-        if action not in ("DoNotSchedule", "ScheduleAnyway"):
-            causes.append(unsupported(f"{where}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway")))
-        pair = (spread.get("topologyKey") or "", action)
-        if any(
-            (other.get("topologyKey") or "", other.get("whenUnsatisfiable") or "") == pair
-            for _, other in listed[index + 1 :]
-        ):
-            causes.append(duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{pair[0]}, {pair[1]}}}"))
-        causes += _domain_causes(spread.get("minDomains"), action, f"{where}.minDomains")
-        for key in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            if spread.get(key) is not None and spread[key] not in ("Honor", "Ignore"):
-                causes.append(unsupported(f"{where}.{key}", spread[key], ("Honor", "Ignore")))
-        causes += _label_key_causes(spread, where, "matchLabelKeys")
-        causes += label_selector_causes(spread.get("labelSelector"), f"{where}.labelSelector")
-    return causes
-
-
-def _domain_causes(domains: Any, action: str, where: str) -> list[FieldCause]:
-    if domains is None:
-        return []
-    causes = [invalid(where, domains, "must be greater than zero")] if domains <= 0 else []
-    if action != "DoNotSchedule":
-        why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-        causes.append(invalid(where, domains, why))
-    return causes
+        yield from _SPREAD_BEGIN(spread, where)
+        yield from _spread_pairs(spread, where, [other for _, other in listed[index + 1 :]])
+        yield from _SPREAD_END(spread, where)

@@ -6,12 +6,12 @@ Called by the API through :func:`syncline.cluster.validation.strategy.strategy_f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from syncline.cluster.validation.engine import names
-from syncline.cluster.validation.engine.base import Context, Kind, spec_of
-from syncline.cluster.validation.engine.causes import duplicate, forbidden, invalid, required
-from syncline.cluster.validation.engine.fields import IMMUTABLE, each
+from syncline.cluster.validation.engine import rules as r
+from syncline.cluster.validation.engine.base import IMMUTABLE, Context, Kind, spec_of
+from syncline.cluster.validation.engine.causes import forbidden, invalid, required
 from syncline.cluster.validation.engine.metadata import metadata_update_causes
 from syncline.cluster.validation.pods.resources import (
     STANDARD,
@@ -34,66 +34,47 @@ PLAIN_SCOPES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", 
 SCOPES = (*PLAIN_SCOPES, "PriorityClass", "VolumeAttributesClass")
 OPPOSITES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
 POD_RESOURCES = frozenset(("cpu", "memory", "pods", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"))
-CLAIM_RESOURCES = frozenset(("persistentvolumeclaims", "requests.storage"))
-"""What a scope of classes of volumes can count."""
+COUNTED_BY = dict.fromkeys(SCOPES, POD_RESOURCES) | {
+    "BestEffort": frozenset(("pods",)),
+    "VolumeAttributesClass": frozenset(("persistentvolumeclaims", "requests.storage")),
+}
+"""The resources for which a scope means anything."""
 EXISTS_TEXT = (
     "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
     "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
 )
+NOT_COUNTED = "unsupported scope applied to resource"
 ONE = parse_quantity("1")
 
 
 # --- ranges --------------------------------------------------------------------------------------------------------
 
 
-class LimitRangeKind(Kind):
-    def prepare_create(self, obj: Obj, ctx: Context) -> None:
-        """One without a name gets one (limitrangeStrategy)."""
-        super().prepare_create(obj, ctx)
-        if not name_of(obj):
-            obj["metadata"]["name"] = ctx.entropy.uid()
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        causes: list[FieldCause] = []
-        seen: set[str] = set()
-        for where, limit in each(spec_of(obj), "limits", "spec"):
-            kind = str(limit.get("type", ""))
-            causes += _type_causes(kind, f"{where}.type")
-            if kind in seen:
-                causes.append(duplicate(f"{where}.type", kind))
-            seen.add(kind)
-            causes += _limit_causes(limit, kind, where)
-        return causes
-
-
 def _type_causes(kind: str, path: str) -> list[FieldCause]:
-    causes = [invalid(path, kind, problem) for problem in names.qualified_name(kind)]
-    if not causes and "/" not in kind and kind not in LIMIT_TYPES:
-        causes.append(invalid(path, kind, "must be a standard limit type or fully qualified"))
-    return causes
+    standard = "/" in kind or kind in LIMIT_TYPES
+    causes = [*r.qualified(kind, path)]
+    return causes or ([] if standard else [invalid(path, kind, "must be a standard limit type or fully qualified")])
 
 
-def _limit_causes(limit: Obj, kind: str, where: str) -> list[FieldCause]:
+def _limit_causes(limit: Obj, where: str) -> Iterator[FieldCause]:
+    kind = str(limit.get("type", ""))
     check = container_name_causes if kind in ("Pod", "Container") else resource_name_causes
-    causes: list[FieldCause] = []
-    fields: tuple[str, ...] = LIMIT_FIELDS
-    if kind == "Pod":
-        why = "may not be specified when `type` is 'Pod'"
-        causes += [forbidden(f"{where}.{key}", why) for key in ("default", "defaultRequest") if limit.get(key)]
-        fields = ("max", "min", "maxLimitRequestRatio")
+    fields = LIMIT_FIELDS if kind != "Pod" else ("max", "min", "maxLimitRequestRatio")
+    for key in ("default", "defaultRequest") if kind == "Pod" else ():
+        if limit.get(key):
+            yield forbidden(f"{where}.{key}", "may not be specified when `type` is 'Pod'")
     sizes = {key: dict(amounts(limit.get(key))) for key in fields}
     for key in fields:
         for name in sorted(sizes[key]):
-            causes += check(name, f"{where}.{key}[{name}]")
+            yield from check(name, f"{where}.{key}[{name}]")
     if kind == "PersistentVolumeClaim" and "storage" not in sizes["min"] and "storage" not in sizes["max"]:
         why = "either minimum or maximum storage value is required, but neither was provided"
-        causes.append(required(f"{where}.limits", why))
+        yield required(f"{where}.limits", why)
     for name in sorted({name for listed in sizes.values() for name in listed}):
-        causes += _order_causes({key: sizes[key].get(name) for key in fields}, name, where)
-    return causes
+        yield from _order_causes({key: sizes[key].get(name) for key in fields}, name, where)
 
 
-def _order_causes(sizes: dict[str, Quantity | None], name: str, where: str) -> list[FieldCause]:
+def _order_causes(sizes: dict[str, Quantity | None], name: str, where: str) -> Iterator[FieldCause]:
     """Minimum, default request, default limit and maximum stand in this order. Kubernetes names the wrong side of two
     of the comparisons."""
     least, most = sizes["min"], sizes["max"]
@@ -107,47 +88,33 @@ def _order_causes(sizes: dict[str, Quantity | None], name: str, where: str) -> l
         (least, limit, f"{where}.default[{name}]", least, "min value {} is greater than default value {}"),
         (limit, most, f"{where}.default[{name}]", most, "default value {} is greater than max value {}"),
     )
-    causes = [
-        invalid(path, str(shown), text.format(low, high))
-        for low, high, path, shown, text in rules
-        if low is not None and high is not None and low > high
-    ]
+    for low, high, path, shown, text in rules:
+        if low is not None and high is not None and low > high:
+            yield invalid(path, str(shown), text.format(low, high))
     path = f"{where}.maxLimitRequestRatio[{name}]"
     if ratio is not None and ratio < ONE:
-        causes.append(invalid(path, str(ratio), f"ratio {ratio} is less than 1"))
+        yield invalid(path, str(ratio), f"ratio {ratio} is less than 1")
     if ratio is not None and least is not None and most is not None and least.nano:
         widest = most.nano / least.nano
         if ratio.nano / ONE.nano > widest:
-            causes.append(invalid(path, str(ratio), f"ratio {ratio} is greater than max/min = {widest:f}"))
+            yield invalid(path, str(ratio), f"ratio {ratio} is greater than max/min = {widest:f}")
     shared = is_native(name) and not is_hugepages(name)
     if not shared and limit is not None and request is not None and limit != request:
         why = f"default value {limit} must equal to defaultRequest value {request} in {name}"
-        causes.append(invalid(asked, str(request), why))
-    return causes
+        yield invalid(asked, str(request), why)
+
+
+class LimitRangeKind(Kind):
+    rules = r.spec(r.each("limits", r.text("type", _type_causes), r.unique("type"), _limit_causes))
+
+    def prepare_create(self, obj: Obj, ctx: Context) -> None:
+        """One without a name gets one (limitrangeStrategy)."""
+        super().prepare_create(obj, ctx)
+        if not name_of(obj):
+            obj["metadata"]["name"] = ctx.entropy.uid()
 
 
 # --- quotas --------------------------------------------------------------------------------------------------------
-
-
-class ResourceQuotaKind(Kind):
-    has_status = True
-    empty_status: ClassVar[Obj | None] = {}
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        causes = _hard_causes(spec.get("hard"), "spec.hard") + _scope_causes(spec)
-        selector = spec.get("scopeSelector")
-        return causes + (_selector_causes(spec, selector) if isinstance(selector, dict) else [])
-
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        causes = metadata_update_causes(new, old)
-        if (spec_of(new).get("scopes") or []) != (spec_of(old).get("scopes") or []):
-            causes.append(invalid("spec.scopes", spec_of(new).get("scopes"), IMMUTABLE))
-        return causes
-
-    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        status: Obj = new.get("status") or {}
-        return _hard_causes(status.get("hard"), "status.hard") + _hard_causes(status.get("used"), "status.used")
 
 
 def _is_standard(name: str) -> bool:
@@ -155,72 +122,71 @@ def _is_standard(name: str) -> bool:
     return known and name != "storage"
 
 
-def _hard_causes(hard: Any, path: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
+def _hard_causes(hard: Any, path: str) -> Iterator[FieldCause]:
     for name, amount in sorted(amounts(hard)):
         where = f"{path}[{name}]"
-        causes += resource_name_causes(name, where)
+        yield from resource_name_causes(name, where)
         if "/" not in name and not _is_standard(name):
-            causes.append(invalid(where, name, "must be a standard resource for quota"))
-        causes += quantity_causes(name, amount, where)
-    return causes
+            yield invalid(where, name, "must be a standard resource for quota")
+        yield from quantity_causes(name, amount, where)
 
 
-def _countable(scope: str, name: str) -> bool:
-    """Whether a scope means anything for a resource."""
-    match scope:
-        case "BestEffort":
-            return name == "pods"
-        case "Terminating" | "NotTerminating" | "NotBestEffort" | "PriorityClass" | "CrossNamespacePodAffinity":
-            return name in POD_RESOURCES
-        case "VolumeAttributesClass":
-            return name in CLAIM_RESOURCES
-        case _:
-            return True
+def _uncounted(spec: Obj, scope: str) -> int:
+    """How many standard resources of a quota the scope means nothing for."""
+    counted = COUNTED_BY.get(scope)
+    return sum(_is_standard(name) and counted is not None and name not in counted for name in spec.get("hard") or {})
 
 
-def _scope_causes(spec: Obj) -> list[FieldCause]:
-    scopes, path = spec.get("scopes") or [], "spec.scopes"
-    standard = [name for name in spec.get("hard") or {} if _is_standard(name)]
-    causes: list[FieldCause] = []
+def _scope_causes(spec: Obj, path: str) -> Iterator[FieldCause]:
+    scopes, path = spec.get("scopes") or [], f"{path}.scopes"
     for scope in scopes:
         if scope not in SCOPES:
-            causes.append(invalid(path, scopes, "unsupported scope"))
-        why = "unsupported scope applied to resource"
-        causes += [invalid(path, scopes, why) for name in standard if not _countable(scope, name)]
-    for one, other in OPPOSITES:
-        if one in scopes and other in scopes:
-            causes.append(invalid(path, scopes, "conflicting scopes"))
-    return causes
+            yield invalid(path, scopes, "unsupported scope")
+        yield from [invalid(path, scopes, NOT_COUNTED)] * _uncounted(spec, scope)
+    for pair in OPPOSITES:
+        if set(pair) <= set(scopes):
+            yield invalid(path, scopes, "conflicting scopes")
 
 
-def _selector_causes(spec: Obj, selector: Obj) -> list[FieldCause]:
+def _values_causes(expression: Obj, path: str) -> Iterator[FieldCause]:
+    operator, values = expression.get("operator") or "", expression.get("values") or []
+    if operator in ("In", "NotIn"):
+        if not values:
+            why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            yield required(f"{path}.values", why)
+    elif operator not in ("Exists", "DoesNotExist"):
+        yield invalid(f"{path}.operator", operator, "not a valid selector operator")
+    elif values:
+        why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+        yield invalid(f"{path}.values", values, why)
+
+
+def _selector_causes(spec: Obj, at: str) -> Iterator[FieldCause]:
     """Kubernetes names the list, not the expression."""
-    path = "spec.scopeSelector.matchExpressions"
-    standard = [name for name in spec.get("hard") or {} if _is_standard(name)]
-    causes: list[FieldCause] = []
+    selector, path = spec.get("scopeSelector") or {}, f"{at}.scopeSelector.matchExpressions"
     seen: set[str] = set()
-    for _, expression in each(selector, "matchExpressions", path):
+    for expression in r.list_of(selector, "matchExpressions"):
         scope, operator = str(expression.get("scopeName") or ""), str(expression.get("operator") or "")
-        values = expression.get("values") or []
         if scope not in SCOPES:
-            causes.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        why = "unsupported scope applied to resource"
-        causes += [invalid(path, selector, why) for name in standard if not _countable(scope, name)]
+            yield invalid(f"{path}.scopeName", scope, "unsupported scope")
+        yield from [invalid(path, selector, NOT_COUNTED)] * _uncounted(spec, scope)
         if scope in PLAIN_SCOPES and operator != "Exists":
-            causes.append(invalid(f"{path}.operator", operator, EXISTS_TEXT))
-        if operator in ("In", "NotIn"):
-            if not values:
-                why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-                causes.append(required(f"{path}.values", why))
-        elif operator in ("Exists", "DoesNotExist"):
-            if values:
-                why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-                causes.append(invalid(f"{path}.values", values, why))
-        else:
-            causes.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+            yield invalid(f"{path}.operator", operator, EXISTS_TEXT)
+        yield from _values_causes(expression, path)
         seen.add(scope)
-    for one, other in OPPOSITES:
-        if one in seen and other in seen:
-            causes.append(invalid("spec.scopes", spec.get("scopes"), "conflicting scopes"))
-    return causes
+    for pair in OPPOSITES:
+        if set(pair) <= seen:
+            yield invalid(f"{at}.scopes", spec.get("scopes"), "conflicting scopes")
+
+
+class ResourceQuotaKind(Kind):
+    has_status = True
+    empty_status: ClassVar[Obj | None] = {}
+    rules = r.spec(r.field("hard", _hard_causes), _scope_causes, _selector_causes)
+    status_rules = r.every(r.field("hard", _hard_causes), r.field("used", _hard_causes))
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        causes = metadata_update_causes(new, old)
+        if (spec_of(new).get("scopes") or []) != (spec_of(old).get("scopes") or []):
+            causes.append(invalid("spec.scopes", spec_of(new).get("scopes"), IMMUTABLE))
+        return causes

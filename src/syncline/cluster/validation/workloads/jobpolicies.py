@@ -6,130 +6,105 @@ Called by ``jobs.py``. A Job's spec and a path come in, causes leave. Source: Ku
 
 from __future__ import annotations
 
-from syncline.cluster.validation.engine import names
-from syncline.cluster.validation.engine.causes import (
-    duplicate,
-    go_text,
-    invalid,
-    invalid_whole,
-    required,
-    too_many,
-    unsupported,
-)
-from syncline.cluster.validation.engine.fields import each, natural_numbers
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from syncline.cluster.validation.engine import rules as r
+from syncline.cluster.validation.engine.causes import duplicate, go_text, invalid, invalid_whole, required
 from syncline.cluster.validation.workloads.jobstatus import count_indexes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
-__all__ = ["INDEXED_ONLY", "failure_policy_causes", "success_policy_causes"]
-
 INDEXED_ONLY = "requires indexed completion mode"
-ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
-STATUSES = ("False", "True", "Unknown")
-OPERATORS = ("In", "NotIn")
-MAX_RULES = 20
-MAX_CONDITIONS = 20
-MAX_EXIT_CODES = 255
-MAX_SUCCESS_RULES = 20
+MAX_RULES, MAX_CONDITIONS, MAX_EXIT_CODES = 20, 20, 255
 
 
-def failure_policy_causes(spec: Obj, path: str) -> list[FieldCause]:
-    policy = spec.get("podFailurePolicy")
-    if not isinstance(policy, dict):
-        return []
-    rules = policy.get("rules") or []
-    causes = [too_many(f"{path}.rules", len(rules), MAX_RULES)] if len(rules) > MAX_RULES else []
-    known = _container_names(spec)
-    for where, rule in each(policy, "rules", path):
-        causes += _action_causes(spec, rule, f"{where}.action")
-        codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or []
-        if isinstance(codes, dict):
-            causes += _exit_code_causes(codes, f"{where}.onExitCodes", known)
-        if len(conditions) > MAX_CONDITIONS:
-            causes.append(too_many(f"{where}.onPodConditions", len(conditions), MAX_CONDITIONS))
-        for at, pattern in each(rule, "onPodConditions", where):
-            kind = str(pattern.get("type", ""))
-            causes += [invalid(f"{at}.type", kind, problem) for problem in names.qualified_name(kind)]
-            causes += _word_causes(pattern.get("status"), f"{at}.status", STATUSES)
-        if codes is not None and conditions:
-            causes.append(invalid_whole(where, "specifying both OnExitCodes and OnPodConditions is not supported"))
-        elif codes is None and not conditions:
-            causes.append(invalid_whole(where, "specifying one of OnExitCodes and OnPodConditions is required"))
-    return causes
+def _word(*allowed: str) -> r.Rule:
+    """A word of a closed list; one that is missing is answered with the list, too."""
+    listed = " ".join(map(go_text, allowed))
+    why = f"valid values: [{listed}]"
+    return lambda value, path: r.choice(*allowed)(value, path) if value else [required(path, why)]
 
 
-def _container_names(spec: Obj) -> set[str]:
-    pod = (spec.get("template") or {}).get("spec") or {}
-    return {str(one.get("name")) for key in ("containers", "initContainers") for _, one in each(pod, key, "")}
+_ACTION, _OPERATOR = _word("Count", "FailIndex", "FailJob", "Ignore"), _word("In", "NotIn")
 
 
-def _word_causes(value: object, path: str, allowed: tuple[str, ...]) -> list[FieldCause]:
-    if not value:
-        listed = " ".join(go_text(word) for word in allowed)
-        return [required(path, f"valid values: [{listed}]")]
-    return [] if value in allowed else [unsupported(path, value, allowed)]
-
-
-def _action_causes(spec: Obj, rule: Obj, path: str) -> list[FieldCause]:
-    action = rule.get("action")
-    if action == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
-        return [invalid(path, action, "requires the backoffLimitPerIndex to be set")]
-    return _word_causes(action, path, ACTIONS)
-
-
-def _exit_code_causes(codes: Obj, path: str, known: set[str]) -> list[FieldCause]:
-    causes = _word_causes(codes.get("operator"), f"{path}.operator", OPERATORS)
-    container = codes.get("containerName")
+def _exit_code_causes(codes: Obj, path: str, known: set[str]) -> Iterator[FieldCause]:
+    yield from r.always("operator", _OPERATOR)(codes, path)
+    container, values, at = codes.get("containerName"), codes.get("values") or [], f"{path}.values"
     if container is not None and container not in known:
         why = "must be one of the container or initContainer names in the pod template"
-        causes.append(invalid(f"{path}.containerName", container, why))
-    values = codes.get("values") or []
+        yield invalid(f"{path}.containerName", container, why)
     if not values:
-        return [*causes, invalid(f"{path}.values", values, "at least one value is required")]
-    if len(values) > MAX_EXIT_CODES:
-        causes.append(too_many(f"{path}.values", len(values), MAX_EXIT_CODES))
+        yield invalid(at, values, "at least one value is required")
+        return
+    yield from r.most(MAX_EXIT_CODES)(values, at)
     for index, value in enumerate(values):
         if codes.get("operator") == "In" and value == 0:
-            causes.append(invalid(f"{path}.values[{index}]", value, "must not be 0 for the In operator"))
+            yield invalid(f"{at}[{index}]", value, "must not be 0 for the In operator")
         if value in values[:index]:
-            causes.append(duplicate(f"{path}.values[{index}]", value))
+            yield duplicate(f"{at}[{index}]", value)
     if list(values) != sorted(values):
-        causes.append(invalid(f"{path}.values", values, "must be ordered"))
-    return causes
+        yield invalid(at, values, "must be ordered")
 
 
-def success_policy_causes(spec: Obj, path: str) -> list[FieldCause]:
+def _either(rule: Obj, path: str) -> Iterator[FieldCause]:
+    codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or []
+    if codes is not None and conditions:
+        yield invalid_whole(path, "specifying both OnExitCodes and OnPodConditions is not supported")
+    elif codes is None and not conditions:
+        yield invalid_whole(path, "specifying one of OnExitCodes and OnPodConditions is required")
+
+
+def failure_policy_causes(spec: Obj, path: str) -> Iterable[FieldCause]:
+    pod = (spec.get("template") or {}).get("spec") or {}
+    known = {str(one.get("name")) for key in ("containers", "initContainers") for one in r.list_of(pod, key)}
+
+    def action(value: Any, at: str) -> Iterable[FieldCause]:
+        if value == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
+            return [invalid(at, value, "requires the backoffLimitPerIndex to be set")]
+        return _ACTION(value, at)
+
+    policy = r.every(
+        r.field("rules", r.most(MAX_RULES)),
+        r.each(
+            "rules",
+            r.always("action", action),
+            r.field("onExitCodes", partial(_exit_code_causes, known=known)),
+            r.field("onPodConditions", r.most(MAX_CONDITIONS)),
+            r.each(
+                "onPodConditions", r.text("type", r.qualified), r.always("status", _word("False", "True", "Unknown"))
+            ),
+            _either,
+        ),
+    )
+    return policy(spec.get("podFailurePolicy") or {}, path)
+
+
+def _success_causes(rule: Obj, path: str, completions: int) -> Iterator[FieldCause]:
+    count, indexes, at = rule.get("succeededCount"), rule.get("succeededIndexes"), f"{path}.succeededCount"
+    if count is None and indexes is None:
+        yield required(path, "at least one of succeededCount or succeededIndexes must be specified")
+    named = 0 if indexes is None else count_indexes(str(indexes), completions)
+    if isinstance(named, str):
+        yield invalid(f"{path}.succeededIndexes", indexes, f"error parsing succeededIndexes: {named}")
+        named = 0
+    yield from r.natural("succeededCount")(rule, path)
+    if count is not None and count > completions:
+        yield invalid(at, count, f"must be less than or equal to {completions} (the number of specified completions)")
+    if count is not None and indexes is not None and count > named:
+        why = f"must be less than or equal to {named} (the number of indexes in the specified succeededIndexes field)"
+        yield invalid(at, count, why)
+
+
+def success_policy_causes(spec: Obj, path: str) -> Iterator[FieldCause]:
     policy = spec.get("successPolicy")
-    if not isinstance(policy, dict):
-        return []
+    if policy is None:
+        return
     if spec.get("completionMode") != "Indexed":
-        return [invalid(path, policy, INDEXED_ONLY)]
-    rules = policy.get("rules") or []
-    causes: list[FieldCause] = []
-    if not rules:
-        why = "at least one rules must be specified when the successPolicy is specified"
-        causes.append(required(f"{path}.rules", why))
-    if len(rules) > MAX_SUCCESS_RULES:
-        causes.append(too_many(f"{path}.rules", len(rules), MAX_SUCCESS_RULES))
-    for where, rule in each(policy, "rules", path):
-        count, completions = rule.get("succeededCount"), spec.get("completions") or 0
-        if count is None and rule.get("succeededIndexes") is None:
-            causes.append(required(where, "at least one of succeededCount or succeededIndexes must be specified"))
-        total: int | str = 0
-        indexes = rule.get("succeededIndexes")
-        if indexes is not None:
-            total = count_indexes(str(indexes), completions)
-            if isinstance(total, str):
-                why = f"error parsing succeededIndexes: {total}"
-                causes.append(invalid(f"{where}.succeededIndexes", indexes, why))
-        causes += natural_numbers(rule, where, "succeededCount")
-        if isinstance(count, int) and count > completions:
-            why = f"must be less than or equal to {completions} (the number of specified completions)"
-            causes.append(invalid(f"{where}.succeededCount", count, why))
-        named = total if isinstance(total, int) else 0
-        if isinstance(count, int) and indexes is not None and count > named:
-            why = (
-                f"must be less than or equal to {named} (the number of indexes in the specified succeededIndexes field)"
-            )
-            causes.append(invalid(f"{where}.succeededCount", count, why))
-    return causes
+        yield invalid(path, policy, INDEXED_ONLY)
+        return
+    why = "at least one rules must be specified when the successPolicy is specified"
+    yield from r.need("rules", r.most(MAX_RULES), why=why)(policy, path)
+    yield from r.each("rules", partial(_success_causes, completions=spec.get("completions") or 0))(policy, path)
