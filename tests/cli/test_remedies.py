@@ -20,15 +20,16 @@ DOCUMENTS = [*sorted((SRC.parents[1] / "docs").glob("*.md")), SRC.parents[1] / "
 
 def texts(tree: ast.AST) -> Iterator[str]:
     """Texts that are printed: not those that document a module, a class or a function."""
+    nodes = list(ast.walk(tree))
     documents = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-    for node in ast.walk(tree):
+    parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             yield "".join(str(one.value) if isinstance(one, ast.Constant) else HOLE for one in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents | parts:

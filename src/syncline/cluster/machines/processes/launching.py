@@ -13,6 +13,7 @@ import sysconfig
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -211,8 +212,9 @@ def _end(process: subprocess.Popen[bytes], wish: IO[bytes]) -> None:
     late.start()
 
 
+@cache
 def sandbox_problem() -> str:
-    """Why commands cannot be sandboxed on this machine, with the ways out; empty if they can."""
+    """Why commands cannot be sandboxed on this machine, with the ways out; empty if they can. It is tried once."""
     with tempfile.TemporaryDirectory(prefix="check-", dir=work_folder()) as scratch:
         spec: dict[str, Any] = {"argv": ["true"], "env": {"PATH": "/usr/bin:/bin"}, "cwd": "/", "root": scratch}
         spec |= {"hostname": "check", "binds": [], "socket": "", "limits": {}, "tmpfs_bytes": 1024**2}
