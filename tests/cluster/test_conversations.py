@@ -231,6 +231,24 @@ BODIES = [
 ]
 
 
+BODIES += [
+    ("a PUT with a wrong option first", "PUT", f"{ONE}?dryRun=Some", "{}", "text/json", 422,
+     'UpdateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"'),
+    ("a patch of what is not there", "PATCH", f"{MAPS}/none", "{", STEPS, 404, 'configmaps "none" not found'),
+    ("no envelope", "POST", MAPS, "ab", "application/vnd.kubernetes.protobuf", 400,
+     unrecognized("ConfigMap", "provided data does not appear to be a protobuf message, expected prefix "
+                  "[107 56 115 0]", "6162")),
+    ("YAML that breaks off", "POST", MAPS, "{", YAML, 400,
+     unrecognized("ConfigMap", "yaml: line 1: did not find expected node content", "{")),
+    ("YAML with two values on a line", "PATCH", f"{ONE}?fieldManager=m", "a: b: c", APPLY, 400,
+     "error decoding YAML: error converting YAML to JSON: yaml: mapping values are not allowed in this context"),
+    ("a custom resource without a kind", "POST", PLAINS, '{"apiVersion":"v1"}', JSON, 400,
+     unrecognized("Plain", "Object 'Kind' is missing in '{\"apiVersion\":\"v1\"}'", '{"apiVersion":"v1"}')),
+    ("a subresource below a subresource", "GET", f"{PLAINS}/one/a/b", None, JSON, 404,
+     'plains.example.org "one" not found'),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "content", "status", "message"),
     [row[1:] for row in BODIES],
@@ -352,3 +370,35 @@ def test_lists_of_custom_resources_say_that_they_do_not_go_on(world: World) -> N
 def test_a_row_without_its_object_says_so(world: World) -> None:
     table = ask(world, "GET", f"{ONE}?includeObject=None", accept="application/json;as=Table;v=v1;g=meta.k8s.io").obj
     assert table["rows"][0]["object"] is None
+
+
+def test_of_several_yaml_documents_the_first_counts(world: World) -> None:
+    two = "metadata: {name: first}\n---\nmetadata: {name: second}\n"
+    assert ask(world, "POST", MAPS, two, YAML).obj["metadata"]["name"] == "first"
+
+
+@pytest.mark.parametrize(
+    ("path", "label", "status"),
+    [
+        ("/api/v1/events", "regarding.name", 400),
+        ("/api/v1/events", "involvedObject.name", 200),
+        ("/apis/events.k8s.io/v1/events", "regarding.name", 200),
+        ("/apis/events.k8s.io/v1/events", "source", 400),
+    ],
+)
+def test_events_are_selected_by_the_fields_of_their_version(world: World, path: str, label: str, status: int) -> None:
+    assert ask(world, "GET", f"{path}?fieldSelector={label}=x").status == status
+
+
+def test_an_applied_object_that_is_new_keeps_what_updates_do_not_write(world: World) -> None:
+    request = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "c"}}
+    request |= {"spec": {"request": "bm8=", "signerName": "example.org/s", "usages": ["client auth"]}}
+    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests/c?fieldManager=m"
+    answer = ask(world, "PATCH", path, request, APPLY)
+    assert answer.status == 422 and [c["field"] for c in answer.obj["details"]["causes"]] == ["spec.request"]
+
+
+def test_who_writes_a_definition_owns_its_defaults(world: World) -> None:
+    owned = ask(world, "GET", f"{DEFINITIONS}/plains.example.org").obj["metadata"]["managedFields"]
+    spec = next(entry["fieldsV1"]["f:spec"] for entry in owned if "f:spec" in entry["fieldsV1"])
+    assert spec["f:conversion"] == {".": {}, "f:strategy": {}} and "f:listKind" in spec["f:names"]

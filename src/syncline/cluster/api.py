@@ -249,7 +249,7 @@ def _handler(resource: Resource, route: Route, verb: str) -> Verb:
 def _subresource_handler(resource: Resource, route: Route, verb: str) -> Verb:
     sub = subresource_of(resource.info, route.subresource)
     connects = route.subresource in CONNECTIONS
-    if sub is None and resource.custom is not None and not route.tail:
+    if (sub is None or route.tail) and resource.custom is not None:
         raise not_found(resource.info.plural, route.name, resource.info.group)
     if sub is None or (route.tail and not connects) or not route.name:
         raise NotFound("the server could not find the requested resource", details={})

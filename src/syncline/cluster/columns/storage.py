@@ -24,6 +24,12 @@ def _modes(found: Any) -> str:
     return ",".join(short for mode, short in _MODES.items() if mode in given)
 
 
+def _class(obj: Obj) -> str:
+    """The annotation is older, and wins."""
+    given = dig(obj, "metadata", "annotations", "volume.beta.kubernetes.io/storage-class")
+    return str(given or dig(obj, "spec", "storageClassName", default="") or "")
+
+
 def _volume(obj: Obj, now: datetime) -> list[Any]:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     claim = spec.get("claimRef")
@@ -35,7 +41,7 @@ def _volume(obj: Obj, now: datetime) -> list[Any]:
         spec.get("persistentVolumeReclaimPolicy", ""),
         "Terminating" if terminating else status.get("phase", ""),
         f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
-        spec.get("storageClassName", ""),
+        _class(obj),
         spec.get("volumeAttributesClassName") or "<unset>",
         status.get("reason", ""),
         age(obj, now),
@@ -53,7 +59,7 @@ def _claim(obj: Obj, now: datetime) -> list[Any]:
         spec.get("volumeName", ""),
         dig(status, "capacity", "storage", default="") if bound else "",
         _modes(status.get("accessModes")) if bound else "",
-        spec.get("storageClassName") or "",
+        _class(obj),
         spec.get("volumeAttributesClassName") or "<unset>",
         age(obj, now),
         spec.get("volumeMode") or "<unset>",

@@ -14,11 +14,15 @@ __all__ = ["DefinitionKind"]
 
 
 class DefinitionKind(Kind):
-    """Defaults are filled in here, because the status of a definition follows from them."""
+    """Defaults belong to who writes the definition; its status follows from them."""
 
     has_status = True
     has_generation = True
     namespaced = False
+
+    def convert(self, obj: Obj) -> None:
+        if "spec" in obj:
+            _become(obj, default_crd(obj))
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
         _become(obj, prepare_crd(default_crd(obj), None))

@@ -71,18 +71,7 @@ def _event_source(obj: Obj) -> str:
     return str(dig(obj, "source", "component") or obj.get("reportingComponent") or "")
 
 
-_EVENT = FieldLabels(
-    {
-        **_paths(_NAME, _NAMESPACE, "reason", "type"),
-        **_INVOLVED,
-        **_REGARDING,
-        "reportingComponent": ("reportingComponent",),
-        "reportingController": ("reportingComponent",),
-    },
-    _UNSUPPORTED,
-    {"source": _event_source},
-)
-
+_EVENT_PATHS = _paths(_NAME, _NAMESPACE, "reason", "type")
 _BY_KIND: dict[tuple[str, str], FieldLabels] = {
     ("", "Pod"): FieldLabels(
         _paths(
@@ -104,8 +93,14 @@ _BY_KIND: dict[tuple[str, str], FieldLabels] = {
     ("", "ReplicationController"): FieldLabels(
         _paths(_NAME, _NAMESPACE), _UNSUPPORTED, {"status.replicas": _count("status", "replicas")}
     ),
-    ("", "Event"): _EVENT,
-    ("events.k8s.io", "Event"): _EVENT,
+    ("", "Event"): FieldLabels(
+        {**_EVENT_PATHS, **_INVOLVED, "reportingComponent": ("reportingComponent",)},
+        _UNSUPPORTED,
+        {"source": _event_source},
+    ),
+    ("events.k8s.io", "Event"): FieldLabels(
+        {**_EVENT_PATHS, **_REGARDING, "reportingController": ("reportingComponent",)}, _UNSUPPORTED
+    ),
     ("", "Namespace"): FieldLabels(_paths(_NAME, "status.phase"), _UNSUPPORTED),
     ("", "Secret"): FieldLabels(_paths(_NAME, _NAMESPACE, "type"), _UNSUPPORTED),
     ("", "Service"): FieldLabels(_paths(_NAME, _NAMESPACE, "spec.clusterIP", "spec.type"), _UNSUPPORTED),

@@ -186,7 +186,8 @@ def shaped(x: Exchange, obj: Obj, *, headed: bool = True) -> Obj:
         case Shape.METADATA_LIST:
             if x.resource.custom is not None:
                 raise ApiError("content is not a list", reason="")
-            kind = _go_type(x.resource, x.resource.info.kind)
+            scale = obj.get("kind") == "Scale"
+            kind = "*autoscaling.Scale" if scale else _go_type(x.resource, x.resource.info.kind)
             what = "you requested PartialObjectMetadataList, but the requested object is not a list"
             raise NotAcceptable(f"{what} ({kind})")
         case Shape.OBJECT:

@@ -98,15 +98,15 @@ def _is_list(message: str) -> bool:
     return any("=" in marks for _, _, _, marks in store.protobuf_table()[message])
 
 
+NO_ENVELOPE = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+
+
 def decode(body: bytes) -> Obj:
     """The object in an enveloped body, with ``kind`` and ``apiVersion`` of the envelope; raises BadRequest."""
     if len(body) > MAX_SIZE_BYTES:
         raise BadRequest(f"the protobuf body has {len(body)} bytes, of at most {MAX_SIZE_BYTES}")
     if not body.startswith(_MAGIC):
-        raise BadRequest(
-            "the body does not begin with the protobuf prefix 6b 38 73 00; send an object in Kubernetes' envelope, "
-            "or send JSON as application/json"
-        )
+        raise BadRequest(NO_ENVELOPE)
     reader = _Reader()
     try:
         gvk, raw = _opened(reader, memoryview(body)[len(_MAGIC) :])

@@ -117,12 +117,16 @@ def _received(body: Any) -> Any:
 
 def _decoded(body: bytes | bytearray | str, kind: str) -> Any:
     if kind == protobuf.MEDIA_TYPE:
-        return protobuf.decode(body.encode() if isinstance(body, str) else bytes(body))
+        raw = body.encode() if isinstance(body, str) else bytes(body)
+        try:
+            return protobuf.decode(raw)
+        except BadRequest as error:
+            raise Unreadable(error.message, error.message) from None
     try:
         if kind in _YAML_TYPES:
             raw = body.encode() if isinstance(body, str) else bytes(body)
             if raw not in _READ:
-                return _encodable(yaml.only_value(yaml.load_all(raw, by_lines=False)))
+                return _encodable(yaml.only_value(yaml.load_all(raw, by_lines=False), first=True))
             read = _READ[raw]
             if read.raw is None:
                 raise ValueError(read.problem)
@@ -166,7 +170,9 @@ def read_apart(body: bytes) -> _Read:
     """Read a YAML body; in another process where :func:`reads_slowly`."""
     repeated = repeated_keys(body)
     try:
-        return _Read(_encode(_encodable(yaml.only_value(yaml.load_all(body, by_lines=False)))), "", repeated)
+        return _Read(
+            _encode(_encodable(yaml.only_value(yaml.load_all(body, by_lines=False), first=True))), "", repeated
+        )
     except RecursionError:
         return _Read(None, "exceeded max depth", repeated)
     except (msgspec.DecodeError, ValueError) as error:
@@ -195,8 +201,15 @@ def _encodable(value: Any) -> Any:
 
 def _unreadable(body: bytes | bytearray | str, kind: str, error: Exception) -> Unreadable:
     raw = body.encode() if isinstance(body, str) else bytes(body)
-    why = str(error) if kind in _YAML_TYPES else go_words(raw, error)
-    return Unreadable(why, f"{_NO_TYPE}{why}")
+    if kind not in _YAML_TYPES:
+        why = go_words(raw, error)
+        return Unreadable(why, f"{_NO_TYPE}{why}")
+    what, line = str(error), 0
+    if isinstance(error, yaml.YamlError):
+        what, line = error.message.rpartition(", did")[2], error.position.line - 1
+        what = f"did{what}" if what != error.message else what
+    why = f"yaml: line {line}: {what}" if line else f"yaml: {what}"
+    return Unreadable(f"error converting YAML to JSON: {why}", why)
 
 
 def decode_watching(request: Request, validation: str) -> tuple[Any, list[str]]:
@@ -244,16 +257,15 @@ def read_object(x: Exchange, validation: str) -> Obj:
     obj, duplicates = _typed_object(
         x.resource.info.kind, sent, lambda: decode_watching(x.request, validation), _empty(x.request)
     )
-    if obj is None:
-        if x.resource.custom is not None:
-            raise _unrecognized(x.resource.info.kind, _without("Kind", sent), sent)
-        obj = {}
+    obj = obj or {}
     if x.resource.custom is None and (version := obj.get("apiVersion")):
         kind = obj.get("kind")
         if version and kind and kind != x.resource.info.kind:
             check_kind(x.resource, obj)
+    if x.resource.custom is not None and not obj.get("kind"):
+        raise _unrecognized(x.resource.info.kind, _without("Kind", sent), sent)
     check_version(x.resource, obj, sent)
-    check_kind(x.resource, obj, sent)
+    check_kind(x.resource, obj)
     return typed(x, obj, validation, duplicates)
 
 
@@ -342,17 +354,15 @@ def check_version(resource: Resource, obj: Obj, body: bytes | str = b"") -> None
         if resource.custom and not given:
             raise _unrecognized(info.kind, _without("apiVersion", body), body)
         if not resource.custom and given and not _in_scheme(gvk_of(obj)):
-            raise _unhandled(resource.gvk, unregistered(obj))
+            raise _unhandled(resource.gvk, unregistered({"kind": info.kind, **obj}))
         raise BadRequest(f"the API version in the data ({given}) does not match the expected API version ({expected})")
 
 
-def check_kind(resource: Resource, obj: Obj, body: bytes | str = b"") -> None:
+def check_kind(resource: Resource, obj: Obj) -> None:
     given, info = obj.get("kind"), resource.info
     if given == info.kind:
         return
     if not given:
-        if resource.custom:
-            raise _unrecognized(info.kind, _without("Kind", body), body)
         obj["kind"] = info.kind
         return
     if resource.custom:

@@ -61,12 +61,12 @@ def patch_type(x: Exchange) -> PatchType:
 def patch(x: Exchange) -> Response:
     kind = patch_type(x)
     options = write_options(x.request.query, x.request.headers, "PatchOptions", apply=kind is PatchType.APPLY)
-    body = read_patch(x, kind)
     current = x.store.get(x.key(x.route.name))
-    if kind is PatchType.APPLY:
-        return _apply(x, current, body, options)
-    if current is None:
+    if current is None and kind is not PatchType.APPLY:
         raise x.missing()
+    body = read_patch(x, kind)
+    if current is None or kind is PatchType.APPLY:
+        return _apply(x, current, body, options)
     weigh(len(current.raw))
     obj = aside(_patched, x, kind, current, body, options)
     check_address(x, obj)

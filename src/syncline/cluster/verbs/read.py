@@ -14,12 +14,12 @@ from syncline.cluster.storage.store import Compacted, Store, Stored
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import ContinueToken, ListOptions, list_options, unreadable_revision
 from syncline.kube.client import Response
-from syncline.kube.errors import ApiError, FieldCause, Gone
+from syncline.kube.errors import ApiError, BadRequest, FieldCause, Gone
 from syncline.kube.objects import Obj
 from syncline.kube.selectors import FieldSelector, Selector
 from syncline.kube.transport.elsewhere import weigh
 
-__all__ = ["Matcher", "check_not_ahead", "get", "list_objects"]
+__all__ = ["Matcher", "check_not_ahead", "check_revision", "get", "list_objects"]
 
 ANY_REVISION = -1
 """In a token: go on with what is there now."""
@@ -32,16 +32,21 @@ PAGE = 500
 
 
 def get(x: Exchange) -> Response:
-    query = x.request.query
-    if query:
-        revision = query.get("resourceVersion", "")
-        wrong = unreadable_revision(revision)
-        if wrong:
-            raise ApiError(f"resourceVersion: {wrong}", reason="")
-        check_not_ahead(x.store, revision)
+    check_revision(x)
     current = x.current()
     _weigh(x, [current])
     return object_answer(x, 200, current)
+
+
+def check_revision(x: Exchange) -> None:
+    """The version that a single object must not be older than."""
+    revision = x.request.query.get("resourceVersion", "") if x.request.query else ""
+    wrong = unreadable_revision(revision)
+    if wrong and x.resource.storage == "/events":  # Read past the cache.
+        raise BadRequest(f"invalid resource version: resourceVersion: {wrong}")
+    if wrong:
+        raise ApiError(f"resourceVersion: {wrong}", reason="")
+    check_not_ahead(x.store, revision)
 
 
 def _weigh(x: Exchange, stored: list[Stored]) -> None:

@@ -38,8 +38,8 @@ def _check_unborn(x: Exchange, obj: Obj) -> None:
 
 
 def update(x: Exchange) -> Response:
-    check_media(content_type(x.request), x.resource)
     options = write_options(x.request.query, x.request.headers, "UpdateOptions")
+    check_media(content_type(x.request), x.resource)
     obj = read_object(x, options.validation)
     check_address(x, obj)
     current = x.store.get(x.key(x.route.name))

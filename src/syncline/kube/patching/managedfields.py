@@ -462,7 +462,7 @@ def _applied(task: _Application, managed: _Managed) -> tuple[Obj, _Managed, dict
         merged = merged if pruned is merged else merge(pruned, task.applied, task.schema)
     # What the endpoint resets counts for the time of the entry all the same, as upstream resets it later.
     stated = merged
-    merged = _restored(merged, task.live, task.reset)
+    merged = _restored(merged, task.live, task.reset) if task.live else merged
     change = compare(task.live, merged, task.schema).without(task.reset)
     taken = fieldset.union(change.modified, change.added)
     after: _Managed = {}

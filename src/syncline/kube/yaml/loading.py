@@ -123,11 +123,11 @@ def load(text: str | bytes, *, file: str = "") -> Any:
     return only_value(load_all(text, file=file, by_lines=False), file)
 
 
-def only_value(loaded: Loaded, file: str = "") -> Any:
-    """The value of the only document that was read; raises as :func:`load`."""
+def only_value(loaded: Loaded, file: str = "", *, first: bool = False) -> Any:
+    """The value of the only document that was read (``first``: more may follow); raises as :func:`load`."""
     for problem in loaded.report.errors:
         raise YamlError(problem.message, problem.position or Position(file))
-    if len(loaded.documents) > 1:
+    if len(loaded.documents) > 1 and not first:
         raise YamlError("one document is wanted, here a second one begins", loaded.documents[1].position)
     return loaded.documents[0].value if loaded.documents else None
 

@@ -10,10 +10,11 @@ from typing import Any
 from syncline.cluster.serving.answers import fresh_answer
 from syncline.cluster.storage.store import Stored
 from syncline.cluster.verbs import admitting
-from syncline.cluster.verbs.body import check_media, content_type, own_copy, read_typed, unconvertible
+from syncline.cluster.verbs.body import own_copy, read_typed, unconvertible
 from syncline.cluster.verbs.exchange import Exchange
 from syncline.cluster.verbs.options import WriteOptions, write_options
 from syncline.cluster.verbs.patching import check_applied_kind, patch_type, patched_value, read_patch, unpatchable
+from syncline.cluster.verbs.read import check_revision
 from syncline.cluster.verbs.scaleowners import parent_entries, scale_entries
 from syncline.cluster.verbs.write import change, check_address, editable
 from syncline.kube.client import PatchType, Response
@@ -74,6 +75,7 @@ def _is_unset(x: Exchange, obj: Obj) -> bool:
 
 
 def read(x: Exchange) -> Response:
+    check_revision(x)
     current = x.current()
     shown = x.resource.shown(current.obj)
     if _is_unset(x, shown):
@@ -83,7 +85,6 @@ def read(x: Exchange) -> Response:
 
 
 def update(x: Exchange) -> Response:
-    check_media(content_type(x.request))
     options = write_options(x.request.query, x.request.headers, "UpdateOptions")
     scale = read_typed(x, SCALE, options.validation)
     check_address(x, scale)
@@ -109,8 +110,8 @@ def _check_patched(scale: Any) -> None:
 def patch(x: Exchange) -> Response:
     kind = patch_type(x)
     options = write_options(x.request.query, x.request.headers, "PatchOptions", apply=kind is PatchType.APPLY)
-    body = read_patch(x, kind)
     current = x.current()
+    body = read_patch(x, kind)
     if kind is PatchType.APPLY:
         return _apply(x, current, body, options)
     shown = x.resource.shown(current.obj)
