@@ -363,6 +363,27 @@ def test_modules_named_in_docstrings_exist() -> None:
     )
 
 
+def test_files_named_by_the_map_exist() -> None:
+    text = (ROOT / "docs" / "map.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", text)
+    assert len(named) > 50
+    _refuse(
+        f"docs/map.md names {one}, which does not exist"
+        for one in named
+        if not (SRC / one).exists() and not (ROOT / one).exists()
+    )
+
+
+def test_the_map_draws_the_floors_that_are_enforced() -> None:
+    text = (ROOT / "docs" / "map.md").read_text(encoding="utf-8")
+    drawn = {
+        room: int(floor)
+        for floor, rooms in re.findall(r"^ ?(\d+)  (.+)$", text, re.MULTILINE)
+        for room in rooms.split()
+    }
+    assert drawn == FLOORS
+
+
 def test_no_module_gives_a_name_two_values() -> None:
     """The second value would silently take the place of the first."""
     wrong = []

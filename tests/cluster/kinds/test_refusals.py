@@ -202,6 +202,8 @@ def test_an_object_is_refused_in_kubernetes_words(obj: Obj, expected: list[str])
         ("* *", "expected exactly 5 fields, found 2: [* *]"),
         ("@sometimes", "unrecognized descriptor: @sometimes"),
         ("5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"),
+        ("1- * * * *", 'failed to parse int from : strconv.Atoi: parsing "": invalid syntax'),
+        ("9999999999 * * * *", "end of range (9999999999) above maximum (59): 9999999999"),
     ],
 )
 def test_a_cron_schedule_is_read_as_cron_reads_it(schedule: str, problem: str) -> None:

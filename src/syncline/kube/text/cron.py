@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-__all__ = ["CronError", "Schedule", "parse_schedule"]
+__all__ = ["MAX_CHARS", "CronError", "Schedule", "parse_schedule"]
 
 HORIZON_DAYS = 5 * 366
 """How far ahead a start is looked for; a schedule without one in five years never starts."""
@@ -87,7 +87,7 @@ class Schedule:
 
 
 def parse_schedule(text: str) -> Schedule:
-    """Five fields. Raises :class:`CronError` that names the field."""
+    """Five fields, as CronJobs and sync windows write them. Raises :class:`CronError` that names the field."""
     if len(text) > MAX_CHARS:
         raise CronError(f"a schedule has at most {MAX_CHARS} characters")
     if text.startswith("@"):
@@ -151,6 +151,6 @@ def _number(text: str, field: _Field) -> int:
 
 
 def _digits(text: str) -> int:
-    if not re.fullmatch("[0-9]{1,9}", text):
+    if not re.fullmatch("[0-9]{1,18}", text):
         raise CronError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
     return int(text)
