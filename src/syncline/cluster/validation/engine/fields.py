@@ -42,9 +42,10 @@ PERCENT = (
 def each(owner: Any, key: str, path: str) -> Iterable[tuple[str, Obj]]:
     """``(path[i], entry)`` of a list of objects; nothing where it is missing or malformed."""
     listed = owner.get(key) if isinstance(owner, dict) else None
-    for index, entry in enumerate(listed if isinstance(listed, list) else ()):
-        if isinstance(entry, dict):
-            yield f"{path}.{key}[{index}]", entry
+    if not listed or not isinstance(listed, list):
+        return ()
+    start = f"{path}.{key}"
+    return [(f"{start}[{index}]", entry) for index, entry in enumerate(listed) if isinstance(entry, dict)]
 
 
 def natural_numbers(owner: Obj, path: str, *keys: str) -> list[FieldCause]:

@@ -88,7 +88,12 @@ def below(path: str, key: str) -> str:
 
 def named(problems: Callable[[str], list[str]]) -> Rule:
     """A text in which ``problems`` finds none."""
-    return lambda value, path: [invalid(path, value, problem) for problem in problems(str(value))]
+
+    def judge(value: Any, path: str) -> Iterable[FieldCause]:
+        found = problems(str(value))
+        return [invalid(path, value, problem) for problem in found] if found else ()
+
+    return judge
 
 
 label, subdomain, qualified = named(names.dns_label), named(names.dns_subdomain), named(names.qualified_name)
@@ -155,7 +160,7 @@ def field(key: str, *rules: Rule, shown: str = "") -> Rule:
 
     def judge(owner: Any, path: str) -> Iterable[FieldCause]:
         value = owner.get(key)
-        return () if value is None else rule(value, below(path, shown))
+        return () if value is None else rule(value, f"{path}.{shown}" if path else shown)
 
     return judge
 
@@ -166,7 +171,7 @@ def filled(key: str, *rules: Rule, shown: str = "") -> Rule:
 
     def judge(owner: Any, path: str) -> Iterable[FieldCause]:
         value = owner.get(key)
-        return rule(value, below(path, shown)) if value else ()
+        return rule(value, f"{path}.{shown}" if path else shown) if value else ()
 
     return judge
 
@@ -174,7 +179,7 @@ def filled(key: str, *rules: Rule, shown: str = "") -> Rule:
 def always(key: str, *rules: Rule, default: Any = None, shown: str = "") -> Rule:
     """A field that is judged as ``default`` where it is missing or empty."""
     rule, shown = _one(rules), shown or key
-    return lambda owner, path: rule(owner.get(key) or default, below(path, shown))
+    return lambda owner, path: rule(owner.get(key) or default, f"{path}.{shown}" if path else shown)
 
 
 def text(key: str, *rules: Rule, shown: str = "") -> Rule:
@@ -199,7 +204,7 @@ def need(key: str, *rules: Rule, why: str = "", shown: str = "") -> Rule:
     rule, shown = _one(rules) if rules else nothing, shown or key
 
     def judge(owner: Any, path: str) -> Iterable[FieldCause]:
-        value, at = owner.get(key), below(path, shown)
+        value, at = owner.get(key), f"{path}.{shown}" if path else shown
         return rule(value, at) if value else (required(at, why),)
 
     return judge
@@ -213,9 +218,9 @@ def needs(*keys: str) -> Rule:
 def natural(*keys: str) -> Rule:
     """Numbers that, where given, must not be negative."""
     return lambda owner, path: [
-        invalid(below(path, key), value, NATURAL)
+        invalid(below(path, key), owner[key], NATURAL)
         for key in keys
-        if isinstance(value := owner.get(key), int) and value < 0
+        if key in owner and isinstance(owner[key], int) and owner[key] < 0
     ]
 
 
@@ -237,9 +242,10 @@ class unique:
 
     def begin(self) -> Rule:
         seen: set[tuple[str, ...]] = set()
+        keys = self.keys
 
         def judge(entry: Any, path: str) -> Iterable[FieldCause]:
-            key = tuple([str(entry.get(key) or "") for key in self.keys])
+            key = tuple([str(entry.get(one) or "") for one in keys])
             if key not in seen:
                 if not self.blank or any(key):
                     seen.add(key)
@@ -251,19 +257,21 @@ class unique:
 
 def each(key: str, *rules: Rule | unique, shown: str = "") -> Rule:
     """The entries of a list of objects."""
-    shown, plain = shown or key, [rule for rule in rules if not isinstance(rule, unique)]
-    whole = every(*plain) if len(plain) == len(rules) else None
+    shown = shown or key
+    plain = not any(isinstance(rule, unique) for rule in rules)
 
     def judge(owner: Any, path: str) -> Iterable[FieldCause]:
         listed = owner.get(key)
         if not listed or not isinstance(listed, list):
             return ()
-        rule = whole or every(*(one.begin() if isinstance(one, unique) else one for one in rules))
+        judges: Any = rules if plain else [one.begin() if isinstance(one, unique) else one for one in rules]
         causes: list[FieldCause] = []
         start = below(path, shown)
         for index, entry in enumerate(listed):
             if isinstance(entry, dict):
-                causes += rule(entry, f"{start}[{index}]")
+                at = f"{start}[{index}]"
+                for rule in judges:
+                    causes += rule(entry, at)
         return causes
 
     return judge
@@ -280,7 +288,10 @@ def items(key: str, *rules: Rule, distinct: bool = False, shown: str = "") -> Ru
     rule, shown = every(*rules), shown or key
 
     def judge(owner: Any, path: str) -> Iterable[FieldCause]:
-        listed, start, causes = owner.get(key) or (), below(path, shown), []
+        listed: Any = owner.get(key)
+        if not listed:
+            return ()
+        start, causes = below(path, shown), []
         for index, value in enumerate(listed):
             causes += rule(value, f"{start}[{index}]")
             if distinct and value in listed[:index]:

@@ -130,6 +130,8 @@ def _condition_causes(owner: Obj, path: str, expressions: Expressions) -> Iterat
         fault = expressions.fault(text, CONDITION, composed=False) if text else None
         return _fault_causes(fault, at, text) if text else [required(at)]
 
+    if not owner.get("matchConditions"):
+        return
     yield from r.field("matchConditions", r.most(MOST_CONDITIONS))(owner, path)
     yield from r.each(
         "matchConditions",

@@ -54,7 +54,7 @@ def volume_causes(spec: Obj, path: str, pod_name: str = "", *, of_pod: bool = Tr
 
 
 def _source_causes(volume: Obj, where: str, pod_name: str, *, of_pod: bool) -> Iterator[FieldCause]:
-    kinds = [kind for kind in _SOURCES if isinstance(volume.get(kind), dict)]
+    kinds = sorted((kind for kind in volume if kind in _SOURCES and isinstance(volume[kind], dict)), key=_RANKS.index)
     if not kinds:
         yield required(where, "must specify a volume type")
         return
@@ -311,5 +311,6 @@ _ORDER = (
 )
 _SOURCES = {kind: (SHARED | _OWN)[kind] for kind in _ORDER.split()}
 """In the order in which Kubernetes looks at them: the second one found is the one too many."""
+_RANKS = list(_SOURCES)
 NAMED = {"gcePersistentDisk": "persistentDisk"}
 """Fields that Kubernetes calls otherwise in refusals."""

@@ -10,10 +10,10 @@ import copy
 from typing import ClassVar
 
 from syncline.cluster.validation.engine import names
+from syncline.cluster.validation.engine import rules as r
 from syncline.cluster.validation.engine.base import Context, Kind, spec_of
 from syncline.cluster.validation.engine.causes import forbidden, invalid, required, unsupported
 from syncline.cluster.validation.engine.fields import (
-    NATURAL,
     amount_of,
     at_most_100_percent,
     count_or_percent,
@@ -43,27 +43,32 @@ __all__ = [
 ]
 
 DAEMON_COUNTS = (
-    "observedGeneration",
-    "updatedNumberScheduled",
-    "numberAvailable",
-    "numberUnavailable",
-    "collisionCount",
+    *("observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount"),
 )
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 MISMATCH = "`selector` does not match template `labels`"
 STATEFUL_MUTABLE = (
-    "replicas",
-    "ordinals",
-    "template",
-    "updateStrategy",
-    "revisionHistoryLimit",
-    "persistentVolumeClaimRetentionPolicy",
-    "minReadySeconds",
+    *("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit"),
+    *("persistentVolumeClaimRetentionPolicy", "minReadySeconds"),
 )
 STATEFUL_TEXT = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
     "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
 )
+
+
+def _always_running(spec: Obj, owner: str) -> list[FieldCause]:
+    """The pods of a template do not end by themselves."""
+    pod, path = dig(spec, "template", "spec", default={}), "spec.template.spec"
+    table = r.every(
+        r.always("restartPolicy", r.choice("Always")),
+        r.forbid(
+            r.has("activeDeadlineSeconds"),
+            "activeDeadlineSeconds",
+            f"activeDeadlineSeconds in {owner} is not Supported",
+        ),
+    )
+    return table(pod, path)
 
 
 class Workload(Kind):
@@ -123,14 +128,7 @@ class Workload(Kind):
         return pod_template_causes(spec.get("template"), "spec.template")
 
     def _template_causes(self, spec: Obj) -> list[FieldCause]:
-        causes = self.template_causes(spec)
-        policy = dig(spec, "template", "spec", "restartPolicy")
-        if policy != "Always":
-            causes.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
-        if dig(spec, "template", "spec", "activeDeadlineSeconds") is not None:
-            why = f"activeDeadlineSeconds in {self.template_owner} is not Supported"
-            causes.append(forbidden("spec.template.spec.activeDeadlineSeconds", why))
-        return causes
+        return self.template_causes(spec) + _always_running(spec, self.template_owner)
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
         if old is not None and spec_of(old).get("template") == spec_of(new).get("template"):
@@ -173,6 +171,13 @@ def _above_replicas(status: Obj, *keys: str, ready: str = "readyReplicas") -> li
         why = f"cannot be greater than {ready}"
         causes.append(invalid("status.availableReplicas", status["availableReplicas"], why))
     return causes
+
+
+def _replicas(*keys: str) -> r.Table:
+    """Counters of a status with replicas."""
+    return r.every(
+        r.natural("replicas", *keys, "observedGeneration"), lambda status, path: _above_replicas(status, *keys)
+    )
 
 
 class DeploymentKind(Workload):
@@ -219,11 +224,11 @@ class DeploymentKind(Workload):
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         return super().update_causes(new, old) + immutable(spec_of(new), spec_of(old), "spec", "selector")
 
-    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        status = new.get("status") or {}
-        keys = ("updatedReplicas", "readyReplicas", "availableReplicas")
-        counts = ("observedGeneration", "replicas", *keys, "unavailableReplicas", "collisionCount")
-        return natural_numbers(status, "status", *counts) + _above_replicas(status, *keys)
+    status_rules = r.every(
+        r.natural("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas"),
+        r.natural("unavailableReplicas", "collisionCount"),
+        lambda status, path: _above_replicas(status, "updatedReplicas", "readyReplicas", "availableReplicas"),
+    )
 
 
 class ReplicaSetKind(Workload):
@@ -237,12 +242,7 @@ class ReplicaSetKind(Workload):
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         return super().update_causes(new, old) + immutable(spec_of(new), spec_of(old), "spec", "selector")
 
-    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        status = new.get("status") or {}
-        keys = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-        return natural_numbers(status, "status", "replicas", *keys, "observedGeneration") + _above_replicas(
-            status, *keys
-        )
+    status_rules = _replicas("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 
 
 class ReplicationControllerKind(Kind):
@@ -270,20 +270,9 @@ class ReplicationControllerKind(Kind):
         if any((labels or {}).get(key) != value for key, value in selector.items()):
             causes.append(invalid("spec.template.metadata.labels", labels, MISMATCH))
         causes += pod_template_causes(template, "spec.template")
-        policy = dig(template, "spec", "restartPolicy")
-        if policy != "Always":
-            causes.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
-        if dig(template, "spec", "activeDeadlineSeconds") is not None:
-            why = "activeDeadlineSeconds in ReplicationController is not Supported"
-            causes.append(forbidden("spec.template.spec.activeDeadlineSeconds", why))
-        return causes
+        return causes + _always_running(spec, "ReplicationController")
 
-    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        status = new.get("status") or {}
-        keys = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-        return natural_numbers(status, "status", "replicas", *keys, "observedGeneration") + _above_replicas(
-            status, *keys
-        )
+    status_rules = _replicas("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
         if old is not None and spec_of(old).get("template") == spec_of(new).get("template"):
@@ -306,6 +295,11 @@ class PodTemplateKind(Kind):
         if old is not None and old.get("template") == new.get("template"):
             return []
         return template_warnings(new.get("template"), "template")
+
+
+_RETENTION = r.every(
+    r.field("whenDeleted", r.choice("Retain", "Delete")), r.field("whenScaled", r.choice("Retain", "Delete"))
+)
 
 
 class StatefulSetKind(Workload):
@@ -354,10 +348,7 @@ class StatefulSetKind(Workload):
             shown = {"Type": update.get("type") or "", "RollingUpdate": _internal_partition(rolling)}
             causes.append(invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'"))
         retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
-        for key in ("whenDeleted", "whenScaled"):
-            if retention.get(key) not in (None, "Retain", "Delete"):
-                where = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
-                causes.append(unsupported(where, retention[key], ("Retain", "Delete")))
+        causes += _RETENTION(retention, "spec.persistentVolumeClaimRetentionPolicy")
         for where, claim in each(spec, "volumeClaimTemplates", "spec"):
             causes += claim_spec_causes(claim.get("spec") or {}, f"{where}.spec")
         causes += natural_numbers(spec, "spec", "replicas", "minReadySeconds")
@@ -466,13 +457,7 @@ class DaemonSetKind(Workload):
         kept = immutable(spec_of(new), spec_of(old), "spec", "selector")
         return metadata_update_causes(new, old) + kept + self.content_causes(new)
 
-    def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        status = new.get("status") or {}
-        return [
-            invalid(f"status.{key}", status[key], NATURAL)
-            for key in (*(self.empty_status or {}), *DAEMON_COUNTS)
-            if (status.get(key) or 0) < 0
-        ]
+    status_rules = r.natural(*(empty_status or ()), *DAEMON_COUNTS)
 
 
 def _template_generation(obj: Obj) -> int:
@@ -491,13 +476,11 @@ class ControllerRevisionKind(Kind):
     """A snapshot: written once."""
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
-        data, revision = obj.get("data"), obj.get("revision") or 0
-        causes = [invalid("revision", revision, NATURAL)] if revision < 0 else []
+        data, causes = obj.get("data"), r.every(r.natural("revision"))(obj, "")
         if data is None:
             causes.append(required("data", "data is mandatory"))
         elif not isinstance(data, dict):
             causes.append(required("data", "data must be a valid JSON object"))
         return causes
 
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + immutable(new, old, "", "data")
+    fixed = ("data",)
