@@ -114,7 +114,8 @@ def test_an_item_that_is_no_object_is_fatal_at_its_line() -> None:
 
 def test_a_marked_file_is_skipped_and_utf16_is_read() -> None:
     marked = "# +argocd:skip-file-rendering\n" + manifest("m")
-    assert names(read({"m.yaml": marked, "u.yaml": manifest("u").encode("utf-16")})) == ["u"]
+    files = {"m.yaml": marked, "n.yaml": marked.encode("utf-16"), "u.yaml": manifest("u").encode("utf-16")}
+    assert names(read(files)) == ["u"]
 
 
 def test_repeated_keys_are_warnings_with_their_place() -> None:

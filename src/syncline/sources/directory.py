@@ -175,12 +175,12 @@ def read_manifests(
 
 
 def _read_file(name: str, content: bytes, warnings: list[str], broken: list[SourceError]) -> Iterator[SourcedObject]:
-    if SKIP_MARKER in content:
+    text = _utf8(content)
+    if SKIP_MARKER in text:
         return
     if name.endswith(".jsonnet"):
         message = f"{name}: a Jsonnet program was not evaluated"
         raise SourceError(Problem.UNSUPPORTED, message, subject=name, fix="exclude the file")
-    text = _utf8(content)
     is_json = name.endswith(".json")
     documents = _json_document(name, text) if is_json else _yaml_documents(name, text, warnings, broken)
     for document in documents:
