@@ -31,7 +31,7 @@ def start_children_from(sources: Path) -> None:
 start_children_from(SOURCES)
 
 SECONDS = Path(__file__).with_name("seconds.json")
-"""What each file of tests takes on an idle machine: `tools/check.py` chooses by it what fits into a minute."""
+"""Seconds of CPU of each file of tests, with its children: `tools/check.py` chooses by it what fits into a minute."""
 BEGUN = pytest.StashKey[float]()
 LEFT = "left for the whole suite"
 
