@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from syncline.base.clock import parse_time
 from syncline.cluster.validation.engine import names
+from syncline.cluster.validation.engine import rules as r
 from syncline.cluster.validation.engine.base import Context, Kind, spec_of
 from syncline.cluster.validation.engine.causes import forbidden, invalid, required, too_long
-from syncline.cluster.validation.engine.fields import IMMUTABLE, natural_numbers
+from syncline.cluster.validation.engine.fields import IMMUTABLE
 from syncline.cluster.validation.engine.metadata import NameCheck, metadata_update_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, annotations_of, dig
@@ -30,7 +31,6 @@ __all__ = [
 NAME_LABEL = "kubernetes.io/metadata.name"
 MAX_DATA_BYTES = 1024 * 1024
 FROZEN = "field is immutable when `immutable` is set"
-EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 class NamespaceKind(Kind):
@@ -202,8 +202,26 @@ class ServiceAccountKind(Kind):
         return [f"metadata.annotations[{ENFORCED_SECRETS}]: {why}"]
 
 
+def _is_time(value: Any) -> bool:
+    try:
+        parse_time(str(value))
+    except ValueError:
+        return False
+    return True
+
+
+_TIME = r.must(_is_time, "must be an RFC 3339 time")
+
+
 class LeaseKind(Kind):
     revalidates = False
+    judged_again = True
+    rules = r.spec(
+        r.field("leaseDurationSeconds", r.at_least(1, "must be greater than 0")),
+        r.natural("leaseTransitions"),
+        r.field("acquireTime", _TIME),
+        r.field("renewTime", _TIME),
+    )
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
         """Coordinated election is a feature that is off."""
@@ -212,24 +230,6 @@ class LeaseKind(Kind):
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
         super().prepare_update(new, old, ctx, subresource)
         _without(new, *(key for key in ("strategy", "preferredHolder") if spec_of(old).get(key) is None))
-
-    def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        causes: list[FieldCause] = []
-        seconds = spec.get("leaseDurationSeconds")
-        if isinstance(seconds, int) and seconds <= 0:
-            causes.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
-        causes += natural_numbers(spec, "spec", "leaseTransitions")
-        for key in ("acquireTime", "renewTime"):
-            try:
-                if spec.get(key) is not None:
-                    parse_time(str(spec[key]))
-            except ValueError:
-                causes.append(invalid(f"spec.{key}", spec[key], "must be an RFC 3339 time"))
-        return causes
-
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + self.content_causes(new)
 
 
 def _without(obj: Obj, *keys: str) -> None:

@@ -7,13 +7,15 @@ applies. Source: Kubernetes ``ValidateService`` and ``pkg/registry/core/service/
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from syncline.cluster.validation.engine import names
+from syncline.cluster.validation.engine import rules as r
 from syncline.cluster.validation.engine.addresses import legacy_cidr_causes, legacy_ip_causes
 from syncline.cluster.validation.engine.base import Context, Kind, spec_of
-from syncline.cluster.validation.engine.causes import duplicate, forbidden, invalid, required, unsupported
-from syncline.cluster.validation.engine.fields import each, one_of, port_number
+from syncline.cluster.validation.engine.causes import duplicate, forbidden, invalid, required
+from syncline.cluster.validation.engine.fields import each
 from syncline.cluster.validation.engine.metadata import NameCheck, label_causes, metadata_update_causes
 from syncline.cluster.validation.networking.serviceips import (
     cluster_ip_causes,
@@ -31,7 +33,6 @@ __all__ = ["ServiceKind"]
 TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 OPEN_TYPES = ("NodePort", "LoadBalancer")
 MAX_AFFINITY_S = 86_400
-DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _INTERNAL_PORT = {"Name": "", "Protocol": "", "AppProtocol": None, "Port": 0, "TargetPort": 0, "NodePort": 0}
 """How Kubernetes dumps a port that stands there twice."""
 
@@ -56,22 +57,7 @@ class ServiceKind(Kind):
             _pair_cluster_ips(fresh)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
-        spec = spec_of(obj)
-        headless = spec.get("clusterIP") == "None"
-        causes: list[FieldCause] = []
-        if not spec.get("ports") and not headless and spec.get("type") != "ExternalName":
-            causes.append(required("spec.ports"))
-        causes += _type_causes(spec, headless=headless)
-        causes += _port_list_causes(spec)
-        causes += label_causes(spec.get("selector"), "spec.selector")
-        causes += one_of(spec, "spec", "sessionAffinity", ("ClientIP", "None"))
-        causes += cluster_ip_causes(spec)
-        timeout = ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds")
-        if isinstance(timeout, int) and not 0 < timeout <= MAX_AFFINITY_S:
-            where = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
-            causes.append(invalid(where, timeout, f"must be greater than 0 and less than {MAX_AFFINITY_S}"))
-        causes += _policy_causes(spec) + _balancer_causes(spec)
-        return causes + _address_causes(spec)
+        return list(_SPEC(spec_of(obj), "spec"))
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         causes = metadata_update_causes(new, old)
@@ -95,26 +81,11 @@ class ServiceKind(Kind):
         return causes
 
     def status_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        causes: list[FieldCause] = []
         balancer = (new.get("status") or {}).get("loadBalancer") or {}
         if balancer.get("ingress") and spec_of(new).get("type") != "LoadBalancer":
             why = "may only be used when `spec.type` is 'LoadBalancer'"
             return [forbidden("status.loadBalancer.ingress", why)]
-        for where, ingress in each(balancer, "ingress", "status.loadBalancer"):
-            ip, host = str(ingress.get("ip") or ""), str(ingress.get("hostname") or "")
-            causes += legacy_ip_causes(ip, f"{where}.ip") if ip else []
-            mode = ingress.get("ipMode")
-            if mode is None and ip:
-                causes.append(required(f"{where}.ipMode", "must be specified when `ip` is set"))
-            elif mode is not None and not ip:
-                causes.append(forbidden(f"{where}.ipMode", "may not be specified when `ip` is not set"))
-            elif mode is not None and mode not in ("Proxy", "VIP"):
-                causes.append(unsupported(f"{where}.ipMode", mode, ("Proxy", "VIP")))
-            if host:
-                causes += [invalid(f"{where}.hostname", host, problem) for problem in names.dns_subdomain(host)]
-                if names.is_ip(host):
-                    causes.append(invalid(f"{where}.hostname", host, "must be a DNS name, not an IP address"))
-        return causes
+        return list(_INGRESS(balancer, "status.loadBalancer"))
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
         return service_warnings(new)
@@ -173,58 +144,57 @@ def _drop_same(fresh: Obj, before: Obj, *keys: str) -> None:
             fresh.pop(key, None)
 
 
-def _type_causes(spec: Obj, *, headless: bool) -> list[FieldCause]:
-    causes = one_of(spec, "spec", "type", TYPES)
-    match spec.get("type"):
-        case "LoadBalancer" | "NodePort" as kind if headless:
-            causes.append(invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services"))
-        case "ExternalName":
-            why = "may not be set for ExternalName services"
-            causes += [forbidden(f"spec.{key}", why) for key in ("ipFamilies", "ipFamilyPolicy") if spec.get(key)]
-            if spec.get("clusterIP") or spec.get("clusterIPs"):
-                causes.append(forbidden("spec.clusterIPs", why))
-            name = str(spec.get("externalName") or "").removesuffix(".")
-            if not name:
-                causes.append(required("spec.externalName"))
-            else:
-                causes += [invalid("spec.externalName", name, problem) for problem in names.dns_subdomain(name)]
-        case _:
-            pass
-    return causes
+def _headless(spec: Obj) -> bool:
+    return spec.get("clusterIP") == "None"
 
 
-def _port_list_causes(spec: Obj) -> list[FieldCause]:
-    causes: list[FieldCause] = []
+def _type_causes(spec: Obj, path: str) -> Iterator[FieldCause]:
+    kind = spec.get("type")
+    if kind in OPEN_TYPES and _headless(spec):
+        yield invalid(f"{path}.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
+    if kind != "ExternalName":
+        return
+    why = "may not be set for ExternalName services"
+    yield from (forbidden(f"{path}.{key}", why) for key in ("ipFamilies", "ipFamilyPolicy") if spec.get(key))
+    if spec.get("clusterIP") or spec.get("clusterIPs"):
+        yield forbidden(f"{path}.clusterIPs", why)
+    name = str(spec.get("externalName") or "").removesuffix(".")
+    yield from r.need("externalName", r.subdomain)({"externalName": name}, path)
+
+
+_PORT = r.every(
+    r.number("port", r.port),
+    r.need("protocol", r.choice(*PROTOCOLS)),
+    r.always("targetPort", port_or_name_causes),
+    r.field("appProtocol", r.qualified),
+)
+
+
+def _port_list_causes(spec: Obj, path: str) -> Iterator[FieldCause]:
     seen_names: set[str] = set()
     seen_ports: set[tuple[object, object]] = set()
     seen_node_ports: set[tuple[object, object]] = set()
     several = len(spec.get("ports") or ()) > 1
-    for where, port in each(spec, "ports", "spec"):
+    for where, port in each(spec, "ports", path):
         name = port.get("name") or ""
         if several and not name:
-            causes.append(required(f"{where}.name"))
+            yield required(f"{where}.name")
         elif name:
-            causes += [invalid(f"{where}.name", name, problem) for problem in names.dns_label(name)]
+            yield from r.label(name, f"{where}.name")
             if name in seen_names:
-                causes.append(duplicate(f"{where}.name", name))
+                yield duplicate(f"{where}.name", name)
             seen_names.add(name)
-        causes += port_number(port.get("port", 0), f"{where}.port")
-        causes += one_of(port, where, "protocol", PROTOCOLS)
-        causes += port_or_name_causes(port.get("targetPort"), f"{where}.targetPort")
-        protocol = port.get("appProtocol")
-        if protocol is not None:
-            causes += [invalid(f"{where}.appProtocol", protocol, problem) for problem in names.qualified_name(protocol)]
+        yield from _PORT(port, where)
         if spec.get("type") == "ClusterIP" and port.get("nodePort"):
-            causes.append(forbidden(f"{where}.nodePort", "may not be used when `type` is 'ClusterIP'"))
+            yield forbidden(f"{where}.nodePort", "may not be used when `type` is 'ClusterIP'")
         node_port = (port.get("protocol"), port.get("nodePort"))
         if port.get("nodePort") and node_port in seen_node_ports:
-            causes.append(duplicate(f"{where}.nodePort", port["nodePort"]))
+            yield duplicate(f"{where}.nodePort", port["nodePort"])
         seen_node_ports.add(node_port)
         key = (port.get("protocol"), port.get("port"))
         if key in seen_ports:
-            causes.append(duplicate(where, _INTERNAL_PORT | {"Protocol": key[0], "Port": key[1]}))
+            yield duplicate(where, _INTERNAL_PORT | {"Protocol": key[0], "Port": key[1]})
         seen_ports.add(key)
-    return causes
 
 
 def _open(spec: Obj) -> bool:
@@ -236,54 +206,82 @@ def _checks_health(spec: Obj) -> bool:
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
-def _policy_causes(spec: Obj) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    external, internal = spec.get("externalTrafficPolicy"), spec.get("internalTrafficPolicy")
+def _policy_causes(spec: Obj, path: str) -> Iterator[FieldCause]:
+    external, at = spec.get("externalTrafficPolicy"), f"{path}.externalTrafficPolicy"
     if external and not _open(spec):
-        why = "may only be set for externally-accessible services"
-        causes.append(invalid("spec.externalTrafficPolicy", external, why))
+        yield invalid(at, external, "may only be set for externally-accessible services")
     elif _open(spec) and not external:
-        causes.append(required("spec.externalTrafficPolicy"))
-    elif external and external not in ("Cluster", "Local"):
-        causes.append(unsupported("spec.externalTrafficPolicy", external, ("Cluster", "Local")))
-    if internal and internal not in ("Cluster", "Local"):
-        causes.append(unsupported("spec.internalTrafficPolicy", internal, ("Cluster", "Local")))
-    port = spec.get("healthCheckNodePort")
+        yield required(at)
+    elif external:
+        yield from r.choice("Cluster", "Local")(external, at)
+    yield from r.filled("internalTrafficPolicy", r.choice("Cluster", "Local"))(spec, path)
+    port, at = spec.get("healthCheckNodePort"), f"{path}.healthCheckNodePort"
     if port and not _checks_health(spec):
         why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        causes.append(invalid("spec.healthCheckNodePort", port, why))
+        yield invalid(at, port, why)
     elif port:
-        causes += port_number(port, "spec.healthCheckNodePort")
-    spread = spec.get("trafficDistribution")
-    if spread is not None and spread not in DISTRIBUTIONS:
-        causes.append(unsupported("spec.trafficDistribution", spread, DISTRIBUTIONS))
-    return causes
+        yield from r.port(port, at)
 
 
-def _balancer_causes(spec: Obj) -> list[FieldCause]:
+def _not_balanced(key: str, *, shown: str = "") -> r.Rule:
     """Fields that only load balancers have."""
-    name, why = spec.get("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'"
-    if spec.get("type") == "LoadBalancer":
-        problems = names.qualified_name(name) if name is not None else []
-        return [invalid("spec.loadBalancerClass", name, problem) for problem in problems]
-    keys = ("allocateLoadBalancerNodePorts", "loadBalancerClass")
-    return [forbidden(f"spec.{key}", why) for key in keys if spec.get(key) is not None]
+    return r.forbid(
+        lambda spec: spec.get("type") != "LoadBalancer" and spec.get(key) not in (None, []),
+        shown or key,
+        "may only be used when `type` is 'LoadBalancer'",
+    )
 
 
-def _address_causes(spec: Obj) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    for index, address in enumerate(spec.get("externalIPs") or ()):
-        where = f"spec.externalIPs[{index}]"
-        causes += legacy_ip_causes(str(address), where) or endpoint_ip_causes(str(address), where)
-    return causes + _source_range_causes(spec)
+def _external_ip(address: str, path: str) -> list[FieldCause]:
+    return legacy_ip_causes(address, path) or endpoint_ip_causes(address, path)
 
 
-def _source_range_causes(spec: Obj) -> list[FieldCause]:
-    """Kubernetes writes this field's path with a capital."""
-    ranges, path = spec.get("loadBalancerSourceRanges") or [], "spec.LoadBalancerSourceRanges"
-    causes: list[FieldCause] = []
-    if ranges and spec.get("type") != "LoadBalancer":
-        causes.append(forbidden(path, "may only be used when `type` is 'LoadBalancer'"))
-    for index, cidr in enumerate(ranges):
-        causes += legacy_cidr_causes(str(cidr).strip(), f"{path}[{index}]")
-    return causes
+_SPEC = r.every(
+    r.demand(
+        lambda spec: not spec.get("ports") and not _headless(spec) and spec.get("type") != "ExternalName", "ports"
+    ),
+    r.need("type", r.choice(*TYPES)),
+    _type_causes,
+    _port_list_causes,
+    r.field("selector", label_causes),
+    r.need("sessionAffinity", r.choice("ClientIP", "None")),
+    lambda spec, path: cluster_ip_causes(spec),
+    r.part(
+        "sessionAffinityConfig",
+        r.part(
+            "clientIP",
+            r.field(
+                "timeoutSeconds",
+                r.within(1, MAX_AFFINITY_S, f"must be greater than 0 and less than {MAX_AFFINITY_S}"),
+            ),
+        ),
+    ),
+    _policy_causes,
+    r.field("trafficDistribution", r.choice("PreferClose", "PreferSameZone", "PreferSameNode")),
+    _not_balanced("allocateLoadBalancerNodePorts"),
+    _not_balanced("loadBalancerClass"),
+    r.when(r.where(type="LoadBalancer"), r.field("loadBalancerClass", r.qualified)),
+    r.items("externalIPs", _external_ip),
+    # Kubernetes writes this field's path with a capital.
+    _not_balanced("loadBalancerSourceRanges", shown="LoadBalancerSourceRanges"),
+    r.items(
+        "loadBalancerSourceRanges",
+        lambda cidr, path: legacy_cidr_causes(str(cidr).strip(), path),
+        shown="LoadBalancerSourceRanges",
+    ),
+)
+_INGRESS = r.each(
+    "ingress",
+    r.filled("ip", legacy_ip_causes),
+    r.demand(lambda one: one.get("ip") and one.get("ipMode") is None, "ipMode", "must be specified when `ip` is set"),
+    r.when(
+        r.given("ip"),
+        r.field("ipMode", r.choice("Proxy", "VIP")),
+        otherwise=r.forbid(r.has("ipMode"), "ipMode", "may not be specified when `ip` is not set"),
+    ),
+    r.filled(
+        "hostname",
+        r.subdomain,
+        r.must(lambda host: not names.is_ip(host), "must be a DNS name, not an IP address"),
+    ),
+)
