@@ -7,12 +7,9 @@ own strategy.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from syncline.cluster.validation.core import core, devices, events, nodes
 from syncline.cluster.validation.engine import names
 from syncline.cluster.validation.engine.base import Context, Kind, Strategy
-from syncline.cluster.validation.engine.metadata import NameCheck
 from syncline.cluster.validation.networking import endpoints, networking, services
 from syncline.cluster.validation.pods import pods
 from syncline.cluster.validation.policy import admissionpolicies, flowcontrol, policies, quotas, rbac, signing
@@ -27,7 +24,7 @@ class _ClusterWide(Kind):
     """The permissive default for kinds without a namespace."""
 
     namespaced = False
-    name_check: ClassVar[NameCheck] = staticmethod(names.path_segment)
+    name_check = names.path_segment
 
 
 ADMISSION = "admissionregistration.k8s.io"

@@ -16,7 +16,7 @@ from syncline.cluster.validation.engine import rules as r
 from syncline.cluster.validation.engine.base import Context, Kind, spec_of
 from syncline.cluster.validation.engine.causes import forbidden, invalid, required, too_long
 from syncline.cluster.validation.engine.fields import IMMUTABLE
-from syncline.cluster.validation.engine.metadata import NameCheck, metadata_update_causes
+from syncline.cluster.validation.engine.metadata import metadata_update_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, annotations_of, dig
 
@@ -36,7 +36,7 @@ FROZEN = "field is immutable when `immutable` is set"
 class NamespaceKind(Kind):
     has_status = True
     namespaced = False
-    name_check: ClassVar[NameCheck] = staticmethod(names.dns_label)
+    name_check = names.dns_label
     empty_status: ClassVar[Obj | None] = {"phase": "Active"}
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:

@@ -12,7 +12,7 @@ from syncline.cluster.validation.engine import names
 from syncline.cluster.validation.engine.base import Kind
 from syncline.cluster.validation.engine.causes import invalid, required
 from syncline.cluster.validation.engine.fields import IMMUTABLE
-from syncline.cluster.validation.engine.metadata import NameCheck, metadata_causes, metadata_update_causes
+from syncline.cluster.validation.engine.metadata import metadata_causes, metadata_update_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
@@ -27,7 +27,7 @@ class EventKind(Kind):
     """``v1``: only those with ``eventTime`` must say who did what and why."""
 
     revalidates = False
-    name_check: ClassVar[NameCheck] = staticmethod(names.path_segment)
+    name_check = names.path_segment
     about: ClassVar[str] = "involvedObject"
     note: ClassVar[str] = "message"
     reporter: ClassVar[str] = "reportingComponent"

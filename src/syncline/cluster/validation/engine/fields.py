@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from syncline.cluster.validation.engine import names
-from syncline.cluster.validation.engine.causes import forbidden, invalid, required, unsupported
+from syncline.cluster.validation.engine.causes import forbidden, invalid, required
 from syncline.cluster.validation.engine.metadata import label_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
@@ -25,8 +25,6 @@ __all__ = [
     "immutable",
     "label_selector_causes",
     "natural_numbers",
-    "one_of",
-    "port_number",
     "selector_or_none",
 ]
 
@@ -57,25 +55,12 @@ def natural_numbers(owner: Obj, path: str, *keys: str) -> list[FieldCause]:
     ]
 
 
-def one_of(owner: Obj, path: str, key: str, allowed: Iterable[str]) -> list[FieldCause]:
-    """A word of a closed list: required, and one of these."""
-    value = owner.get(key)
-    if value in (None, ""):
-        return [required(f"{path}.{key}")]
-    listed = tuple(allowed)
-    return [] if value in listed else [unsupported(f"{path}.{key}", value, listed)]
-
-
 def immutable(new: Obj, old: Obj, path: str, *keys: str) -> list[FieldCause]:
     return [
         invalid(f"{path}.{key}" if path else key, new.get(key), IMMUTABLE)
         for key in keys
         if new.get(key) != old.get(key)
     ]
-
-
-def port_number(value: Any, path: str) -> list[FieldCause]:
-    return [] if isinstance(value, int) and 0 < value < 65536 else [invalid(path, value, PORT_RANGE)]
 
 
 def count_or_percent(value: Any, path: str) -> list[FieldCause]:

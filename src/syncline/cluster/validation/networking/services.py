@@ -16,7 +16,7 @@ from syncline.cluster.validation.engine.addresses import legacy_cidr_causes, leg
 from syncline.cluster.validation.engine.base import Context, Kind, spec_of
 from syncline.cluster.validation.engine.causes import duplicate, forbidden, invalid, required
 from syncline.cluster.validation.engine.fields import each
-from syncline.cluster.validation.engine.metadata import NameCheck, label_causes, metadata_update_causes
+from syncline.cluster.validation.engine.metadata import label_causes, metadata_update_causes
 from syncline.cluster.validation.networking.serviceips import (
     cluster_ip_causes,
     endpoint_ip_causes,
@@ -39,7 +39,7 @@ _INTERNAL_PORT = {"Name": "", "Protocol": "", "AppProtocol": None, "Port": 0, "T
 
 class ServiceKind(Kind):
     has_status = True
-    name_check: ClassVar[NameCheck] = staticmethod(names.dns_label)
+    name_check = names.dns_label
     empty_status: ClassVar[Obj | None] = {"loadBalancer": {}}
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:

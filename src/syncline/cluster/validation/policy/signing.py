@@ -18,7 +18,6 @@ from syncline.cluster.validation.engine import names
 from syncline.cluster.validation.engine.base import Context, Kind
 from syncline.cluster.validation.engine.causes import duplicate, forbidden, invalid, required, unsupported
 from syncline.cluster.validation.engine.fields import each
-from syncline.cluster.validation.engine.metadata import NameCheck
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
@@ -67,7 +66,7 @@ class SigningRequestKind(Kind):
     namespaced = False
     revalidates = False
     empty_status: ClassVar[Obj | None] = {}
-    name_check: ClassVar[NameCheck] = staticmethod(names.path_segment)
+    name_check = names.path_segment
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
         """Who asks is what the server saw, never what the body says."""

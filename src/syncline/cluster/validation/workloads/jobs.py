@@ -6,9 +6,11 @@ Called by the API through :func:`syncline.cluster.validation.strategy.strategy_f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from syncline.cluster.validation.engine import names
+from syncline.cluster.validation.engine import rules as r
 from syncline.cluster.validation.engine.base import Context, Kind, spec_of
 from syncline.cluster.validation.engine.causes import go_text, invalid, required, too_long, unsupported
 from syncline.cluster.validation.engine.fields import (
@@ -16,7 +18,6 @@ from syncline.cluster.validation.engine.fields import (
     immutable,
     label_selector_causes,
     natural_numbers,
-    one_of,
     selector_or_none,
 )
 from syncline.cluster.validation.engine.metadata import metadata_update_causes
@@ -34,13 +35,8 @@ CONTROLLER_UID, LEGACY_CONTROLLER_UID = "batch.kubernetes.io/controller-uid", "c
 JOB_NAME, LEGACY_JOB_NAME = "batch.kubernetes.io/job-name", "job-name"
 MISMATCH = "`selector` does not match template `labels`"
 COUNTS = (
-    "parallelism",
-    "completions",
-    "activeDeadlineSeconds",
-    "backoffLimit",
-    "ttlSecondsAfterFinished",
-    "backoffLimitPerIndex",
-    "maxFailedIndexes",
+    *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"),
+    *("backoffLimitPerIndex", "maxFailedIndexes"),
 )
 MAX_INDEXES = 100_000
 MAX_WITH_MANY = 10_000
@@ -154,78 +150,80 @@ def _whole_spec_causes(spec: Obj) -> list[FieldCause]:
     return causes
 
 
-def _spec_causes(spec: Obj, path: str) -> list[FieldCause]:
-    """A Job's spec without its selector, as in a CronJob's template."""
-    causes = natural_numbers(spec, path, *COUNTS)
-    mode = spec.get("completionMode")
-    if mode not in (None, "NonIndexed", "Indexed"):
-        causes.append(unsupported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
-    if mode == "Indexed":
-        causes += _indexed_causes(spec, path)
-    else:
-        causes += [
-            invalid(f"{path}.{key}", spec[key], INDEXED_ONLY)
-            for key in ("backoffLimitPerIndex", "maxFailedIndexes")
-            if spec.get(key) is not None
-        ]
-    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
-        causes.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
-    causes += failure_policy_causes(spec, f"{path}.podFailurePolicy")
-    causes += success_policy_causes(spec, f"{path}.successPolicy")
-    replacement = spec.get("podReplacementPolicy")
-    allowed = ("Failed",) if spec.get("podFailurePolicy") else ("Failed", "TerminatingOrFailed")
-    if replacement is not None and replacement not in allowed:
-        causes.append(unsupported(f"{path}.podReplacementPolicy", replacement, allowed))
-    causes += _managed_by_causes(spec.get("managedBy"), f"{path}.managedBy")
-    causes += pod_template_causes(spec.get("template"), f"{path}.template")
-    return causes + _restart_policy_causes(spec, f"{path}.template.spec.restartPolicy")
-
-
-def _indexed_causes(spec: Obj, path: str) -> list[FieldCause]:
-    causes: list[FieldCause] = []
-    completions, parallelism = spec.get("completions"), spec.get("parallelism")
+def _indexed_causes(spec: Obj, path: str) -> Iterator[FieldCause]:
+    completions, parallelism, failed = (spec.get(key) for key in ("completions", "parallelism", "maxFailedIndexes"))
     if completions is None:
-        causes.append(required(f"{path}.completions", "when completion mode is Indexed"))
-    if isinstance(parallelism, int) and parallelism > MAX_INDEXES:
+        yield required(f"{path}.completions", "when completion mode is Indexed")
+    if parallelism is not None and parallelism > MAX_INDEXES:
         why = f"must be less than or equal to {MAX_INDEXES} when completion mode is Indexed"
-        causes.append(invalid(f"{path}.parallelism", parallelism, why))
-    failed = spec.get("maxFailedIndexes")
-    if isinstance(failed, int) and isinstance(completions, int) and failed > completions:
-        causes.append(invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions"))
-    if isinstance(failed, int) and failed > MAX_INDEXES:
-        causes.append(invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {MAX_INDEXES}"))
-    if isinstance(completions, int) and completions > MAX_INDEXES and spec.get("backoffLimitPerIndex") is not None:
-        causes += _many_indexes_causes(spec, path)
-    return causes
+        yield invalid(f"{path}.parallelism", parallelism, why)
+    if failed is not None and completions is not None and failed > completions:
+        yield invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions")
+    if failed is not None and failed > MAX_INDEXES:
+        yield invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {MAX_INDEXES}")
+    if completions is not None and completions > MAX_INDEXES and spec.get("backoffLimitPerIndex") is not None:
+        yield from _MANY_INDEXES(spec, path)
 
 
-def _many_indexes_causes(spec: Obj, path: str) -> list[FieldCause]:
-    """Above a hundred thousand indexes the bookkeeping per index is bounded."""
-    why = (
-        f"must be less than or equal to {MAX_WITH_MANY} when completions are above {MAX_INDEXES} and used with "
-        "backoff limit per index"
-    )
-    causes = [
-        invalid(f"{path}.{key}", spec[key], why)
-        for key in ("parallelism", "maxFailedIndexes")
-        if isinstance(spec.get(key), int) and spec[key] > MAX_WITH_MANY
-    ]
-    if spec.get("maxFailedIndexes") is None:
-        text = f"must be specified when completions is above {MAX_INDEXES}"
-        causes.append(required(f"{path}.maxFailedIndexes", text))
-    return causes
+_FEW = r.at_most(
+    MAX_WITH_MANY,
+    f"must be less than or equal to {MAX_WITH_MANY} when completions are above {MAX_INDEXES} and used with backoff "
+    "limit per index",
+)
+_MANY_INDEXES = r.every(
+    r.field("parallelism", _FEW),
+    r.field("maxFailedIndexes", _FEW),
+    r.demand(
+        r.lacks("maxFailedIndexes"), "maxFailedIndexes", f"must be specified when completions is above {MAX_INDEXES}"
+    ),
+)
+"""Above a hundred thousand indexes the bookkeeping per index is bounded."""
+_ONLY_INDEXED = r.must(lambda _: False, INDEXED_ONLY)
 
 
-def _restart_policy_causes(spec: Obj, path: str) -> list[FieldCause]:
+def _restart_policy_causes(spec: Obj, at: str) -> Iterator[FieldCause]:
     """``Always`` is what defaulting writes where the user wrote nothing, so that it reads as missing."""
-    policy = dig(spec, "template", "spec", "restartPolicy")
+    policy, path = dig(spec, "template", "spec", "restartPolicy"), f"{at}.template.spec.restartPolicy"
     if policy == "Always":
-        return [required(path, 'valid values: "OnFailure", "Never"')]
-    if policy not in ("OnFailure", "Never"):
-        return [unsupported(path, policy, ("OnFailure", "Never"))]
-    if spec.get("podFailurePolicy") and policy != "Never":
-        return [invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')]
-    return []
+        yield required(path, 'valid values: "OnFailure", "Never"')
+    elif policy not in ("OnFailure", "Never"):
+        yield unsupported(path, policy, ("OnFailure", "Never"))
+    elif spec.get("podFailurePolicy") and policy != "Never":
+        yield invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')
+
+
+def _managed_by(name: str, path: str) -> Iterator[FieldCause]:
+    for part, problem in names.domain_prefixed_path(name):
+        yield invalid(path, part, problem)
+    if len(name) > MAX_MANAGED_BY:
+        yield too_long(path, MAX_MANAGED_BY)
+
+
+_spec_causes = r.every(
+    r.natural(*COUNTS),
+    r.field("completionMode", r.choice("NonIndexed", "Indexed")),
+    r.when(
+        r.where(completionMode="Indexed"),
+        _indexed_causes,
+        otherwise=r.every(r.field("backoffLimitPerIndex", _ONLY_INDEXED), r.field("maxFailedIndexes", _ONLY_INDEXED)),
+    ),
+    r.demand(
+        lambda spec: spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None,
+        "backoffLimitPerIndex",
+        "when maxFailedIndexes is specified",
+    ),
+    lambda spec, path: failure_policy_causes(spec, f"{path}.podFailurePolicy"),
+    lambda spec, path: success_policy_causes(spec, f"{path}.successPolicy"),
+    r.when(
+        r.given("podFailurePolicy"),
+        r.field("podReplacementPolicy", r.choice("Failed")),
+        otherwise=r.field("podReplacementPolicy", r.choice("Failed", "TerminatingOrFailed")),
+    ),
+    r.field("managedBy", _managed_by),
+    r.always("template", pod_template_causes),
+    _restart_policy_causes,
+)
+"""A Job's spec without its selector, as in a CronJob's template."""
 
 
 def _completions_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
@@ -274,19 +272,13 @@ def job_spec_warnings(spec: Obj, path: str) -> list[str]:
     return warnings + template_warnings(spec.get("template"), f"{path}.template")
 
 
-def _managed_by_causes(name: Any, path: str) -> list[FieldCause]:
-    if name is None:
-        return []
-    causes = [invalid(path, part, problem) for part, problem in names.domain_prefixed_path(str(name))]
-    return causes + ([too_long(path, MAX_MANAGED_BY)] if len(name) > MAX_MANAGED_BY else [])
-
-
 class CronJobKind(Kind):
     pod_spec = ("spec", "jobTemplate", "spec", "template", "spec")
     has_status = True
     has_generation = True
     empty_status: ClassVar[Obj | None] = {}
     revalidates = False
+    judged_again = True
 
     def whole_causes(self, obj: Obj) -> list[FieldCause]:
         causes = super().whole_causes(obj)
@@ -298,9 +290,7 @@ class CronJobKind(Kind):
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         spec = spec_of(obj)
-        causes = _schedule_causes(spec)
-        causes += natural_numbers(spec, "spec", "startingDeadlineSeconds")
-        causes += one_of(spec, "spec", "concurrencyPolicy", ("Allow", "Forbid", "Replace"))
+        causes = _SCHEDULE(spec, "spec")
         job, path = dig(spec, "jobTemplate", "spec", default={}), "spec.jobTemplate.spec"
         causes += _spec_causes(job, path)
         if job.get("selector") is not None:
@@ -309,9 +299,6 @@ class CronJobKind(Kind):
             causes.append(unsupported(f"{path}.manualSelector", True, ("nil", "false")))
         return causes + natural_numbers(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
 
-    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        return metadata_update_causes(new, old) + self.content_causes(new)
-
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
         job, path = dig(new, "spec", "jobTemplate", "spec", default={}), "spec.jobTemplate.spec"
         if old is None:
@@ -319,20 +306,21 @@ class CronJobKind(Kind):
         return [] if job == dig(old, "spec", "jobTemplate", "spec") else job_spec_warnings(job, path)
 
 
-def _schedule_causes(spec: Obj) -> list[FieldCause]:
-    schedule, zone = spec.get("schedule"), spec.get("timeZone")
-    causes: list[FieldCause] = []
-    if not schedule:
-        causes.append(required("spec.schedule"))
-    else:
-        if "TZ" in schedule:
-            why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-            causes.append(invalid("spec.schedule", schedule, why))
-        problem = schedule_problem(schedule)
-        causes += [invalid("spec.schedule", schedule, problem)] if problem else []
-    if zone == "":
-        causes.append(invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string"))
-    elif zone is not None:
-        problem = time_zone_problem(str(zone))
-        causes += [invalid("spec.timeZone", zone, problem)] if problem else []
-    return causes
+def _schedule(schedule: str, path: str) -> Iterator[FieldCause]:
+    if "TZ" in schedule:
+        yield invalid(path, schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+    if problem := schedule_problem(schedule):
+        yield invalid(path, schedule, problem)
+
+
+def _time_zone(zone: str, path: str) -> list[FieldCause]:
+    problem = time_zone_problem(zone) if zone else "timeZone must be nil or non-empty string"
+    return [invalid(path, zone, problem)] if problem else []
+
+
+_SCHEDULE = r.every(
+    r.need("schedule", _schedule),
+    r.field("timeZone", _time_zone),
+    r.natural("startingDeadlineSeconds"),
+    r.need("concurrencyPolicy", r.choice("Allow", "Forbid", "Replace")),
+)

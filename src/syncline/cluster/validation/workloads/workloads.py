@@ -24,7 +24,7 @@ from syncline.cluster.validation.engine.fields import (
     selector_or_none,
 )
 from syncline.cluster.validation.engine.integers import natural
-from syncline.cluster.validation.engine.metadata import NameCheck, label_causes, metadata_update_causes
+from syncline.cluster.validation.engine.metadata import label_causes, metadata_update_causes
 from syncline.cluster.validation.pods.podspec import pod_template_causes, template_labels, template_metadata_causes
 from syncline.cluster.validation.pods.podwarnings import fraction_warnings, pod_name_warnings, template_warnings
 from syncline.cluster.validation.storage.claims import claim_spec_causes
@@ -305,7 +305,7 @@ _RETENTION = r.every(
 class StatefulSetKind(Workload):
     word = "statefulset"
     template_owner = "StatefulSet"
-    name_check: ClassVar[NameCheck] = staticmethod(names.dns_label)
+    name_check = names.dns_label
     empty_status: ClassVar[Obj | None] = {"replicas": 0, "availableReplicas": 0}
 
     def unreadable_selector(self, spec: Obj) -> list[FieldCause]:
