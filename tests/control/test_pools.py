@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from tests.controllers import controller_of
 
-from syncline.base.action import Late, Purpose, Unfinished, Work
+from syncline.base.action import Action, Late, Purpose, Unfinished, Work
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
@@ -201,7 +201,7 @@ def test_who_gives_up_waiting_for_a_place_leaves_it_and_what_fails_says_so() -> 
 
 
 @dataclass(frozen=True)
-class Look:
+class Look(Action):
     """An action that hangs for all objects but the good one."""
 
     name: str

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from syncline.base.action import Action
 from syncline.control.executor import execute, run_in_place
 from syncline.control.manager import AT_ONCE, drive
 from syncline.control.plan import Plan, Result
@@ -17,7 +18,7 @@ from syncline.kube.errors import Unavailable
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Action):
     """Two requests; the answer of the second is the result."""
 
     number: int
@@ -75,7 +76,7 @@ def plan(count: int, *, together: bool) -> Plan:
 
 
 def performed(port: Slow, asked: Plan) -> tuple[Result, ...]:
-    return asyncio.run(drive(execute(asked, {Ask: Asking()}), port))
+    return asyncio.run(drive(execute(asked, lambda _cluster: {Ask: Asking()}), port))
 
 
 @pytest.mark.parametrize(("together", "most"), [(True, AT_ONCE), (False, 1)])
@@ -107,7 +108,7 @@ def test_in_virtual_time_they_are_performed_in_their_order() -> None:
     orders = []
     for together in (True, False):
         port = Slow()
-        run_in_place(execute(plan(5, together=together), {Ask: Asking()}), InPlace(port))
+        run_in_place(execute(plan(5, together=together), lambda _cluster: {Ask: Asking()}), InPlace(port))
         orders.append(port.asked)
     assert orders[0] == orders[1]
     assert orders[0][:4] == ["/first/0", "/second/0", "/first/1", "/second/1"]
@@ -116,7 +117,7 @@ def test_in_virtual_time_they_are_performed_in_their_order() -> None:
 def test_a_pass_that_is_given_up_takes_along_what_is_on_its_way() -> None:
     async def given_up() -> int:
         port = Slow()
-        passing = asyncio.create_task(drive(execute(plan(20, together=True), {Ask: Asking()}), port))
+        passing = asyncio.create_task(drive(execute(plan(20, together=True), lambda _cluster: {Ask: Asking()}), port))
         while port.now < AT_ONCE:
             await asyncio.sleep(0)
         passing.cancel()

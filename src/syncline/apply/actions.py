@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from syncline.base.action import Action
 from syncline.kube.objects import GVK, Obj, ObjectRef
 
 __all__ = [
@@ -40,7 +41,7 @@ class ApplyMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyObject:
+class ApplyObject(Action):
     """Bring one manifest to the cluster. ``live`` is the object as it was observed, None where there is none."""
 
     ref: ObjectRef
@@ -64,7 +65,7 @@ class ApplyObject:
 
 
 @dataclass(frozen=True, slots=True)
-class DryRun:
+class DryRun(Action):
     """Ask whether an apply would be accepted; changes nothing."""
 
     of: ApplyObject
@@ -81,7 +82,7 @@ class DryRun:
 
 
 @dataclass(frozen=True, slots=True)
-class PruneObject:
+class PruneObject(Action):
     """Delete an object that is no longer in the source."""
 
     ref: ObjectRef
@@ -95,7 +96,7 @@ class PruneObject:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteHook:
+class DeleteHook(Action):
     """Delete the object of a hook, as its delete policy says.
 
     ``ending``: it is being deleted already, so nothing is asked again (another request would put back the finalizer of
@@ -114,7 +115,7 @@ class DeleteHook:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveHookFinalizer:
+class RemoveHookFinalizer(Action):
     """Take the hook finalizer off ``live``, so that the object may go."""
 
     ref: ObjectRef
@@ -127,7 +128,7 @@ class RemoveHookFinalizer:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadObject:
+class ReadObject(Action):
     """Read an object that the comparison does not show."""
 
     ref: ObjectRef
@@ -139,7 +140,7 @@ class ReadObject:
 
 
 @dataclass(frozen=True, slots=True)
-class AfterWave:
+class AfterWave(Action):
     """Tell the driver that a wave is through."""
 
     phase: str

@@ -20,6 +20,7 @@ import msgspec
 
 from syncline.apply.diff import Prediction
 from syncline.apply.diff.model import MANAGER
+from syncline.base.action import Action
 from syncline.base.clock import Clock
 from syncline.kube import client
 from syncline.kube.client import Request, Response
@@ -56,7 +57,7 @@ STALE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Predict:
+class Predict(Action):
     """Ask what a server-side apply would make of ``target``; nothing is changed."""
 
     question: str

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from syncline.apply.addressed import Addressed, AddressedHandler
 from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
 from syncline.apply.predicting import Predict, PredictHandler, PredictionCache
 from syncline.assembly.destinations import FIELD_MANAGER, RemoteClusters
@@ -102,7 +101,6 @@ def gitops(
         mine |= dict.fromkeys((LookDry, Hydrate, Forget), Taught(hydrations, teacher))
         mine[Predict] = PredictHandler(mapper, book, clock)
         mine |= kube_handlers(mapper, clock, FIELD_MANAGER)
-        mine[Addressed] = AddressedHandler(lambda cluster: remotes.handlers(cluster) if cluster else mine)
         mine[Ask] = AskHandler(Expressions(), answers, clock, settings.script_costs_s)
         mine[Connect] = remotes
         return mine
@@ -129,6 +127,7 @@ def gitops(
         manager=FIELD_MANAGER,
         handlers=handlers,
         follow=follow,
+        elsewhere=remotes.handlers,
         objects=tuple(gitops_objects(settings.control_namespace)),
     )
     return GitOps(made, applications)

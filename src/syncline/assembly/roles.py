@@ -19,7 +19,7 @@ from syncline.base.journal import Journal
 from syncline.cluster.access.users import UserInfo
 from syncline.control.cache import Cache
 from syncline.control.controller import Controller
-from syncline.control.executor import kube_handlers, run_in_place
+from syncline.control.executor import HandlersOf, kube_handlers, run_in_place
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager, Port
 from syncline.control.pools import Pools, PoolSettings
@@ -72,6 +72,8 @@ class Role:
     """Field manager of what they write."""
     handlers: Callable[[Cache, Clock], Mapping[type, Handler]] = lambda _cache, _clock: {}
     """Of their actions, beside those of Kubernetes."""
+    elsewhere: HandlersOf | None = None
+    """The same for other clusters; None: there are none."""
     objects: tuple[Obj, ...] = ()
     """What has to be on the cluster before they begin, in order."""
     work: PoolSettings = field(default_factory=PoolSettings)
@@ -106,6 +108,7 @@ def loop_of(
         role.controllers,
         mapper=mapper,
         handlers={**kube_handlers(mapper, clock, role.manager), **role.handlers(cache, clock)},
+        elsewhere=role.elsewhere,
         clock=clock,
         journal=journal,
         cache=cache,

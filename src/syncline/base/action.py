@@ -1,28 +1,42 @@
 """What a plan is made of, seen from below: any room may declare its own closed union of actions.
 
-``control`` knows how to run plans made of anything that satisfies :class:`Action`; the Kubernetes actions stand in
+``control`` knows how to run plans made of any :class:`Action`; the Kubernetes actions stand in
 ``control/plan.py``, a room's own beside its planner. ``assembly`` registers one handler per action type.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 __all__ = ["Action", "Handler", "Late", "Purpose", "Unfinished", "Work"]
 
 
-class Action(Protocol):
-    """A frozen dataclass that names its target and why it is done."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action(ABC):
+    """A frozen dataclass that names its target, why it is done, and where."""
 
-    @property
-    def reason(self) -> str: ...
+    cluster: str = field(default="", repr=False)
+    """Name of the cluster; empty: the loop's own."""
+    user: str = field(default="", repr=False)
+    """Who is impersonated; empty: nobody."""
+    if TYPE_CHECKING:
 
+        @property
+        def reason(self) -> str:
+            """A field of each: as a property here it would be that field's default."""
+
+    @abstractmethod
     def describe(self) -> str:
         """``create apps/Deployment/demo/web``: one line for plans, journals and dry runs."""
-        ...
+
+    @property
+    def address(self) -> str:
+        """Ends :meth:`describe` where the action is for another cluster, or done as somebody else."""
+        return (f" on {self.cluster}" if self.cluster else "") + (f" as {self.user}" if self.user else "")
 
 
 class Purpose(StrEnum):

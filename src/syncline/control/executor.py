@@ -7,7 +7,7 @@ action type has one handler, registered by ``assembly``; a plan with an unknown 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar, assert_never
 
@@ -34,13 +34,17 @@ from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, Obj, ResourceInfo, gvk_of
 from syncline.kube.patching.patches import create_merge_patch
 
-__all__ = ["Execution", "KubeHandler", "Together", "execute", "kube_handlers", "run_in_place"]
+__all__ = ["Execution", "HandlersOf", "KubeHandler", "Together", "execute", "kube_handlers", "run_in_place"]
 
 Execution = Generator["Request | Work | Together", Any, tuple[Result, ...]]
 """Yields requests and work, is sent the answers, returns what became of each action."""
 
 T = TypeVar("T")
 
+
+HandlersOf = Callable[[str], Mapping[type, Handler]]
+"""Of a cluster by name, by type of action; raises OSError where the cluster is not connected."""
+IMPERSONATE = "impersonate-user"
 
 Tell = Callable[[Action], Callable[[Result], None]]
 """Called when an action begins; what it answers is called with the result."""
@@ -53,7 +57,7 @@ class Together:
     parts: tuple[Generator[Any, Any, Any], ...]
 
 
-def execute(plan: Plan, handlers: Mapping[type, Handler], tell: Tell = lambda _action: _nobody) -> Execution:
+def execute(plan: Plan, handlers: HandlersOf, tell: Tell = lambda _action: _nobody) -> Execution:
     """Perform steps in order, then the status actions; see :class:`~syncline.control.plan.Plan` for the stop rule."""
     results: list[Result] = []
     for step in plan.steps:
@@ -74,22 +78,42 @@ def execute(plan: Plan, handlers: Mapping[type, Handler], tell: Tell = lambda _a
 def _nobody(_result: Result) -> None: ...
 
 
-def _performed(action: Action, handlers: Mapping[type, Handler], tell: Tell) -> Generator[Any, Any, Result]:
+def _performed(action: Action, handlers: HandlersOf, tell: Tell) -> Generator[Any, Any, Result]:
     ended = tell(action)
     result = yield from _attempt(action, handlers)
     ended(result)
     return result
 
 
-def _attempt(action: Action, handlers: Mapping[type, Handler]) -> Generator[Any, Any, Result]:
-    handler = handlers.get(type(action))
-    if handler is None:
-        raise TypeError(f"no handler for {type(action).__name__}: register one in assembly")
+def _attempt(action: Action, handlers: HandlersOf) -> Generator[Any, Any, Result]:
     try:
-        value = yield from handler.handle(action)
+        handler = handlers(action.cluster).get(type(action))
+        if handler is None:
+            raise TypeError(f"no handler for {type(action).__name__}: register one in assembly")
+        steps = handler.handle(action)
+        value = yield from (_addressed(steps, action) if action.cluster or action.user else steps)
     except (ApiError, OSError) as error:  # operating faults are data; bugs go through
         return Result(action, ok=False, error=error)
     return Result(action, ok=True, value=value)
+
+
+def _addressed(steps: Generator[Any, Any, Any], action: Action) -> Generator[Any, Any, Any]:
+    """Send its requests to the action's cluster, as the action's user."""
+    headers = {IMPERSONATE: action.user} if action.user else {}
+    answer: Any = None
+    failure: BaseException | None = None
+    while True:
+        try:
+            wanted = steps.throw(failure) if failure is not None else steps.send(answer)
+        except StopIteration as end:
+            return end.value
+        failure, answer = None, None
+        if isinstance(wanted, Request):
+            wanted = replace(wanted, cluster=action.cluster, headers={**wanted.headers, **headers})
+        try:
+            answer = yield wanted
+        except Exception as error:  # the handler deals with it, or raises it again
+            failure = error
 
 
 class KubeHandler:

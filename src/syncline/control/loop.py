@@ -18,9 +18,24 @@ from syncline.base.clock import Clock
 from syncline.base.journal import Entry, Journal
 from syncline.control.cache import Cache
 from syncline.control.controller import Controller, MapToKeys, Predicate
-from syncline.control.executor import Execution, Together, execute
+from syncline.control.executor import Execution, HandlersOf, Together, execute
 from syncline.control.informer import Change
-from syncline.control.plan import Delete, Done, Emit, Evict, Plan, Requeue, Result, Retry, SetStatus, Stalled
+from syncline.control.plan import (
+    Apply,
+    Create,
+    Delete,
+    Done,
+    Emit,
+    Evict,
+    Patch,
+    Plan,
+    Replace,
+    Requeue,
+    Result,
+    Retry,
+    SetStatus,
+    Stalled,
+)
 from syncline.control.workqueue import BACKOFF_BASE_S, Key, WorkQueue
 from syncline.kube.client import Request
 from syncline.kube.errors import AlreadyExists, Conflict, TooManyRequests
@@ -92,6 +107,7 @@ class ControlLoop:
         *,
         mapper: Mapper,
         handlers: Mapping[type, Handler],
+        elsewhere: HandlersOf | None = None,
         clock: Clock,
         journal: Journal,
         cache: Cache | None = None,
@@ -99,7 +115,8 @@ class ControlLoop:
         leaves_out: Callable[[GroupKind], bool] = lambda _kind: False,
     ) -> None:
         """``strict`` lets a planner's exception through (tests); otherwise it is logged and the key backs off.
-        ``leaves_out``: kinds that are not watched by controllers that watch every kind."""
+        ``elsewhere``: handlers of other clusters (None: there are none). ``leaves_out``: kinds that are not watched by
+        controllers that watch every kind."""
         self.controllers = {controller.name: controller for controller in controllers}
         self.mapper = mapper
         self.cache = cache or Cache(mapper)
@@ -110,6 +127,7 @@ class ControlLoop:
         self.journal = journal
         self.observers: list[Observer] = []
         self._handlers = handlers
+        self._elsewhere = elsewhere
         self._clock = clock
         self._strict = strict
         self._leaves_out = leaves_out
@@ -321,7 +339,7 @@ class ControlLoop:
     def _execute(self, key: Key, plan: Plan, began: datetime) -> Execution:
         observers, clock = self.observers, self._clock
         if not observers:
-            return execute(plan, self._handlers)
+            return execute(plan, self._handlers_of)
         for observer in observers:
             observer.planned(key, plan, began, clock.now())
 
@@ -334,7 +352,14 @@ class ControlLoop:
 
             return acted
 
-        return execute(plan, self._handlers, tell)
+        return execute(plan, self._handlers_of, tell)
+
+    def _handlers_of(self, cluster: str) -> Mapping[type, Handler]:
+        if not cluster:
+            return self._handlers
+        if self._elsewhere is None:
+            raise ConnectionError(f"cluster {cluster} is not connected")
+        return self._elsewhere(cluster)
 
     def _record(self, key: Key, results: tuple[Result, ...]) -> None:
         now = self._clock.now()
@@ -342,8 +367,8 @@ class ControlLoop:
         revisions: dict[GroupKind, int] = dict(own.revisions) if own is not None else {}
         for result in results:
             verdict = "" if result.ok else f" refused: {result.error}"
-            self._note(key, result.action.describe() + verdict, result.action.reason)
-            written = None if getattr(result.action, "cluster", "") else _written(result)
+            self._note(key, result.action.describe() + result.action.address + verdict, result.action.reason)
+            written = None if result.action.cluster else _written(result)
             if written is not None and self.cache.has_synced(ref_of(written).group_kind):
                 kind = ref_of(written).group_kind
                 revisions[kind] = max(revisions.get(kind, 0), int(resource_version(written)))
@@ -413,5 +438,5 @@ def _written(result: Result) -> Obj | None:
     return cast(Obj, value)
 
 
-def _is_dry_run(action: Any) -> bool:
-    return bool(getattr(action, "dry_run", False))
+def _is_dry_run(action: Action) -> bool:
+    return isinstance(action, Create | Replace | Patch | Apply) and action.dry_run

@@ -34,7 +34,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
+class Create(Action):
     """POST. An object that exists already is a refusal (AlreadyExists), planned again at once."""
 
     obj: Obj
@@ -50,7 +50,7 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
-class Replace:
+class Replace(Action):
     """PUT of the whole object; the resourceVersion in it is the precondition."""
 
     obj: Obj
@@ -67,7 +67,7 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Action):
     """One patch of one object. Put uid and resourceVersion into a merge patch's metadata to make it conditional."""
 
     gvk: GVK
@@ -90,7 +90,7 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(Action):
     """Server-side apply by ``manager``."""
 
     obj: Obj
@@ -109,7 +109,7 @@ class Apply:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(Action):
     """DELETE with preconditions; an object that is gone already is a success."""
 
     gvk: GVK
@@ -143,7 +143,7 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
-class Evict:
+class Evict(Action):
     """POST pods/NAME/eviction."""
 
     namespace: str
@@ -160,7 +160,7 @@ class Evict:
 
 
 @dataclass(frozen=True, slots=True)
-class SetStatus:
+class SetStatus(Action):
     """Change of ``status`` alone, from ``old`` (as observed) to ``new``; conditional on the observed resourceVersion.
 
     ``subresource`` is empty for kinds whose CRD has no status subresource (Application).
@@ -185,7 +185,7 @@ class SetStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Emit:
+class Emit(Action):
     """A Kubernetes Event about ``regarding`` (an object, or enough of one: apiVersion, kind, metadata).
 
     ``event_action`` is what the component was doing (``Scheduling``), for those that say so; ``field_path`` the part

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.argo.clusters import clusters_of, declared_twice, is_cluster_secret
+from syncline.base.action import Action
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
 from syncline.control.plan import Plan
@@ -32,7 +33,7 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
-class Connect:
+class Connect(Action):
     """Be connected to exactly these clusters."""
 
     wanted: tuple[Declared, ...]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.apply.actions import ApplyObject, DryRun, PruneObject
-from syncline.apply.addressed import Addressed
 from syncline.argo.application import AppView
 from syncline.control.informer import Change
 from syncline.control.loop import Observer
@@ -73,7 +72,7 @@ class Tracer(Observer):
     def acted(self, key: Key, result: Result, began: datetime, ended: datetime) -> None:
         if key.controller != CONTROLLER:
             return
-        action = result.action.action if isinstance(result.action, Addressed) else result.action
+        action = result.action
         story = self._stories.get(key.ref)
         if isinstance(action, Render):
             self._rendered(key.ref, story, _of(result, began, ended))

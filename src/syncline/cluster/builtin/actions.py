@@ -11,6 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+from syncline.base.action import Action
 from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import Conflict, NotFound
@@ -24,7 +25,7 @@ CONTENT_VERBS = {"list", "watch", "delete"}
 
 
 @dataclass(frozen=True, slots=True)
-class ConfirmAbsent:
+class ConfirmAbsent(Action):
     """Refused with a conflict while ``target`` exists under ``uid``."""
 
     target: ObjectRef
@@ -36,7 +37,7 @@ class ConfirmAbsent:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfirmEmpty:
+class ConfirmEmpty(Action):
     """Refused with a conflict while anything is left in ``namespace``."""
 
     namespace: str
@@ -51,7 +52,7 @@ class ConfirmEmpty:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadScale:
+class ReadScale(Action):
     """The Scale of a controller; the value is None where the object is gone or has another ``uid``. Refused where its
     kind is unknown or has no scale."""
 
@@ -65,7 +66,7 @@ class ReadScale:
 
 
 @dataclass(frozen=True, slots=True)
-class FindScale:
+class FindScale(Action):
     """The Scale of an object of a kind in whichever version. Refused, in Kubernetes' words, where there is none."""
 
     target: ObjectRef

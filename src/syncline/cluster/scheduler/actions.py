@@ -6,6 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
+from syncline.base.action import Action
 from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import ObjectRef, ResourceInfo
@@ -16,7 +17,7 @@ _PODS = ResourceInfo("", "v1", "Pod", "pods", namespaced=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(Action):
     """POST pods/NAME/binding; refused when the pod is bound already or is another one by now."""
 
     namespace: str

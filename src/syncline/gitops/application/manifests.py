@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
-from syncline.base.action import Late, Purpose, Work
+from syncline.base.action import Action, Late, Purpose, Work
 from syncline.base.clock import Clock, format_time
 from syncline.kube.objects import Obj
 from syncline.kube.yaml.loading import YamlError, load
@@ -181,7 +181,7 @@ class SharingReader(PollingReader, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Render:
+class Render(Action):
     """Resolve ``revisions`` (as asked: branch, tag, SHA, empty for HEAD) and render the sources there."""
 
     app: str
@@ -204,7 +204,7 @@ class Render:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(Action):
     """A request to refresh is answered by the render that goes on: the request is the same, its object has changed."""
 
     render: Render

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from syncline.argo.hydrator import GroupKey, HydrationSettings
-from syncline.base.action import Late, Purpose, Work
+from syncline.base.action import Action, Late, Purpose, Work
 from syncline.base.clock import Clock
 from syncline.gitops.application.manifests import PATIENCE_S
 from syncline.kube.objects import Obj, ObjectRef
@@ -52,7 +52,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class LookDry:
+class LookDry(Action):
     """Resolve the revision of a dry source, and see whose files changed."""
 
     key: GroupKey
@@ -94,7 +94,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Hydrate:
+class Hydrate(Action):
     """Render the jobs at one dry commit, commit what changed and push it."""
 
     key: GroupKey
@@ -112,7 +112,7 @@ class Hydrate:
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class Forget(Action):
     """The end of a run stands in the statuses of its Applications."""
 
     key: GroupKey

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
+from syncline.base.action import Action
 from syncline.kube.objects import Obj, name_of
 from syncline.machineconfig.agent.files.authorities import Authorities
 from syncline.machineconfig.agent.files.disk import Difference
@@ -41,7 +42,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Provision:
+class Provision(Action):
     """A machine begins with ``config``, or is taken over with it: everything is as if it had been born so."""
 
     node: str
@@ -53,7 +54,7 @@ class Provision:
 
 
 @dataclass(frozen=True)
-class Ignite:
+class Ignite(Action):
     """A blank machine gets what a machine that joins its pool gets: the config's files and users, the image that it
     boots from, and what its first boot and its agent go on with. ``image``: of image mode, else empty."""
 
@@ -68,7 +69,7 @@ class Ignite:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAtBoot:
+class LookAtBoot(Action):
     """What the running system is; its value is a
     :class:`~syncline.machineconfig.agent.provisioning.firstboot.Booted`."""
 
@@ -80,7 +81,7 @@ class LookAtBoot:
 
 
 @dataclass(frozen=True, slots=True)
-class EndFirstBoot:
+class EndFirstBoot(Action):
     """The MachineConfig of the first boot is done with. ``reboot_from``: a reboot is due, asked for in that boot;
     empty: nothing was to be done, or it has been done. ``kept``: it was not done, and is kept for people to see."""
 
@@ -96,7 +97,7 @@ class EndFirstBoot:
 
 
 @dataclass(frozen=True, slots=True)
-class EndJoining:
+class EndJoining(Action):
     """Its node says what it was to say first."""
 
     node: str
@@ -107,7 +108,7 @@ class EndJoining:
 
 
 @dataclass(frozen=True)
-class WriteFiles:
+class WriteFiles(Action):
     """All files and the changed units of ``new``; what ``old`` had alone goes. Both are MachineConfigs. ``sparing``:
     ``old`` may have been written in part only, so that what differs from it is somebody else's. ``rotated``: the
     kubelet's authority came past the configs, and a config may hold one of before."""
@@ -125,7 +126,7 @@ class WriteFiles:
 
 
 @dataclass(frozen=True)
-class WriteAuthorities:
+class WriteAuthorities(Action):
     """Certificates and secrets that come past rendered configs."""
 
     node: str
@@ -137,7 +138,7 @@ class WriteAuthorities:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadServerAuthority:
+class ReadServerAuthority(Action):
     """What machines are to know the API server by, from the cluster; its value: certificates in PEM, empty where nobody
     has put any there."""
 
@@ -149,7 +150,7 @@ class ReadServerAuthority:
 
 
 @dataclass(frozen=True)
-class SetUsers:
+class SetUsers(Action):
     node: str
     old: Obj | None = field(repr=False)
     new: Obj = field(repr=False)
@@ -160,7 +161,7 @@ class SetUsers:
 
 
 @dataclass(frozen=True, slots=True)
-class DropStaged:
+class DropStaged(Action):
     """Give up what is staged for the next boot. ``sparing``: a config; what is staged for that is kept."""
 
     node: str
@@ -172,7 +173,7 @@ class DropStaged:
 
 
 @dataclass(frozen=True)
-class StageSystem:
+class StageSystem(Action):
     """Image, kernel and packages of the next boot. ``again``: it may have been done before, and booted."""
 
     node: str
@@ -192,7 +193,7 @@ class StageSystem:
 
 
 @dataclass(frozen=True)
-class StoreConfig:
+class StoreConfig(Action):
     """Note on the disk which configuration it has: it beats every annotation. ``image``: of image mode, else empty."""
 
     node: str
@@ -205,7 +206,7 @@ class StoreConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class RunService:
+class RunService(Action):
     """``verb``: ``reload`` or ``restart`` of a service, or ``daemon-reload``."""
 
     node: str
@@ -218,7 +219,7 @@ class RunService:
 
 
 @dataclass(frozen=True, slots=True)
-class RebootHost:
+class RebootHost(Action):
     """``request``: an id; the host reboots once for each."""
 
     node: str
@@ -250,7 +251,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class CheckDisk:
+class CheckDisk(Action):
     """Is the disk what ``config`` says; ``booted``: also image and kernel arguments; ``layers``: also the kernel itself
     and packages. ``image``: of image mode, in place of the config's. Its value is a :class:`Checked`."""
 
@@ -266,7 +267,7 @@ class CheckDisk:
 
 
 @dataclass(frozen=True)
-class CompareInstalled:
+class CompareInstalled(Action):
     """What ``config`` says of disks that the machine was not installed with. Its value: changes as a MachineConfigNode
     has them, None where nobody can tell."""
 
@@ -289,7 +290,7 @@ class Pulled:
 
 
 @dataclass(frozen=True, slots=True)
-class PullImages:
+class PullImages(Action):
     """Fetch what is not there; its value is a :class:`Pulled`."""
 
     node: str
@@ -301,7 +302,7 @@ class PullImages:
 
 
 @dataclass(frozen=True, slots=True)
-class PinImages:
+class PinImages(Action):
     """CRI-O keeps these and no others, whatever the kubelet cleans up."""
 
     node: str

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from syncline.base.action import Action
 from syncline.cluster.access.tokens import BoundObject, ServiceAccountTokens
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch
@@ -47,7 +48,7 @@ _SECRETS = ResourceInfo("", "v1", SECRET.kind, "secrets", namespaced=True)
 
 
 @dataclass(frozen=True, slots=True)
-class FillTokenSecret:
+class FillTokenSecret(Action):
     """Write what the Secret lacks, unless it changed meanwhile."""
 
     target: ObjectRef

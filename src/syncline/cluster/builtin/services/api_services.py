@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from syncline.base.action import Action
 from syncline.base.clock import format_time
 from syncline.cluster.builtin.conditions import find, without
 from syncline.control.cache import Snapshot
@@ -43,7 +44,7 @@ _INFO = ResourceInfo("apiregistration.k8s.io", "v1", "APIService", "apiservices"
 
 
 @dataclass(frozen=True, slots=True)
-class AskServer:
+class AskServer(Action):
     """Ask for the list of resources, and write down whether it came."""
 
     target: ObjectRef

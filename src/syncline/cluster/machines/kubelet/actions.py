@@ -9,6 +9,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
+from syncline.base.action import Action
 from syncline.base.clock import Clock
 from syncline.cluster.machines.containers import Container, ContainerTable, Order, Sandbox
 from syncline.cluster.machines.runtimes import Runtimes
@@ -29,7 +30,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSandbox:
+class CreateSandbox(Action):
     """An address for the pod on its machine, in the machine's present boot."""
 
     pod: Obj
@@ -46,7 +47,7 @@ class CreateSandbox:
 
 
 @dataclass(frozen=True, slots=True)
-class StartContainer:
+class StartContainer(Action):
     order: Order
     reason: str
 
@@ -59,7 +60,7 @@ class StartContainer:
 
 
 @dataclass(frozen=True, slots=True)
-class GoOn:
+class GoOn(Action):
     """Let the runtime go on with a container that wanted to at this time."""
 
     pod: Obj
@@ -75,7 +76,7 @@ class GoOn:
 
 
 @dataclass(frozen=True, slots=True)
-class KillContainer:
+class KillContainer(Action):
     pod: Obj
     container: Container
     grace_s: float
@@ -90,7 +91,7 @@ class KillContainer:
 
 
 @dataclass(frozen=True, slots=True)
-class RefreshVolumes:
+class RefreshVolumes(Action):
     """Show in the volumes of a container what has changed of ConfigMaps, Secrets and the pod."""
 
     order: Order
@@ -106,7 +107,7 @@ class RefreshVolumes:
 
 
 @dataclass(frozen=True, slots=True)
-class NoteFailures:
+class NoteFailures(Action):
     """Remember that people are told of the first ``reported`` failed probes of a container."""
 
     pod: Obj
@@ -123,7 +124,7 @@ class NoteFailures:
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetPod:
+class ForgetPod(Action):
     """Nothing of the pod may be left on its machine."""
 
     target: ObjectRef

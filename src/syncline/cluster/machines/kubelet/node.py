@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, assert_never
 
+from syncline.base.action import Action
 from syncline.base.clock import Clock, format_micro_time, format_time, time_or_none
 from syncline.cluster.builtin.pods import condition
 from syncline.cluster.machines.kubelet.observe import EPHEMERAL_STORAGE, machine_ip
@@ -115,7 +116,7 @@ def spec_of_node(node: Obj) -> MachineSpec | None:
 
 
 @dataclass(frozen=True, slots=True)
-class AddMachine:
+class AddMachine(Action):
     spec: MachineSpec
     boots: int
     node_uid: str
@@ -126,7 +127,7 @@ class AddMachine:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveMachine:
+class RemoveMachine(Action):
     name: str
     reason: str
 
@@ -135,7 +136,7 @@ class RemoveMachine:
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(Action):
     """Note that the machine made its Node in this boot."""
 
     name: str
@@ -147,7 +148,7 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
-class HasNode:
+class HasNode(Action):
     """Note which Node stands for the machine."""
 
     name: str
@@ -159,7 +160,7 @@ class HasNode:
 
 
 @dataclass(frozen=True, slots=True)
-class PassTime:
+class PassTime(Action):
     """Let a stop or boot that is due come to its end."""
 
     name: str

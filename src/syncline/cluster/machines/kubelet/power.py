@@ -13,6 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeAlias, assert_never
 
+from syncline.base.action import Action
 from syncline.base.clock import Clock
 from syncline.cluster.machines.machine import MachineState, Power
 from syncline.cluster.machines.simulated import Machines
@@ -52,7 +53,7 @@ class Switch(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ChangePower:
+class ChangePower(Action):
     name: str
     switch: Switch
     reason: str
@@ -62,7 +63,7 @@ class ChangePower:
 
 
 @dataclass(frozen=True, slots=True)
-class RebootMachine:
+class RebootMachine(Action):
     name: str
     request: str
     reason: str

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 from syncline.apply.diff.jq import Addressed, Answers, JqQuestion, Known, Overran, Unreadable
 from syncline.apply.health import Health
 from syncline.apply.health.overrides import HealthQuestion
-from syncline.base.action import Late, Purpose, Work
+from syncline.base.action import Action, Late, Purpose, Work
 from syncline.base.clock import Clock, format_time
 from syncline.base.rests import Rests
 from syncline.kube.objects import ObjectRef, namespace_of
@@ -57,7 +57,7 @@ class Evaluator(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Action):
     """Have the questions answered."""
 
     app: ObjectRef

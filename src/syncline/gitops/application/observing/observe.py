@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Protocol
 
-from syncline.apply.addressed import addressed
 from syncline.apply.health import Health, HealthStatus
 from syncline.apply.health.overrides import HealthQuestion
 from syncline.apply.predicting import Kept
@@ -246,11 +245,11 @@ class AppObserved:
 
     def at_destination(self, steps: tuple[tuple[Action, ...], ...]) -> tuple[tuple[Action, ...], ...]:
         """These steps as they are done to the destination."""
-        return addressed(steps, self.remote, self.account)
+        return _addressed(steps, self.remote, self.account)
 
     def at_cluster(self, steps: tuple[tuple[Action, ...], ...]) -> tuple[tuple[Action, ...], ...]:
         """These steps as the controllers themselves do them in the destination's cluster."""
-        return addressed(steps, self.remote, "")
+        return _addressed(steps, self.remote, "")
 
     @cached_property
     def health(self) -> Callable[[Obj], Health | None]:
@@ -628,3 +627,10 @@ def _referred(
         {ref: known for ref in refs if (known := cache.get(ref)) is not None},
         {ref: why for ref in refs if (why := cache.unread(ref))},
     )
+
+
+def _addressed(steps: tuple[tuple[Action, ...], ...], cluster: str, user: str) -> tuple[tuple[Action, ...], ...]:
+    """The same steps, addressed; their shape stays."""
+    if not cluster and not user:
+        return steps
+    return tuple(tuple(replace(action, cluster=cluster, user=user) for action in step) for step in steps)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from syncline.base.action import Action
 from syncline.base.clock import format_time
 from syncline.cluster.builtin.access.certificates.requests import (
     CSR,
@@ -35,7 +36,7 @@ ANY_NODE = ("nodeclient", "Auto approving kubelet client certificate after Subje
 
 
 @dataclass(frozen=True, slots=True)
-class ApproveIfAllowed:
+class ApproveIfAllowed(Action):
     """Approve when the requester may create one of ``asks`` (subresource, message), tried in order."""
 
     target: ObjectRef

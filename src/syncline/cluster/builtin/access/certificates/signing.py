@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from syncline.base.action import Action
 from syncline.base.clock import format_time
 from syncline.cluster.access.pki import CertificateAuthority
 from syncline.cluster.builtin.access.certificates.requests import (
@@ -36,7 +37,7 @@ SHORTEST = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(Action):
     """Sign a PEM request and write the certificate to its status, unless it changed meanwhile."""
 
     target: ObjectRef
