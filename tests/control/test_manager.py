@@ -174,7 +174,7 @@ def test_who_looks_again_sees_what_its_watch_has_not_told_yet() -> None:
         served.create("late")
         await served.turns(lambda: True)
         before = len(served.loop.cache.objects(Counting.kind))
-        await served.manager.look_again(Counting.kind)
+        await served.manager.watches.look_again(Counting.kind)
         after = len(served.loop.cache.objects(Counting.kind))
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

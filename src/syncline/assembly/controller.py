@@ -30,6 +30,7 @@ from syncline.assembly.roles import LiveDriver, Role, gated, start
 from syncline.assembly.running import Ports, running_gitops
 from syncline.base.clock import Clock, SystemClock, steady_now
 from syncline.base.journal import Journal
+from syncline.cluster.access.users import UserInfo
 from syncline.control.controller import Controller
 from syncline.control.leader import LeaderSettings, Share, release_all, shard_of, share_round
 from syncline.control.manager import LiveManager, drive, wait_s
@@ -169,7 +170,7 @@ class Replica:
     async def _work(self, lost: asyncio.Event) -> None:
         work = HttpPort(self.access, self.fence)
 
-        def driver(role: Role) -> LiveDriver:
+        def driver(_user: UserInfo) -> LiveDriver:
             where = f"the API at {self.access.server}"
             return LiveDriver(
                 self.clock,
@@ -264,7 +265,7 @@ class Replica:
             try:
                 async with asyncio.timeout(leader.retry_s):
                     for kind in sorted({controller.kind for controller in self._gated()}):
-                        await self.manager.look_again(kind)
+                        await self.manager.watches.look_again(kind)
             except TimeoutError:
                 return
         self._open(working)
@@ -323,16 +324,15 @@ class Served:
     rights: str
     objects: tuple[Obj, ...]
     """What is installed where it is missing."""
-    running: Callable[[Replica, Callable[[Role], LiveDriver]], Running]
+    running: Callable[[Replica, Callable[[UserInfo], LiveDriver]], Running]
     shared: GroupKind | None = None
     """The kind whose controllers the Leases share out; None: all of the role."""
 
 
 def _gitops(settings: ControllerSettings) -> Served:
-    def running(replica: Replica, driver_of: Callable[[Role], LiveDriver]) -> Running:
+    def running(replica: Replica, driver_of: Callable[[UserInfo], LiveDriver]) -> Running:
         return running_gitops(
             settings.gitops,
-            replica.clock,
             driver_of,
             lambda access: HttpPort(access, replica.fence),
             inner=replica.port,
@@ -360,9 +360,9 @@ def served_role(role: Role, settings: ControllerSettings) -> Served:
 
     @contextlib.asynccontextmanager
     async def running(
-        replica: Replica, driver_of: Callable[[Role], LiveDriver]
+        replica: Replica, driver_of: Callable[[UserInfo], LiveDriver]
     ) -> AsyncIterator[tuple[LiveDriver, Ports]]:
-        driver = driver_of(role)
+        driver = driver_of(role.user)
         stop = start(gated(role, replica.gate.admits), driver)
         try:
             endpoints = settings.gitops if replica is replica.all[0] else replace(settings.gitops, metrics_listen=None)

@@ -1,14 +1,14 @@
-"""Other clusters that Applications are applied to: one cache, one way in and one small loop for each.
+"""Other clusters that Applications are applied to: one cache and one way in for each.
 
-The loop only watches: changes of objects that carry tracking data wake their Applications in the home loop. How it is
-driven and how requests get there is the :class:`Way`'s business: live over HTTP, or in virtual time to a second
-embedded cluster. Bounded by :data:`MAX_CLUSTERS`.
+The loop of the GitOps controllers joins them: changes of objects that carry tracking data wake their Applications. How
+they are watched and how requests get there is the :class:`Way`'s business: live over HTTP, or in virtual time to a
+second embedded cluster. Bounded by :data:`MAX_CLUSTERS`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -16,25 +16,22 @@ from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
 from syncline.apply.predicting import Predict, PredictHandler, PredictionCache
 from syncline.argo.clusters import ClusterError, cluster_access
 from syncline.argo.excluded import ResourceFilter
+from syncline.assembly.roles import Driver, LiveDriver
 from syncline.base.action import Handler
-from syncline.base.clock import Clock
-from syncline.base.journal import Journal
-from syncline.control.cache import Cache, IndexFn, Snapshot
-from syncline.control.controller import Controller, Watch
+from syncline.control.cache import Snapshot
 from syncline.control.executor import kube_handlers
-from syncline.control.loop import ControlLoop
-from syncline.control.manager import LiveManager, Port
-from syncline.control.plan import Plan
-from syncline.gitops.destinations import SECRETS, Connect, Declared, applications_in
+from syncline.control.loop import Joined
+from syncline.control.manager import LiveWatches, Port
+from syncline.gitops.destinations import SECRETS, Connect, Declared
 from syncline.kube.client import Batch, Request, Response, Transport
 from syncline.kube.errors import Unanswered, Unavailable
-from syncline.kube.mapper import Mapper
-from syncline.kube.objects import GroupKind, Obj, ObjectRef
+from syncline.kube.objects import GroupKind, ObjectRef
 from syncline.kube.transport.kubeconfig import ClusterAccess
 
 __all__ = [
     "FIELD_MANAGER",
     "ClosablePort",
+    "ConnectHandler",
     "LiveWay",
     "Remote",
     "RemoteClusters",
@@ -55,29 +52,12 @@ def is_unmanaged(kind: GroupKind) -> bool:
     return ResourceFilter().excludes(kind.group, kind.kind, "")
 
 
-def _mirror(index: Mapping[str, IndexFn], tell: Callable[[Obj], None]) -> Controller[Obj]:
-    """Plans nothing; tells which keys a changed object concerns."""
-
-    def changed(obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
-        tell(obj)
-        return ()
-
-    return Controller(
-        name="mirror",
-        kind=NAMESPACES,
-        watches=(Watch(None, changed),),
-        indices=index,
-        observe=lambda _cache, _ref: None,
-        plan=lambda _observed, _now: Plan(),
-    )
-
-
 @dataclass(slots=True)
 class Remote:
     """One connected cluster. ``error``: why it cannot be used, or was last not reached."""
 
     declared: Declared
-    loop: ControlLoop
+    joined: Joined
     handlers: Mapping[type, Handler]
     stop: Callable[[], None] = field(default=lambda: None)
     error: str = ""
@@ -87,40 +67,37 @@ class Remote:
     def observed_whole(self) -> bool:
         """Every kind that is wanted was listed once, or may not be read."""
         if not self._whole:
-            cache = self.loop.cache
-            wanted = [kind for kind in self.loop.wanted_kinds() if self.loop.mapper.preferred(kind) is not None]
+            cache = self.joined.cache
+            wanted = [kind for kind in self.joined.wanted_kinds() if cache.mapper.preferred(kind) is not None]
             known = (cache.has_synced(kind) or cache.unread(ObjectRef(*kind, "", "")) for kind in wanted)
             self._whole = bool(wanted) and cache.has_synced(NAMESPACES) and all(known)
         return self._whole
 
 
 class Way(Protocol):
-    """Drives the loops of other clusters and carries requests there."""
+    """Watches other clusters for the loop of ``driver``, and carries requests there."""
 
-    def start(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
+    driver: Driver
+
+    def watch(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
         """Begin; returns how to end. ``changed`` is called when the cluster was seen whole, was lost or is back."""
         ...
 
 
 class RemoteClusters:
-    """All of them, by server. Satisfies ``Destinations`` of observation and performs :class:`Connect`."""
+    """All of them, by server. Satisfies ``Destinations`` of observation."""
 
-    def __init__(self, way: Way, clock: Clock) -> None:
-        self._way, self._clock, self._journal = way, clock, Journal(limit=1)
+    def __init__(self, way: Way, control_namespace: str) -> None:
+        self._way, self._namespace = way, control_namespace
         self._remotes: dict[str, Remote] = {}
         self._connected: tuple[Declared, ...] = ()
-        self.home: Cache | None = None
         self.predictions = PredictionCache()
-        self.control_namespace = ""
-        self.wake: Callable[[ObjectRef], None] = lambda _ref: None
-        self.applications_of: Callable[[Obj], Iterable[ObjectRef]] = lambda _obj: ()
-        self.index: Mapping[str, IndexFn] = {}
 
     # -- for observation -----------------------------------------------------------------------------------------
 
     def snapshot(self, server: str) -> Snapshot | None:
         remote = self._remotes.get(server)
-        return remote.loop.cache if remote is not None and remote.observed_whole else None
+        return remote.joined.cache if remote is not None and remote.observed_whole else None
 
     def problem(self, server: str) -> str:
         remote = self._remotes.get(server)
@@ -128,7 +105,7 @@ class RemoteClusters:
             return f"cluster {server} is not connected yet"
         if remote.error:
             return remote.error
-        refused = remote.loop.cache.unread(ObjectRef(*NAMESPACES, "", ""))
+        refused = remote.joined.cache.unread(ObjectRef(*NAMESPACES, "", ""))
         if refused:
             return f"cluster {server}: {refused}"
         return "" if remote.observed_whole else f"cluster {server} is being looked at for the first time"
@@ -145,20 +122,19 @@ class RemoteClusters:
             raise ConnectionError(f"cluster {server} is not connected")
         return remote.handlers
 
-    def handle(self, action: Connect) -> Generator[object, object, None]:
-        """Close what is gone or changed, open what is new."""
-        wanted = {one.server: one for one in action.wanted[:MAX_CLUSTERS]}
+    def connect(self, wanted_now: tuple[Declared, ...], home: Snapshot) -> None:
+        """Close what is gone or changed, open what is new; credentials are read from the Secrets at home."""
+        wanted = {one.server: one for one in wanted_now[:MAX_CLUSTERS]}
         for server in sorted(self._remotes):
             if wanted.get(server) != self._remotes[server].declared:
                 self._remotes.pop(server).stop()
+                self._way.driver.loop.leave(server)
         for server, declared in sorted(wanted.items()):
             if server not in self._remotes:
-                self._open(declared)
-        self._connected = action.wanted
-        for server in sorted({one.server for one in action.wanted}):
-            self._wake_all(server)
-        return
-        yield
+                self._open(declared, home)
+        self._connected = wanted_now
+        for server in sorted({one.server for one in wanted_now}):
+            self._way.driver.reached(server)
 
     def close(self) -> None:
         for remote in self._remotes.values():
@@ -166,38 +142,33 @@ class RemoteClusters:
         self._remotes.clear()
         self._connected = ()
 
-    def _open(self, declared: Declared) -> None:
-        mapper = Mapper()
-        mine: dict[type, Handler] = dict.fromkeys(SYNC_ACTIONS, SyncHandler(mapper))
-        mine[Predict] = PredictHandler(mapper, self.predictions, self._clock)
-        mine |= kube_handlers(mapper, self._clock, FIELD_MANAGER)
-        mirror = _mirror(self.index, self._told)
-        loop = ControlLoop(
-            [mirror],
-            mapper=mapper,
-            handlers={},
-            clock=self._clock,
-            journal=self._journal,
-            leaves_out=is_unmanaged,
-        )
-        remote = self._remotes[declared.server] = Remote(declared, loop, mine)
-        assert self.home is not None, "the home cache is there before anything connects"
-        secret = self.home.get(ObjectRef(SECRETS.group, SECRETS.kind, self.control_namespace, declared.secret))
+    def _open(self, declared: Declared, home: Snapshot) -> None:
+        driver, server = self._way.driver, declared.server
+        joined = driver.loop.join(server, is_unmanaged)
+        mine: dict[type, Handler] = dict.fromkeys(SYNC_ACTIONS, SyncHandler(joined.mapper))
+        mine[Predict] = PredictHandler(joined.mapper, self.predictions, driver.clock)
+        mine |= kube_handlers(joined.mapper, driver.clock, FIELD_MANAGER)
+        remote = self._remotes[server] = Remote(declared, joined, mine)
+        secret = home.get(ObjectRef(SECRETS.group, SECRETS.kind, self._namespace, declared.secret))
         try:
             access = cluster_access(secret or {})
         except ClusterError as error:
             remote.error = str(error)
             return
-        remote.stop = self._way.start(access, remote, lambda: self._wake_all(declared.server))
+        remote.stop = self._way.watch(access, remote, lambda: driver.reached(server))
 
-    def _told(self, obj: Obj) -> None:
-        for ref in self.applications_of(obj):
-            self.wake(ref)
 
-    def _wake_all(self, server: str) -> None:
-        if self.home is not None:
-            for ref in applications_in(self.home, server, self.control_namespace):
-                self.wake(ref)
+@dataclass(frozen=True, slots=True)
+class ConnectHandler:
+    """``home`` has the Secrets."""
+
+    remotes: RemoteClusters
+    home: Snapshot
+
+    def handle(self, action: Connect) -> Generator[object, object, None]:
+        self.remotes.connect(action.wanted, self.home)
+        return
+        yield
 
 
 # -- live ---------------------------------------------------------------------------------------------------------
@@ -206,8 +177,9 @@ class RemoteClusters:
 class LiveWay:
     """Over HTTP, each cluster with its own bounded connections and its own task on the running event loop."""
 
-    def __init__(self, clock: Clock, port_of: Callable[[ClusterAccess], ClosablePort]) -> None:
-        self._clock = clock
+    def __init__(self, driver: LiveDriver, port_of: Callable[[ClusterAccess], ClosablePort]) -> None:
+        self.driver: Driver = driver
+        self._live = driver
         self._port_of = port_of
         self.ports: dict[str, ClosablePort] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -216,15 +188,18 @@ class LiveWay:
         """Wait for what :meth:`RemoteClusters.close` has ended to give its connections back."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def start(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
+    def watch(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
         port = self._port_of(access)
         self.ports[access.server] = port
         noticing = _Noticing(port, remote, changed)
-        manager = LiveManager(remote.loop, noticing, self._clock, workers=1, where=f"cluster {access.server}")
+        stir, where = self._live.manager.stir, f"cluster {access.server}"
+        watches = LiveWatches(remote.joined, noticing, self._live.clock, stir, where=where)
 
         async def watch() -> None:
             try:
-                await manager.run(changed)
+                async with asyncio.TaskGroup() as group:
+                    await watches.run(group)
+                    changed()
             finally:
                 await port.close()
 

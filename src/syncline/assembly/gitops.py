@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
 from syncline.apply.predicting import Predict, PredictHandler, PredictionCache
-from syncline.assembly.destinations import FIELD_MANAGER, RemoteClusters
-from syncline.assembly.roles import Role, Wake
+from syncline.assembly.destinations import FIELD_MANAGER, ConnectHandler, RemoteClusters
+from syncline.assembly.roles import Role
 from syncline.assembly.scripts.expressions import Expressions
 from syncline.assembly.sources.credentials import Taught, Teacher
 from syncline.base.action import Handler
 from syncline.base.clock import Clock
-from syncline.cluster.access.users import service_account_user
+from syncline.cluster.access.users import UserInfo, service_account_user
 from syncline.control.cache import Cache
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_handlers
-from syncline.control.loop import ControlLoop
 from syncline.control.pools import PoolSettings
-from syncline.gitops.application.controller import CONTROLLER, Applications
+from syncline.gitops.application.controller import Applications
 from syncline.gitops.application.manifests import Join, ManifestStore, Render, RenderHandler, SourceReader
 from syncline.gitops.application.observing.asking import AnswerCache, Ask, AskHandler
-from syncline.gitops.application.observing.observe import INSTANCE_INDEX, AppSettings
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.gitops.destinations import Connect, destination_controller
 from syncline.gitops.holds.controllers import HOLD_CONTROLLER, bridge_controller
 from syncline.gitops.hydration.controller import Hydrations
@@ -42,6 +40,7 @@ __all__ = [
     "foreign_objects",
     "gitops",
     "gitops_objects",
+    "gitops_user",
 ]
 
 GITOPS_ACCOUNT = "syncline-application-controller"
@@ -74,6 +73,11 @@ class GitOpsSettings:
     """Where the spans of operations are sent; None: nowhere."""
 
 
+def gitops_user(control_namespace: str) -> UserInfo:
+    """Who the GitOps controllers are on the embedded cluster."""
+    return service_account_user(control_namespace, GITOPS_ACCOUNT)
+
+
 @dataclass(frozen=True, slots=True)
 class GitOps:
     """The GitOps controllers as a role, and what webhooks and metrics ask of them."""
@@ -91,6 +95,7 @@ def gitops(
 ) -> GitOps:
     """For one loop. ``admits`` says which Applications this replica works on."""
     store, book, hydrated, answers = ManifestStore(), PredictionCache(), HydrationCache(), AnswerCache()
+    book = remotes.predictions
     applications = Applications(store, settings, remotes, book, answers)
 
     def handlers(cache: Cache, clock: Clock) -> Mapping[type, Handler]:
@@ -102,16 +107,8 @@ def gitops(
         mine[Predict] = PredictHandler(mapper, book, clock)
         mine |= kube_handlers(mapper, clock, FIELD_MANAGER)
         mine[Ask] = AskHandler(Expressions(), answers, clock, settings.script_costs_s)
-        mine[Connect] = remotes
+        mine[Connect] = ConnectHandler(remotes, cache)
         return mine
-
-    def follow(loop: ControlLoop, wake: Wake) -> Callable[[], None]:
-        remotes.predictions = book
-        remotes.home, remotes.control_namespace = loop.cache, settings.control_namespace
-        remotes.index = {INSTANCE_INDEX: applications.instances}
-        remotes.applications_of = applications.applications_of
-        remotes.wake = partial(wake, CONTROLLER)
-        return remotes.close
 
     controllers: tuple[Controller[Any], ...] = (
         applications.controller(admits),
@@ -123,10 +120,10 @@ def gitops(
     made = Role(
         name="gitops",
         controllers=controllers,
-        user=service_account_user(settings.control_namespace, GITOPS_ACCOUNT),
+        user=gitops_user(settings.control_namespace),
         manager=FIELD_MANAGER,
         handlers=handlers,
-        follow=follow,
+        follow=lambda _loop, _wake: remotes.close,
         elsewhere=remotes.handlers,
         objects=tuple(gitops_objects(settings.control_namespace)),
     )

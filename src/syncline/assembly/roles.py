@@ -93,6 +93,12 @@ class Driver:
     """Whether a planner's exception ends the run."""
     leaves_out: LeavesOut = field(default=_nothing, kw_only=True)
     """Kinds that controllers which watch every kind do not watch there."""
+    loop: ControlLoop = field(init=False, repr=False)
+    """Of the role that was started."""
+
+    def reached(self, cluster: str) -> None:
+        """A cluster that the loop has joined was seen whole, was lost, or is back."""
+        self.loop.reached(cluster)
 
     def drive(self, role: Role, loop: ControlLoop) -> Wake:
         raise NotImplementedError
@@ -132,6 +138,7 @@ def start(role: Role, driver: Driver) -> Callable[[], None]:
     if driver.admin is not None:
         run_in_place(ensure_objects(role.objects), driver.admin)
     loop = loop_of(role, driver.clock, driver.journal, strict=driver.strict, leaves_out=driver.leaves_out)
+    driver.loop = loop
     return role.follow(loop, driver.drive(role, loop))
 
 
@@ -167,6 +174,10 @@ class LiveDriver(Driver):
         )
         self.manager.signs.by_the_clock = self.admin is None
         return self.manager.wake
+
+    def reached(self, cluster: str) -> None:
+        self.loop.reached(cluster)
+        self.manager.stir()
 
     async def run(self) -> None:
         """Until cancelled; :attr:`ready` is set once it watches."""

@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from syncline.assembly.destinations import ClosablePort, LiveWay, RemoteClusters, RoutedPort
 from syncline.assembly.endpoints.gitops import gitops_endpoints
-from syncline.assembly.gitops import GitOpsSettings, gitops
-from syncline.assembly.roles import LiveDriver, Role, start
+from syncline.assembly.gitops import GitOpsSettings, gitops, gitops_user
+from syncline.assembly.roles import LiveDriver, start
 from syncline.assembly.sources.hydrating import HydratingReader
 from syncline.assembly.sources.reading import renderers_with
-from syncline.base.clock import Clock
 from syncline.base.entropy import Entropy
+from syncline.cluster.access.users import UserInfo
 from syncline.control.manager import Port
 from syncline.control.vitals import Health
 from syncline.kube.objects import ObjectRef
@@ -34,8 +34,7 @@ Ports = dict[tuple[str, int], int]
 @contextlib.asynccontextmanager
 async def running_gitops(
     settings: GitOpsSettings,
-    clock: Clock,
-    driver_of: Callable[[Role], LiveDriver],
+    driver_of: Callable[[UserInfo], LiveDriver],
     port_of: Callable[[ClusterAccess], ClosablePort],
     *,
     inner: Port | None = None,
@@ -52,10 +51,11 @@ async def running_gitops(
         limits=settings.remotes,
         looks_apart_s=LOOKS_APART_S,
     )
-    way = LiveWay(clock, port_of)
-    made = gitops(reader, settings.application, RemoteClusters(way, clock), admits=admits)
+    namespace = settings.application.control_namespace
+    driver = driver_of(gitops_user(namespace))
+    way = LiveWay(driver, port_of)
+    made = gitops(reader, settings.application, RemoteClusters(way, namespace), admits=admits)
     role = replace(made.role, work=settings.pools)
-    driver = driver_of(role)
     driver.port = RoutedPort(driver.port, way)
     async with contextlib.AsyncExitStack() as closing:
         closing.push_async_callback(way.close)

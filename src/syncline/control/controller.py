@@ -15,9 +15,12 @@ from syncline.control.cache import IndexFn, Snapshot
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, meta, owner_references, ref_of, split_api_version
 
-__all__ = ["Controller", "Predicate", "Watch", "differ", "owner_of_kind", "spec_differs"]
+__all__ = ["EVERY", "HOME", "Controller", "Predicate", "Watch", "differ", "owner_of_kind", "spec_differs"]
 
 S = TypeVar("S")
+
+HOME, EVERY = "", "*"
+"""The loop's own cluster; that one and every other that the loop has joined. Any other text is a cluster's name."""
 
 MapToKeys = Callable[[Obj, Snapshot], Iterable[ObjectRef]]
 """From a changed object to the keys that should look again. Called with the old and with the new state."""
@@ -37,6 +40,8 @@ class Watch:
     kind: GroupKind | None
     keys: MapToKeys
     when: Predicate | None = None
+    cluster: str = HOME
+    """Where: by name, :data:`HOME` or :data:`EVERY`. The keys are of the cluster that the controller works on."""
 
 
 def differ(*reads: Callable[[Obj], Any]) -> Predicate:
@@ -68,6 +73,11 @@ class Controller(Generic[S]):
     """Appears in journals and Events; unique within a loop."""
     kind: GroupKind
     """Its keys are objects of this kind."""
+    cluster: str = HOME
+    """Whose objects: of one cluster by name, of :data:`HOME`, or of :data:`EVERY`, where a key has the cluster of its
+    object."""
+    reaches: Callable[[str, Snapshot], Iterable[ObjectRef]] | None = None
+    """The keys at home that look again when a cluster was seen whole for the first time, was lost, or is back."""
     observe: Callable[[Snapshot, ObjectRef], S | None]
     """Everything the plan needs, frozen; None: there is nothing to plan for."""
     plan: Callable[[S, datetime], Plan]

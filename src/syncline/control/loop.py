@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypeVar, assert_never, cast
+from typing import Any, Protocol, TypeVar, assert_never, cast
 
 from syncline.base.action import Action, Handler, Purpose, Work
 from syncline.base.clock import Clock
 from syncline.base.journal import Entry, Journal
 from syncline.control.cache import Cache
-from syncline.control.controller import Controller, MapToKeys, Predicate
+from syncline.control.controller import EVERY, HOME, Controller, MapToKeys, Predicate
 from syncline.control.executor import Execution, HandlersOf, Together, execute
 from syncline.control.informer import Change
 from syncline.control.plan import (
@@ -42,7 +42,7 @@ from syncline.kube.errors import AlreadyExists, Conflict, TooManyRequests
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of, resource_version
 
-__all__ = ["OWN_WRITE_PATIENCE_S", "ControlLoop", "Observer", "Pass"]
+__all__ = ["OWN_WRITE_PATIENCE_S", "ControlLoop", "Joined", "Watched", "Observer", "Pass"]
 
 T = TypeVar("T")
 
@@ -88,6 +88,10 @@ class _Route:
     controller: str
     keys: MapToKeys | None
     when: Predicate | None
+    cluster: str
+    """Where changes count; EVERY: on each cluster."""
+    of: str
+    """Whose keys; EVERY: of the cluster of the change."""
 
 
 @dataclass(slots=True)
@@ -98,8 +102,46 @@ class _OwnWrite:
     deadline: datetime
 
 
+class Watched(Protocol):
+    """What is to be known of a cluster: a :class:`ControlLoop` of its own, or a ``Joined`` one of a loop."""
+
+    mapper: Mapper
+    cache: Cache
+
+    def wanted_kinds(self) -> set[GroupKind]: ...
+
+    def needed_kinds(self) -> set[GroupKind]:
+        """Without which there is no work."""
+        ...
+
+    def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None: ...
+
+    def unread(self, kind: GroupKind, why: str) -> None: ...
+
+
+class Joined:
+    """Another cluster of a loop, as those see it who watch it for the loop: it has its own cache."""
+
+    def __init__(self, loop: ControlLoop, name: str, leaves_out: Callable[[GroupKind], bool]) -> None:
+        self.mapper = Mapper()
+        self.cache = Cache(self.mapper)
+        self._loop, self._name, self._leaves_out = loop, name, leaves_out
+
+    def wanted_kinds(self) -> set[GroupKind]:
+        return self._loop.kinds_of(self.mapper, self._name, self._leaves_out)
+
+    def needed_kinds(self) -> set[GroupKind]:
+        return set()
+
+    def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None:
+        self._loop.changed(kind, changes, self._name)
+
+    def unread(self, kind: GroupKind, why: str) -> None:
+        self._loop.unread(kind, why, self._name)
+
+
 class ControlLoop:
-    """Controllers over one cluster, one cache, one queue."""
+    """Controllers over one cluster and those that were joined, each with a cache, and one queue."""
 
     def __init__(
         self,
@@ -131,6 +173,8 @@ class ControlLoop:
         self._clock = clock
         self._strict = strict
         self._leaves_out = leaves_out
+        self.joined: dict[str, Joined] = {}
+        """Other clusters, by name."""
         self._own_writes: dict[Key, _OwnWrite] = {}
         self._woken: set[Key] = set()
         """Keys that were woken while they were worked on."""
@@ -146,16 +190,8 @@ class ControlLoop:
         for name, controller in self.controllers.items():
             if controller.urgent is not None:
                 self._urgent.setdefault(controller.kind, []).append((name, controller.urgent))
-        self._routes = self._build_routes()
-        self._routes_by_kind: dict[GroupKind, list[_Route]] = {}
-
-    def _build_routes(self) -> list[_Route]:
-        routes: list[_Route] = []
-        for controller in self.controllers.values():
-            name = controller.name
-            routes.append(_Route(controller.kind, name, None, controller.predicate))
-            routes += [_Route(watch.kind, name, watch.keys, watch.when) for watch in controller.watches]
-        return routes
+        self._routes = _routes(self.controllers.values())
+        self._routes_by_kind: dict[tuple[GroupKind, str], list[_Route]] = {}
 
     def now(self) -> datetime:
         """The time by which its controllers plan."""
@@ -165,89 +201,132 @@ class ControlLoop:
 
     def wanted_kinds(self) -> set[GroupKind]:
         """Every kind an informer is needed for, as far as discovery knows it."""
-        if any(route.kind is None for route in self._routes):
-            listed = {i.group_kind for i in self.mapper.all() if {"list", "watch"} <= set(i.verbs)}
-            return {kind for kind in listed - TWINS if not self._leaves_out(kind)}
-        wanted = {route.kind for route in self._routes if route.kind is not None}
+        return self.kinds_of(self.mapper, HOME, self._leaves_out)
+
+    def needed_kinds(self) -> set[GroupKind]:
+        """Kinds without which there is no work."""
+        return {controller.kind for controller in self.controllers.values() if controller.cluster in (HOME, EVERY)}
+
+    def kinds_of(self, mapper: Mapper, cluster: str, leaves_out: Callable[[GroupKind], bool]) -> set[GroupKind]:
+        """As :meth:`wanted_kinds`, of any cluster."""
+        routes = [route for route in self._routes if route.cluster in (cluster, EVERY)]
+        if any(route.kind is None for route in routes):
+            listed = {i.group_kind for i in mapper.all() if {"list", "watch"} <= set(i.verbs)}
+            return {kind for kind in listed - TWINS if not leaves_out(kind)}
+        wanted = {route.kind for route in routes if route.kind is not None}
         for controller in self.controllers.values():
-            wanted |= set(controller.reads)
+            wanted |= set(controller.reads) if controller.cluster in (cluster, EVERY) else set()
         return wanted
+
+    # -- other clusters ----------------------------------------------------------------------------------------
+
+    def join(self, name: str, leaves_out: Callable[[GroupKind], bool] | None = None) -> Joined:
+        """Begin to know a cluster; a driver watches it."""
+        joined = self.joined[name] = Joined(self, name, leaves_out or self._leaves_out)
+        for controller in self.controllers.values():
+            if EVERY in (controller.cluster, *(watch.cluster for watch in controller.watches)):
+                for index, values in controller.indices.items():
+                    joined.cache.add_index(index, values)
+        return joined
+
+    def leave(self, name: str) -> None:
+        """Forget a cluster; keys of it plan nothing more."""
+        self.joined.pop(name, None)
+
+    def reached(self, name: str) -> None:
+        """A cluster was seen whole for the first time, was lost, or is back."""
+        for controller in self.controllers.values():
+            for ref in controller.reaches(name, self.cache) if controller.reaches is not None else ():
+                self.wake(controller.name, ref)
+
+    def _cache_of(self, cluster: str) -> Cache | None:
+        if not cluster:
+            return self.cache
+        joined = self.joined.get(cluster)
+        return joined.cache if joined is not None else None
 
     # -- what happened -----------------------------------------------------------------------------------------
 
-    def changed(self, kind: GroupKind, changes: Iterable[Change]) -> None:
+    def changed(self, kind: GroupKind, changes: Iterable[Change], cluster: str = HOME) -> None:
         """Route changes to the keys that care. The old state counts too: who stopped matching must look again."""
         changes = list(changes)
-        for observer in self.observers:
+        for observer in self.observers if cluster == HOME else ():
             observer.changed(kind, changes)
         now = self._clock.now()
-        routes = self._routes_of(kind)
+        routes = self._routes_of(kind, cluster)
         urgent = self._urgent.get(kind, ())
         for change in changes:
             for name, is_urgent in urgent:
-                self._put_first(name, is_urgent, change)
-            for key in self._keys(change.old, change.new, routes):
+                self._put_first(name, is_urgent, change, cluster)
+            for key in self._keys(change.old, change.new, routes, cluster):
                 wait = self.controllers[key.controller].debounce_s
                 self.queue.add(key, now + timedelta(seconds=wait) if wait else now)
 
-    def _put_first(self, controller: str, is_urgent: Callable[[Obj], bool], change: Change) -> None:
+    def _put_first(self, controller: str, is_urgent: Callable[[Obj], bool], change: Change, cluster: str) -> None:
         known = change.new if change.new is not None else change.old
         assert known is not None, "a change has an old or a new state"
-        self.queue.prioritize(Key(controller, ref_of(known)), change.new is not None and is_urgent(change.new))
+        if self.controllers[controller].cluster in (cluster, EVERY):
+            self.queue.prioritize(
+                Key(controller, ref_of(known), cluster), change.new is not None and is_urgent(change.new)
+            )
 
-    def _keys(self, old: Obj | None, new: Obj | None, routes: list[_Route]) -> dict[Key, None]:
+    def _keys(self, old: Obj | None, new: Obj | None, routes: list[_Route], cluster: str) -> dict[Key, None]:
         """In the order of routes; the old and the new state mostly name the same."""
         known = new if new is not None else old
         assert known is not None, "a change has an old or a new state"
         ref = ref_of(known)
         keys: dict[Key, None] = {}
+        cache = self._cache_of(cluster) or self.cache
         for route in routes:
             if route.when is not None and not route.when(old, new):
                 continue
+            place = cluster if route.of == EVERY else route.of
             if route.keys is None:
-                key = Key(route.controller, ref)
+                key = Key(route.controller, ref, place)
                 if self._at_rest and self._at_rest.pop(key, None) == resource_version(known):
                     continue
                 keys[key] = None
                 continue
             for obj in (old, new):
                 if obj is not None:
-                    for each in route.keys(obj, self.cache):
-                        keys[Key(route.controller, each)] = None
+                    for each in route.keys(obj, cache):
+                        keys[Key(route.controller, each, place)] = None
         return keys
 
-    def _routes_of(self, kind: GroupKind) -> list[_Route]:
-        known = self._routes_by_kind.get(kind)
+    def _routes_of(self, kind: GroupKind, cluster: str) -> list[_Route]:
+        place = cluster if cluster == HOME or any(route.cluster == cluster for route in self._routes) else EVERY
+        known = self._routes_by_kind.get((kind, place))
         if known is None:
-            known = self._routes_by_kind[kind] = [route for route in self._routes if route.kind in (None, kind)]
+            mine = [route for route in self._routes if route.cluster in (place, EVERY)]
+            known = self._routes_by_kind[kind, place] = [route for route in mine if route.kind in (None, kind)]
         return known
 
-    def wake(self, controller: str, ref: ObjectRef) -> None:
+    def wake(self, controller: str, ref: ObjectRef, cluster: str = HOME) -> None:
         """Something outside the API (a process that ended) concerns this key.
 
         A pass often does itself what it is woken for. One that lost a conflict is not made again for that: it would
         lose again, at once and for ever, until the cache shows what it lost against.
         """
-        key = Key(controller, ref)
+        key = Key(controller, ref, cluster)
         if self.queue.is_busy(key):
             self._woken.add(key)
         elif key not in self._lost:
             self.queue.add(key, self._clock.now())
 
-    def unread(self, kind: GroupKind, why: str) -> None:
-        """A kind may not be read from now on, or (``why`` empty) may again: whoever looks at it looks once more, so
-        that it says so and concludes nothing from what is not in the cache."""
-        was = self.cache.unread(ObjectRef(*kind, "", ""))
-        if why and not was:
-            self.cache.mark_unread(kind, why)
-        if bool(why) == bool(was):
+    def unread(self, kind: GroupKind, why: str, cluster: str = HOME) -> None:
+        """A kind may not be read from now on, or (``why`` empty) may again: the keys of that cluster that look at it
+        look once more, so that they say so and conclude nothing from what is not in the cache."""
+        cache = self._cache_of(cluster)
+        was = cache.unread(ObjectRef(*kind, "", "")) if cache is not None else why
+        if cache is None or bool(why) == bool(was):
             return
-        for name in {route.controller for route in self._routes_of(kind)} | self._readers(kind):
-            for obj in self.cache.objects(self.controllers[name].kind):
-                self.wake(name, ref_of(obj))
-
-    def _readers(self, kind: GroupKind) -> set[str]:
-        return {name for name, controller in self.controllers.items() if kind in controller.reads}
+        if why:
+            cache.mark_unread(kind, why)
+        readers = {name for name, controller in self.controllers.items() if kind in controller.reads}
+        for name in readers | {route.controller for route in self._routes_of(kind, cluster)}:
+            if self.controllers[name].cluster in (cluster, EVERY):
+                for obj in cache.objects(self.controllers[name].kind):
+                    self.wake(name, ref_of(obj), cluster)
 
     # -- what to do --------------------------------------------------------------------------------------------
 
@@ -273,20 +352,24 @@ class ControlLoop:
             self.queue.finish(key)
             if key in self._woken:
                 self._woken.discard(key)
-                self.wake(key.controller, key.ref)
+                self.wake(*key)
 
     def _must_wait_for_cache(self, key: Key, now: datetime) -> bool:
         own = self._own_writes.get(key)
         if own is None:
             return False
-        behind = any(self.cache.observed_revision(kind) < revision for kind, revision in own.revisions.items())
+        cache = self._cache_of(key.cluster)
+        behind = cache is not None and any(
+            cache.observed_revision(kind) < revision for kind, revision in own.revisions.items()
+        )
         if behind and now < own.deadline:
             return True
         del self._own_writes[key]
         return False
 
     def _reconcile(self, key: Key, controller: Controller[Any]) -> Pass:
-        observed = controller.observe(self.cache, key.ref)
+        cache = self._cache_of(key.cluster)
+        observed = controller.observe(cache, key.ref) if cache is not None else None
         if observed is None:
             self.queue.forgive(key)
             self._failed.pop(key, None)
@@ -338,6 +421,8 @@ class ControlLoop:
 
     def _execute(self, key: Key, plan: Plan, began: datetime) -> Execution:
         observers, clock = self.observers, self._clock
+        if key.cluster:
+            plan = _at(plan, key.cluster)
         if not observers:
             return execute(plan, self._handlers_of)
         for observer in observers:
@@ -363,13 +448,13 @@ class ControlLoop:
 
     def _record(self, key: Key, results: tuple[Result, ...]) -> None:
         now = self._clock.now()
-        own = self._own_writes.get(key)
+        own, cache = self._own_writes.get(key), self._cache_of(key.cluster)
         revisions: dict[GroupKind, int] = dict(own.revisions) if own is not None else {}
         for result in results:
             verdict = "" if result.ok else f" refused: {result.error}"
             self._note(key, result.action.describe() + result.action.address + verdict, result.action.reason)
-            written = None if result.action.cluster else _written(result)
-            if written is not None and self.cache.has_synced(ref_of(written).group_kind):
+            written = _written(result) if result.action.cluster == key.cluster else None
+            if written is not None and cache is not None and cache.has_synced(ref_of(written).group_kind):
                 kind = ref_of(written).group_kind
                 revisions[kind] = max(revisions.get(kind, 0), int(resource_version(written)))
         if revisions:
@@ -410,7 +495,23 @@ class ControlLoop:
         return 0.0
 
     def _note(self, key: Key, what: str, why: str) -> None:
-        self.journal.write(Entry(self._clock.now(), key.controller, str(key.ref), what, why))
+        self.journal.write(
+            Entry(
+                self._clock.now(),
+                key.controller,
+                str(key.ref) + (f" on {key.cluster}" if key.cluster else ""),
+                what,
+                why,
+            )
+        )
+
+
+def _routes(controllers: Iterable[Controller[Any]]) -> list[_Route]:
+    routes: list[_Route] = []
+    for each in controllers:
+        routes.append(_Route(each.kind, each.name, None, each.predicate, each.cluster, each.cluster))
+        routes += [_Route(w.kind, each.name, w.keys, w.when, w.cluster, each.cluster) for w in each.watches]
+    return routes
 
 
 def _made(key: Key, controller: Controller[Any], observed: Any, make: Callable[[], T]) -> Generator[Any, Any, T]:
@@ -420,6 +521,15 @@ def _made(key: Key, controller: Controller[Any], observed: Any, make: Callable[[
         return make()
     made: T = yield Work(f"plan {key}", make, Purpose.PLANNING, share)
     return made
+
+
+def _at(plan: Plan, cluster: str) -> Plan:
+    """What says nothing else is done where the key is."""
+
+    def there(actions: tuple[Action, ...]) -> tuple[Action, ...]:
+        return tuple(action if action.cluster else replace(action, cluster=cluster) for action in actions)
+
+    return replace(plan, steps=tuple(map(there, plan.steps)), status=there(plan.status))
 
 
 def _is_unanswered(result: Result) -> bool:

@@ -20,7 +20,7 @@ from syncline.base.action import Work
 from syncline.base.clock import Clock, steady_now
 from syncline.control.executor import Together
 from syncline.control.informer import Informer
-from syncline.control.loop import ControlLoop
+from syncline.control.loop import ControlLoop, Watched
 from syncline.control.pools import Pools
 from syncline.control.virtual import CRDS
 from syncline.control.vitals import Complaints, Health, LeaseSigns, Signs, WatchSigns, verdict
@@ -30,7 +30,7 @@ from syncline.kube.errors import ApiError, Forbidden, Gone, NotFound, error_from
 from syncline.kube.mapper import discover, server_version
 from syncline.kube.objects import GroupKind, ObjectRef
 
-__all__ = ["DirectPort", "LiveManager", "Port", "drive", "wait_s"]
+__all__ = ["DirectPort", "LiveManager", "LiveWatches", "Port", "drive", "wait_s"]
 
 log = logging.getLogger("syncline.control")
 
@@ -182,93 +182,72 @@ async def _together(wanted: Together, port: Port, run: Callable[[Work], Awaitabl
     return results
 
 
-class LiveManager:
-    """Runs one control loop until it is cancelled. ``fields``: field selectors of kinds that are looked at in part."""
+class LiveWatches:
+    """Discovers and watches one cluster until it is cancelled. ``moved`` is called when it has heard something;
+    ``fields``: field selectors of kinds that are looked at in part."""
 
     def __init__(
         self,
-        loop: ControlLoop,
+        watched: Watched,
         port: Port,
         clock: Clock,
+        moved: Callable[[], None],
         *,
-        workers: int = MAX_WORKERS,
         fields: Mapping[GroupKind, str] = MappingProxyType({}),
-        pools: Pools | None = None,
         where: str = "the API",
         complaints: Complaints | None = None,
     ) -> None:
         """``where`` names the server in what is logged; ``complaints`` is shared with others that ask it."""
-        self.loop = loop
+        self.watched = watched
         self.signs = Signs(steady_now(clock))
         self._where = where
         self._complaints = complaints or Complaints()
-        self._needed = {controller.kind for controller in loop.controllers.values()}
+        self._needed = watched.needed_kinds()
         self._port = port
         self._clock = clock
-        self._workers = workers
+        self._moved = moved
         self._fields = fields
-        self.pools = pools or Pools()
-        self._busy = 0
-        self._wake = asyncio.Event()
         self._rediscover = asyncio.Event()
         self._informers: dict[GroupKind, asyncio.Task[None]] = {}
         self._relists: dict[GroupKind, Callable[[], None]] = {}
         self._looked: dict[GroupKind, asyncio.Event] = {}
         """Of kinds that somebody waits for, set when they are listed."""
         self._unlisted: set[GroupKind] = set()
-        self._listed = asyncio.Event()
-        self._event_loop: asyncio.AbstractEventLoop | None = None
+        self.listed = asyncio.Event()
+        """All that is wanted was listed once, or cannot be."""
 
-    def wake(self, controller: str, ref: ObjectRef) -> None:
-        """From any thread: something outside the API concerns this key."""
-        if self._event_loop is None:
-            self.loop.wake(controller, ref)  # not running yet, so nobody else is at it
-            return
-
-        def add() -> None:
-            self.loop.wake(controller, ref)
-            self._wake.set()
-
-        with contextlib.suppress(RuntimeError):  # the event loop closed: nobody is left to be woken
-            self._event_loop.call_soon_threadsafe(add)
-
-    async def run(self, ready: Callable[[], None] | None = None) -> None:
-        """Discover, watch and work; ``ready`` is called once discovery succeeded. Ends by cancellation, or by a bug."""
-        self._event_loop = asyncio.get_running_loop()
-        async with asyncio.TaskGroup() as group:
-            await self._discover(group)
-            if ready is not None:
-                ready()
-            group.create_task(self._keep_discovering(group), name="discovery")
-            group.create_task(self._dispatch(group), name="dispatcher")
+    async def run(self, group: asyncio.TaskGroup) -> None:
+        """Returns once discovery succeeded; goes on in tasks of ``group``."""
+        await self._discover(group)
+        group.create_task(self._keep_discovering(group), name="discovery")
 
     # -- discovery and informers -------------------------------------------------------------------------------
 
     async def _discover(self, group: asyncio.TaskGroup) -> None:
         for attempt in range(1_000_000):
             try:
-                self.loop.mapper.replace(await drive(discover(), self._port))
-                self.loop.mapper.version = await drive(server_version(), self._port)
+                self.watched.mapper.replace(await drive(discover(), self._port))
+                self.watched.mapper.version = await drive(server_version(), self._port)
                 break
             except ApiError as error:
                 self._complain("what it serves", error)
                 self.signs.discovery = str(error)
                 await asyncio.sleep(wait_s(attempt + 1, error))
         self.signs.discovery = ""
-        wanted = self.loop.wanted_kinds() | {CRDS}
+        wanted = self.watched.wanted_kinds() | {CRDS}
         for kind in sorted(wanted - set(self._informers)):
-            info = self.loop.mapper.preferred(kind)
+            info = self.watched.mapper.preferred(kind)
             if info is not None:
-                informer = Informer(info, self.loop.cache, fields=self._fields.get(kind, ""))
+                informer = Informer(info, self.watched.cache, fields=self._fields.get(kind, ""))
                 self._unlisted.add(kind)
                 self.signs.watches[str(kind)] = WatchSigns(self._steady(), needed=kind in self._needed)
                 self._begin_watch(group, kind, informer)
         for kind in sorted(set(self._informers)):
-            if self.loop.mapper.preferred(kind) is None:
+            if self.watched.mapper.preferred(kind) is None:
                 self._informers.pop(kind).cancel()
                 self._relists.pop(kind)
                 self.signs.watches.pop(str(kind), None)
-                self.loop.cache.forget_kind(kind)
+                self.watched.cache.forget_kind(kind)
                 self._asked(kind)
 
     def _begin_watch(self, group: asyncio.TaskGroup, kind: GroupKind, informer: Informer) -> None:
@@ -317,8 +296,8 @@ class LiveManager:
             try:
                 if informer.needs_list:
                     found = await drive(informer.whole_list(), self._port)
-                    self.loop.unread(kind, "")
-                    self._wake.set()  # also where there is nothing of the kind: no change follows
+                    self.watched.unread(kind, "")
+                    self._moved()  # also where there is nothing of the kind: no change follows
                     changes = informer.listed(found)
                     for start in range(0, len(changes), WATCH_BATCH):
                         self._changed(kind, changes[start : start + WATCH_BATCH])
@@ -362,8 +341,8 @@ class LiveManager:
         keeps from being watched is known as it was."""
         if error.code != NotFound.code:
             informer.relist()
-            self.loop.unread(informer.info.group_kind, str(error))
-            self._wake.set()
+            self.watched.unread(informer.info.group_kind, str(error))
+            self._moved()
 
     def _sees(self) -> bool:
         """Whether something that the controllers work on was listed and is watched: what is refused then is refused
@@ -376,24 +355,77 @@ class LiveManager:
         """A kind was listed, or cannot be. Work begins when that is known of all: half a cluster looks like loss."""
         self._unlisted.discard(kind)
         if not self._unlisted:
-            self._listed.set()
+            self.listed.set()
+
+    def _changed(self, kind: GroupKind, changes: list[Any]) -> None:
+        if kind == CRDS and changes:
+            self._rediscover.set()
+        self.watched.changed(kind, changes)
+        self._moved()
+
+
+class LiveManager:
+    """Runs one control loop until it is cancelled; see :class:`LiveWatches`."""
+
+    def __init__(
+        self,
+        loop: ControlLoop,
+        port: Port,
+        clock: Clock,
+        *,
+        workers: int = MAX_WORKERS,
+        fields: Mapping[GroupKind, str] = MappingProxyType({}),
+        pools: Pools | None = None,
+        where: str = "the API",
+        complaints: Complaints | None = None,
+    ) -> None:
+        self.loop = loop
+        self._wake = asyncio.Event()
+        self.watches = LiveWatches(loop, port, clock, self._wake.set, fields=fields, where=where, complaints=complaints)
+        self.signs = self.watches.signs
+        self._port = port
+        self._clock = clock
+        self._workers = workers
+        self.pools = pools or Pools()
+        self._busy = 0
+        self._event_loop: asyncio.AbstractEventLoop | None = None
+
+    def wake(self, controller: str, ref: ObjectRef, cluster: str = "") -> None:
+        """From any thread: something outside the API concerns this key."""
+        if self._event_loop is None:
+            self.loop.wake(controller, ref, cluster)  # not running yet, so nobody else is at it
+            return
+
+        def add() -> None:
+            self.loop.wake(controller, ref, cluster)
+            self._wake.set()
+
+        with contextlib.suppress(RuntimeError):  # the event loop closed: nobody is left to be woken
+            self._event_loop.call_soon_threadsafe(add)
+
+    async def run(self, ready: Callable[[], None] | None = None) -> None:
+        """Discover, watch and work; ``ready`` is called once discovery succeeded. Ends by cancellation, or by a bug."""
+        self._event_loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as group:
+            await self.watches.run(group)
+            if ready is not None:
+                ready()
+            group.create_task(self._dispatch(group), name="dispatcher")
+
+    def stir(self) -> None:
+        """Keys were asked for in the loop's own thread."""
+        self._wake.set()
 
     def health(self, leases: LeaseSigns | None = None, note: str = "") -> Health:
         """What probes are answered."""
         due = self.loop.queue.next_due()
         overdue = max(self._clock.now() - due, timedelta(0)) if due is not None else timedelta(0)
-        return verdict(self.signs, leases, overdue, self._steady(), note)
-
-    def _changed(self, kind: GroupKind, changes: list[Any]) -> None:
-        if kind == CRDS and changes:
-            self._rediscover.set()
-        self.loop.changed(kind, changes)
-        self._wake.set()
+        return verdict(self.signs, leases, overdue, steady_now(self._clock), note)
 
     # -- work --------------------------------------------------------------------------------------------------
 
     async def _dispatch(self, group: asyncio.TaskGroup) -> None:
-        await self._listed.wait()
+        await self.watches.listed.wait()
         while True:
             self._wake.clear()
             begun = 0
@@ -402,7 +434,7 @@ class LiveManager:
                 if key is None:
                     break
                 self._busy += 1
-                self.signs.moved = self._steady()
+                self.signs.moved = steady_now(self._clock)
                 group.create_task(self._work(key), name=str(key))
                 begun += 1
                 if begun % PASSES_PER_TURN == 0:
@@ -422,7 +454,7 @@ class LiveManager:
     async def _work(self, key: Key) -> None:
         place = _Place(self._free)
         slow = asyncio.get_running_loop().call_later(SLOW_S, place.release)
-        again = partial(self.wake, key.controller, key.ref)
+        again = partial(self.wake, *key)
 
         async def run(work: Work) -> Any:
             place.release()
@@ -434,7 +466,7 @@ class LiveManager:
             slow.cancel()
             place.release()
             self._wake.set()  # the pass may have asked for its key again, after it gave the place back
-            self.signs.moved = self._steady()
+            self.signs.moved = steady_now(self._clock)
 
     def _free(self) -> None:
         self._busy -= 1

@@ -22,7 +22,7 @@ from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.control.executor import run_in_place
 from syncline.control.informer import Informer
-from syncline.control.loop import ControlLoop
+from syncline.control.loop import ControlLoop, Watched
 from syncline.control.workqueue import Key
 from syncline.kube.client import Batch, Transport, taking
 from syncline.kube.errors import ApiError, Forbidden, error_from_status
@@ -30,7 +30,7 @@ from syncline.kube.mapper import discover
 from syncline.kube.objects import GroupKind
 from syncline.kube.transport.outbound import Stream
 
-__all__ = ["Actor", "LoopActor", "NotIdleError", "VirtualDriver"]
+__all__ = ["CRDS", "Actor", "LoopActor", "NotIdleError", "VirtualDriver", "WatchActor"]
 
 MAX_STEPS = 2_000_000
 """Bound of one run: more steps than any honest scene needs; beyond it two controllers fight."""
@@ -73,25 +73,27 @@ class _Watching:
     take: Callable[[int], Batch] = _nothing
 
 
-class LoopActor:
-    """A control loop on a transport that answers at once."""
+class WatchActor:
+    """The watches of one cluster, on a transport that answers at once."""
 
-    def __init__(
-        self, loop: ControlLoop, transport: Transport, clock: VirtualClock, shuffle: Entropy | None = None
-    ) -> None:
-        self.loop = loop
+    def __init__(self, watched: Watched, transport: Transport) -> None:
+        self.watched = watched
         self._transport = transport
-        self._clock = clock
-        self._shuffle = shuffle
         self._watching: dict[GroupKind, _Watching] = {}
         self._news: dict[GroupKind, None] = {}
         self._refused: set[GroupKind] = set()
         """Kinds that may not be read; they are asked for again whenever something happens."""
         self._ranks = 0
         self._stale_discovery = True
-        self._late: list[tuple[datetime, int, Key, Work]] = []
-        """Work that ends later, by its time."""
-        self._numbers = count()
+
+    def next_due(self, *, foreground_only: bool) -> datetime | None:
+        return None
+
+    def step(self) -> bool:
+        return False
+
+    def describe(self) -> str:
+        return ""
 
     def pump(self) -> bool:
         """Only kinds whose stream has something are looked at: most steps concern one or two of sixty."""
@@ -112,16 +114,16 @@ class LoopActor:
         if not self._stale_discovery:
             return False
         self._stale_discovery = False
-        self.loop.mapper.replace(run_in_place(discover(), self._transport))
-        wanted = self.loop.wanted_kinds() | {CRDS}
+        self.watched.mapper.replace(run_in_place(discover(), self._transport))
+        wanted = self.watched.wanted_kinds() | {CRDS}
         for kind in sorted(wanted - set(self._watching)):
-            info = self.loop.mapper.preferred(kind)
+            info = self.watched.mapper.preferred(kind)
             if info is not None:
                 self._ranks += 1
-                self._watching[kind] = _Watching(self._ranks, Informer(info, self.loop.cache))
+                self._watching[kind] = _Watching(self._ranks, Informer(info, self.watched.cache))
                 self._news[kind] = None
         for kind in sorted(set(self._watching)):
-            if self.loop.mapper.preferred(kind) is None:
+            if self.watched.mapper.preferred(kind) is None:
                 self._forget(kind)
         return True
 
@@ -129,14 +131,14 @@ class LoopActor:
         watching = self._watching.pop(kind)
         if watching.stream is not None:
             watching.stream.close()
-        self.loop.cache.forget_kind(kind)
+        self.watched.cache.forget_kind(kind)
 
     def _pump_kind(self, kind: GroupKind, watching: _Watching) -> bool:
         informer = watching.informer
         try:
             if informer.needs_list:
                 found = self._transport.send(informer.list_request()).or_raise()
-                self.loop.unread(kind, "")
+                self.watched.unread(kind, "")
                 self._refused.discard(kind)
                 self._tell(kind, informer.listed(found))
             if watching.stream is None or watching.stream.ended:
@@ -156,7 +158,7 @@ class LoopActor:
             if error.code == Forbidden.code:
                 informer.relist()
                 self._refused.add(kind)
-                self.loop.unread(kind, str(error))
+                self.watched.unread(kind, str(error))
                 return False
             self._news[kind] = None
             if error.code == 404:
@@ -174,7 +176,22 @@ class LoopActor:
     def _tell(self, kind: GroupKind, changes: list) -> None:  # type: ignore[type-arg]
         if kind == CRDS and changes:
             self._stale_discovery = True
-        self.loop.changed(kind, changes)
+        self.watched.changed(kind, changes)
+
+
+class LoopActor(WatchActor):
+    """A control loop and the watches of its own cluster."""
+
+    def __init__(
+        self, loop: ControlLoop, transport: Transport, clock: VirtualClock, shuffle: Entropy | None = None
+    ) -> None:
+        super().__init__(loop, transport)
+        self.loop = loop
+        self._clock = clock
+        self._shuffle = shuffle
+        self._late: list[tuple[datetime, int, Key, Work]] = []
+        """Work that ends later, by its time."""
+        self._numbers = count()
 
     def next_due(self, *, foreground_only: bool) -> datetime | None:
         due = self.loop.queue.next_due(foreground_only=foreground_only)
@@ -215,7 +232,7 @@ class LoopActor:
         except Exception as error:  # as the live driver hands it over
             result = error
         work.late.keep(result)
-        self.loop.wake(key.controller, key.ref)
+        self.loop.wake(*key)
         return True
 
     def describe(self) -> str:

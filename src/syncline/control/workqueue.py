@@ -26,13 +26,14 @@ keeps losing waits twice as long each time, up to the same bound."""
 
 
 class Key(NamedTuple):
-    """One object of one controller."""
+    """One object of one controller; ``cluster`` is the name of its cluster, empty for the loop's own."""
 
     controller: str
     ref: ObjectRef
+    cluster: str = ""
 
     def __str__(self) -> str:
-        return f"{self.controller} {self.ref}"
+        return f"{self.controller} {self.ref}" + (f" on {self.cluster}" if self.cluster else "")
 
 
 def backoff_s(attempt: int, base_s: float = BACKOFF_BASE_S) -> float:

@@ -15,8 +15,8 @@ from syncline.assembly.builtin import cluster_role
 from syncline.assembly.destinations import Remote, RemoteClusters, RoutedTransport
 from syncline.assembly.embedded.core import ClusterCore, build_core
 from syncline.assembly.embedded.install import ensure_objects
-from syncline.assembly.gitops import gitops, gitops_objects
-from syncline.assembly.roles import Role, SimulatedDriver, start
+from syncline.assembly.gitops import gitops, gitops_objects, gitops_user
+from syncline.assembly.roles import Driver, Role, SimulatedDriver, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
@@ -24,7 +24,7 @@ from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.builtin.storage.provisioner import standard_class
 from syncline.cluster.storage.store import Key, Store, Stored
 from syncline.control.executor import run_in_place
-from syncline.control.virtual import LoopActor, VirtualDriver
+from syncline.control.virtual import LoopActor, VirtualDriver, WatchActor
 from syncline.gitops.application.manifests import SourceReader
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request, Transport
@@ -59,18 +59,19 @@ def _beginning(seed: int, control_namespace: str) -> _Beginning:
 
 
 class _VirtualWay:
-    """Loops of other clusters are further actors of the driver."""
+    """Watches of other clusters are further actors of the world's driver."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, driver: SimulatedDriver) -> None:
         self._world = world
+        self.driver: Driver = driver
 
-    def start(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
+    def watch(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
         world = self._world
         transport = world.others.get(access.server)
         if transport is None:
             remote.error = f"cluster {access.server}: no such host"
             return lambda: None
-        actor = LoopActor(remote.loop, transport, world.clock)
+        actor = WatchActor(remote.joined, transport)
         actor.pump()  # discovery
         actor.pump()  # lists
         world.driver.actors.append(actor)
@@ -122,18 +123,24 @@ class World:
 
     def start_gitops(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
         """New GitOps controllers over the same cluster, as after a restart."""
-        role = gitops(self._reader, self.settings, RemoteClusters(_VirtualWay(self), self.clock)).role
-        self.gitops_actor, _ = self._started(role, self.core, wrap)
+        namespace = self.settings.control_namespace
+        driver = self._driver(self.core.transport(gitops_user(namespace)), wrap)
+        remotes = RemoteClusters(_VirtualWay(self, driver), namespace)
+        start(gitops(self._reader, self.settings, remotes).role, driver)
+        self.gitops_actor = driver.actor
         self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
 
     def _started(
         self, role: Role, core: ClusterCore, wrap: Callable[[Transport], Transport] | None = None
     ) -> tuple[LoopActor, Callable[[], None]]:
-        transport: Transport = RoutedTransport(core.transport(role.user), self.others)
-        way = wrap(transport) if wrap else transport
-        driver = SimulatedDriver(self.clock, self.journal, way, self.order, strict=True)
+        driver = self._driver(core.transport(role.user), wrap)
         stop = start(role, driver)
         return driver.actor, stop
+
+    def _driver(self, home: Transport, wrap: Callable[[Transport], Transport] | None) -> SimulatedDriver:
+        transport: Transport = RoutedTransport(home, self.others)
+        way = wrap(transport) if wrap else transport
+        return SimulatedDriver(self.clock, self.journal, way, self.order, strict=True)
 
     def start_machine_config(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
         """Install what the machine-config controllers need, and run them with an agent on each machine; called again,

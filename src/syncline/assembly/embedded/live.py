@@ -94,7 +94,7 @@ class LiveCluster:
         from syncline.assembly.running import running_gitops
 
         clock = self.core.clock
-        running = running_gitops(settings, clock, self.working.driver, HttpPort)
+        running = running_gitops(settings, self.working.driver, HttpPort)
         driver, self.gitops_ports = await self.working.endpoints.enter_async_context(running)
         self.working.begin(tell_jumps(clock, driver.port, settings.application.control_namespace), "gitops clock")
         return await self._run(driver, "gitops")
@@ -108,7 +108,7 @@ class LiveCluster:
         """Install what it needs and run it as its user; returns once it watches."""
         from syncline.assembly.roles import start
 
-        driver = self.working.driver(role)
+        driver = self.working.driver(role.user)
         start(role, driver)
         return await self._run(driver, role.name)
 

@@ -16,10 +16,11 @@ from typing import Any
 from syncline.assembly.builtin import cluster_role
 from syncline.assembly.embedded.core import ClusterCore
 from syncline.assembly.machines.virtual import LiveMachines, live_machines
-from syncline.assembly.roles import LiveDriver, Role, start
+from syncline.assembly.roles import LiveDriver, start
 from syncline.assembly.settings import ClusterSettings
 from syncline.base.journal import Journal
 from syncline.cluster.access.pki import ClusterKeys
+from syncline.cluster.access.users import UserInfo
 from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.builtin.storage.provisioner import standard_class
 from syncline.cluster.serving.webhooks import Caller
@@ -35,8 +36,8 @@ class Working:
     journal: Journal
     machines: LiveMachines
     endpoints: contextlib.AsyncExitStack
-    driver: Callable[[Role], LiveDriver]
-    """In process, as the role's user."""
+    driver: Callable[[UserInfo], LiveDriver]
+    """In process, as that user."""
     begin: Callable[[Coroutine[Any, Any, None], str], None]
     """A task of the cluster, with a name: it is cancelled with it."""
 
@@ -55,8 +56,8 @@ async def working(
     core.api.backend.logs = machines.logs or core.api.backend.logs
     journal = Journal(limit=10_000)
 
-    def driver(role: Role) -> LiveDriver:
-        port = DirectPort(core.transport(role.user, waits=True), caller.settle)
+    def driver(user: UserInfo) -> LiveDriver:
+        port = DirectPort(core.transport(user, waits=True), caller.settle)
         ports.append(port)
         return LiveDriver(core.clock, journal, port, admin=core.transport(judged=False))
 
@@ -68,7 +69,7 @@ async def working(
         objects=[standard_class()] if settings.simulated_storage else [],
         follow=partial(machines.attach, core=core, url=url, ca_pem=keys.ca_pem),
     )
-    own = driver(role)
+    own = driver(role.user)
     stop = start(role, own)
     tasks: list[asyncio.Task[None]] = []
     async with contextlib.AsyncExitStack() as endpoints, asyncio.TaskGroup() as group:

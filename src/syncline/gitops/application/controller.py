@@ -13,7 +13,7 @@ from syncline.argo.application import AppView
 from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.argo.settings import CONFIG_MAP
 from syncline.control.cache import OfKind, Snapshot
-from syncline.control.controller import Controller, Watch
+from syncline.control.controller import EVERY, Controller, Watch
 from syncline.control.plan import Plan, Result
 from syncline.gitops.application.compared import Comparisons
 from syncline.gitops.application.manifests import Manifests, ManifestStore
@@ -30,10 +30,11 @@ from syncline.gitops.application.observing.observe import (
     works_in,
 )
 from syncline.gitops.application.observing.schemas import SchemaCache
-from syncline.gitops.application.observing.system import InstanceIndex, SystemCache
+from syncline.gitops.application.observing.system import SystemCache
 from syncline.gitops.application.operating.depends import DEPENDS_ON, depends_on
 from syncline.gitops.application.operating.operation import OperationPlan, settle_operation
 from syncline.gitops.application.plan import compare_application, plan_application, settle_asked
+from syncline.gitops.destinations import applications_in
 from syncline.gitops.holds.model import MANAGED_BY, POOL, application_label, holds_of
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.syncline import HOLD
@@ -85,27 +86,19 @@ class Applications:
                 Watch(APPLICATION.group_kind, _of_dependency),
                 Watch(HOLD.group_kind, _of_hold),
                 Watch(POOL, _of_pool),
-                Watch(None, self._of_live),
+                Watch(None, self._of_live, cluster=EVERY),
             ),
             indices={
                 INSTANCE_INDEX: self._system.instances,
                 DEPENDENCY_INDEX: OfKind(APPLICATION.group_kind, _depended_on),
             },
             urgent=_is_operating,
+            reaches=lambda server, home: applications_in(home, server, self._settings.control_namespace),
             beside=_beside,
             observe=lambda cache, ref: self.observe(cache, ref) if admits(ref) else None,
             plan=self.plan,
             settle=self.settle,
         )
-
-    @property
-    def instances(self) -> InstanceIndex:
-        """The index function of live objects; destinations elsewhere use the same."""
-        return self._system.instances
-
-    def applications_of(self, obj: Obj) -> Iterable[ObjectRef]:
-        """Applications that a live object of any cluster names by its tracking data."""
-        return self._of_live(obj, None)
 
     def works_on(self, cache: Snapshot, ref: ObjectRef) -> bool:
         """Whether the settings enable the Application's namespace."""
