@@ -9,7 +9,7 @@ from tests.gitops.recordings import cases, judge
 
 from syncline.argo.excluded import ResourceFilter
 from syncline.argo.spec import normalize_spec
-from syncline.gitops.deletion import deletion_rounds
+from syncline.gitops.application.deletion import deletion_rounds
 from syncline.kube.objects import ref_of
 
 

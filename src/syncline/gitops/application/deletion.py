@@ -18,6 +18,7 @@ from syncline.apply.annotations import (
     listed_value,
     needs_deletion_approval,
     option_value,
+    wave,
 )
 from syncline.apply.health import HealthStatus
 from syncline.argo.application import AppView
@@ -32,7 +33,6 @@ from syncline.gitops.application.observing.observe import AppObserved
 from syncline.gitops.application.problems import spec_problems
 from syncline.gitops.application.status import app_patch
 from syncline.gitops.comparison.targets import scoped
-from syncline.gitops.deletion import deletion_rounds
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import (
     Obj,
@@ -48,7 +48,7 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["CASCADE", "POST_DELETE", "PRE_DELETE", "plan_deletion", "wanted_finalizers"]
+__all__ = ["CASCADE", "POST_DELETE", "PRE_DELETE", "deletion_rounds", "plan_deletion", "wanted_finalizers"]
 
 CASCADE = "resources-finalizer.argocd.argoproj.io"
 """Also with ``/foreground`` or ``/background``; the first in the list decides."""
@@ -347,3 +347,12 @@ def _release(view: AppView, mine: list[str], why: str, events: tuple[Emit, ...] 
     body = {"metadata": {"finalizers": left or None, "resourceVersion": view.obj["metadata"]["resourceVersion"]}}
     patch = Patch(APPLICATION, view.namespace, view.name, body, why)
     return Plan(steps=(*((events,) if events else ()), (patch,)), why=why)
+
+
+def deletion_rounds(objects: Iterable[Obj]) -> list[tuple[Obj, ...]]:
+    """In which order the objects of an application are deleted with it: the highest sync wave first, the next round
+    when the former is gone (Argo CD ``controller/sort_delete.go``). Each round is sorted by reference."""
+    rounds: dict[int, list[Obj]] = {}
+    for obj in objects:
+        rounds.setdefault(wave(obj), []).append(obj)
+    return [tuple(sorted(rounds[number], key=ref_of)) for number in sorted(rounds, reverse=True)]

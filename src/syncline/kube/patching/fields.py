@@ -41,7 +41,6 @@ __all__ = [
     "Decoded",
     "decode",
     "decode_errors",
-    "drop_unknown",
     "field_problems",
     "go_kind",
     "loads",
@@ -98,11 +97,6 @@ def decode_errors(obj: Obj, schema: Schema) -> list[str]:
     The words are Go's.
     """
     return list(decode(obj, schema).errors)
-
-
-def drop_unknown(obj: Obj, schema: Schema) -> Obj:
-    """The object without the fields that its kind does not have; the same object if there were none."""
-    return decode(obj, schema).obj
 
 
 def field_problems(obj: Obj, schema: Schema, *, values: bool = True, unknown: bool = True) -> list[str]:
