@@ -15,11 +15,11 @@ import msgspec
 from bench.table import Table
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
+from syncline.base.interpreter import tune_interpreter
 from syncline.cluster.access.authz import Authorizer
 from syncline.cluster.access.users import ADMIN
 from syncline.cluster.api import Api
 from syncline.cluster.resources.registry import Registry
-from syncline.cluster.serving.serve import tune_garbage_collection
 from syncline.cluster.storage.store import Store
 from syncline.kube.client import Request
 from syncline.kube.transport.outbound import Aside, Outcome
@@ -64,7 +64,7 @@ def _cases(size: int) -> Iterator[Case]:
 
 
 def figures(table: Table, *, quick: bool) -> None:
-    tune_garbage_collection()
+    tune_interpreter()
     size = 5_000 if quick else 15_000
     table.title(f"Large objects: a Deployment with {size:,} variables, CPU")
     store, clock = Store(), VirtualClock()

@@ -20,9 +20,9 @@ from bench.table import Table
 from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
 from syncline.assembly.machines.simulatedhosts import SimulatedHosts
 from syncline.assembly.roles import SimulatedDriver, start
+from syncline.base.interpreter import tune_interpreter
 from syncline.cluster.machines.kubelet.node import node_object
 from syncline.cluster.machines.machine import MachineSpec
-from syncline.cluster.serving.serve import tune_garbage_collection
 from syncline.control.loop import Observer
 from syncline.control.plan import Evict, Result
 from syncline.control.workqueue import Key
@@ -228,7 +228,7 @@ def rolled(table: Table, nodes: int, limit: Any, pods: Pods | None = None) -> No
 
 def figures(table: Table, *, quick: bool) -> None:
     """Small pools first, so that what grows faster than the pool is seen."""
-    tune_garbage_collection()  # as the server does
+    tune_interpreter()  # as the server does
     for nodes, limit in ((200, "10%"),) if quick else ((500, "10%"), (500, 1), (5_000, "10%")):
         rolled(table, nodes, limit)
     for nodes in (100,) if quick else (100, 200, 400, 800):

@@ -9,7 +9,7 @@ import time
 from bench.day import FULL, REDUCED, Day, Size
 from bench.processes import resident_mib_of
 from bench.table import Table
-from syncline.cluster.serving.serve import tune_garbage_collection
+from syncline.base.interpreter import tune_interpreter
 
 __all__ = ["figures"]
 
@@ -18,7 +18,7 @@ def figures(table: Table, *, quick: bool) -> None:
     """The morning (everything is created and comes up) and the day are timed apart."""
     size: Size = REDUCED if quick else FULL
     table.title(f"Virtual time: {size.nodes} nodes, {size.hours:g} hours")
-    tune_garbage_collection()  # as the server does
+    tune_interpreter()  # as the server does
     begun, cpu = time.perf_counter(), time.process_time()
     day = Day(size)
     day.fill()

@@ -396,7 +396,7 @@ class ControlLoop:
             return
         if not all(isinstance(action, Emit | SetStatus) for step in plan.steps for action in step):
             return
-        last = next((result for result in reversed(results) if isinstance(result.action, SetStatus)), None)
+        last = next((result for result in reversed(results) if isinstance(result.action, SetStatus | Patch)), None)
         written = _written(last) if last is not None else None
         if written is not None and ref_of(written) == key.ref and controller.at_rest(written):
             self._at_rest[key] = resource_version(written)

@@ -22,6 +22,7 @@ from syncline.assembly.endpoints.private import write_private
 from syncline.assembly.settings import DATABASE, KEYS, ClusterSettings
 from syncline.base.clock import Clock, SystemClock
 from syncline.base.entropy import Entropy
+from syncline.base.interpreter import tune_interpreter
 from syncline.base.journal import Journal
 from syncline.cluster.access.audit import AuditTrail
 from syncline.cluster.access.auditpolicy import METADATA_OF_ALL, AuditPolicyError
@@ -37,7 +38,6 @@ from syncline.cluster.serving.serve import (
     ServeError,
     threadsafe,
     tls_context,
-    tune_garbage_collection,
 )
 from syncline.cluster.serving.webhooks import Caller
 from syncline.cluster.storage.disk import SCHEMA_VERSION, Disk, DiskError, Listener
@@ -149,7 +149,7 @@ class LiveCluster:
 async def running_cluster(settings: ClusterSettings, clock: Clock | None = None) -> AsyncIterator[LiveCluster]:
     """Start, yield, stop. Raises DiskError (data in use, damaged, newer) and ServeError (address taken)."""
     clock = clock or SystemClock()
-    tune_garbage_collection()
+    tune_interpreter()
     allow_many_connections()
     event_loop = asyncio.get_running_loop()
     disk, store = _open_store(settings)

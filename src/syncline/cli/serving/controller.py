@@ -15,10 +15,12 @@ from syncline.assembly.endpoints.listening import ListenError
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.base.clock import SystemClock
 from syncline.base.entropy import Entropy
+from syncline.base.interpreter import tune_interpreter
 from syncline.base.scratch import scratch
 from syncline.cli.access.connection import connection_options, default_kubeconfig
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.terminal import start_logging
+from syncline.cli.serving.eventloop import event_loop_runner
 from syncline.cli.serving.running import (
     application_namespaces_option,
     checked_plugins,
@@ -133,8 +135,10 @@ def _run(access: ClusterAccess, settings: ControllerSettings, name: str) -> int:
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
         await serve_controller(access, settings, SystemClock(), stop, started)
 
+    tune_interpreter()
     try:
-        asyncio.run(serve())
+        with event_loop_runner() as runner:
+            runner.run(serve())
     except (StartError, ListenError) as error:
         raise CommandFailed(str(error)) from error
     print("handed over", flush=True)

@@ -18,6 +18,7 @@ from syncline.assembly.endpoints.listening import ListenError
 from syncline.assembly.settings import ClusterSettings, RunCommands, SettingError, trace_settings
 from syncline.base.browserguard import is_host_name
 from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.serving.eventloop import event_loop_runner
 from syncline.cluster.serving.serve import ServeError
 from syncline.cluster.storage.disk import DiskError
 from syncline.telemetry.otlp import TraceSettings
@@ -183,13 +184,7 @@ def run_cluster(
 ) -> int:
     """Run ``body`` beside a served cluster; SIGINT and SIGTERM set its event."""
     try:
-        import uvloop
-
-        runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-    except ImportError:
-        runner = asyncio.Runner()
-    try:
-        with runner:
+        with event_loop_runner() as runner:
             return runner.run(_serve(settings, body, kubeconfig_out))
     except (DiskError, ListenError, ServeError) as error:
         raise CommandFailed(str(error)) from error

@@ -8,10 +8,8 @@ One handler takes every path: a routing table would only cost time.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import ssl
-import sys
 import zlib
 from asyncio.sslproto import SSLProtocol
 from collections import Counter
@@ -56,7 +54,7 @@ from syncline.kube.errors import (
 )
 from syncline.kube.transport.outbound import Computation, Stream
 
-__all__ = ["Api", "ApiServer", "Durability", "ServeError", "TimedStream", "threadsafe", "tune_garbage_collection"]
+__all__ = ["Api", "ApiServer", "Durability", "ServeError", "TimedStream", "threadsafe"]
 
 log = logging.getLogger("syncline.serve")
 
@@ -99,7 +97,6 @@ SHUTDOWN_S = 5.0
 IDLE_TLS_BUFFER_BYTES = 16384
 """asyncio reserves 256 KiB for each idle TLS stream unless told otherwise; uvloop does not."""
 
-SWITCH_S = 0.001
 
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
 JSON = "application/json"
@@ -677,14 +674,6 @@ def tls_context(certificate: KeyPair, client_ca_pem: str) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_OPTIONAL
     SSLProtocol.max_size = IDLE_TLS_BUFFER_BYTES
     return context
-
-
-def tune_garbage_collection() -> None:
-    """For a process that holds many objects: the default thresholds make decoding three times slower, and nothing else
-    goes on while garbage is looked for, so the young are few. Threads that work beside the loop give the interpreter
-    back after a millisecond, not five."""
-    gc.set_threshold(5_000, 10, 5_000)
-    sys.setswitchinterval(SWITCH_S)
 
 
 def threadsafe(loop: asyncio.AbstractEventLoop, function: Callable[[Any], None]) -> Callable[[Any], None]:

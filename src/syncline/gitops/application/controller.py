@@ -9,7 +9,7 @@ from functools import partial
 
 from syncline.apply.diff.memo import Verdicts
 from syncline.apply.predicting import PredictionCache
-from syncline.argo.application import AppView
+from syncline.argo.application import REFRESH, AppView
 from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.argo.settings import CONFIG_MAP
 from syncline.control.cache import OfKind, Snapshot
@@ -38,7 +38,17 @@ from syncline.gitops.destinations import applications_in
 from syncline.gitops.holds.model import MANAGED_BY, POOL, application_label, holds_of
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.syncline import HOLD
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of, namespace_of, ref_of
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    annotations_of,
+    dig,
+    labels_of,
+    name_of,
+    namespace_of,
+    ref_of,
+)
 
 __all__ = ["CONTROLLER", "Applications"]
 
@@ -94,6 +104,7 @@ class Applications:
             },
             urgent=_is_operating,
             reaches=lambda server, home: applications_in(home, server, self._settings.control_namespace),
+            at_rest=_is_at_rest,
             beside=_beside,
             observe=lambda cache, ref: self.observe(cache, ref) if admits(ref) else None,
             plan=self.plan,
@@ -159,6 +170,12 @@ def _is_operating(app: Obj) -> bool:
     thousand that begin together the first ones are to be Synced and Healthy early, not all of them late."""
     ended = str(dig(app, "status", "operationState", "finishedAt", default="") or "")
     return bool(app.get("operation")) or bool(ended and ended >= str(dig(app, "status", "reconciledAt", default="")))
+
+
+def _is_at_rest(app: Obj) -> bool:
+    """What was compared just now, is Synced and is asked for nothing: its own status changes nothing for it."""
+    asked = app.get("operation") or dig(app, "metadata", "deletionTimestamp") or REFRESH in annotations_of(app)
+    return not asked and dig(app, "status", "sync", "status") == "Synced"
 
 
 def _of_dependency(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:

@@ -1,0 +1,16 @@
+"""The event loop of commands that serve; see :func:`event_loop_runner`."""
+
+from __future__ import annotations
+
+import asyncio
+
+__all__ = ["event_loop_runner"]
+
+
+def event_loop_runner() -> asyncio.Runner:
+    """With uvloop's event loop, or asyncio's where uvloop is not installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.Runner()
+    return asyncio.Runner(loop_factory=uvloop.new_event_loop)
