@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from typing import Any
 
 from syncline.base.clock import VirtualClock
+from syncline.control.loop import Observer
+from syncline.control.workqueue import Key
 from syncline.gitops.application.manifests import Manifests
 from syncline.rehearsal.world import World
 from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
@@ -63,6 +66,28 @@ def test_a_refresh_renders_once_and_its_annotation_goes() -> None:
     ask(world, "one")
     world.driver.settle()
     assert (source.reads - before, asked(world, "one")) == (1, False)
+
+
+class Count(Observer):
+    """Counts the reconciles of each Application."""
+
+    def __init__(self) -> None:
+        self.of: Counter[str] = Counter()
+
+    def reconciled(self, key: Key, began: datetime, ended: datetime) -> None:
+        if key.controller == "application":
+            self.of[key.ref.name] += 1
+
+
+def test_the_status_that_a_refresh_writes_does_not_wake_what_is_synced() -> None:
+    world, _ = world_with("one")
+    world.send("PATCH", f"{APPS}/one", {"operation": {"sync": {}}}, "application/merge-patch+json")
+    world.driver.settle()
+    counted = Count()
+    world.gitops_actor.loop.observers.append(counted)
+    ask(world, "one")
+    world.driver.settle()
+    assert counted.of["one"] == 2, "one reconcile renders, one compares"
 
 
 def test_applications_of_one_source_that_are_refreshed_together_do_not_undo_each_others_answer() -> None:

@@ -40,3 +40,6 @@ def test_of_many_that_are_created_together_the_first_has_ended_before_the_last_b
     begun = [at for at, what in enumerate(notes) if "OperationStarted" in what]
     assert (len(applied), len(begun)) == (MANY, MANY)
     assert applied[0] < begun[1] < applied[-1], "one is carried out before the next begins"
+    shown = [entry.subject.rpartition("/")[2] for entry in world.journal if entry.who == "application"]
+    first = max(at for at, name in enumerate(shown) if name == "app-00")
+    assert first < begun[MANY // 2], "its status says Synced before the others have begun"
