@@ -11,38 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from syncline.cluster.validation.engine import names
+from syncline.cluster.validation.engine import rules as r
 from syncline.cluster.validation.engine.base import Kind
 from syncline.cluster.validation.engine.causes import forbidden, invalid, required, unsupported
-from syncline.cluster.validation.engine.rules import (
-    Rule,
-    at_least,
-    at_most,
-    choice,
-    demand,
-    each,
-    every,
-    field,
-    filled,
-    first,
-    forbid,
-    has,
-    items,
-    label,
-    lacks,
-    must,
-    named,
-    need,
-    needs,
-    number,
-    part,
-    spec,
-    subdomain,
-    text,
-    unique,
-    when,
-    where,
-    within,
-)
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
@@ -63,7 +34,7 @@ class _FlowControlKind(Kind):
     namespaced = False
     empty_status: ClassVar[Obj | None] = {}
     status_keeps_metadata = True
-    status_rules = each("conditions", unique("type"), needs("type"))
+    status_rules = r.each("conditions", r.unique("type"), r.needs("type"))
 
 
 # --- priority levels -----------------------------------------------------------------------------------------------
@@ -85,57 +56,59 @@ def _entropy_bits(deck: int, hand: int) -> int:
     return math.ceil(sum(math.log2(deck - card) for card in range(min(hand, MOST_HASH_BITS + 2))))
 
 
-_QUEUING = every(
-    number("queueLengthLimit", at_least(1, "must be positive")),
-    number("queues", at_least(1, "must be positive"), at_most(MOST_QUEUES, f"must not be greater than {MOST_QUEUES}")),
+_QUEUING = r.every(
+    r.number("queueLengthLimit", r.at_least(1, "must be positive")),
+    r.number(
+        "queues", r.at_least(1, "must be positive"), r.at_most(MOST_QUEUES, f"must not be greater than {MOST_QUEUES}")
+    ),
     lambda queuing, path: _hand_causes(queuing, f"{path}.handSize"),
 )
-_RESPONSE = first(
-    text("type", choice("Queue", "Reject")),
-    forbid(
+_RESPONSE = r.first(
+    r.text("type", r.choice("Queue", "Reject")),
+    r.forbid(
         lambda one: one["type"] == "Reject" and one.get("queuing") is not None,
         "queuing",
         "must be nil if limited.limitResponse.type is not Limited",
     ),
-    demand(
+    r.demand(
         lambda one: one["type"] == "Queue" and one.get("queuing") is None,
         "queuing",
         "must not be empty if limited.limitResponse.type is Limited",
     ),
-    field("queuing", _QUEUING),
+    r.field("queuing", _QUEUING),
 )
-_SHARES = field("nominalConcurrencyShares", at_least(0, NOT_NEGATIVE))
-_LENDABLE = field("lendablePercent", within(0, 100))
-_LIMITED = every(
+_SHARES = r.field("nominalConcurrencyShares", r.at_least(0, NOT_NEGATIVE))
+_LENDABLE = r.field("lendablePercent", r.within(0, 100))
+_LIMITED = r.every(
     _SHARES,
-    part("limitResponse", _RESPONSE),
+    r.part("limitResponse", _RESPONSE),
     _LENDABLE,
-    field("borrowingLimitPercent", at_least(0, f"if specified, {NOT_NEGATIVE}")),
+    r.field("borrowingLimitPercent", r.at_least(0, f"if specified, {NOT_NEGATIVE}")),
 )
-_LEVEL = first(
-    text("type", choice("Exempt", "Limited")),
-    when(
-        where(type="Exempt"),
-        forbid(has("limited"), "limited", "must be nil if the type is not Limited"),
-        part("exempt", _SHARES, _LENDABLE),
-        otherwise=every(
-            forbid(has("exempt"), "exempt", "must be nil if the type is Limited"),
-            demand(lacks("limited"), "limited", "must not be empty when type is Limited"),
-            field("limited", _LIMITED),
+_LEVEL = r.first(
+    r.text("type", r.choice("Exempt", "Limited")),
+    r.when(
+        r.where(type="Exempt"),
+        r.forbid(r.has("limited"), "limited", "must be nil if the type is not Limited"),
+        r.part("exempt", _SHARES, _LENDABLE),
+        otherwise=r.every(
+            r.forbid(r.has("exempt"), "exempt", "must be nil if the type is Limited"),
+            r.demand(r.lacks("limited"), "limited", "must not be empty when type is Limited"),
+            r.field("limited", _LIMITED),
         ),
     ),
 )
 
 
 class PriorityLevelKind(_FlowControlKind):
-    rules = every(
-        forbid(
+    rules = r.every(
+        r.forbid(
             lambda obj: ZERO_SHARES in dig(obj, "metadata", "annotations", default={}),
             "metadata.annotations",
             f"annotation '{ZERO_SHARES}' is forbidden",
         ),
         lambda obj, path: _exempt_causes(obj),
-        spec(_LEVEL),
+        r.spec(_LEVEL),
     )
 
 
@@ -148,9 +121,9 @@ def _exempt_causes(obj: Obj) -> Iterator[FieldCause]:
 # --- schemas -------------------------------------------------------------------------------------------------------
 
 
-def _alone(things: str) -> Rule:
+def _alone(things: str) -> r.Rule:
     """A star stands for everything, so nothing stands beside it."""
-    return must(lambda listed: len(listed) < 2 or "*" not in listed, f"if '*' is present, must not specify {things}")
+    return r.must(lambda listed: len(listed) < 2 or "*" not in listed, f"if '*' is present, must not specify {things}")
 
 
 def _address_problems(url: str) -> list[str]:
@@ -166,27 +139,27 @@ def _address_problems(url: str) -> list[str]:
     return [why for wrong, why in faults if wrong][:1]
 
 
-_VERBS = need(
+_VERBS = r.need(
     "verbs",
     _alone("other verbs"),
     lambda verbs, path: () if "*" in verbs or {*verbs} <= {*VERBS} else (unsupported(path, verbs, VERBS),),
     why="verbs must contain at least one value",
 )
-_RESOURCE_RULE = every(
+_RESOURCE_RULE = r.every(
     _VERBS,
-    need("apiGroups", _alone("other api groups"), why="resource rules must supply at least one api group"),
-    need("resources", _alone("other resources"), why="resource rules must supply at least one resource"),
-    demand(
+    r.need("apiGroups", _alone("other api groups"), why="resource rules must supply at least one api group"),
+    r.need("resources", _alone("other resources"), why="resource rules must supply at least one resource"),
+    r.demand(
         lambda rule: not rule.get("namespaces") and not rule.get("clusterScope"),
         "namespaces",
         "resource rules that are not cluster scoped must supply at least one namespace",
     ),
-    filled("namespaces", _alone("other namespaces")),
-    when(
+    r.filled("namespaces", _alone("other namespaces")),
+    r.when(
         lambda rule: "*" not in (rule.get("namespaces") or ()),
-        items(
+        r.items(
             "namespaces",
-            named(
+            r.named(
                 lambda name: [
                     f"each member of this list must be '*' or a DNS-1123 label; {one}" for one in names.dns_label(name)
                 ]
@@ -194,16 +167,17 @@ _RESOURCE_RULE = every(
         ),
     ),
 )
-_ADDRESS_RULE = every(
+_ADDRESS_RULE = r.every(
     _VERBS,
-    need("nonResourceURLs", _alone("other non-resource URLs"), why="nonResourceURLs must contain at least one value"),
-    when(
-        lambda rule: "*" not in (rule.get("nonResourceURLs") or ()), items("nonResourceURLs", named(_address_problems))
+    r.need("nonResourceURLs", _alone("other non-resource URLs"), why="nonResourceURLs must contain at least one value"),
+    r.when(
+        lambda rule: "*" not in (rule.get("nonResourceURLs") or ()),
+        r.items("nonResourceURLs", r.named(_address_problems)),
     ),
 )
-_ACCOUNT = every(
-    filled("name", when(lambda name: name != "*", subdomain)),
-    need("namespace", label, why="must specify namespace for service account"),
+_ACCOUNT = r.every(
+    r.filled("name", r.when(lambda name: name != "*", r.subdomain)),
+    r.need("namespace", r.label, why="must specify namespace for service account"),
 )
 
 
@@ -217,7 +191,7 @@ def _subject_causes(subject: Obj, path: str) -> Iterator[FieldCause]:
     if found is None:
         yield required(at, f"{own} is required when subject kind is '{kind}'")
     else:
-        yield from needs("name")(found, at)
+        yield from r.needs("name")(found, at)
         yield from _ACCOUNT(found, at) if kind == "ServiceAccount" else ()
     for other, key in SUBJECTS.items():
         if other != kind and subject.get(key) is not None:
@@ -230,22 +204,22 @@ def _method_causes(method: Obj, path: str) -> Iterable[FieldCause]:
 
 
 class FlowSchemaKind(_FlowControlKind):
-    rules = every(
+    rules = r.every(
         lambda obj, path: _precedence_causes(dig(obj, "spec", "matchingPrecedence"), dig(obj, "metadata", "name")),
-        spec(
-            field("distinguisherMethod", _method_causes),
-            part("priorityLevelConfiguration", need("name", subdomain, why="must reference a priority level")),
-            each(
+        r.spec(
+            r.field("distinguisherMethod", _method_causes),
+            r.part("priorityLevelConfiguration", r.need("name", r.subdomain, why="must reference a priority level")),
+            r.each(
                 "rules",
-                each("subjects", _subject_causes),
-                need("subjects", why="subjects must contain at least one value"),
-                demand(
+                r.each("subjects", _subject_causes),
+                r.need("subjects", why="subjects must contain at least one value"),
+                r.demand(
                     lambda rule: not rule.get("resourceRules") and not rule.get("nonResourceRules"),
                     "",
                     "at least one of resourceRules and nonResourceRules has to be non-empty",
                 ),
-                each("resourceRules", _RESOURCE_RULE),
-                each("nonResourceRules", _ADDRESS_RULE),
+                r.each("resourceRules", _RESOURCE_RULE),
+                r.each("nonResourceRules", _ADDRESS_RULE),
             ),
         ),
     )

@@ -8,30 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from syncline.cluster.validation.engine import rules as r
 from syncline.cluster.validation.engine.base import IMMUTABLE, Kind, spec_of
 from syncline.cluster.validation.engine.causes import duplicate, invalid, required
 from syncline.cluster.validation.engine.fields import immutable, label_selector_causes
 from syncline.cluster.validation.engine.metadata import metadata_update_causes
-from syncline.cluster.validation.engine.rules import (
-    always,
-    at_least,
-    choice,
-    each,
-    every,
-    field,
-    list_of,
-    members,
-    must,
-    natural,
-    need,
-    not_negative,
-    part,
-    qualified,
-    spec,
-    subdomain,
-    text,
-    unique,
-)
 from syncline.cluster.validation.storage.volumes import driver_name_causes, token_lifetime
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
@@ -47,11 +28,11 @@ TOKENS_WARNING = (
 class CSIDriverKind(Kind):
     namespaced = False
     revalidates = False
-    rules = spec(
-        field("fsGroupPolicy", choice("File", "None", "ReadWriteOnceWithFSType")),
-        each("tokenRequests", unique("audience", first=token_lifetime)),
-        always("volumeLifecycleModes", members("Persistent", "Ephemeral"), default=()),
-        field("nodeAllocatableUpdatePeriodSeconds", at_least(10, "must be greater than or equal to 10 seconds")),
+    rules = r.spec(
+        r.field("fsGroupPolicy", r.choice("File", "None", "ReadWriteOnceWithFSType")),
+        r.each("tokenRequests", r.unique("audience", first=token_lifetime)),
+        r.always("volumeLifecycleModes", r.members("Persistent", "Ephemeral"), default=()),
+        r.field("nodeAllocatableUpdatePeriodSeconds", r.at_least(10, "must be greater than or equal to 10 seconds")),
     )
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
@@ -82,25 +63,25 @@ def _topology_keys(driver: Obj, path: str) -> Iterator[FieldCause]:
             yield required(path)
         if key in keys[:index]:
             yield duplicate(path, key)
-        yield from qualified(key, path)
+        yield from r.qualified(key, path)
 
 
 class CSINodeKind(Kind):
     namespaced = False
-    rules = spec(
-        each(
+    rules = r.spec(
+        r.each(
             "drivers",
-            text("name", driver_name_causes),
-            need("nodeID", must(lambda node: len(node) <= 256, "must be 256 characters or less")),
-            part("allocatable", natural("count")),
-            unique("name"),
+            r.text("name", driver_name_causes),
+            r.need("nodeID", r.must(lambda node: len(node) <= 256, "must be 256 characters or less")),
+            r.part("allocatable", r.natural("count")),
+            r.unique("name"),
             _topology_keys,
         )
     )
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         """How many volumes a node takes may change, nothing else of a driver."""
-        old_drivers, drivers = (list_of(spec_of(obj), "drivers") for obj in (old, new))
+        old_drivers, drivers = (r.list_of(spec_of(obj), "drivers") for obj in (old, new))
         before = {one.get("name"): {**one, "allocatable": None} for one in old_drivers}
         return metadata_update_causes(new, old) + [
             invalid("spec.drivers", one, IMMUTABLE)
@@ -110,9 +91,9 @@ class CSINodeKind(Kind):
 
 
 class StorageCapacityKind(Kind):
-    rules = every(
-        field("nodeTopology", label_selector_causes),
-        text("storageClassName", subdomain),
-        field("capacity", not_negative),
+    rules = r.every(
+        r.field("nodeTopology", label_selector_causes),
+        r.text("storageClassName", r.subdomain),
+        r.field("capacity", r.not_negative),
     )
     fixed = ("nodeTopology", "storageClassName")
