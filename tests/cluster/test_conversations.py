@@ -402,3 +402,44 @@ def test_who_writes_a_definition_owns_its_defaults(world: World) -> None:
     owned = ask(world, "GET", f"{DEFINITIONS}/plains.example.org").obj["metadata"]["managedFields"]
     spec = next(entry["fieldsV1"]["f:spec"] for entry in owned if "f:spec" in entry["fieldsV1"])
     assert spec["f:conversion"] == {".": {}, "f:strategy": {}} and "f:listKind" in spec["f:names"]
+
+
+POD = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+SETS = "/apis/apps/v1/namespaces/default"
+
+
+@pytest.mark.parametrize(("count", "read"), [(2**40, 0), (2**40 + 7, 7), (-(2**31) - 1, 2**31 - 1)])
+def test_a_strategic_patch_cuts_off_what_does_not_fit_a_number(world: World, count: int, read: int) -> None:
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": POD}
+    world.post(f"{SETS}/replicasets", {"metadata": {"name": "rs"}, "spec": spec})
+    answer = ask(world, "PATCH", f"{SETS}/replicasets/rs", {"spec": {"replicas": count}}, STRATEGIC)
+    assert answer.obj["spec"]["replicas"] == read
+
+
+@pytest.mark.parametrize(
+    ("method", "content", "status"), [("POST", JSON, 400), ("PATCH", MERGE, 422), ("PATCH", STRATEGIC, 500)]
+)
+def test_the_generation_of_a_template_is_a_number(world: World, method: str, content: str, status: int) -> None:
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": POD}
+    world.post(f"{SETS}/daemonsets", {"metadata": {"name": "ds"}, "spec": spec})
+    metadata = {"name": "ds", "annotations": {"deprecated.daemonset.template.generation": "x"}}
+    path = f"{SETS}/daemonsets" + ("/ds" if method == "PATCH" else "")
+    answer = ask(world, method, path, {"metadata": metadata}, content)
+    assert (answer.status, answer.obj["message"].endswith('strconv.ParseInt: parsing "x": invalid syntax')) == (
+        status,
+        True,
+    )
+
+
+def test_an_update_of_a_revision_is_judged_by_what_it_changes(world: World) -> None:
+    world.post(f"{SETS}/controllerrevisions", {"metadata": {"name": "r"}, "data": {"a": 1}, "revision": 1})
+    answer = ask(world, "PATCH", f"{SETS}/controllerrevisions/r", {"data": "x"}, MERGE)
+    assert [c["message"] for c in answer.obj["details"]["causes"]] == ['Invalid value: "x": field is immutable']
+
+
+def test_fields_of_an_object_that_lost_its_version_are_unknown(world: World) -> None:
+    steps = [{"op": "remove", "path": "/apiVersion"}]
+    refused = ask(world, "PATCH", f"{ONE}?fieldValidation=Strict", steps, STEPS)
+    assert refused.obj["message"].endswith('strict decoding error: unknown field "data", unknown field "metadata"')
+    warned = ask(world, "PATCH", ONE, steps, STEPS)
+    assert warned.status == 400 and 'unknown field \\"metadata\\"' in warned.headers["warning"]

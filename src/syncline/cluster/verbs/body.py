@@ -16,11 +16,12 @@ import msgspec
 
 from syncline.cluster.resources.registry import Resource, package_of
 from syncline.cluster.serving import protobuf
+from syncline.cluster.validation.workloads.workloads import TEMPLATE_GENERATION
 from syncline.cluster.verbs.exchange import Exchange
-from syncline.cluster.verbs.options import Validation, go_words
+from syncline.cluster.verbs.options import Validation, go_words, no_integer
 from syncline.kube.client import Request
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, UnsupportedMedia, invalid
-from syncline.kube.objects import GVK, Obj, gvk_of, name_of
+from syncline.kube.objects import GVK, Obj, gvk_of, meta, name_of
 from syncline.kube.patching.fields import decode as decode_strictly
 from syncline.kube.patching.fields import go_kind, loads, strict_problems
 from syncline.kube.schema.custom.embedded import MetadataError
@@ -485,6 +486,10 @@ def checked(
         if found.errors:
             raise _TypeMismatch(found.errors[0])
         obj, unknown = found.obj, list(found.unknown)
+        given = meta(obj).get("annotations") or {}
+        counted = given.get(TEMPLATE_GENERATION) if resource.storage == "apps/daemonsets" else None
+        if counted is not None and (wrong := no_integer(counted)):
+            raise _TypeMismatch(wrong)
     problems = duplicates + unknown
     if document is not None and custom is None:
         problems = strict_problems(document, resource.schema)

@@ -41,6 +41,7 @@ __all__ = [
     "go_words",
     "integer",
     "list_options",
+    "no_integer",
     "unreadable_revision",
     "write_options",
 ]
@@ -126,14 +127,17 @@ def integer(query: Mapping[str, str], name: str) -> int | None:
     text = query.get(name)
     if text is None or text == "":
         return None
-    sign = -1 if text[0] == "-" else 1
-    digits = text[1:] if text[0] in "+-" else text
+    if wrong := no_integer(text):
+        raise BadRequest(wrong)
+    return int(text)
+
+
+def no_integer(text: str) -> str:
+    """Why ``text`` is no number of 64 bits, in Go's words; empty when it is one."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()):
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    number = natural(digits)
-    if number is None:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
-    return sign * number
+        return f'strconv.ParseInt: parsing "{text}": invalid syntax'
+    return "" if natural(digits) is not None else f'strconv.ParseInt: parsing "{text}": value out of range'
 
 
 def unreadable_revision(text: str) -> str:

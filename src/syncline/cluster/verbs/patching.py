@@ -155,7 +155,8 @@ def _rechecked(x: Exchange, obj: Obj, live: Obj, validation: str, *, converting:
         obj.setdefault("kind", x.resource.info.kind)
     schema = x.resource.schema
     same_kind = obj.get("kind") == x.resource.info.kind and obj.get("apiVersion") == x.resource.info.api_version
-    if schema is not None and same_kind and still_fits(obj, live, schema):
+    counted = x.resource.storage == "apps/daemonsets"  # An annotation is read with it.
+    if schema is not None and same_kind and not counted and still_fits(obj, live, schema):
         return obj
     fresh = {key: value for key, value in obj.items() if value is not live.get(key)}
     fresh |= {key: obj[key] for key in ("apiVersion", "kind") if key in obj}
@@ -198,7 +199,12 @@ def _checked_result(
     info = x.resource.info
     if x.resource.custom is None:
         if not obj.get("apiVersion"):
-            # Without a version it reads as one of the server's internal types, which have no metadata by that name.
+            # Without a version it reads as one of the server's internal types, which have no fields by these names.
+            unknown = [f'unknown field "{name}"' for name in sorted(obj) if name not in ("apiVersion", "kind")]
+            if validation == Validation.STRICT:
+                raise unpatchable(str(StrictError(unknown)))
+            for problem in unknown if validation == Validation.WARN else ():
+                x.warn(problem)
             raise wrong_name(x.route.name, "")
         obj.setdefault("kind", info.kind)
     if obj.get("kind") != info.kind or obj.get("apiVersion") != info.api_version:
@@ -212,6 +218,8 @@ def _checked_result(
     try:
         return checked(x, obj, validation, problems or [], converting=converting)
     except (StrictError, TypeMismatch) as error:
+        if converting and str(error).startswith("strconv."):  # A conversion fails, not the reading.
+            raise ApiError(str(error), reason="") from None
         raise unpatchable(str(error)) from None
 
 

@@ -308,6 +308,8 @@ class _Reader:
                 self.misfit(go_kind(value), value, schema, place)
             case "string" if schema.name in TIMES:
                 return self.time(value, schema.name, place)
+            case "integer" if self._converting and schema.format == "int32" and _is_integer(value, "int64"):
+                return (value + 2**31) % 2**32 - 2**31  # Go cuts off what does not fit.
             case _:
                 self.scalar(value, schema, place)
         return value.strip() if schema.name == QUANTITY and isinstance(value, str) else value
@@ -432,7 +434,7 @@ def _unrestorable(value: Any, schema: Schema, go: str) -> str:
     wanted = go or _go_type(schema)
     if (found == "int64" and schema.type == "string") or (found == "float64" and schema.type in _NUMBERS):
         return f"cannot convert {found} to {wanted}"
-    return f"unrecognized type: {wanted}"
+    return f"unrecognized type: {schema.type if schema.type == 'string' else wanted}"
 
 
 def go_kind(value: Any) -> str:

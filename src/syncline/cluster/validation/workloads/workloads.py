@@ -475,6 +475,8 @@ def _set_template_generation(obj: Obj, generation: int) -> None:
 class ControllerRevisionKind(Kind):
     """A snapshot: written once."""
 
+    revalidates = False
+
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         data, causes = obj.get("data"), r.every(r.natural("revision"))(obj, "")
         if data is None:
@@ -484,3 +486,6 @@ class ControllerRevisionKind(Kind):
         return causes
 
     fixed = ("data",)
+
+    def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
+        return super().update_causes(new, old) + r.every(r.natural("revision"))(new, "")
