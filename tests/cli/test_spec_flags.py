@@ -521,7 +521,7 @@ def standing(sync: str, **spec: Any) -> Obj:
 
 def test_a_wait_for_a_manual_application_says_that_only_a_person_ends_it() -> None:
     (said,) = outstanding(standing("OutOfSync"), WAIT)
-    assert "is OutOfSync; it has no automated sync: it stays so until somebody runs `syncline app sync shop`" in said
+    assert "is OutOfSync; it has no automated sync: it stays so until you run `syncline app sync shop`" in said
     assert outstanding(standing("OutOfSync", syncPolicy={"automated": {}}), WAIT) == ["Synced (is OutOfSync)"]
     assert outstanding(standing("Synced"), WAIT) == []
 
@@ -529,7 +529,7 @@ def test_a_wait_for_a_manual_application_says_that_only_a_person_ends_it() -> No
 def test_a_wait_trusts_synced_only_after_the_controller_has_looked() -> None:
     app = standing("Synced")
     app["metadata"]["annotations"] = {"argocd.argoproj.io/refresh": "normal"}
-    assert outstanding(app, WAIT) == ["the controller looks at the repository"]
+    assert outstanding(app, WAIT) == ["the controller reads the repository"]
 
 
 def test_a_wait_for_a_revision_or_for_resources_names_them() -> None:

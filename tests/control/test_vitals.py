@@ -80,7 +80,7 @@ ROWS = {
         LeaseSigns(NOW - 2 * MINUTE),
         NONE,
         (503, 503),
-        "Leases were not looked at for 120 s",
+        "Leases were not read for 120 s",
     ),
     "Leases that cannot be renewed make unready": (
         signs(),

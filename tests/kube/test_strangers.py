@@ -39,8 +39,8 @@ def test_the_sentence_names_the_address_and_what_was_found() -> None:
     error = refusal(200, HTML)
     found = "200 (text/html, 42 bytes that begin '<!doctype html> <title>Log in</title>?[31m')"
     assert str(error) == (
-        f"https://10.0.0.1:6443 answered {found} instead of an object of the Kubernetes API; look at the address and "
-        "at what stands before the server: a proxy, a gateway, a login page"
+        f"https://10.0.0.1:6443 answered {found} instead of an object of the Kubernetes API; check the address and "
+        "what stands before the server: a proxy, a gateway, a login page"
     )
 
 

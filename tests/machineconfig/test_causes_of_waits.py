@@ -221,7 +221,7 @@ ROWS = (
     Row("its condition is to be written yet", nobody_keeps_it, "Waiting", "changes that come together", "", 0),
     Row("nobody keeps the pools", nobody_keeps_it, "Waiting", "gathering changes", "do the machine-config", 600),
     Row("they go after it has said so", left_alone, "Updating", "next: worker-0", "do the machine-config", 600),
-    Row("it is not rendered", not_rendered, "Waiting", "status for ControllerConfig", "nobody renders the pool"),
+    Row("it is not rendered", not_rendered, "Waiting", "status for ControllerConfig", "the pool is not rendered"),
     Row("it selects all configs", selects_all_configs, "Waiting", "selects all machine configs", "name the labels"),
     Row("a node has no agent", silent, "Updating", "its agent has not reported", "is a node agent running"),
 )
@@ -295,7 +295,7 @@ NODE_ROWS = (
     Row("or has no place", cordoned, TURN, "Node worker-1 cordoned for", "kubectl uncordon worker-1"),
     Row("or is stalled", no_limit, TURN, "is not a percentage", "give a whole number"),
     Row("or builds an image", building, TURN, "MachineOSBuild worker-1 building for", ""),
-    Row("its agent does not take the target up", without_agents, "Targeted", "updates from", "look at its agent", 900),
+    Row("its agent does not take the target up", without_agents, "Targeted", "updates from", "check its agent", 900),
     Row("or has just got it", without_agents, "Targeted", "updates from rendered-worker-a", "", 60),
     Row(
         "it asks for a drain and nobody drains",
@@ -395,7 +395,7 @@ CONFIG_ROWS = (
         "correct or delete MachineConfig 99-x",
         60,
     ),
-    Row("nobody renders", added_while_nobody_renders, "on its way", "the pool gets", "nobody renders the pool"),
+    Row("nobody renders", added_while_nobody_renders, "on its way", "the pool gets", "the pool is not rendered"),
     Row(
         "another object is refused",
         added_while_a_kubelet_config_is_refused,
@@ -477,7 +477,9 @@ def test_a_kubelet_config_says_what_became_of_it() -> None:
     labels = {"machineConfigPoolSelector": {"matchLabels": {"x": "y"}}, "kubeletConfig": {"maxPods": 99}}
     one.merge(WORKER, {"metadata": {"labels": {"x": "y"}}})
     one.send("POST", f"{APIS}/kubeletconfigs", rendering.thing("KubeletConfig", "good", labels))
-    assert "new for 0s: nobody has looked at it yet; then machine configs are made of it" in lines(one, kind, "good")[0]
+    assert (
+        "new for 0s: no controller has read it yet; then machine configs are made of it" in lines(one, kind, "good")[0]
+    )
     one.driver.advance(30)
     assert lines(one, kind, "good")[0].endswith("accepted for 30s: as 99-worker-generated-kubelet")
 
@@ -500,7 +502,7 @@ def test_a_kubelet_config_says_what_became_of_it() -> None:
         ("Degraded", "write /etc/x: No space left on device", "make room on the node's disk"),
         ("Degraded", "something else", "correct what its reason says, or take the config back"),
         ("Unreconcilable", "ignition disks section contains changes", "take it back, or leave the section as it was"),
-        ("Unreconcilable", "", "take it back, or make the machine anew"),
+        ("Unreconcilable", "", "take it back, or recreate the machine"),
     ],
 )
 def test_what_an_agent_says_has_a_remedy(state: str, reason: str, step: str) -> None:

@@ -100,7 +100,7 @@ class DeleteHook(Action):
     """Delete the object of a hook, as its delete policy says.
 
     ``ending``: it is being deleted already, so nothing is asked again (another request would put back the finalizer of
-    a foreground deletion, and wake whoever looks at the object).
+    a foreground deletion, and wake a client that reads the object).
     """
 
     ref: ObjectRef

@@ -1,4 +1,4 @@
-"""What a change of one object means before it is made: update it, replace it, make it anew, or refuse.
+"""What a change of one object means before it is made: update it, replace it, recreate it, or refuse.
 
 Called by the planner and by ``syncline plan``. Kubernetes refuses changes of some fields whatever the rest of the
 object says; this module knows them for the built-in kinds where people meet them (apimachinery validation of batch,
@@ -57,11 +57,11 @@ _ALWAYS_RECREATED = frozenset(
         GroupKind("rbac.authorization.k8s.io", "ClusterRoleBinding"),
     }
 )
-"""``kubectl auth reconcile``, which upstream runs first, makes a binding anew when its role changes."""
+"""``kubectl auth reconcile``, which upstream runs first, makes a binding again when its role changes."""
 
 
 _RECREATED_BY_REPLACE = frozenset({GroupKind("batch", "Job")})
-"""``Replace=true`` alone makes only Jobs anew: they run once, and to run again is what the option is set for. Where an
+"""``Replace=true`` alone makes only Jobs again: they run once, and to run again is what the option is set for. Where an
 application-wide ``Replace=true`` met a changed selector or claim template, deleting a workload with its pods is not
 what anybody asked for; that takes ``Force=true``."""
 
@@ -98,7 +98,7 @@ def _refusal(target: Obj, fields: tuple[str, ...]) -> str:
             f"{said}either set the sync option Replace=true (on the resource or the application), or {forcing}, "
             "or make it a hook with the delete policy BeforeHookCreation (or give it a new name)"
         )
-    return f"{said}either {forcing}, which deletes it and makes it anew, or give it a new name, or leave the field"
+    return f"{said}either {forcing}, which deletes and recreates it, or give it a new name, or leave the field"
 
 
 def _differs(target: Obj, live: Obj, path: str) -> bool:

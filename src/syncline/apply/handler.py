@@ -1,9 +1,9 @@
 """Sync actions as requests to the destination's API.
 
-Registered by ``assembly`` for every action of :mod:`syncline.apply.actions`; driven by the executor. In comes one
-action, requests leave, and an :class:`~syncline.gitops.sync.model.Outcome` comes back: a refusal is data here, it never
-stops the other actions of a step. Where the API gave no answer there is no outcome: Unanswered is raised. Never decides
-what is to be done. Texts are kubectl's.
+Registered by ``assembly`` for every action of :mod:`syncline.apply.actions`; driven by the executor. Takes one action,
+requests leave, and an :class:`~syncline.gitops.sync.model.Outcome` comes back: a refusal is data here, it never stops
+the other actions of a step. Where the API gave no answer there is no outcome: Unanswered is raised. Never decides what
+is to be done. Texts are kubectl's.
 """
 
 from __future__ import annotations
@@ -429,7 +429,7 @@ class _Apply:
         return self._done("replaced")
 
     def _recreate(self) -> Requests:
-        """Delete, wait until it is gone (in later passes), create. Repeated after a crash it goes on where it was.
+        """Delete, wait until it is gone (in later passes), create. Repeated after a crash it continues where it was.
 
         Nothing is deleted before the API has said that it would accept the new object.
         """

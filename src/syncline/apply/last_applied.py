@@ -1,6 +1,6 @@
 """Client-side apply: the last-applied annotation and the patch made from it.
 
-Called by the handler and by whoever predicts what an apply would do. Pure. Source: kubectl ``pkg/util/apply.go`` and
+Called by the handler and by code that predicts what an apply would do. Pure. Source: kubectl ``pkg/util/apply.go`` and
 ``pkg/cmd/apply``.
 """
 
@@ -30,7 +30,7 @@ def with_last_applied(target: Obj) -> Obj:
 
 
 def last_applied(live: Obj) -> Obj:
-    """What was applied last; empty where nothing readable is noted."""
+    """The manifest applied last; empty where nothing readable is noted."""
     found = json_note(live, LAST_APPLIED, MAX_ANNOTATIONS)
     return found if isinstance(found, dict) else {}
 

@@ -72,7 +72,7 @@ class LuaResult:
 
 
 class LuaRunner(Protocol):
-    """Whoever runs scripts. Raises :class:`LuaFailed`."""
+    """A runner of scripts. Raises :class:`LuaFailed`."""
 
     def run(self, script: str, names: Mapping[str, Any], *, open_libs: bool) -> LuaResult: ...
 

@@ -22,7 +22,7 @@ class WaitKind(StrEnum):
 
 
 class Refusal(StrEnum):
-    """What an object was refused for; it decides whether an earlier object of the sync may change the verdict."""
+    """The reason of a refused object; it decides whether an earlier object of the sync may change the verdict."""
 
     CONTENT = "content"
     """What it says, judged by the schema of its kind."""
@@ -35,9 +35,9 @@ class Refusal(StrEnum):
 class Outcome:
     """How one action ended.
 
-    ``pending``: not done yet and to be tried again in the next pass, and what it waits for (an object that must
-    vanish first, a kind that is not served yet, the service account of a namespace that was just made). ``obj`` is
-    the object that a read found.
+    ``pending``: not done yet and to be tried again in the next reconcile, and what it waits for (an object that must
+    vanish first, a kind that is not served yet, the service account of a namespace that was just made). ``obj`` is the
+    object that a read found.
     """
 
     ok: bool

@@ -1,8 +1,8 @@
 """Asking the API server what a sync would make of an object (compare option ``ServerSideDiff=true``).
 
 The plan of an Application names the questions whose answers are missing; the handler asks them as dry runs of a
-server-side apply, with the rights that a sync has; the comparison of the next pass reads the answers. A question is
-asked again where the manifest, the live object or the account differs, or a refresh is asked for, as upstream. An
+server-side apply, with the rights that a sync has; the comparison of the next reconcile reads the answers. A question
+is asked again where the manifest, the live object or the account differs, or a refresh is asked for, as upstream. An
 object that changes all the time is compared by its last answer in between, so that asking keeps no Application from
 going on. The book is a cache, not state: lost with the process, bounded by the number of answers.
 """
@@ -46,7 +46,7 @@ MAX_KEPT = 50_000
 MAX_OBJECTS = 10_000
 """Objects of one Application that are asked about; what is beyond is compared here."""
 MAX_ASKED = 100
-"""Questions of one pass; the next pass asks on."""
+"""Questions of one reconcile; the next reconcile asks on."""
 AGAIN_S = 60.0
 """After which a question that was refused is asked again: a webhook may be back."""
 REST_S, REST_EACH_S = 3.0, 0.05
@@ -82,7 +82,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """``asked``: what is to be asked now; ``waits``: an answer is newer than what is seen here; ``later_s``: when an
+    """``asked``: what must be asked now; ``waits``: an answer is newer than what is seen here; ``later_s``: when an
     object that changed again is asked about."""
 
     asked: tuple[Predict, ...] = ()
@@ -98,7 +98,7 @@ class PredictionCache:
         self._limit = limit
 
     def known(self) -> Mapping[str, Kept]:
-        """What is known, to be read within one pass."""
+        """Known answers, to be read within one reconcile."""
         return MappingProxyType(self._kept)
 
     def put(self, name: str, kept: Kept) -> None:
@@ -120,7 +120,7 @@ def question(target: Obj, live: Obj, place: str) -> str:
 def missing(
     book: Mapping[str, Kept], pairs: list[tuple[Obj, Obj]], place: str, now: datetime, limit: int = MAX_ASKED
 ) -> Missing:
-    """What has to be asked about (manifest, live object) before they can be compared."""
+    """The pairs (manifest, live object) that need answers before they can be compared."""
     asked: list[Predict] = []
     later: list[float] = []
     waits = ""

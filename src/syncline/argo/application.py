@@ -28,7 +28,7 @@ class AppView:
     mask: Masker = field(default_factory=Masker, compare=False)
     """Takes the values of its Secrets, as far as they were seen, out of what is said of it."""
     beside: Obj | None = field(default=None, compare=False, repr=False)
-    """The status as the comparison of this pass would have it, while an operation runs."""
+    """The status as the comparison of this reconcile would have it, while an operation runs."""
     answered: bool = True
     """Whether a refresh that is asked for has been done."""
     control_namespace: str = ""
@@ -72,7 +72,7 @@ class AppView:
 
     @property
     def current(self) -> Obj:
-        """The status that a write builds on: that of this pass where it was compared, else as it stands."""
+        """The status that a write builds on: that of this reconcile where it was compared, else as it stands."""
         return self.status if self.beside is None else self.beside
 
     @cached_property

@@ -2,7 +2,7 @@
 
 Called by validation and observation with the Secrets of the control namespace. Pure. Rules: Argo CD ``util/argo``
 GetDestinationCluster and ``util/db`` clusters (reference argocd-app 1.8, 5.8). Credentials are read by
-:func:`cluster_access` alone, for whoever connects; no plan ever holds them.
+:func:`cluster_access` alone, for code that connects; no plan ever holds them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ __all__ = [
     "cluster_access",
     "clusters_of",
     "declared_twice",
-    "destination_of",
     "is_cluster_secret",
     "resolve_destination",
     "secret_text",
@@ -153,11 +152,6 @@ def resolve_destination(destination: Obj, clusters: tuple[Cluster, ...]) -> Clus
         # Which project and credentials count would be chance.
         return f"there are {len(same)} clusters with the same server {named[0].server}: [{' '.join(same)}]"
     return named[0]
-
-
-def destination_of(app: Obj, clusters: tuple[Cluster, ...]) -> Cluster | str:
-    """The cluster of an Application, or why there is none; for controllers and commands alike."""
-    return resolve_destination(dig(app, "spec", "destination", default={}) or {}, clusters)
 
 
 def declared_twice(clusters: Iterable[Cluster]) -> dict[str, tuple[str, ...]]:

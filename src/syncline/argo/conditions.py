@@ -1,6 +1,6 @@
 """Conditions of an Application: what is wrong, by type.
 
-An evaluator names the types that it looked at; only those are replaced. An unchanged (type, message) keeps its time.
+An evaluator names the types that it examined; only those are replaced. An unchanged (type, message) keeps its time.
 Rules: reference argocd-app §1.6.
 """
 

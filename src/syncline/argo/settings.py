@@ -22,7 +22,6 @@ from syncline.apply.health.overrides import (
     parse_overrides,
     question_of,
 )
-from syncline.argo.clusters import Cluster, clusters_of
 from syncline.argo.customizations import ALL, customized, setting_value, yaml_map
 from syncline.argo.excluded import ResourceFilter
 from syncline.argo.hydrator import AUTHOR, EMAIL, HydrationSettings
@@ -64,7 +63,7 @@ class SystemSettings:
     health: Mapping[str, HealthScript] = field(default_factory=dict)
     global_projects: tuple[GlobalProject, ...] = ()
     poll_s: float | None = None
-    """Seconds between looks at a repository; None: not set."""
+    """Seconds between reads a repository; None: not set."""
     impersonates: bool = False
     """Applications are synced as the service accounts that their projects name."""
     hidden_annotations: tuple[str, ...] = ()
@@ -73,10 +72,6 @@ class SystemSettings:
     """Whether the cluster in which Applications live is a destination (``cluster.inClusterEnabled``)."""
     hydration: HydrationSettings = field(default_factory=HydrationSettings)
     problems: tuple[str, ...] = ()
-
-    def clusters(self, secrets: Iterable[Obj]) -> tuple[Cluster, ...]:
-        """The destinations that Secrets declare, as far as these settings allow them."""
-        return clusters_of(secrets, here=self.in_cluster)
 
 
 @dataclass(frozen=True)
@@ -103,7 +98,7 @@ class System:
         return found if isinstance(found, Health) else AWAITED
 
     def unjudged(self, objects: Iterable[Obj]) -> tuple[HealthQuestion, ...]:
-        """What is to be asked of scripts before these objects can be judged."""
+        """What must be asked of scripts before these objects can be judged."""
         if not any(entry.script for entry in self.settings.health.values()):
             return ()
         questions = (question_of(self.settings.health, obj) for obj in objects)

@@ -6,8 +6,8 @@ shards that it holds. At SIGTERM it begins nothing new, lets the passes in fligh
 never runs a cluster.
 
 An API that is away, not there yet, or hidden behind something that answers in its place is waited for, at the start and
-later. Work goes through connections with a fence: nothing is written once the Leases were not renewed in time, also
-not by a process that was stopped in the middle of a request and goes on when others have taken over.
+later. Work goes through connections with a fence: nothing is written once the Leases were not renewed in time, also not
+by a process that was stopped in the middle of a request and continues when others have taken over.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ __all__ = ["ROLES", "ControllerSettings", "Gate", "HttpPort", "Replica", "StartE
 log = logging.getLogger("syncline.assembly")
 
 ESTABLISH_S = 60.0
-"""A definition that is not served after this long is told of."""
+"""A definition that is not served after this long is notified of."""
 LOOK_S = 0.1
-"""Between looks at whether passes have ended or definitions are served."""
+"""Between reads whether passes have ended or definitions are served."""
 
 
 class StartError(Exception):
@@ -64,7 +64,7 @@ class ControllerSettings:
     roles: tuple[str, ...] = ("gitops",)
     """Of :data:`ROLES`, in its order. The first one has the endpoints."""
     grace_s: float = 20.0
-    """How long passes in flight may take to end after the signal to stop."""
+    """How long reconciles in flight may take to end after the signal to stop."""
     patient: bool = False
     """Whether a refusal at the start (no credentials, no rights, no definitions) is tried again instead of raised."""
 
@@ -204,7 +204,8 @@ class Replica:
         await tell_jumps(self.clock, self.port, namespace, leader.identity if leader is not None else "")
 
     async def _install(self) -> None:
-        """What the controllers need and the cluster has not. Raises :class:`StartError` unless ``patient``."""
+        """Create the objects that the controllers need and the cluster lacks. Raises :class:`StartError` unless
+        ``patient``."""
         for attempt in range(1, 1_000_000):
             if not self.starting:
                 return
@@ -307,7 +308,7 @@ class Replica:
             await asyncio.sleep(LOOK_S)
 
     async def give_back(self) -> None:
-        """After the work has stopped: nobody shall have to wait for our Leases to expire."""
+        """After the work has stopped: others take over at once, before the Leases expire."""
         if self.leader is not None:
             leader, now = self.leader, self._steady()
             await drive(release_all(self.share, leader, now, stamp=self.clock.now()), self.port)
@@ -382,9 +383,8 @@ async def serve_controller(
     started: Callable[[Replica], None] = lambda _replica: None,
     made: Callable[[Replica], None] = lambda _replica: None,
 ) -> None:
-    """Install what is missing, work until ``stop``, hand over; ``made`` is called for each role, ``started``
-    with the first one when all watch.
-    Raises :class:`StartError` and ListenError."""
+    """Install what is missing, work until ``stop``, hand over; ``made`` is called for each role, ``started`` with the
+    first one when all watch. Raises :class:`StartError` and ListenError."""
     replicas: list[Replica] = []
     for name in settings.roles:
         served, leader = ROLES[name](settings), settings.leader
@@ -433,7 +433,7 @@ async def _serve(replica: Replica, stop: asyncio.Event) -> None:
 
 
 def _may_pass(error: ApiError | StartError) -> bool:
-    """Whether the next try may find it otherwise, though nobody does anything about it."""
+    """Whether the next try may find it otherwise, though no one does anything about it."""
     return isinstance(error, ApiError) and not isinstance(error, Unauthorized | Forbidden)
 
 
@@ -445,6 +445,8 @@ async def _installed(port: HttpPort, objects: Sequence[Obj], clock: Clock, serve
     while rest or (waiting := await drive(not_established(definitions), port)):
         if steady_now(clock) > until:
             names = ", ".join(str(obj["kind"]) for obj in rest) or ", ".join(waiting)
-            raise StartError(f"{server} does not serve {names} after {ESTABLISH_S:g} s; look at its definitions")
+            raise StartError(
+                f"{server} does not serve {names} after {ESTABLISH_S:g} s; check its CustomResourceDefinitions"
+            )
         await asyncio.sleep(LOOK_S)
         rest = await drive(install_missing(rest), port) if rest else []

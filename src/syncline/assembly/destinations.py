@@ -108,7 +108,7 @@ class RemoteClusters:
         refused = remote.joined.cache.unread(ObjectRef(*NAMESPACES, "", ""))
         if refused:
             return f"cluster {server}: {refused}"
-        return "" if remote.observed_whole else f"cluster {server} is being looked at for the first time"
+        return "" if remote.observed_whole else f"cluster {server} is being read for the first time"
 
     def connected(self) -> tuple[Declared, ...]:
         return self._connected

@@ -131,13 +131,14 @@ def gitops(
 
 
 def foreign_objects(control_namespace: str) -> list[Obj]:
-    """What the GitOps controllers need on a cluster of somebody else; their rights are given by its owner."""
+    """Objects that the GitOps controllers need on a cluster that another team owns; its owner grants their rights."""
     namespace: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}}
     return [namespace, *crds(), hold_crd(), _default_project(control_namespace)]
 
 
 def gitops_objects(control_namespace: str) -> list[Obj]:
-    """What the GitOps controllers need on a cluster: namespace, definitions, rights, the project ``default``."""
+    """Objects that the GitOps controllers need on a cluster: namespace, definitions, rights, the project
+    ``default``."""
     account = {"kind": "ServiceAccount", "name": GITOPS_ACCOUNT, "namespace": control_namespace}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}},

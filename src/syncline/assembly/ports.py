@@ -18,7 +18,7 @@ __all__ = ["HttpPort"]
 CONNECTIONS = 100
 """Open at once, those of requests that are slow included."""
 TRIES = 6
-"""Of a request that a server sends away with 429 and ``Retry-After``: it was not looked at."""
+"""Of a request that a server sends away with 429 and ``Retry-After``: it was not examined."""
 LONGEST_WAIT_S = 10.0
 """Of what the server may ask for between two of them; asked for more, the refusal is the answer."""
 SLOW_S = 1.0
@@ -127,7 +127,7 @@ class HttpPort:
 
 
 def _sort(request: Request) -> str:
-    """Requests that a server answers equally fast, as far as can be told: a list takes longer than an object."""
+    """Requests that a server answers equally fast, as far as known: a list takes longer than an object."""
     question = " dry run" if "dryRun" in request.query else ""
     return f"{request.method} {request.path.count('/')}{question}"
 

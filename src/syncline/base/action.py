@@ -22,7 +22,7 @@ class Action(ABC):
     cluster: str = field(default="", repr=False)
     """Name of the cluster; empty: the loop's own."""
     user: str = field(default="", repr=False)
-    """Who is impersonated; empty: nobody."""
+    """Who is impersonated; empty: no user."""
     if TYPE_CHECKING:
 
         @property
@@ -35,17 +35,17 @@ class Action(ABC):
 
     @property
     def address(self) -> str:
-        """Ends :meth:`describe` where the action is for another cluster, or done as somebody else."""
+        """Ends :meth:`describe` where the action is for another cluster, or done as another user."""
         return (f" on {self.cluster}" if self.cluster else "") + (f" as {self.user}" if self.user else "")
 
 
 class Purpose(StrEnum):
-    """What work is for. Each purpose has places of its own, so none waits behind another."""
+    """The kind of work. Each purpose has places of its own, so none waits behind another."""
 
     SOURCES = "sources"
-    """Reading repositories of people, and rendering what they hold."""
+    """Reading users' repositories, and rendering what they hold."""
     EVALUATION = "evaluation"
-    """Scripts and expressions of people, in processes for that."""
+    """Scripts and expressions of users, in processes for that."""
     MACHINES = "machines"
     """Starting containers, and what is done to machines."""
     PLANNING = "planning"
@@ -54,13 +54,13 @@ class Purpose(StrEnum):
 
 
 class Unfinished:
-    """What a driver answers in place of the result of work that takes long."""
+    """The driver's answer in place of the result of work that takes long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """Leave to answer with :class:`Unfinished` after ``after_s`` seconds. The work goes on, ``keep`` is called with its
-    result or its exception in the loop's own thread, and then its key is planned again."""
+    """Leave to answer with :class:`Unfinished` after ``after_s`` seconds. The work continues, ``keep`` is called with
+    its result or its exception in the loop's own thread, and then its key is planned again."""
 
     after_s: float
     keep: Callable[[Any], None]

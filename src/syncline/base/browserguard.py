@@ -1,8 +1,8 @@
 """Keeps web pages away from listeners that ask for no credentials, or whose callers have none to show.
 
-A page can make the browser of whoever opened it send requests to this machine (cross-site forms, WebSockets), and can
-read the answers where its own name leads here (DNS rebinding). Programs name the address that they ask, send no foreign
-``Origin``, and say what their bodies are. Pure; ``cluster/serving/guarding.py`` asks it for each request.
+A page can make the browser of the user who opened it send requests to this machine (cross-site forms, WebSockets), and
+can read the answers where its own name leads here (DNS rebinding). Programs name the address that they ask, send no
+foreign ``Origin``, and say what their bodies are. Pure; ``cluster/serving/guarding.py`` asks it for each request.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Place = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An HTTP status, and a sentence for whoever wrote the client."""
+    """An HTTP status, and a sentence for the user who wrote the client."""
 
     status: int
     message: str
@@ -73,8 +73,8 @@ class BrowserGuard:
         )
 
     def _misdirected(self, local: str, asked: _Place | None, text: str | None) -> Refusal | None:
-        """A name that somebody else gives out may lead here at any time; an address, or a name that is ours, does not
-        change hands. Where others reach us on purpose and no names were given, we cannot know what they call us."""
+        """A name that others control may lead here at any time; an address, or a name that is ours, does not change
+        hands. Where others reach us on purpose and no names were given, we cannot know what they call us."""
         here = (not local or is_loopback(local)) and self.host not in WILDCARDS
         if not here and not self.names:
             return None
@@ -146,7 +146,8 @@ def _foreign_target(target: str, asked: _Place | None) -> Refusal | None:
 
 
 def _foreign_page(found: dict[str, list[str]], asked: _Place | None) -> Refusal | None:
-    """What browsers say of the page that made them ask. A page at another port of this machine is foreign, too."""
+    """The reason why a browser's request comes from a foreign page. A page at another port of this machine is foreign,
+    too."""
     for origin in found["origin"]:
         parts = _ORIGIN.fullmatch(origin.lower())
         place = _place(parts[2]) if parts is not None else None

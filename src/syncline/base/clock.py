@@ -41,9 +41,9 @@ MAX_TIME_CHARS = 64
 """Longer texts are no instants; they are refused without being remembered."""
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-"""Where virtual worlds begin unless told otherwise."""
+"""Where virtual worlds begin by default."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-"""Of what does not say since when it is so: nobody waits for it."""
+"""Of what does not say since when it is so: nothing waits for it."""
 
 
 class Clock(Protocol):
@@ -217,4 +217,4 @@ def _read_time(text: str) -> datetime:
 
 
 _remembered_time = lru_cache(maxsize=8192)(_read_time)
-"""Controllers read the same few thousand instants at every look at an object."""
+"""Controllers read the same few thousand instants at every reading of an object."""

@@ -30,7 +30,7 @@ _PACKAGES = ("site-packages", "dist-packages")
 
 
 def programs() -> Iterator[str]:
-    """Where this interpreter, its packages, and the programs and libraries of the machine lie."""
+    """Directories of this interpreter, its packages, and the machine's programs and libraries."""
     yield from _SYSTEM
     yield from (sys.prefix, sys.base_prefix)
     yield from (path for path in sys.path if os.path.basename(path) in _PACKAGES)

@@ -106,14 +106,14 @@ _REFERENCE = re.compile(r"(?i)(?:name|names|ref|class|type|path|file|mount|names
 
 
 def credential_values(text: str) -> Iterator[str]:
-    """What stands beside names of credentials in a text of any format, also where it cannot be parsed."""
+    """Values beside names of credentials in a text of any format, also where it cannot be parsed."""
     for found in _LINE.finditer(text[:MAX_READ]):
         if _REFERENCE.search(found[1]) is None:
             yield found[2].strip("\"'")
 
 
 def decoded(text: str) -> str:
-    """What base64 stands for, empty where it is none or no text."""
+    """Decoded base64, empty where it is none or no text."""
     try:
         return base64.b64decode(text, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError, ValueError):
@@ -194,7 +194,7 @@ class Masker:
 
     @staticmethod
     def _whole(text: str, at: int, known: dict[str, list[str]]) -> int:
-        """Where the longest value that begins at ``at`` ends; 0: none does."""
+        """End of the longest value that begins at ``at``; 0: none does."""
         for spelling in known.get(text[at : at + LEAST], ()):
             end = at + len(spelling)
             if text.startswith(spelling, at) and (len(spelling) >= WHOLE or _is_word(text, at, end)):

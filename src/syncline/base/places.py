@@ -1,9 +1,8 @@
 """Fair shares of a bounded number of places: who may work now, who waits, who comes next.
 
-Used by what runs work in threads (``base/threads.py``).
-Everything that wants a place belongs to shares (a project, a host), and no share ever takes all places, so that one of
-them cannot stop the others. Whoever has fewest places comes first, then who waits longest. No clock and no thread:
-callers say what happened. One thread at a time.
+Used by what runs work in threads (``base/threads.py``). Everything that wants a place belongs to shares (a project, a
+host), and no share ever takes all places, so that one of them cannot stop the others. A user who has fewest places
+comes first, then who waits longest. No clock and no thread: callers say what happened. One thread at a time.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Crowded(OSError):
 @dataclass(frozen=True, slots=True)
 class Limits:
     """``each``: the most places of one share, by its kind. ``slow`` and ``slow_each``: places for those that have
-    worked for long and only wait for somebody else, beside the others; without room there they keep their places."""
+    worked for long and only wait for another system, beside the others; without room there they keep their places."""
 
     places: int
     each: Mapping[str, int] = field(default_factory=dict)
@@ -37,7 +36,7 @@ class Limits:
 
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """One wish for a place. The first share is the one that turns go round by."""
+    """One wish for a place. The first share is the code that turns go round by."""
 
     shares: tuple[Share, ...]
     number: int = 0

@@ -1,4 +1,4 @@
-"""Steps back behind the API: what other people's programs do must not decide when somebody is answered.
+"""Steps back behind the API: what foreign programs do must not decide how fast the API answers.
 
 Called by the programs themselves before they begin (``cluster/machines/sandbox/launch.py``,
 ``sources/workers/main.py``, ``assembly/scripts/child.py``), since it cannot be taken back without rights. Little is
@@ -19,10 +19,10 @@ WORKER = 10
 RENDERING = 15
 """Niceness of rendering, which may compute for a minute: git, which others wait for, comes before it."""
 LAST = 19
-"""Niceness of commands of pods and plugins, which get what nobody else wants."""
+"""Niceness of commands of pods and plugins, which get what is left over."""
 IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
 IDLE_IO = 3 << 13
-"""The class that reads and writes when nobody else does."""
+"""The class that reads and writes when no other client does."""
 
 
 def step_back(niceness: int) -> None:

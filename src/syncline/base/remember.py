@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def remember(maxsize: int) -> Callable[[F], F]:
-    """As ``lru_cache(maxsize)`` for a function of texts (by position); with a long one it is asked anew."""
+    """As ``lru_cache(maxsize)`` for a function of texts (by position); with a long one it is asked again."""
 
     def wrap(function: F) -> F:
         known = lru_cache(maxsize)(function)

@@ -1,4 +1,4 @@
-"""Removes what strangers left on the disk: folders deeper than paths are long, or that nobody may enter.
+"""Removes what strangers left on the disk: folders deeper than paths are long, or that cannot be entered.
 
 Used where commands of repositories and pods have written, after they have ended.
 """

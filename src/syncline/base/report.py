@@ -1,6 +1,6 @@
 """What is wrong with an input, collected instead of raised.
 
-Validators fill a :class:`Report`; callers choose to stop at the first error or to go on without the bad part.
+Validators fill a :class:`Report`; callers choose to stop at the first error or to continue without the bad part.
 Positions point at the user's own file, also when the faulty object was generated from it.
 """
 

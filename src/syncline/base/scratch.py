@@ -1,8 +1,8 @@
-"""Files for a while: each process has folders of its own, which the next process removes where it was killed.
+"""Files temporarily: each process has folders of its own, which the next process removes where it was killed.
 
-A folder is locked as long as its process lives, so a sweep can tell what is left over from what is in use, whatever
-the names and process ids. Only folders of this user are looked at, and no link is followed. What holds credentials
-goes to memory where the machine has it, and is named only where a program of others has to read it.
+A folder is locked as long as its process lives, so a sweep can tell what is left over from what is in use, whatever the
+names and process ids. Only folders of this user are examined, and no link is followed. What holds credentials goes to
+memory where the machine has it, and is named only where a foreign program has to read it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["Scratch", "credentials_folder", "memory_folder", "named_in_memory", 
 
 PREFIX = "syncline-scratch-"
 MOST_LOOKED_AT = 20_000
-"""Entries of the temporary folder that a sweep looks at."""
+"""Entries of the temporary folder that a sweep reads."""
 MEMORY = Path("/dev/shm")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Scratch:
-    """A folder that nobody else may enter, below ``parent`` (without one: where temporary files lie). Making it sweeps
-    what killed processes left there; :meth:`close` removes it."""
+    """A folder that no other client may enter, below ``parent`` (without one: where temporary files lie). Making it
+    sweeps what killed processes left there; :meth:`close` removes it."""
 
     def __init__(self, parent: Path | None = None) -> None:
         place = Path(tempfile.gettempdir()) if parent is None else parent
@@ -58,17 +58,17 @@ def scratch(parent: Path | None = None) -> Iterator[Path]:
 
 
 def work_folder() -> Path:
-    """Of this process, on the disk: for copies that programs of others work on."""
+    """Of this process, on the disk: for copies that foreign programs work on."""
     return _of_process(os.getpid(), None)
 
 
 def credentials_folder() -> Path:
-    """Of this process, in memory where there is some: for credentials that programs of others read from files."""
+    """Of this process, in memory where there is some: for credentials that foreign programs read from files."""
     return _of_process(os.getpid(), memory_folder())
 
 
 def memory_folder(*, programs: bool = False) -> Path | None:
-    """Where files are in memory and this user may write; with ``programs`` also run what lies there."""
+    """A folder in memory that this user may write; with ``programs`` also execute from."""
     try:
         mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
         runs = not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC

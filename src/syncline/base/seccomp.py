@@ -23,7 +23,7 @@ _COLUMN = {"x86_64": 0, "aarch64": 1}
 LAST_KNOWN = 469
 """``file_setattr`` of Linux 6.17, the same on both machines; what is beyond is answered with ENOSYS."""
 X32 = 0x40000000
-"""Numbers from here on are the second way into an x86-64 kernel, which nobody uses."""
+"""Numbers from here on are the second way into an x86-64 kernel, which is unused."""
 
 REFUSED = {
     # the machine itself
@@ -127,7 +127,7 @@ FAMILIES = (0, 1, 2, 10, 16)
 """Unspecified, Unix, IPv4, IPv6, netlink. Others reach beyond a network namespace (vsock) or into rare code."""
 PERSONALITIES = (0, 8, 0x20000, 0x20008, 0xFFFFFFFF)
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
-"""Typing into somebody's terminal."""
+"""Typing into a user's terminal."""
 
 # Classic BPF (linux/bpf_common.h) on struct seccomp_data.
 _LOAD, _EQUAL, _AT_LEAST, _ABOVE, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x25, 0x45, 0x06

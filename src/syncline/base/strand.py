@@ -1,4 +1,4 @@
-"""A function that goes on only when it is given its turn, but for parts that it leaves to others meanwhile.
+"""A function that continues only when it is given its turn, but for parts that it leaves to others meanwhile.
 
 Used for requests that are too large for the event loop that serves them (``cluster/serving/waiting.py``). The function
 runs in a thread of its own, and that thread and the one that gives turns never run at the same time: whatever both use
@@ -65,7 +65,7 @@ class Strand(Generic[T]):
         return self._part
 
     def result(self) -> T:
-        """What came of it, once it is over; raises what the function raised."""
+        """The function's result once it has ended; raises the exception that it raised."""
         value: T = self._whole.result()
         return value
 

@@ -1,8 +1,8 @@
 """Blocking functions of one purpose, each in a thread of its own, in fair and bounded numbers.
 
 The live driver has one :class:`Threads` for each purpose, so that work of one kind does not wait behind another. What
-has run for long waits for somebody else mostly (a host that does not answer); it gives its place to the next one and
-goes on beside it. Threads are daemons: what hangs does not keep a process from ending.
+has run for long mostly waits for another system (a host that does not answer); it gives its place to the next one and
+continues beside it. Threads are daemons: what hangs does not keep a process from ending.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Threads:
         self._begin(self._places.give_back(ticket), loop)
 
     def _withdrawn(self, ticket: Ticket) -> None:
-        """Who waited for it is gone before it began."""
+        """The caller left before the function began."""
         if self._functions.pop(ticket, None) is not None:
             self._places.give_back(ticket)
 
@@ -86,7 +86,7 @@ class _Ended:
             value = function()
         except BaseException as error:  # the one who asked for it deals with it
             failure = error
-        with contextlib.suppress(RuntimeError):  # the event loop closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the event loop closed: no caller waits any more
             self._loop.call_soon_threadsafe(self._tell, value, failure)
 
     def _tell(self, value: Any, failure: BaseException | None) -> None:

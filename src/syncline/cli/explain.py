@@ -30,7 +30,7 @@ LOG_LINES = 20
 """Last lines of a failed container's log that are asked for."""
 POD = GVK("", "v1", "Pod")
 SHOWN = 5
-"""Names that are told where one is not found."""
+"""Names listed in the message where one is not found."""
 
 
 @click.command()

@@ -106,7 +106,7 @@ def _run(arguments: list[str] | None, program: str) -> int:
     try:
         result: Any = cli.main(args=arguments, prog_name=program, standalone_mode=False)
         if sys.stdout is not None:
-            sys.stdout.flush()  # here it can still be told
+            sys.stdout.flush()  # here it can still be reported
         return result if isinstance(result, int) else 0
     except click.NoSuchOption as error:
         return _unknown_flag(error)

@@ -173,7 +173,7 @@ class Api:
         except ApiError as error:
             if not (x.warnings or x.annotations):
                 raise
-            # What was said before the refusal is told with it.
+            # Warnings before the refusal are sent with it.
             response = refusal(error, accept)
         if verb in _WRITES:
             self._definitions.after_write(x)

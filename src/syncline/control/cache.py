@@ -45,7 +45,7 @@ class OfKind:
 
 
 class Snapshot(Protocol):
-    """Reading side: no requests, no surprises within one pass."""
+    """Reading side: no requests, no surprises within one reconcile."""
 
     @property
     def mapper(self) -> Mapper: ...
@@ -73,9 +73,8 @@ class Snapshot(Protocol):
         ...
 
     def views(self, kind: GroupKind, view: Callable[[Obj], T]) -> list[T]:
-        """What ``view`` makes of each object of a kind, ordered by (namespace, name): once for each version of an
-        object, so that a look at thousands reads again what has changed. ``view`` is pure, and the same one each time.
-        """
+        """``view`` of each object of a kind, ordered by (namespace, name): computed once for each version of an object,
+        so only changed objects are read again. ``view`` is pure, and the same one each time."""
         ...
 
     def kinds(self) -> Iterator[GroupKind]:
@@ -100,7 +99,7 @@ class Snapshot(Protocol):
         ...
 
     def reads_all(self) -> bool:
-        """Whether nothing is unread of what was looked at."""
+        """Whether nothing is unread of what was examined."""
         ...
 
     def changes(self, kind: GroupKind) -> int:
@@ -108,7 +107,7 @@ class Snapshot(Protocol):
         ...
 
     def follows(self, kind: GroupKind) -> bool:
-        """Whether it was listed and its watch works: here is what the server has, but for what is on its way."""
+        """Whether the kind was listed and its watch works: the cache equals the server, but for events on their way."""
         ...
 
 
@@ -140,7 +139,7 @@ class _Shelf:
 
 @dataclass(slots=True)
 class _View:
-    """What a function made of each object of a kind. ``stale``: of which it has not seen the newest version."""
+    """Results of a function for each object of a kind. ``stale``: objects whose newest version it has not computed."""
 
     made: dict[tuple[str, str], Any] = field(default_factory=dict)
     stale: set[tuple[str, str]] = field(default_factory=set)
@@ -188,7 +187,7 @@ class Cache:
         self._indices: dict[str, IndexFn] = dict(indices or {})
         self._indexed: dict[str, dict[str, set[_Place]]] = {name: {} for name in self._indices}
         self._firsts: dict[str, dict[str, _Place]] = {name: {} for name in self._indices}
-        """Of an index the first place under each value that somebody asked for."""
+        """Of an index the first place under each value that was asked for."""
         self._versions: dict[str, int] = {}
         self._asked: dict[GroupKind, list[tuple[str, IndexFn]]] = {}
         """The indices that may have something to say about a kind."""
@@ -203,7 +202,7 @@ class Cache:
         self._asked.clear()
 
     def use_index(self, name: str, values: IndexFn) -> None:
-        """Replace an index's rule; it is built anew when next asked."""
+        """Replace an index's rule; it is rebuilt when next asked."""
         self._indices[name] = values
         self._versions[name] = -1
         self._asked.clear()
@@ -346,8 +345,8 @@ class Cache:
         if not pairs:
             return [obj for obj in self.objects(kind, namespace) if selector.matches(labels_of(obj))]
         labelled = self._shelf(kind, namespace).labelled
-        nobody: set[str] = set()
-        fewest = min((labelled.get(pair, nobody) for pair in pairs), key=len)
+        empty: set[str] = set()
+        fewest = min((labelled.get(pair, empty) for pair in pairs), key=len)
         found = [bucket[name] for name in sorted(fewest)]
         return [obj for obj in found if selector.matches(labels_of(obj))]
 
@@ -398,7 +397,7 @@ class Cache:
         return list(known.listed)
 
     def _refresh_index(self, index: str) -> None:
-        """An index whose values depend on settings says by ``version`` that they changed; then it is built anew."""
+        """An index whose values depend on settings says by ``version`` that they changed; then it is rebuilt."""
         values = self._indices[index]
         version = getattr(values, "version", 0)
         if self._versions.get(index, 0) == version:

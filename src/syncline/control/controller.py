@@ -23,7 +23,7 @@ HOME, EVERY = "", "*"
 """The loop's own cluster; that one and every other that the loop has joined. Any other text is a cluster's name."""
 
 MapToKeys = Callable[[Obj, Snapshot], Iterable[ObjectRef]]
-"""From a changed object to the keys that should look again. Called with the old and with the new state."""
+"""From a changed object to the keys that should reconcile again. Called with the old and with the new state."""
 
 
 Predicate = Callable[[Obj | None, Obj | None], bool]
@@ -87,7 +87,7 @@ class Controller(Generic[S]):
     None when there is nothing to add."""
     watches: tuple[Watch, ...] = ()
     reads: tuple[GroupKind, ...] = ()
-    """Kinds that ``observe`` looks at without being woken by them."""
+    """Kinds that ``observe`` reads without being woken by them."""
     indices: Mapping[str, IndexFn] = field(default_factory=dict)
     """The loop declares them on its cache."""
     predicate: Predicate | None = None
@@ -96,10 +96,10 @@ class Controller(Generic[S]):
     """Seconds from the first of several changes until it plans, so that what arrives together is one plan."""
     urgent: Callable[[Obj], bool] | None = None
     """Whether an object of its kind in this state comes before the others in the queue, since something that was begun
-    goes on."""
+    continues."""
     at_rest: Callable[[Obj], bool] | None = None
-    """Whether a reconcile that wrote nothing but this status of its own object leaves nothing to another one, so that
-    its own write does not wake it."""
+    """Whether a reconcile that wrote only this status of its own object leaves nothing to another one, so that its own
+    write does not wake it."""
     beside: Callable[[S], str | None] | None = None
     """Whether a plan is made of so much that it would hold the loop for more than ten milliseconds: the project on
     whose account the driver then plans in a thread; None: in place. What was observed must not change meanwhile."""

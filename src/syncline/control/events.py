@@ -82,7 +82,7 @@ def _times(emit: Emit, now: datetime) -> Obj:
 
 
 def _once_more(known: Obj, now: datetime) -> Obj:
-    """What saying an Event again changes in it."""
+    """The fields that repeating an Event changes."""
     if known.get("eventTime"):
         count = int(dig(known, "series", "count", default=1))
         return {"series": {"count": count + 1, "lastObservedTime": format_micro_time(now)}}
@@ -109,7 +109,7 @@ class Said:
 
 def publish(emit: Emit, now: datetime, said: Said | None = None) -> Generator[Request, Response, Any]:
     """Create the Event, or count it up. An Event that cannot be written (its namespace is ending) is dropped: Events
-    are for people, and whoever emitted it says it again at the next pass if it is still true."""
+    are for people, and the code that emitted it says it again at the next reconcile if it is still true."""
     event = event_object(emit, now)
     said = Said() if said is None else said
     known = said.known(event)

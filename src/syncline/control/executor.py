@@ -57,7 +57,7 @@ class Together:
     parts: tuple[Generator[Any, Any, Any], ...]
 
 
-def execute(plan: Plan, handlers: HandlersOf, tell: Tell = lambda _action: _nobody) -> Execution:
+def execute(plan: Plan, handlers: HandlersOf, tell: Tell = lambda _action: _no_report) -> Execution:
     """Perform steps in order, then the status actions; see :class:`~syncline.control.plan.Plan` for the stop rule."""
     results: list[Result] = []
     for step in plan.steps:
@@ -75,7 +75,7 @@ def execute(plan: Plan, handlers: HandlersOf, tell: Tell = lambda _action: _nobo
     return tuple(results)
 
 
-def _nobody(_result: Result) -> None: ...
+def _no_report(_result: Result) -> None: ...
 
 
 def _performed(action: Action, handlers: HandlersOf, tell: Tell) -> Generator[Any, Any, Result]:

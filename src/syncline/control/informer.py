@@ -1,7 +1,7 @@
 """Keeps one kind of the cache equal to the server's, without a socket.
 
 A state machine: ask for a list, then a watch; feed it answers and watch events; it says what changed. Drivers own the
-transport. A watch that ends is resumed from the last resourceVersion; one that is too old (410) is listed anew.
+transport. A watch that ends is resumed from the last resourceVersion; one that is too old (410) is listed again.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Informer:
         return client.list_(self.info, field_selector=self._fields)
 
     def whole_list(self) -> Generator[Request, Response, Obj]:
-        """Ask for a list, and go on where the server cuts it into pages, which some in between do without being asked.
-        A list whose token expires begins again. Raises ApiError."""
+        """Ask for a list, and continue where the server cuts it into pages, which some in between do without being
+        asked. A list whose token expires begins again. Raises ApiError."""
         pages: list[Obj] = []
         token = ""
         for _ in range(MAX_PAGES):
@@ -149,7 +149,9 @@ def _event_of(line: bytes) -> tuple[str, Obj]:
     if isinstance(obj, dict) and (what in ("BOOKMARK", "ERROR") or (what in CHANGES and _is_named(obj))):
         return str(what), obj
     shown = ascii(line[:SHOWN_BYTES].decode("utf-8", "replace"))
-    raise Unanswered(f"a watch said {shown}, which is no event of the Kubernetes API; look at what stands before it")
+    raise Unanswered(
+        f"a watch said {shown}, which is no event of the Kubernetes API; check the proxy or gateway before it"
+    )
 
 
 def _list_of(body: Any) -> tuple[list[Obj], str]:
@@ -162,7 +164,7 @@ def _list_of(body: Any) -> tuple[list[Obj], str]:
     kind = str(body.get("kind"))[:SHOWN_BYTES] if isinstance(body, dict) else type(body).__name__
     raise Unanswered(
         f"a list was answered with kind {kind!r}, which is no whole list of the Kubernetes API (kind ...List, "
-        "metadata.resourceVersion and items with names); look at what stands before it"
+        "metadata.resourceVersion and items with names); check the proxy or gateway before it"
     )
 
 

@@ -70,12 +70,13 @@ class LeaderSettings:
     """A replica that could not renew for this long stops working; the rest of ``lease_s`` lets requests end."""
     retry_s: float = 2.0
     node: str = ""
-    """The node that this process runs on, where it is known: whoever updates nodes leaves it in peace during syncs."""
+    """The node that this process runs on, where it is known: the one that updates nodes leaves it in peace during
+    syncs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Nobody holds the Lease; ``why`` says since when not."""
+    """No one holds the Lease; ``why`` says since when not."""
 
     why: str
 
@@ -104,7 +105,7 @@ def lease_plan(
     unchanged_since: datetime | None = None,
     acquired: str | None = None,
 ) -> LeasePlan:
-    """What a Lease means to ``me``. ``unchanged_since``: when this replica first saw it as it is (None: just now).
+    """The state of a Lease for ``me``. ``unchanged_since``: when this replica first saw it as it is (None: just now).
     ``acquired``: the acquireTime that this process wrote, empty if it wrote none; None: its name is enough."""
     if lease is None:
         return Free("there is none yet")
@@ -132,7 +133,7 @@ def shard_of(ref: ObjectRef, shards: int) -> int:
 
 @dataclass(frozen=True)
 class Share:
-    """What this replica knows between two rounds."""
+    """Knowledge of this replica between two rounds."""
 
     held: Mapping[int, datetime] = field(default_factory=dict)
     """Shards that are ours, and when each was renewed last."""
@@ -259,7 +260,7 @@ def _differently_sharded(
 
 
 def _to_take(free: frozenset[int], settings: LeaderSettings, have: int, others: Mapping[str, int]) -> tuple[int, ...]:
-    """Free shards up to a fair share, from a place of our own in the row so that replicas seldom want the same."""
+    """Free shards up to a fair share, from a place of Syncline in the row so that replicas seldom want the same."""
     room = -(-settings.shards // (len(others) + 1)) - have
     first = sorted((*others, settings.identity)).index(settings.identity)
     row = [(first + step) % settings.shards for step in range(settings.shards)]
@@ -294,7 +295,7 @@ def share_round(
     *,
     stamp: datetime | None = None,
 ) -> Generator[Request, Response, Share]:
-    """One look at the Leases and the writes that follow; never raises for a refusal, which ``why`` then tells.
+    """One snapshot of the Leases and the writes that follow; never raises for a refusal, which ``why`` then tells.
 
     ``now`` is the moment before the first request: what counts as renewed then is renewed at least until then.
     ``stamp`` is what is written into the Leases (None: ``now``).

@@ -51,13 +51,13 @@ log = logging.getLogger("syncline.control")
 OWN_WRITE_PATIENCE_S = 5.0
 """How long a key waits for the cache to show its own last write; then it plans on what there is."""
 STALE_RETRY_S = 0.02
-"""A key whose cache is stale is looked at again this soon, for as long as :data:`OWN_WRITE_PATIENCE_S`."""
+"""A key whose cache is stale is checked again this soon, for as long as :data:`OWN_WRITE_PATIENCE_S`."""
 
 TWINS = frozenset({GroupKind("events.k8s.io", "Event")})
-"""Kinds that show the objects of another one: who looks at every kind has seen them already."""
+"""Kinds that show the objects of another one: who reads every kind has seen them already."""
 
 MAX_ROUNDS = 1000
-"""Rounds of one pass: a sync pass has a few; beyond this a controller talks to itself."""
+"""Rounds of one reconcile: a sync pass has a few; beyond this a controller talks to itself."""
 
 Pass = Generator["Request | Work | Together", Any, None]
 """One reconcile of one key, to be driven to its end."""
@@ -82,7 +82,8 @@ class Observer:
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """Who is told of changes of a kind (None: of every kind). ``keys`` is None where the object itself is the key."""
+    """The controllers that changes of a kind (None: of every kind) wake. ``keys`` is None where the object itself is
+    the key."""
 
     kind: GroupKind | None
     controller: str
@@ -96,7 +97,7 @@ class _Route:
 
 @dataclass(slots=True)
 class _OwnWrite:
-    """What the cache must have seen before the key is planned again."""
+    """The write that the cache must show before the key is planned again."""
 
     revisions: dict[GroupKind, int]
     deadline: datetime
@@ -179,9 +180,9 @@ class ControlLoop:
         self._woken: set[Key] = set()
         """Keys that were woken while they were worked on."""
         self._lost: set[Key] = set()
-        """Keys whose last pass lost a conflict; their back-off is in the queue."""
+        """Keys whose last reconcile lost a conflict; their back-off is in the queue."""
         self._at_rest: dict[Key, str] = {}
-        """Keys whose last pass wrote a status and left nothing to do, with the resourceVersion that it wrote."""
+        """Keys whose last reconcile wrote a status and left nothing to do, with the resourceVersion that it wrote."""
         self._failed: dict[Key, tuple[object, datetime]] = {}
         """Keys that wait after a failure, for controllers that can tell one reason to look from another: what the
         failed pass started from, and until when an equal start is not worth another pass."""
@@ -391,7 +392,7 @@ class ControlLoop:
         self._note_rest(key, controller, plan, results)
 
     def _note_rest(self, key: Key, controller: Controller[Any], plan: Plan, results: tuple[Result, ...]) -> None:
-        """Remember a status of its own as the last word of a pass, for controllers that say so."""
+        """Remember a status of its own as the last word of a reconcile, for controllers that say so."""
         if controller.at_rest is None or not results or not isinstance(plan.outcome, Done | Requeue):
             return
         if not all(isinstance(action, Emit | SetStatus) for step in plan.steps for action in step):
@@ -404,7 +405,7 @@ class ControlLoop:
     def _settle(
         self, key: Key, controller: Controller[Any], observed: Any, plan: Plan, results: tuple[Result, ...]
     ) -> Generator[Any, Any, tuple[Plan, tuple[Result, ...], tuple[Result, ...]]]:
-        """Let the controller go on from the answers, round by round, until it has nothing to add. The last plan, all
+        """Let the controller continue from the answers, round by round, until it has nothing to add. The last plan, all
         results, and those of the last round."""
         everything, settle = results, controller.settle
         assert settle is not None, "only controllers that settle get here"
@@ -461,8 +462,8 @@ class ControlLoop:
             self._own_writes[key] = _OwnWrite(revisions, now + timedelta(seconds=OWN_WRITE_PATIENCE_S))
 
     def _conclude(self, key: Key, plan: Plan, results: tuple[Result, ...], last: tuple[Result, ...]) -> float:
-        """Ask for the key again as the outcome says, or sooner after a failure that nobody answered; how long it waits
-        after a failure in seconds, 0 without one."""
+        """Ask for the key again as the outcome says, or sooner after a failure without a plan; how long it
+        waits after a failure in seconds, 0 without one."""
         now = self._clock.now()
         failed = [result for result in results if not result.ok]
         if isinstance(plan.outcome, Stalled):

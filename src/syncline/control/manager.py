@@ -43,20 +43,21 @@ SLOW_S = 2.0
 """A key that is worked on for longer does not count either: it waits for a cluster that hangs, which must not keep the
 keys of others. Their number is bounded by that of the keys."""
 AT_ONCE = 8
-"""Actions of one pass on their way at once, where their order does not matter: enough to keep a server busy, and few
-enough that a pass of thousands leaves room for others."""
+"""Actions of one reconcile on their way at once, where their order does not matter: enough to keep a server busy, and
+few enough that a reconcile of thousands leaves room for others."""
 MAX_IDLE_S = 30.0
 """Longest nap of the dispatcher: a bound in case a wake-up is lost."""
 WATCH_BATCH = 100
 """Events taken in one go before others on the event loop get their turn: about ten milliseconds of routing."""
 REQUESTS_PER_TURN = 10
-"""Requests of one pass answered before others get their turn: the same bound for passes that make thousands."""
+"""Requests of one reconcile answered before others get their turn: the same bound for passes that make thousands."""
 PASSES_PER_TURN = 4
-"""Keys begun before others get their turn. In process every pass runs to its end at once, about two milliseconds."""
+"""Keys begun before others get their turn. In process every reconcile runs to its end at once, about two
+milliseconds."""
 MAX_AWAY_S = 15.0
 """Longest wait between tries to reach a server that is away: what it says when it is back should not come late."""
 NOT_LISTED = (403, 404, 405)
-"""Answers that another try will not change soon: the kind counts as one that cannot be looked at, if another one that
+"""Answers that another try will not change soon: the kind counts as one that cannot be examined, if another one that
 the controllers work on can be."""
 LIST_ATTEMPTS = 5
 """Failed tries (about six seconds) after which work begins without a kind, under the same condition: a server that is
@@ -94,7 +95,7 @@ class DirectPort:
         return answer
 
     def expire_watches(self) -> None:
-        """Whoever watches lists again: what was read or written through this port may have been taken back."""
+        """Watchers list again: what was read or written through this port may have been taken back."""
         for ready in self._open:
             self._open[ready] = True
             ready.set()
@@ -211,7 +212,7 @@ class LiveWatches:
         self._informers: dict[GroupKind, asyncio.Task[None]] = {}
         self._relists: dict[GroupKind, Callable[[], None]] = {}
         self._looked: dict[GroupKind, asyncio.Event] = {}
-        """Of kinds that somebody waits for, set when they are listed."""
+        """Of kinds with waiters, set when they are listed."""
         self._unlisted: set[GroupKind] = set()
         self.listed = asyncio.Event()
         """All that is wanted was listed once, or cannot be."""
@@ -278,7 +279,7 @@ class LiveWatches:
 
     def _complain(self, what: str, error: ApiError) -> None:
         if self._complaints.due(error, self._steady()):
-            log.warning("%s: cannot look at %s, trying again: %s", self._where, what, error)
+            log.warning("%s: cannot read %s, trying again: %s", self._where, what, error)
 
     async def _keep_discovering(self, group: asyncio.TaskGroup) -> None:
         while True:
@@ -393,14 +394,14 @@ class LiveManager:
     def wake(self, controller: str, ref: ObjectRef, cluster: str = "") -> None:
         """From any thread: something outside the API concerns this key."""
         if self._event_loop is None:
-            self.loop.wake(controller, ref, cluster)  # not running yet, so nobody else is at it
+            self.loop.wake(controller, ref, cluster)  # not running yet, so no one else is at it
             return
 
         def add() -> None:
             self.loop.wake(controller, ref, cluster)
             self._wake.set()
 
-        with contextlib.suppress(RuntimeError):  # the event loop closed: nobody is left to be woken
+        with contextlib.suppress(RuntimeError):  # the event loop closed: no one is left to be woken
             self._event_loop.call_soon_threadsafe(add)
 
     async def run(self, ready: Callable[[], None] | None = None) -> None:
@@ -417,7 +418,7 @@ class LiveManager:
         self._wake.set()
 
     def health(self, leases: LeaseSigns | None = None, note: str = "") -> Health:
-        """What probes are answered."""
+        """The answers to probes."""
         due = self.loop.queue.next_due()
         overdue = max(self._clock.now() - due, timedelta(0)) if due is not None else timedelta(0)
         return verdict(self.signs, leases, overdue, steady_now(self._clock), note)

@@ -248,7 +248,7 @@ Outcome: TypeAlias = Done | Requeue | Retry | Stalled
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Frozen decision of one pass.
+    """Frozen decision of one reconcile.
 
     ``steps`` are performed in order; the actions inside a step are independent and all tried; a step with a failure
     stops later steps. ``status`` is performed last, also after a failure. ``why`` is one sentence for the timeline.
@@ -272,7 +272,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one action. ``value`` is the handler's answer (for Kubernetes actions the object)."""
+    """The outcome of one action. ``value`` is the handler's answer (for Kubernetes actions the object)."""
 
     action: Action
     ok: bool

@@ -40,7 +40,7 @@ LIMITS: Mapping[Purpose, Limits] = MappingProxyType(
 
 
 ANSWERS_WITHIN_S = 5.0
-"""A host whose work ended within this time answers, whatever it says; one that took longer has to show it anew."""
+"""A host whose work ended within this time answers, whatever it says; one that took longer has to show it again."""
 MAX_HOSTS = 10_000
 """Hosts that are known to answer, those that did last."""
 
@@ -51,7 +51,7 @@ class PoolSettings:
 
     limits: Mapping[Purpose, Limits] = field(default_factory=lambda: LIMITS)
     slow_after_s: float = 0.5
-    """Work that takes longer waits for somebody else mostly."""
+    """Work that takes longer mostly waits for another system."""
     new_slow_after_s: float = 0.2
     """The same for hosts that have not answered yet."""
 
@@ -135,7 +135,7 @@ class Pools:
                 return result
             finally:
                 note = partial(self._hosts.note, work.hosts, loop.time() - begun, answered=answered)
-                with contextlib.suppress(RuntimeError):  # the event loop closed: nobody asks any more
+                with contextlib.suppress(RuntimeError):  # the event loop closed: nothing asks any more
                     loop.call_soon_threadsafe(note)
 
         return run

@@ -1,9 +1,9 @@
 """The virtual driver: pops the next due item, sets the clock, runs it. Nothing waits, no socket, no thread.
 
 Stands beside the live driver (``manager.py``) and runs the same loops against a transport that answers at once. Equal
-seeds give byte-equal journals; ``shuffle`` draws among ready keys, so that nobody relies on their order.
+seeds give byte-equal journals; ``shuffle`` draws among ready keys, so that code cannot rely on their order.
 
-Nobody ticks the watches here, as the HTTP server does: an informer's watch has no timeout, and a bookmark would only
+No one ticks the watches here, as the HTTP server does: an informer's watch has no timeout, and a bookmark would only
 save a list after a loss. A watch that a fault loses resumes from its last event, or lists again if that is too old.
 """
 
@@ -65,7 +65,7 @@ def _nothing(_limit: int) -> Batch:
 
 @dataclass(slots=True)
 class _Watching:
-    """``rank`` is the order in which kinds with news are told, so that runs do not depend on who woke first."""
+    """``rank`` is the order in which kinds with news are reported, so that runs do not depend on who woke first."""
 
     rank: int
     informer: Informer
@@ -96,7 +96,7 @@ class WatchActor:
         return ""
 
     def pump(self) -> bool:
-        """Only kinds whose stream has something are looked at: most steps concern one or two of sixty."""
+        """Only kinds whose stream has something are examined: most steps concern one or two of sixty."""
         moved = self._refresh_discovery()
         if not self._news:
             return moved

@@ -2,7 +2,7 @@
 
 The live driver and the keeper of Leases note facts here; :func:`verdict` decides, pure, what ``/livez``, ``/healthz``
 and ``/readyz`` answer. Alive is denied only where a restart may help: work that is due and does not move, a watch that
-neither hears nor tries, Leases that are not looked at or lie there free. An API that is away is nothing that a restart
+neither hears nor tries, Leases that are not examined or lie there free. An API that is away is nothing that a restart
 mends: the process stays alive and says why it is not ready. A standby is both. Instants are of the steady scale.
 """
 
@@ -20,7 +20,7 @@ STUCK = timedelta(minutes=5)
 SILENT = timedelta(minutes=15)
 """A watch that neither heard anything nor was tried again for so long; clients end a silent one after two minutes."""
 UNSEEN = timedelta(seconds=90)
-"""Leases are looked at every few seconds, whatever the answer."""
+"""Leases are examined every few seconds, whatever the answer."""
 VACANT = timedelta(seconds=90)
 """A Lease that is ours to take and lies free for so long: a minute, and the longest that an earlier holder may need."""
 AWAY = timedelta(seconds=10)
@@ -130,7 +130,7 @@ def _judge_watches(signs: Signs, now: datetime, stuck: list[str], unready: list[
 
 def _judge_leases(leases: LeaseSigns, now: datetime, stuck: list[str], unready: list[str]) -> None:
     if now - leases.looked > UNSEEN:
-        stuck.append(f"Leases were not looked at for {_s(now - leases.looked)}")
+        stuck.append(f"Leases were not read for {_s(now - leases.looked)}")
     if leases.trouble and leases.since is not None and now - leases.since > AWAY:
         unready.append(leases.trouble)
     elif leases.vacant_since is not None and now - leases.vacant_since > VACANT:
@@ -147,14 +147,14 @@ def _s(span: timedelta) -> str:
 
 
 class Complaints:
-    """Lets each cause be told once a minute, however many wait for the same. One of a process for each server: that the
-    server is away is one cause, whoever finds it out and however it shows."""
+    """Lets each cause be reported once a minute, however many wait for the same. One of a process for each server: that
+    an unreachable server is one cause, whichever request finds it."""
 
     def __init__(self) -> None:
         self._reported: dict[object, datetime] = {}
 
     def due(self, error: ApiError, now: datetime) -> bool:
-        """Whether to tell now; it is then taken as told."""
+        """Whether to tell now; it is then taken as reported."""
         cause = AWAY_CAUSE if isinstance(error, Unanswered) else (error.code, error.reason, error.message[:60])
         last = self._reported.get(cause)
         if last is not None and now - last < SAY_AGAIN:

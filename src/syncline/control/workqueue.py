@@ -21,7 +21,7 @@ PUT_BACK = timedelta(seconds=1)
 """Steps of a clock smaller than this are left alone."""
 
 CONFLICT_BASE_S = 0.02
-"""First wait after a conflict, which is nobody's failure: somebody else wrote, and the next look mostly sees it. Who
+"""First wait after a conflict: another client wrote, and the next read mostly has that write. Who
 keeps losing waits twice as long each time, up to the same bound."""
 
 

@@ -53,7 +53,7 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"conflict with", "take the field over with server-side apply and force, or leave it to its manager"),
         (r"authentication|credential|permission denied", "give the repository valid credentials"),
         (r"allow-local-repos", "start with --allow-local-repos, or use a URL"),
-        (r"exceeded its progress deadline", "look at its newest pods; undo the last change if need be"),
+        (r"exceeded its progress deadline", "check its newest pods; undo the last change if need be"),
     )
 )
 

@@ -56,7 +56,7 @@ MAX_ROWS = 5
 MAX_CONFIGS = 10
 """Machine configs of one Application that are asked how far they are."""
 MAX_READS = 20
-"""Rounds of a pass that are answered from the look at the cluster; a pass reads each unseen object once."""
+"""Rounds of a reconcile that are answered from the snapshot of the cluster; a pass reads each unseen object once."""
 UNWELL = ("Degraded", "Missing", "Progressing", "Suspended", "Unknown")
 FIXES = {
     "InvalidSpecError": "correct the Application's spec",
@@ -356,7 +356,7 @@ def _settled(view: View, observed: AppObserved) -> Found:
 def _synced(view: View, observed: AppObserved, state: str, since: datetime | None) -> Found:
     """All is applied. Machine configs are not done with that: health says nothing of the machines that take them."""
     if not any(dig(pool, "status", "conditions") for pool in view.cluster.objects(POOL)):
-        return Found(_head(observed, state, "nothing blocks", since), blocked=False)  # nobody keeps pools here
+        return Found(_head(observed, state, "nothing blocks", since), blocked=False)  # no one keeps pools here
     rows = [_ref(row) for row in observed.view.status.get("resources") or [] if row.get("kind") == MACHINE_CONFIG.kind]
     lines = [
         explain_object(view, live) for ref in rows[:MAX_CONFIGS] if (live := _live(view, observed, ref)) is not None

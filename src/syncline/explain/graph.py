@@ -144,7 +144,7 @@ def _dated(cause: Cause, obj: Obj) -> Cause:
 
 def _machine_config(view: View, config: Obj) -> Found:
     reason = config_cause(view.machines, config)
-    # Since when it is applied nobody has written down.
+    # Since when it is applied was never written down.
     cause = reason.cause if reason.cause.state == APPLIED else _dated(reason.cause, config)
     return Found(cause, blocked=reason.blocked)
 
@@ -153,7 +153,7 @@ def _hold(view: View, obj: Obj) -> Found:
     hold = Hold.of(obj)
     until = f"until {format_time(hold.expires)}" if hold.expires is not None else "without a readable end"
     pools = f"pool{'' if len(hold.pools) == 1 else 's'} {', '.join(sorted(hold.pools)) or '(none)'}"
-    text = f"{hold.owner or 'somebody'} keeps {pools} from updating {until}"
+    text = f"{hold.owner or 'an unknown owner'} keeps {pools} from updating {until}"
     reason = f": {hold.reason}" if hold.reason else ""
     lives = hold.lives(view.now)
     fix = f"wait, or ask {hold.owner or 'its owner'}; to end it: kubectl delete hold {name_of(obj)}" if lives else ""
@@ -189,7 +189,7 @@ def _node(view: View, node: Obj) -> Found:
     if ready.get("status") == "True":
         return Found(_plain(node, "Ready", f"{ready.get('message') or ''}{cordoned}"), blocked=bool(cordoned))
     text = f"{ready.get('reason') or 'no condition Ready'}: {ready.get('message') or ''}{cordoned}"
-    return Found(_plain(node, "NotReady", text, fix="look at its kubelet; is the machine on?"), blocked=True)
+    return Found(_plain(node, "NotReady", text, fix="check its kubelet; is the machine on?"), blocked=True)
 
 
 def _of_pool(view: View, node: Obj, pool: Obj | None) -> Found:

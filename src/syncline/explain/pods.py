@@ -115,7 +115,7 @@ def _exit_advice(pod: Obj, container: str, reason: str, has_log: bool) -> str:
     if reason == "OOMKilled":
         return f'raise the memory limit of container "{container}"'
     command = f"kubectl -n {namespace_of(pod)} logs {name_of(pod)} -c {container}"
-    return f"correct what its log says: {command}" if has_log else f"look at its log: {command}"
+    return f"correct what its log says: {command}" if has_log else f"check its log: {command}"
 
 
 def _unplaced(view: View, pod: Obj) -> Found | None:
@@ -162,7 +162,7 @@ def _waiting(view: View, pod: Obj, status: Obj, waiting: Obj) -> Cause:
 
 
 def _starting(view: View, pod: Obj) -> Found | None:
-    """Placed, but nothing runs yet: volumes and sandboxes that cannot be made are told in messages or Events only."""
+    """Placed, but nothing runs yet: volumes and sandboxes that fail appear in messages or Events only."""
     if _phase(pod) != "Pending":
         return None
     for status in _statuses(pod):

@@ -1,4 +1,4 @@
-"""What explanations look at: one look at the cluster and the ends of logs.
+"""What explanations look at: one snapshot of the cluster and the ends of logs.
 
 Made by the command (or a test) from requests; the graph only asks it. Read-only.
 """

@@ -88,7 +88,8 @@ def _tally(job: Obj) -> str:
     return f"pods: {', '.join(counts)}; gives up after {limit} retries"
 
 
-# -- workloads that go on for ever -----------------------------------------------------------------------------------
+# -- workloads that continue for ever
+# -----------------------------------------------------------------------------------
 
 
 def explain_workload(view: View, obj: Obj) -> Found:

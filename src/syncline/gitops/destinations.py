@@ -59,7 +59,7 @@ def _plan(observed: ObservedDestinations, now: datetime) -> Plan:
 def destination_controller(
     control_namespace: str, connected: Callable[[], tuple[Declared, ...]]
 ) -> Controller[ObservedDestinations]:
-    """Kind Secret; every change of a cluster Secret looks at all of them."""
+    """Kind Secret; every change of a cluster Secret reads all of them."""
 
     def observe(cache: Snapshot, ref: ObjectRef) -> ObservedDestinations | None:
         if ref.namespace != control_namespace:

@@ -300,7 +300,7 @@ class LinuxHosts:
         )
 
     def changing(self) -> tuple[object, ...]:
-        """Equal as long as nothing that the agent looks at has changed on the machine."""
+        """Equal as long as nothing that the agent reads has changed on the machine."""
         return self._boot_id(), self._host.stamp(FORCE_FILE), self._host.stamp(CURRENT_CONFIG), self._stamp()
 
     def host(self, node: str) -> LinuxHost:
@@ -309,7 +309,7 @@ class LinuxHosts:
         return self._host
 
     def provision(self, node: str, config: Obj) -> None:
-        """Nobody can give a running machine another system or kernel; it has what it booted."""
+        """No one can give a running machine another system or kernel; it has what it booted."""
 
     def store(self, node: str, config: Obj, image: str = "") -> None:
         kept = {"metadata": {"name": name_of(config)}, "spec": config.get("spec") or {}}
@@ -335,7 +335,7 @@ class LinuxHosts:
         return Pull(fetched=True, error="" if done.ok else done.output.strip() or f"exit status {done.code}")
 
     def booted_image(self, node: str) -> str:
-        """Below another root that of the stored config: what it boots is nobody's business before it does."""
+        """Below another root that of the stored config: what it boots is no one's business before it does."""
         if not self._host.running:
             return str(dig(self._stored_config(), "spec", "osImageURL") or "")
         deployed = has_deployed(self._host)
@@ -367,7 +367,7 @@ class LinuxHosts:
                 host.remove(REBOOT_REQUEST)
                 raise HostError("reboot", node, done.output or f"exit status {done.code}")
         elif host.offline:
-            host.note("skipped: reboot (the system does not run; it counts as booted anew)")
+            host.note("skipped: reboot (the system does not run; it counts as rebooted)")
             host.write(OFFLINE_BOOT_ID, hashlib.sha256(request.encode()).hexdigest()[:32].encode())
         else:
             text = f"{host.root} is a directory and cannot be rebooted; reboot its machine and change {OFFLINE_BOOT_ID}"
@@ -391,7 +391,7 @@ class LinuxHosts:
         return FixedSystem(host.release("PRETTY_NAME") or host.os, self.command_line(self.node))
 
     def _boot_id(self) -> str:
-        """Raises HostError where a running machine does not tell it: its reboots could not be told apart."""
+        """Raises HostError where a running machine does not tell it: its reboots could not be distinguished."""
         if self._host.running:
             return self._host.read(BOOT_ID).decode().strip()
         return self._line(OFFLINE_BOOT_ID) or "never-booted"

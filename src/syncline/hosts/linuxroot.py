@@ -166,7 +166,7 @@ class LinuxRoot:
             raise HostError("mkdir", self._obstacle(path), _reason(error)) from error
 
     def give(self, path: str, uid: int, gid: int) -> None:
-        """A directory to somebody, where we may."""
+        """Change the owner of a directory, where permitted."""
         with _errors_named("chown", path), self._directory(path) as opened:
             self._own(path, opened, (uid, gid))
 

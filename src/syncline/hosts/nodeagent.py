@@ -1,6 +1,6 @@
 """The machine-config agent as a process of its own, for the machine it runs on, against any Kubernetes API over HTTP.
 
-Started by ``syncline node-agent``. It works on one node only, begins nothing new once it is told to stop, and ends
+Started by ``syncline node-agent``. It works on one node only, begins nothing new once it is asked to stop, and ends
 after the step in flight. Rehearsed, it reads the API and the machine, prints every step and changes neither.
 """
 
@@ -72,7 +72,7 @@ log = logging.getLogger("syncline.assembly")
 MANAGER = "machine-config-daemon"
 """Field manager, as upstream's daemon."""
 WATCH_S = 2.0
-"""Between looks at the machine: a changed file is told this soon."""
+"""Seconds between checks of the machine's files for drift."""
 LOOK_S = 0.1
 QUIET_S = 0.5
 """Nothing has moved for this long: what the node says now is its last word."""
@@ -81,7 +81,7 @@ GRACE_S = 60.0
 SETTLED_S = 60.0
 MAX_ROUNDS = 20
 OWN_KINDS = (NODE, MACHINE_CONFIG_NODE.group_kind)
-"""Of these an agent looks at its own object alone: it may see no other, and a big cluster is none of its business."""
+"""Of these an agent reads its own object alone: it may see no other, and a big cluster is none of its business."""
 QUERIES = (
     ("systemctl", "is-system-running"),
     ("rpm", "-qf"),
@@ -368,7 +368,7 @@ def _standing_of(node: Obj, there: str) -> Standing:
 
 
 class ShownHost(LinuxHost):
-    """Answers questions as the machine does; whatever would change it is told instead."""
+    """Answers questions as the machine does; changes are printed, not made."""
 
     def __init__(self, *arguments: Any, tell: Callable[[str], None], **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -425,8 +425,8 @@ def handle_now(handler: HostHandler, step: HostStep) -> Any:
 
 
 def rehearse(observed: AgentObserved, now: datetime, handler: HostHandler, tell: Callable[[str], None]) -> None:
-    """Tell every step from here to rest, as if drains ended at once and services did as they are told; a reboot ends
-    it, as what comes after depends on the boot. ``handler`` works on a :class:`ShownHost`."""
+    """Tell every step from here to rest, as if drains ended at once and services did as they are reported; a reboot
+    ends it, as what comes after depends on the boot. ``handler`` works on a :class:`ShownHost`."""
     written = False
     for _ in range(MAX_ROUNDS):
         plan = plan_agent(observed, now)

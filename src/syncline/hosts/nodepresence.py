@@ -36,7 +36,7 @@ CONDITIONS = (
     ("PIDPressure", *_UNMEASURED),
     ("Ready", "True", "NodeAgentReady", "the node agent works; there is no kubelet"),
 )
-"""All that a kubelet tells: of a node that was silent each becomes Unknown, and a pool waits until somebody tells."""
+"""All conditions that a kubelet writes: on a silent node each becomes Unknown, and its pool waits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The certificate of a node agent is renewed by the agent itself, as kubelets do, long before it ends.
 
-Run beside the agent (``hosts/nodeagent.py``). The new certificate is asked for with the old one; clusters approve
-that by themselves (``selfnodeclient``). The kubeconfig file is replaced as a whole, and the connection goes on with it.
+Run beside the agent (``hosts/nodeagent.py``). The new certificate is asked for with the old one; clusters approve that
+by themselves (``selfnodeclient``). The kubeconfig file is replaced as a whole, and the connection continues with it.
 Source: Kubernetes ``client-go/util/certificate``: at 70 to 90 % of its life.
 """
 
@@ -61,7 +61,7 @@ def renewal_due(pem: str, now: datetime) -> bool:
 
 
 async def keep_certificate(port: HttpPort, access: ClusterAccess, kubeconfig: Path, clock: Clock) -> None:
-    """Until cancelled. A failure is told and tried again an hour later."""
+    """Until cancelled. A failure is reported and tried again an hour later."""
     node = node_of_certificate(access.certificate_pem)
     while node:
         if renewal_due(access.certificate_pem, clock.now()):

@@ -21,7 +21,7 @@ _TEXT = """\
 Description=Syncline node agent: keeps this machine at the MachineConfig of its node
 Wants=network-online.target
 After=network-online.target
-# It goes on trying for ever: a machine that nobody configures is worse than a line in its log.
+# It retries for ever: an unconfigured machine is worse than a line in its log.
 StartLimitIntervalSec=0
 
 [Service]

@@ -39,7 +39,7 @@ def _placed(finding: Finding, source: Source, *, key: bool) -> Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What there is to look at in one kind of object. ``lists``: name, kind of the items (None for plain ones), whether
+    """What there is to read in one kind of object. ``lists``: name, kind of the items (None for plain ones), whether
     the list shares its namespace with others; ``parts``: name, whether it is a list, plan of the items."""
 
     rule: Rule | None

@@ -29,7 +29,7 @@ NESTING_MAX = 400
 
 class JsonError(ValueError):
     """``offset``: how many bytes were read when the text turned out wrong, the offending ones included. ``older``: the
-    same as Go told it up to 1.26, and as the reader of specification 2 and Butane still do."""
+    same as Go reported it up to 1.26, and as the reader of specification 2 and Butane still do."""
 
     def __init__(self, message: str, offset: int, older: tuple[str, int] | None = None) -> None:
         super().__init__(message)
@@ -261,7 +261,7 @@ def _close(
     keeps_first: bool,
 ) -> tuple[int, Place | None]:
     """Behind a value (``place``; None: at the bracket that ends an empty object or list): put it where it belongs and
-    go on to the next value. Returns where that begins, and the root when it is complete."""
+    continue to the next value. Returns where that begins, and the root when it is complete."""
     while True:
         if place is None:
             start, shape = opened.pop()
@@ -367,7 +367,7 @@ _HEXADECIMAL = "hexadecimal character escape"
 
 
 def _bad_escape(raw: bytes, at: int, length: int, older: JsonError) -> JsonError:
-    """Of a backslash and what follows; the end of the text is told as such."""
+    """Of a backslash and what follows; the end of the text has a name."""
     if len(raw) < at + length:
         return JsonError("unexpected end of JSON input", len(raw), older.older)
     what = "".join(_lenient(raw[at : at + length]))

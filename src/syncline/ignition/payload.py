@@ -54,8 +54,8 @@ _LAST = re.compile(rb"[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=")
 
 
 def _decoded(raw: bytes) -> tuple[bytes, str]:
-    """What a streaming decoder of base64 hands out, and how it ends: ``EOF``, ``unexpected EOF`` or a fault. Fewer
-    than four signs at the end are not looked at."""
+    """What a streaming decoder of base64 hands out, and how it ends: ``EOF``, ``unexpected EOF`` or a fault. Fewer than
+    four signs at the end are not examined."""
     text = raw.replace(b"\r", b"").replace(b"\n", b"")
     whole = _QUANTA.match(text)
     assert whole

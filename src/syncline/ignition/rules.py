@@ -1,8 +1,8 @@
 """What the specification demands of each object, 3.0 to 3.7: one function per object, upstream's sentences.
 
 Called by :mod:`syncline.ignition.checking` for every object that a configuration holds, parents before their parts. A
-rule gets the canonical object, looks at nothing else, and yields findings whose paths begin at that object. What
-changed between versions is an ``if`` on ``Spec``. Source: coreos/ignition ``config/v3_*/types/*.go``.
+rule gets the canonical object, reads nothing else, and yields findings whose paths begin at that object. What changed
+between versions is an ``if`` on ``Spec``. Source: coreos/ignition ``config/v3_*/types/*.go``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The result is plain JSON, equal to what upstream prints for the same input: nullable values that are absent or null are
 left out, values that are not nullable and zero are left out too unless the specification always writes them, and
 objects without any content disappear. Keys match without regard to case, as in Go. Callers: parser, converter, merger
-and whoever built a configuration by hand and wants it canonical.
+and the code that built a configuration by hand and wants it canonical.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def mistypes(table: Schema, document: dict[str, Any]) -> list[Mistype]:
 
 def canonical(minor: int, config: dict[str, Any]) -> dict[str, Any]:
     """A configuration that was built elsewhere, in upstream's order and without what upstream leaves out. Raises
-    TypeError when a value has the wrong type: whoever builds configurations knows the types."""
+    TypeError when a value has the wrong type: the code that builds configurations knows the types."""
     done, mistype = decode(minor, config)
     if mistype is not None:
         raise TypeError(mistype.message)

@@ -16,7 +16,7 @@ import msgspec
 
 from syncline.kube.errors import ApiError, error_from_status
 from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of
-from syncline.kube.transport.outbound import NOBODY, Aside, Computation, OutboundCall, Outcome, Stream
+from syncline.kube.transport.outbound import NO_NETWORK, Aside, Computation, OutboundCall, Outcome, Stream
 
 __all__ = [
     "Batch",
@@ -158,7 +158,7 @@ class Pending(Protocol):
         ...
 
     def abandon(self) -> None:
-        """Nobody waits for the answer any more."""
+        """No caller waits for the answer any more."""
         ...
 
     def resume(self, outcomes: Sequence[Outcome]) -> Response:
@@ -184,7 +184,7 @@ class Session(Protocol):
         ...
 
     def close(self) -> None:
-        """End it; ``ended`` is still told."""
+        """End it; ``ended`` is still reported."""
         ...
 
 
@@ -400,4 +400,4 @@ def _called(one: OutboundCall | Computation | Aside, call: Callable[[OutboundCal
     if isinstance(one, Aside):
         one.run()
         return Outcome()
-    return call(one) if call is not None else Outcome(failure=f'{one.method.capitalize()} "{one.url}": {NOBODY}')
+    return call(one) if call is not None else Outcome(failure=f'{one.method.capitalize()} "{one.url}": {NO_NETWORK}')

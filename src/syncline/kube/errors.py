@@ -105,7 +105,7 @@ class ApiError(Exception):
         self.reason = self.reason if reason is None else reason
         self.details: Obj = dict(details or {})
         self.continue_token = continue_token
-        """Where a list may go on whose own token is too old; what it shows then is not of one moment."""
+        """Where a list may continue whose own token is too old; what it shows then is not of one moment."""
         self._shows_details = details is not None
         listed = [cause.to_obj() for cause in causes]
         if listed:

@@ -68,7 +68,7 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
 
 
 def secret_masker(objects: Callable[[], Iterable[Obj]], hidden: Iterable[str] = ()) -> Masker:
-    """A masker of the Secrets among ``objects``, which are looked at when a text comes. Names and kinds of the objects
+    """A masker of the Secrets among ``objects``, which are examined when a text comes. Names and kinds of the objects
     are no secrets, although a Secret may hold them."""
 
     def values() -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 Called by the embedded API (query parameters), by controllers (``spec.selector``) and by planners. Text or a
 LabelSelector object comes in, a frozen selector leaves. Grammar and refusals are those of Kubernetes apimachinery
-(``pkg/labels``, ``pkg/fields``). Never looks at objects itself beyond the maps it is given.
+(``pkg/labels``, ``pkg/fields``). Never reads objects itself beyond the maps it is given.
 """
 
 from __future__ import annotations
@@ -480,7 +480,7 @@ def label_selector_from(obj: Mapping[str, Any] | None) -> Selector:
 
 
 def _keyed(key: str, operator: Operator, values: list[str]) -> Requirement:
-    """A term of an object: everything that is wrong with it is told at once."""
+    """A term of an object: all errors are collected."""
     wrong = label_key_problems(key)
     problems = [f"key: Invalid value: {quoted(key)}: {'; '.join(wrong)}"] if wrong else []
     if operator in (Operator.IN, Operator.NOT_IN) and not values:
@@ -522,7 +522,7 @@ class FieldSelector:
         object.__setattr__(self, "_by_field", made)
 
     def matches(self, value_of: Callable[[str], str]) -> bool:
-        """Each field is looked at once, however many terms name it."""
+        """Each field is examined once, however many terms name it."""
         for name, equal, others in self._by_field:
             value = value_of(name)
             if value in others or (equal and equal != {value}):

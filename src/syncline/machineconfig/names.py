@@ -79,7 +79,7 @@ GENERATED_VERSION = annotation("generated-by-version")
 """Of a ControllerConfig: the version of who made it."""
 RELEASE = annotation("release-image-version")
 OVERRIDDEN = annotation("os-image-url-overridden")
-"""Of a rendered config: somebody's MachineConfig names the OS image."""
+"""Of a rendered config: a MachineConfig of a user sets the OS image."""
 
 ENCAPSULATED = "/etc/ignition-machine-config-encapsulated.json"
 """The MachineConfig of the first boot, as the config server sends it: without its files."""

@@ -1,7 +1,7 @@
 """Plays schedules in worlds and judges them: one, many, or branched off an undisturbed run. Begin at :class:`Explorer`.
 
-Branches are forked processes: the parent goes on undisturbed, each child has one fault from there. So the way to a step
-is gone once for all faults that strike there. Fork only where no other thread runs.
+Branches are forked processes: the parent continues undisturbed, each child has one fault from there. So the way to a
+step is gone once for all faults that strike there. Fork only where no other thread runs.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ SETTLE_S = 420.0
 REST_S = 900.0
 MOST_WRITES = 130
 """Of one node and one fault, beyond those of the undisturbed run; refused ones are tried again: a cordon five times in
-a pass, and a dozen passes in the five minutes in which everything is refused."""
+a reconcile, and a dozen passes in the five minutes in which everything is refused."""
 MOST_SHRINKING = 200
-"""Schedules that are played to make one shorter."""
+"""Schedules that are simulated to make one shorter."""
 
 
 class Rehearsed(Protocol):
-    """A world that schedules are played in."""
+    """A world that schedules are simulated in."""
 
     clock: VirtualClock
     journal: Journal

@@ -1,4 +1,4 @@
-"""A look at a cluster that is not there: an empty one of ours with the objects of an export laid over it.
+"""A reconcile of a cluster that is not there: an empty one of ours with the objects of an export laid over it.
 
 Called by ``syncline plan --against``. The kinds are those of the embedded cluster and of the definitions that the
 export holds; its other objects are taken as they were, with their status. No socket, nothing is written.

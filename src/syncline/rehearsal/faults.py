@@ -56,7 +56,7 @@ AT_WRITES = (
 """Of a process and its writes."""
 AROUND = (
     Kind("lost-watch", On.ANY, "the next watches of the process break, half of the events undelivered"),
-    Kind("gone", On.ANY, "the next watches break and cannot be resumed: 410, listed anew"),
+    Kind("gone", On.ANY, "the next watches break and cannot be resumed: 410, listed again"),
     Kind("late", On.ANY, "events reach the process up to twenty seconds late", 20),
     Kind("twice", On.ANY, "events reach the process twice"),
     Kind("stale-list", On.ANY, "watches break, cannot be resumed, and lists are answered from before"),

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 PLACE = "https://git.example.org/repository.git"
-"""What the manifests of an example call their own repository; the copy that is played says where it really is."""
+"""What the manifests of an example call their own repository; the copy that is simulated says where it really is."""
 
 WITHIN = timedelta(minutes=15)
 """How long a step may take on the clock of its cluster, unless it says otherwise."""
@@ -48,7 +48,7 @@ class ScenarioError(Exception):
 
 
 class Ends:
-    """In which phase of its operation a step leaves the sync; ``RUNNING``: it is looked at in the middle."""
+    """In which phase of its operation a step leaves the sync; ``RUNNING``: it is examined in the middle."""
 
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
@@ -137,7 +137,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What is played. ``sources`` and ``policy`` go into the Application as they are."""
+    """What is simulated. ``sources`` and ``policy`` go into the Application as they are."""
 
     folder: Path
     name: str
@@ -167,6 +167,6 @@ class Scenario:
         return bool(step.change) or step is self.steps[0]
 
     def syncs(self, step: Step) -> bool:
-        """Whether a sync ends in the step, or is looked at in it."""
+        """Whether a sync ends in the step, or is examined in it."""
         before = self.steps[self.steps.index(step) - 1] if step is not self.steps[0] else None
         return self.commits(step) or (before is not None and before.ends == Ends.RUNNING)

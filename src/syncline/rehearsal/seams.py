@@ -129,7 +129,7 @@ class FaultyTransport:
         self._delayed.append(stream)
 
     def heal(self) -> None:
-        """No more faults; delayed watches go on now."""
+        """No more faults; delayed watches continue now."""
         self.rates = FaultRates(0, 0, 0, 0, 0)
         held, self._delayed = self._delayed, []
         for stream in held:
@@ -310,7 +310,7 @@ class Armed(FaultyTransport):
 
 
 class SkewedClock(VirtualClock):
-    """As far off as it is told."""
+    """As far off as it is reported."""
 
     def __init__(self, true: VirtualClock) -> None:
         super().__init__(true.now())
@@ -322,7 +322,7 @@ class SkewedClock(VirtualClock):
 
 
 class SkewedActor(LoopActor):
-    """A loop by a clock of its own: the driver is told in true time when it is due."""
+    """A loop by a clock of its own: the driver gets its due time in true time."""
 
     def __init__(self, loop: ControlLoop, transport: Transport, shuffle: Entropy | None, *, clock: SkewedClock) -> None:
         super().__init__(loop, transport, clock, shuffle)

@@ -69,7 +69,7 @@ class Simulation:
         self._until(self.stage.stands, START_S, f"its machines are not up within {START_S:g} s")
         made = self.stage.prepare()
         self.world.driver.advance(CALM_S)
-        self.stage.news()  # what was told before is not of the story
+        self.stage.news()  # what was reported before is not of the story
         return made
 
     def simulate(self, step: Step) -> StepResult:
@@ -78,7 +78,7 @@ class Simulation:
         return self.carry_out(step)
 
     def commit(self, step: Step) -> None:
-        """Make the step's commit, if it has one; nobody is told of it yet."""
+        """Make the step's commit, if it has one; no one is notified of it yet."""
         if self.story.commits(step):
             self.commits.append(self.repository.commit(step))
 

@@ -56,7 +56,7 @@ REFRESH: Obj = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": "norm
 
 
 class Stage:
-    """A cluster on which a story is played."""
+    """A cluster on which a story is simulated."""
 
     def __init__(self, story: Scenario, transport: Transport, clock: Clock, reader: SourceReader) -> None:
         self.story = story
@@ -157,7 +157,7 @@ class Stage:
         return _condition(answer.or_raise(), until.condition) == until.status
 
     def news(self) -> list[Obj]:
-        """Events of the story's reasons that were not seen before, or have been told again since."""
+        """Events of the story's reasons that were not seen before, or were repeated since."""
         found = []
         for event in self.items("/api/v1/events"):
             mark = (str(event["metadata"]["uid"]), int(event.get("count") or 1))
@@ -210,7 +210,7 @@ def _is_ready(node: Obj) -> bool:
 
 
 def _condition(obj: Obj, kind: str) -> str:
-    """Its status; one that nobody has written yet is not true."""
+    """Its status; one that was never written yet is not true."""
     conditions = dig(obj, "status", "conditions", default=[])
     return next((str(each.get("status")) for each in conditions if each.get("type") == kind), "False")
 

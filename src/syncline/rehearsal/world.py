@@ -1,6 +1,6 @@
 """A whole installation in virtual time: embedded cluster, machines, controllers, one clock, one seed.
 
-Begin at :class:`World`: scenarios, fault runs, tests and ``plan`` on a desk are played in one. No socket, no thread;
+Begin at :class:`World`: scenarios, fault runs, tests and ``plan`` on a desk are simulated in one. No socket, no thread;
 Git repositories are read for real.
 """
 
@@ -144,7 +144,7 @@ class World:
 
     def start_machine_config(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
         """Install what the machine-config controllers need, and run them with an agent on each machine; called again,
-        they start anew over the same cluster and machines, as after a restart."""
+        they start again over the same cluster and machines, as after a restart."""
         from syncline.assembly.machines.objects import machineconfig_objects
         from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
         from syncline.assembly.machines.simulatedhosts import SimulatedHosts
@@ -158,7 +158,7 @@ class World:
         self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
 
     def add_cluster(self, server: str) -> ClusterCore:
-        """Another embedded cluster without machines, reached under ``server`` by whoever has a Secret for it."""
+        """Another embedded cluster without machines, reached under ``server`` by a client that has a Secret for it."""
         core = build_core(store=Store(), clock=self.clock, entropy=self.entropy.fork(server))
         core.bootstrap(port=6443)
         self.others[server] = core.transport()

@@ -35,7 +35,7 @@ class Problem(StrEnum):
 
 
 class SourceError(Exception):
-    """``subject`` is the repository or file, ``field`` the Application's field to look at, ``fix`` what to do."""
+    """``subject`` is the repository or file, ``field`` the Application's field to read, ``fix`` what to do."""
 
     def __init__(
         self,

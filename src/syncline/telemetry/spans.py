@@ -1,8 +1,9 @@
 """One operation of an Application as a trace; pure.
 
-A :class:`Story` is told what the controllers do and write anyway (plans, actions, states of the operation) and answers
-with the spans that have ended. Ids follow from the operation and the place in it, so a process that takes an operation
-over goes on in the same trace. No value of an object gets near: names, phases, and the messages that the status shows.
+A :class:`Story` receives what the controllers do and write anyway (plans, actions, states of the operation) and
+answers with the spans that have ended. Ids follow from the operation and the place in it, so a process that takes an
+operation over continues in the same trace. No value of an object gets near: names, phases, and the messages that the
+status shows.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ __all__ = ["Span", "Story", "trace_of"]
 MAX_TEXT = 4096
 """Characters of an attribute; a message may quote a whole refusal."""
 MAX_NAMES = 50
-"""Objects that a wait names; the count is told beside them."""
+"""Objects that a wait names; the count stands beside them."""
 
 Value: TypeAlias = str | int | bool | tuple[str, ...]
 Attributes: TypeAlias = Mapping[str, Value]
@@ -70,7 +71,7 @@ class _Acted:
 
 def trace_of(app: Obj) -> str:
     """The id of the trace of the last operation, empty where there was none. Operations that begin in one second are
-    told apart by the number that the controllers note."""
+    distinguished by the number that the controllers note."""
     state = AppView(app).operation_state or {}
     started = time_or_none(state.get("startedAt"))
     if started is None:
@@ -103,7 +104,7 @@ class Story:
         self._compared = False
         self._count = 0
 
-    # -- what is told ------------------------------------------------------------------------------------------
+    # -- what is reported ------------------------------------------------------------------------------------------
 
     def rendered(self, began: datetime, ended: datetime, revisions: Iterable[str], error: str | None) -> list[Span]:
         self.has_rendered = True
@@ -116,13 +117,13 @@ class Story:
         self._dry_runs += 1
 
     def applied(self, ref: ObjectRef, verb: str, began: datetime, ended: datetime) -> None:
-        """An object was written or deleted; what came of it is told by its row."""
+        """An object was written or deleted; its row has the result."""
         before = self._acted.get(ref)
         self._acted[ref] = _Acted(before.began if before else began, ended, verb)
         self._stepping = self._stepping or began
 
     def planned(self, sync: SyncPlan, observed: SyncObserved, began: datetime, ended: datetime) -> list[Span]:
-        """A round of a pass was planned; the last round says which wave ran and what is waited for."""
+        """A round of a reconcile was planned; the last round says which wave ran and what is waited for."""
         spans: list[Span] = []
         if not self._compared:
             self._compared = True
@@ -167,8 +168,8 @@ class Story:
     # -- phases, waves, waits ----------------------------------------------------------------------------------
 
     def _place(self, sync: SyncPlan, observed: SyncObserved) -> tuple[SyncPhase, int] | None:
-        """Phase and wave that ran in this pass; of one that failed, or that another process began, by what is declared
-        on what was applied or is waited for."""
+        """Phase and wave that ran in this reconcile; of one that failed, or that another process began, by what is
+        declared on what was applied or is waited for."""
         if sync.wave is not None:
             return sync.wave.phase, sync.wave.wave
         refs = set(self._acted)
@@ -199,7 +200,7 @@ class Story:
                 self._hook_begins(row, at)
 
     def _since(self, wait: Wait | None, now: datetime) -> datetime:
-        """When the wave of this pass began: with its first action; unseen, with what it waits for."""
+        """When the wave of this reconcile began: with its first action; unseen, with what it waits for."""
         if self._stepping is not None or wait is None or not self._unseen:
             return self._stepping or now
         return wait.since or now
@@ -219,7 +220,7 @@ class Story:
         return spans
 
     def _waiting(self, wait: Wait | None, now: datetime, at: datetime) -> list[Span]:
-        """A wait goes on while its kind stays; what it is for may become less."""
+        """A wait continues while its kind stays; what it is for may become less."""
         kind = str(wait.kind) if wait is not None else ""
         open_ = self._wait
         if open_ is not None and (wait is None or open_.attributes["syncline.wait.kind"] != kind):
@@ -275,7 +276,7 @@ class Story:
             return []
         if row.key not in self._hooks:
             if acted is None and self._unseen and not row.hook_phase.completed:
-                return []  # the next pass tells since when it runs
+                return []  # the next reconcile tells since when it runs
             self._hook_begins(row, acted.began if acted else now)
         if not row.hook_phase.completed:
             return []
@@ -357,7 +358,7 @@ class Story:
         return self._id(place.path) if place is not None else self._root
 
     def _once(self, what: str, began: datetime) -> str:
-        """The path of a span that no other process could go on with."""
+        """The path of a span that no other process could continue with."""
         self._count += 1
         return f"{what}/{began.isoformat()}/{self._count}{'/resumed' if self._resumed else ''}"
 

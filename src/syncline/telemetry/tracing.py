@@ -1,7 +1,6 @@
 """Traces of the operations that a loop carries out: tells a :class:`~syncline.telemetry.spans.Story` for each.
 
-Observes a loop; finished spans go to ``sink``, which must
-return at once. Times are those of the loop's clock.
+Observes a loop; finished spans go to ``sink``, which must return at once. Times are those of the loop's clock.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Tracer(Observer):
         self._stories: dict[ObjectRef, Story] = {}
         self._early: dict[ObjectRef, _Rendered] = {}
         """An operation begins with a render that may be over before the beginning comes back from the API, or works
-        with the render of the refresh before it. Whichever it used is told when it plans."""
+        with the render of the refresh before it. Its plan names the one used."""
 
     def planned(self, key: Key, plan: Plan, began: datetime, ended: datetime) -> None:
         story = self._stories.get(key.ref) if key.controller == CONTROLLER else None

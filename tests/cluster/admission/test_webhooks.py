@@ -11,7 +11,7 @@ from tests.cluster.admission.hooks import APPLY, GROUP, MAPS, MERGE, World, allo
 from syncline.cluster.access.users import ADMIN, UserInfo
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj
-from syncline.kube.transport.outbound import NOBODY, Outcome
+from syncline.kube.transport.outbound import NO_NETWORK, Outcome
 
 FAILED = 'Internal error occurred: failed calling webhook "{}.hooks.example.com": '
 
@@ -439,7 +439,7 @@ def test_without_anybody_who_calls_the_failure_policy_decides_and_the_reason_is_
     world = World()
     world.api.caller = None
     world.configure(hook("/a"))
-    assert why(world.map()).endswith(f": {NOBODY}")
+    assert why(world.map()).endswith(f": {NO_NETWORK}")
     world.send("DELETE", f"{GROUP}/validatingwebhookconfigurations/hooks").or_raise()
     world.configure(hook("/a", failurePolicy="Ignore"))
     assert world.map().ok

@@ -1,8 +1,7 @@
 """Masks the values of Secrets so that people see what differs but not what it is.
 
 Called by every face that shows manifests, live objects or differences, and by what is written to logs. Pure. Rules:
-gitops-engine ``pkg/diff`` ``HideSecretData``: equal values of a key get equal masks, each further value is four
-longer.
+gitops-engine ``pkg/diff`` ``HideSecretData``: equal values of a key get equal masks, each further value is four longer.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class _Masks:
         self._values: dict[str, str] = {}
 
     def of(self, value: Any) -> str:
-        """Null is an empty text; values of other types than text are told apart by type."""
+        """Null is an empty text; values of other types than text are distinguished by type."""
         known = value or "" if isinstance(value, str | None) else f"{type(value).__name__} {json.dumps(value)}"
         return self._values.setdefault(known, MASK + STEP * len(self._values))
 
@@ -63,7 +62,8 @@ def _folded(obj: Obj) -> Obj:
 
 
 def _note(obj: Obj) -> Any:
-    """What was applied last; None without a note, a text if it cannot be read as an object of some kind."""
+    """The manifest that was applied last; None without a note, a text if it cannot be read as an object of some
+    kind."""
     text = annotations_of(obj).get(LAST_APPLIED)
     if text is None:
         return None

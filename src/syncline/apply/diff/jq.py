@@ -49,7 +49,7 @@ SHOWN = 200
 
 @dataclass(frozen=True)
 class JqQuestion:
-    """What the expressions of ``rules`` address in ``obj``; without an object: whether all of them can be read."""
+    """The question which fields ``rules`` address in ``obj``; without an object: whether all of them can be parsed."""
 
     rules: tuple[Rule, ...]
     obj: Obj | None = field(default=None, repr=False)
@@ -117,7 +117,7 @@ class Unknown(Exception):
 
 @dataclass(frozen=True)
 class Answers:
-    """What is known, by key of the question."""
+    """Known answers, by key of the question."""
 
     known: Mapping[str, Known] = field(default_factory=dict, repr=False)
     overran: Mapping[str, Overran] = field(default_factory=dict, repr=False)
@@ -144,7 +144,7 @@ class Answers:
 
 
 def gathered(*parts: Callable[[], Any]) -> list[Any]:
-    """What all of them return. Raises :class:`Unknown` with the questions of all."""
+    """The results of all. Raises :class:`Unknown` with the questions of all."""
     questions: list[JqQuestion] = []
     made: list[Any] = []
     for part in parts:

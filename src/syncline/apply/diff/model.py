@@ -76,7 +76,7 @@ class KnownTypeField:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """The settings of one kind, from ``resource.customizations``; the parts that a comparison looks at."""
+    """The settings of one kind, from ``resource.customizations``; the parts that a comparison reads."""
 
     ignore: IgnoreRule = field(default_factory=IgnoreRule)
     known_types: tuple[KnownTypeField, ...] = ()

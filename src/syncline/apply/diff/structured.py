@@ -1,7 +1,7 @@
 """Predicts what a server-side apply would make of the live object, from its managed fields.
 
-Called by the diff where server-side apply is asked for. Fields that nobody but us set and that the manifest no longer
-states go, all others stay. Pure. Rules: gitops-engine ``pkg/diff`` ``StructuredMergeDiff``.
+Called by the diff where server-side apply is asked for. Fields that only us set and that the manifest no longer states
+go, all others stay. Pure. Rules: gitops-engine ``pkg/diff`` ``StructuredMergeDiff``.
 """
 
 from __future__ import annotations

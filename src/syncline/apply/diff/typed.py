@@ -130,8 +130,8 @@ def _status(obj: Obj, status: Any) -> Obj:
 
 
 def _filled(key: str, value: Any, parent: Schema | None) -> Any:
-    """What a default adds, without what is empty only because Go writes it: required fields and structures. None for
-    nothing."""
+    """Fields that a default adds, without those that are empty only because Go writes them: required fields and
+    structures. None for nothing."""
     if not isinstance(value, dict):
         required = parent is not None and key in parent.required
         empty = value == "" or (value == 0 and value is not False)
@@ -184,7 +184,7 @@ def _typed_map(value: Obj, schema: Schema, strict: bool) -> Obj:
 
 
 def _zero(schema: Schema) -> Any:
-    """What Go writes of a structure that is not filled in."""
+    """The JSON that Go writes for an empty structure."""
     if schema.properties:
         fields = ((key, schema.field(key)) for key in schema.required)
         return {key: _zero(field) for key, field in fields if field is not None}

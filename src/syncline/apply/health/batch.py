@@ -10,7 +10,7 @@ __all__ = ["job", "workflow"]
 
 
 def job(obj: Obj) -> Health:
-    """Conditions count by their type alone, whatever their status; only Suspended looks at it. Failed wins."""
+    """Conditions count by their type alone, whatever their status; only Suspended reads it. Failed wins."""
     failed = complete = suspended = False
     why = message = ""
     for condition in conditions(obj):

@@ -86,7 +86,7 @@ def health_of(obj: Obj, *, scripted: bool = True) -> Health | None:
 
 
 def pending_deletion(obj: Obj) -> Health | None:
-    """What every object gets that is being deleted, before any check or script; None otherwise."""
+    """The health of every object that is being deleted, before any check or script; None otherwise."""
     if is_terminating(obj) and not has_hook_finalizer(obj) and _real_time(obj):
         return Health(HealthStatus.PROGRESSING, "Pending deletion")
     return None

@@ -92,7 +92,7 @@ def script_for(overrides: Mapping[str, HealthScript], kind: GroupKind) -> Health
 
 @dataclass(frozen=True)
 class HealthQuestion:
-    """What ``entry`` says of ``obj``."""
+    """The question how healthy ``entry`` calls ``obj``."""
 
     entry: HealthScript
     obj: Obj = field(repr=False)
@@ -106,7 +106,7 @@ class HealthQuestion:
 
 
 def question_of(overrides: Mapping[str, HealthScript], obj: Obj) -> HealthQuestion | None:
-    """What has to be asked to judge ``obj``; None where no script does."""
+    """The question to ask to judge ``obj``; None where no script does."""
     entry = script_for(overrides, gvk_of(obj).group_kind)
     return None if entry is None or pending_deletion(obj) is not None else HealthQuestion(entry, obj)
 
@@ -143,8 +143,8 @@ def _run(runner: LuaRunner, question: HealthQuestion) -> Health:
 
 
 def meaning(result: LuaResult, obj: Obj) -> Health:
-    """What a script returned for ``obj``. No result and a list say nothing; so does a table with a field of a wrong
-    type, as Go cannot read it."""
+    """The health that a script returned for ``obj``. No result and a list mean none; so does a table with a field of a
+    wrong type, as Go cannot read it."""
     if result.type not in ("nil", "table"):
         return failed_health(f"expect table output from Lua script, not {result.type}", obj)
     if not isinstance(result.value, dict):

@@ -31,7 +31,7 @@ def machine_config_pool(obj: Obj) -> Health:
 
 
 def _with_drain(found: dict[str, Obj], message: str) -> str:
-    """What keeps a node from being drained is told with it, once: nobody should have to look for it."""
+    """The cause that keeps a node from being drained is part of its message, once."""
     blocked = text(found["DrainBlocked"], "message") if _is(found, "DrainBlocked", "True") else ""
     chain, help_, ways = blocked.partition(WOULD_HELP)
     if chain and chain in message:

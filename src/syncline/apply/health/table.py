@@ -1,7 +1,7 @@
 """The language of the health tables: steps, tried in their order until one says something.
 
-:mod:`syncline.apply.health.known` reads tables with :func:`parse_steps` and asks :func:`judge`. The language is told
-with examples in ``docs/health-tables.md``. Where a step cannot say a rule, ``rule: NAME`` calls a function of
+:mod:`syncline.apply.health.known` reads tables with :func:`parse_steps` and asks :func:`judge`. The language is
+reported with examples in ``docs/health-tables.md``. Where a step cannot say a rule, ``rule: NAME`` calls a function of
 ``apply/health/rules``. Pure; never reads a file.
 """
 
@@ -21,7 +21,7 @@ __all__ = ["Rule", "Step", "TableError", "judge", "parse_steps"]
 
 Settings: TypeAlias = Mapping[str, Any]
 Rule: TypeAlias = Callable[[Obj, Settings], Health | None]
-"""A function for what steps cannot say: the object and the step's settings; None: go on with the next step."""
+"""A function for what steps cannot say: the object and the step's settings; None: continue with the next step."""
 
 _SLOT = re.compile(r"\{([^{}]*)\}")
 _OPERATORS = (
@@ -35,7 +35,7 @@ class TableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Sight:
-    """What a step looks at: an object, or one item of it (then ``^path`` reaches the object)."""
+    """The input of a step: an object, or one item of it (then ``^path`` reaches the object)."""
 
     obj: Obj
     item: Any
@@ -215,7 +215,7 @@ def _first(steps: tuple[Step, ...], sight: _Sight) -> Health | None:
 
 
 def judge(steps: tuple[Step, ...], obj: Obj) -> Health:
-    """What the first step says that says something. Where none does: no status and no message."""
+    """The first health that a step returns. Where none does: no status and no message."""
     try:
         return _first(steps, _Sight(obj, obj)) or Health(HealthStatus.UNSTATED)
     except CannotJudge as error:

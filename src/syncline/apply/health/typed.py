@@ -1,7 +1,7 @@
 """Reading fields as Go's typed objects do: a missing field is the zero value, a wrong type is an error.
 
 Called by the checks of this package only. Upstream converts a whole object to its Go type before it looks; here only
-the fields that a check reads are looked at, plus the two times of the metadata.
+the fields that a check reads are examined, plus the two times of the metadata.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ class HealthStatus(StrEnum):
     """From best to worst, in Argo CD's order: the health of an application is the worst of its objects."""
 
     UNSTATED = ""
-    """A script or a table had nothing to say of the object: no effect on an application, and a gate goes on waiting."""
+    """A script or a table had nothing to say of the object: no effect on an application, and a gate continues
+    waiting."""
     HEALTHY = "Healthy"
     SUSPENDED = "Suspended"
     PROGRESSING = "Progressing"
@@ -44,7 +45,7 @@ class Health:
 
     @property
     def why(self) -> str:
-        """What a failed check tells the application."""
+        """The message of a failed check for the Application."""
         return self.error or self.message
 
 

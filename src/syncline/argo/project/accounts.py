@@ -16,7 +16,7 @@ FORBIDDEN = "!*[]{}\\/"
 
 
 class AccountError(ValueError):
-    """Why nobody can be impersonated, in upstream's words."""
+    """Why no one can be impersonated, in upstream's words."""
 
 
 def account_for(project: Obj, app: Obj, server: str) -> str:

@@ -1,7 +1,7 @@
 """What an AppProject permits: sources, destinations, kinds, namespaces of applications; pure.
 
-Asked by spec validation, by the comparison (live objects that are not permitted are not ours) and by every pass of a
-sync, always with the *current* project. Rules: ``app_project_types.go`` and ``validateSyncPermissions`` of Argo CD
+Asked by spec validation, by the comparison (live objects that are not permitted are not ours) and by every reconcile of
+a sync, always with the *current* project. Rules: ``app_project_types.go`` and ``validateSyncPermissions`` of Argo CD
 (reference argocd-app §2.2).
 """
 
@@ -82,7 +82,7 @@ def _forms(repo_url: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
 
 
 def _denies_alias(pattern: str, form: str) -> bool:
-    """ssh: whoever asks, the place is the same."""
+    """ssh: the caller, the place is the same."""
     scheme, found, rest = pattern.partition("ssh://")
     bare = f"ssh://{rest.rpartition('@')[2]}" if found and not scheme else pattern
     return glob_matches(bare, form, separators="/")

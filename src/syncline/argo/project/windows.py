@@ -1,8 +1,8 @@
 """Sync windows of a project: when its applications may be synced.
 
-Called by automated sync, by requests for a sync and by every pass of an operation, with the time given. Pure. Rules:
-``SyncWindows`` of Argo CD (reference argocd-app §2.3). As upstream, a window's time zone adds the offset that the zone
-has now, also for starts on the other side of a change to summer time; an unknown zone is UTC.
+Called by automated sync, by requests for a sync and by every reconcile of an operation, with the time given. Pure.
+Rules: ``SyncWindows`` of Argo CD (reference argocd-app §2.3). As upstream, a window's time zone adds the offset that
+the zone has now, also for starts on the other side of a change to summer time; an unknown zone is UTC.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SyncWindow:
     manual: bool = False
     """``manualSync``: users may sync nevertheless."""
     overrun: bool = False
-    """``syncOverrun``: an operation that began while it was allowed may go on."""
+    """``syncOverrun``: an operation that began while it was allowed may continue."""
 
     @property
     def allows(self) -> bool:
@@ -159,7 +159,7 @@ def inactive_allows(windows: Sequence[SyncWindow], now: datetime) -> tuple[SyncW
 def can_sync(
     windows: Sequence[SyncWindow], now: datetime, *, manual: bool, operation_started: datetime | None = None
 ) -> bool:
-    """Whether a sync may begin, or one that began at ``operation_started`` may go on. Give matching windows only.
+    """Whether a sync may begin, or one that began at ``operation_started`` may continue. Give matching windows only.
 
     Any active denial blocks; else any active permission permits; else permissions that are not active block; else
     (denials only) it is allowed.

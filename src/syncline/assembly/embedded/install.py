@@ -36,9 +36,9 @@ def ensure_objects(objects: Iterable[Obj]) -> Generator[Request, Response, list[
 
 
 def install_missing(objects: Iterable[Obj]) -> Generator[Request, Response, list[Obj]]:
-    """As :func:`ensure_objects`, for a cluster of somebody else: each object is read first, so that the right to create
-    is needed only for what is missing. Stops at the first kind that is not served yet; returns what is left to do.
-    """
+    """As :func:`ensure_objects`, for a cluster that another team owns: each object is read first, so that the right to
+    create is needed only for what is missing. Stops at the first kind that is not served yet; returns what is left to
+    do."""
     mapper = Mapper((yield from discover()))
     rest = list(objects)
     while rest:

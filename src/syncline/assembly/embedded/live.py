@@ -273,8 +273,8 @@ def _keys(settings: ClusterSettings, clock: Clock) -> ClusterKeys:
         # The library's words may span lines; they never quote a key.
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DiskError(
-            f"{directory}: a key or certificate cannot be used ({why}), and all is left as it is; restore a backup, or "
-            "move the directory away: new ones are made, and every kubeconfig and token has to be given out anew"
+            f"{directory}: a key or certificate cannot be used ({why}), and nothing was changed; restore a backup, or "
+            "move the directory away: new ones are made, and every kubeconfig and token must be issued again"
         ) from error
 
 
@@ -299,7 +299,7 @@ def _open_store(settings: ClusterSettings) -> tuple[Disk | None, Store]:
         log.info("%s: was of format %d, is of format %d now", disk.path, disk.upgraded_from, SCHEMA_VERSION)
     elif disk.sealed:
         keys = encryption.described() if encryption else "no key"
-        log.warning("%s: %d objects are written anew, as %s asks", disk.path, disk.sealed, keys)
+        log.warning("%s: %d objects are rewritten, as %s asks", disk.path, disk.sealed, keys)
     store = Store(durable=True)
     try:
         loaded = disk.load()

@@ -51,7 +51,7 @@ def metrics_answer(metrics: Metrics) -> Response:
 
 
 def _resident_bytes() -> float:
-    """Where the kernel does not tell it: the most that there ever was."""
+    """Resident memory; where the kernel does not report it, its peak."""
     if PAGES.exists():
         return int(PAGES.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,7 +1,7 @@
 """Who works in a served cluster: built-in controllers, scheduler, machines.
 
 ``assembly/embedded/live.py`` imports this module when the server answers already: it is half of what there is to load,
-and nobody who asks the API waits for it.
+and API requests do not wait for it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Working", "working"]
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """What runs. ``endpoints`` is closed after its tasks have ended."""
+    """The running tasks. ``endpoints`` is closed after its tasks have ended."""
 
     journal: Journal
     machines: LiveMachines

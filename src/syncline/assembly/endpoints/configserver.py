@@ -2,7 +2,7 @@
 
 ``syncline up --machine-config --config-server-listen`` opens it beside the machine-config controllers, whose cache it
 reads. It speaks TLS with the API server's certificate; a cluster without TLS is served in plain HTTP and on the
-loopback only. As upstream's, it asks nobody who they are: whoever reaches it gets the pools' configs and the
+loopback only. As upstream's, it asks no one who they are: a client that reaches it gets the pools' configs and the
 credential with which machines ask for a certificate.
 """
 
@@ -49,9 +49,9 @@ MAX_AT_ONCE = 4
 MAX_KEPT = 16
 """Configs that are kept: those of a few pools in a few versions, of a few megabytes each at most."""
 WAIT_S = 30.0
-"""For one's turn; who waited longer is told to come again, as Ignition does by itself."""
+"""For one's turn; who waited longer is asked to come again, as Ignition does by itself."""
 MAX_REPORTED = 100
-"""Reasons for which a machine got no config that are warned of, once each: whoever asks for nonsense fills no log."""
+"""Reasons for which a machine got no config that are warned of, once each: the caller for nonsense fills no log."""
 SECRETS = ResourceInfo("", "v1", "Secret", "secrets", namespaced=True)
 
 

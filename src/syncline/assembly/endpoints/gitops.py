@@ -45,8 +45,7 @@ async def gitops_endpoints(
     health: Callable[[], Health] = Health,
 ) -> AsyncIterator[dict[Address, int]]:
     """Listen until the context ends; yields the port for each address asked for (a port 0 takes a free one). Each also
-    answers probes. Raises ListenError.
-    """
+    answers probes. Raises ListenError."""
     serves = partial(applications.works_on, loop.cache)
 
     def ours(ref: ObjectRef) -> bool:
@@ -129,7 +128,7 @@ def _probes(health: Callable[[], Health]) -> dict[tuple[str, str], Endpoint]:
 
 
 def _work_gauge(counts: Mapping[str, Mapping[str, int]]) -> str:
-    """What runs in threads, and what waits for a place there."""
+    """A gauge of work in threads and work that waits for a place there."""
     message = "Work by purpose: that works, that is slow (a host does not answer), that waits for a place."
     values: list[tuple[Labels, float]] = [
         ((("purpose", purpose), ("state", state)), float(count))

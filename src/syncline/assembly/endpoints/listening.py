@@ -1,6 +1,6 @@
 """Small HTTP faces beside the controllers: webhooks and metrics, each a few fixed paths at an address of its own.
 
-They ask nobody who they are, so the browser guard stands before all of them (``cluster/serving/guarding.py``). A face
+They ask no one who they are, so the browser guard stands before all of them (``cluster/serving/guarding.py``). A face
 is a function from method, headers and body to an answer; nothing of aiohttp reaches it. Bodies, their number at one
 time and the time to receive them are bounded.
 """

@@ -33,7 +33,7 @@ LIMITS = Limits(4, {"host": 1})
 
 
 class _Source(NamedTuple):
-    """What is asked of a host once."""
+    """One question to a host."""
 
     url: str
     revision: str
@@ -57,7 +57,7 @@ class Touched:
     _threads: Threads = field(default_factory=lambda: Threads("webhooks", LIMITS))
 
     async def left_alone(self, apps: Iterable[Obj]) -> frozenset[ObjectRef]:
-        """Those of which the newest commit of their source changes nothing."""
+        """Applications whose source's newest commit changes nothing."""
         known: dict[_Source, list[_Read]] = {}
         for app in apps:
             view = AppView(app)

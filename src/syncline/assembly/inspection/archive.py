@@ -4,7 +4,7 @@ Called by ``syncline backup`` and ``syncline restore``. A backup is a gzipped ta
 and SHA-256 of each file, then the data file at one moment, keys and machines. Left out are the caches of repositories,
 which are fetched again, and the keys of ``--encrypt-secrets``, without which sealed Secrets stay sealed.
 
-After a restore revisions go on far later than the backup's (as with ``etcdutl snapshot restore --bump-revision
+After a restore revisions continue far later than the backup's (as with ``etcdutl snapshot restore --bump-revision
 --mark-compacted``): clients that saw later ones hear 410 and list again, and no revision is given twice.
 """
 
@@ -36,7 +36,7 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 KIND = "syncline backup"
 BUMP = 1_000_000_000
-"""How much later revisions go on: more than anybody wrote since the backup, as etcd's manual advises."""
+"""How much later revisions continue: more than anybody wrote since the backup, as etcd's manual advises."""
 
 MANIFEST_LIMIT_BYTES = 64 * 2**20
 FILES_LIMIT = 500_000
@@ -51,7 +51,7 @@ class ArchiveError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What a backup holds. ``secrets`` counts those in the clear, ``sealed`` says whether values are encrypted."""
+    """Contents of a backup. ``secrets`` counts those in the clear, ``sealed`` says whether values are encrypted."""
 
     revision: int
     objects: int
@@ -208,7 +208,7 @@ def restore(source: IO[bytes], name: str, directory: Path, bump: int = BUMP) -> 
     """Put a backup into ``directory``, which must be empty or missing; it is there whole, or not at all.
 
     ``name`` is what the backup is called in messages. Raises :class:`ArchiveError`. The answer's revision is the one
-    from which the cluster goes on.
+    from which the cluster continues.
     """
     directory = directory.absolute()
     _refuse_occupied(directory)

@@ -1,7 +1,7 @@
-"""What differs between an Application's manifests and what is live, object by object, on one look at the cluster.
+"""What differs between an Application's manifests and what is live, object by object, on one snapshot of the cluster.
 
-Called by ``syncline app diff`` and ``app manifests``. In come a look, the Application and a reader of sources; frozen
-values leave, and no value of a Secret is in them: both sides are masked before anybody sees them. Nothing is written.
+Called by ``syncline app diff`` and ``app manifests``. Takes a look, the Application and a reader of sources; returns
+frozen values, and no value of a Secret is in them: both sides are masked before anybody sees them. Nothing is written.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def application_differences(
 
 
 def _asked(pair: Pair, settings: DiffSettings, dry_run: DryRun | None) -> DiffSettings:
-    """With the API server's answer for this pair, where it is to be asked."""
+    """With the API server's answer for this pair, where it must be asked."""
     if dry_run is None or pair.target is None or pair.live is None:
         return settings
     return dry_run(pair.target).of(settings)

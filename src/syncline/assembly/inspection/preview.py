@@ -1,7 +1,7 @@
 """What a sync of one Application would do now, as data: the same functions that the controller runs, on one look.
 
-Called by ``syncline plan``, by live views and by rehearsals. In come a look at the cluster, the Application (live, or
-from a file) and a reader of sources; out goes a frozen :class:`PlannedSync`. Nothing is written, nothing is printed.
+Called by ``syncline plan``, by live views and by rehearsals. Takes a snapshot of the cluster, the Application (live, or
+from a file) and a reader of sources; returns a frozen :class:`PlannedSync`. Nothing is written, nothing is printed.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ MAX_DEPTH = 32
 
 
 class Verb(StrEnum):
-    """What happens to one object."""
+    """The change to one object."""
 
     CREATE = "create"
     CONFIGURE = "configure"
@@ -107,7 +107,7 @@ CHANGES = (Verb.CREATE, Verb.CONFIGURE, Verb.REPLACE, Verb.RECREATE, Verb.REFUSE
 
 
 class Verdict(StrEnum):
-    """What a plan amounts to, worst last."""
+    """The result of a plan, worst last."""
 
     NOTHING = "nothing to do"
     CHANGES = "changes"
@@ -216,7 +216,7 @@ class PlannedSync:
 
 @dataclass(frozen=True, slots=True)
 class SyncRequest:
-    """What a person asks for instead of what the spec says; nothing given: the sync that would come next."""
+    """Options of a requested sync; none given: the sync that would come next."""
 
     revision: str = ""
     prune: bool = False
@@ -280,7 +280,7 @@ def planned_sync(
 
 
 def _masked(planned: PlannedSync, mask: Masker) -> PlannedSync:
-    """All that it says, without values of Secrets; the objects in it are masked already."""
+    """The plan with all values of Secrets masked; its objects are masked already."""
 
     def texts(found: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(mask(text) for text in found)
@@ -316,7 +316,8 @@ def _brings(groups: Sequence[PlannedGroup]) -> bool:
 
 
 def _last_sync(observed: AppObserved, manifests: Manifests, groups: Sequence[PlannedGroup]) -> str:
-    """Where not all is read: what is seen to differ, else what the controller says, if it is about these commits."""
+    """The last sync where not all objects are readable: the observed difference, else the controller's status for these
+    commits."""
     if _brings(groups):
         return str(SyncCode.OUT_OF_SYNC)
     same = compared_revisions(observed.view) == manifests.revisions
@@ -330,7 +331,7 @@ def _perhaps_pruned(observed: AppObserved, groups: Sequence[PlannedGroup]) -> li
 
 
 def _last_known(observed: AppObserved, part: str) -> str:
-    """What the controller, which reads more, said of it."""
+    """The comparison in the Application's status: the controller has more rights."""
     return str(dig(observed.view.status, part, "status", default="Unknown"))
 
 
@@ -402,7 +403,7 @@ def _planned(
 def _machines(
     seen: AppObserved, observed: SyncObserved, groups: Sequence[PlannedGroup], there: Snapshot | None, now: datetime
 ) -> tuple[PoolImpact, ...]:
-    """What changed MachineConfigs, and what they are made of, do to nodes; asked only where there are some."""
+    """The effect of changed MachineConfigs and their inputs on nodes; computed only where there are some."""
     changed = [change for group in groups for change in group.changes if change.verb in CHANGES]
     if there is None or not any(change.ref.group in MACHINE_GROUPS for change in changed):
         return ()
@@ -447,7 +448,7 @@ def _groups(
 
 
 def _known(change: PlannedChange, unread: Mapping[ObjectRef, str]) -> PlannedChange:
-    """What may not be read is not taken for new."""
+    """An unreadable object does not count as new."""
     if change.verb is not Verb.CREATE or change.ref not in unread:
         return change
     return replace(change, verb=Verb.UNREAD, why="may not be read: created, configured or left as it is")
@@ -599,7 +600,7 @@ def observed_application(
     now: datetime,
     destinations: Destinations | None = None,
 ) -> AppObserved | None:
-    """What the controller sees of an Application, with the manifests of the operation that runs rendered again.
+    """The controller's observation of an Application, with the manifests of the operation that runs rendered again.
 
     None: there is no such Application. A source that cannot be read is an error inside ``pinned``.
     """

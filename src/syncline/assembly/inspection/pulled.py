@@ -28,16 +28,16 @@ __all__ = ["PulledCache", "listed", "pulled"]
 PAGE = 500
 """Objects per request, as kubectl asks for them."""
 MAX_PAGES = 2000
-"""A million objects of one kind: more than a cluster of one machine holds, so a list that goes on is broken."""
+"""A million objects of one kind: more than a cluster of one machine holds, so a list that continues is broken."""
 SINGLE = 3
-"""Objects of a kind and namespace that are asked for one by one; whoever wants more of them lists them."""
+"""Objects of a kind and namespace that are asked for one by one; a client that wants more of them lists them."""
 MAX_REFUSED = 20
 """Objects of a kind and namespace that are asked for although each was refused before."""
 POOL = GroupKind("machineconfiguration.openshift.io", "MachineConfigPool")
 SECRET = GroupKind("", "Secret")
 ASIDE = (HOLD.group_kind, POOL, SECRET)
 """Kinds that are listed for what most objects do not have: pools and Holds for machine configs, Secrets for values to
-mask and credentials. A refused list of them is told where the answer lacks it."""
+mask and credentials. The answer names a refused list where it lacks it."""
 POD = GroupKind("", "Pod")
 JOB = GroupKind("batch", "Job")
 REPLICA_SET = GroupKind("apps", "ReplicaSet")
@@ -78,14 +78,14 @@ def listed(info: ResourceInfo, namespace: str = "") -> Generator[Request, Respon
 
 
 def pulled(transport: Transport, indices: Mapping[str, IndexFn]) -> PulledCache:
-    """Asks what the cluster serves, and no more until it is looked at. Raises the ApiError of a failed discovery."""
+    """Asks what the cluster serves, and no more until it is examined. Raises the ApiError of a failed discovery."""
     mapper = Mapper(run_in_place(discover(), transport))
     mapper.version = run_in_place(server_version(), transport)
     return PulledCache(mapper, indices, transport)
 
 
 class PulledCache(Cache):
-    """What was put into it stays as it was put; what was read once is not read again."""
+    """A cache that keeps given objects as they are and reads each other object once."""
 
     def __init__(self, mapper: Mapper, indices: Mapping[str, IndexFn], transport: Transport) -> None:
         super().__init__(mapper, indices)
@@ -93,7 +93,7 @@ class PulledCache(Cache):
         """Applications whose objects are looked for where tracking data is asked for."""
         self._transport = transport
         self._held: set[ObjectRef] = set()
-        """Put or dropped by whoever uses this cache."""
+        """Put or dropped by code that uses this cache."""
         self._got: set[ObjectRef] = set()
         self._single: Counter[_Place] = Counter()
         self._refused: Counter[_Place] = Counter()
@@ -193,8 +193,8 @@ class PulledCache(Cache):
         return not (self._why or self._why_list)
 
     def sentences(self, *, aside: bool = False) -> list[str]:
-        """What could not be read, each with the rights to ask for. ``aside``: also what was looked at for more than
-        the objects themselves need, such as credentials and Holds."""
+        """What could not be read, each with the rights to ask for. ``aside``: also what was examined for more than the
+        objects themselves need, such as credentials and Holds."""
         return [*ask_for(right for right, needed in self._missing.items() if needed or aside), *self._troubles]
 
     def note(self, sentence: str) -> None:
@@ -270,8 +270,8 @@ class PulledCache(Cache):
                 self._list(info, home.namespace, needed=info.group_kind in known)
 
     def _pull_tracked(self, index: str) -> None:
-        """What the status of an Application names; of one that was never compared all of the kinds that its manifests
-        have."""
+        """The objects that the status of an Application names; of one that was never compared, all of the kinds in its
+        manifests."""
         if index != INSTANCE_INDEX:
             return
         for app in self.followed:

@@ -42,7 +42,7 @@ class Questions:
     transport: Transport
     whole: bool = True
     namespaces: bool = True
-    """What was looked at shows every Namespace; False: an export of some kinds alone."""
+    """What was examined shows every Namespace; False: an export of some kinds alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def find_refusals(
     questions: Questions | None,
     now: datetime,
 ) -> Refusals:
-    """``there``: the destination as it was looked at."""
+    """``there``: the destination as it was examined."""
     applied = [action for wave in waves for action in wave.actions if isinstance(action, ApplyObject)]
     changed = [action for action in applied if _changes(observed, action)]
     whole = questions is None or questions.namespaces
@@ -163,10 +163,12 @@ class _OnlyQuestions:
 
 
 class _Asker:
-    """Answers dry runs of a pass. What the person may not ask, and what is left, counts as accepted and is noted."""
+    """Answers dry runs of a reconcile. What the person may not ask, and what is left, counts as accepted and is
+    noted."""
 
     def __init__(self, questions: Questions, handler: SyncHandler, unread: Callable[[ObjectRef], str]) -> None:
-        """``unread``: why an object may not be read; the plan says so of it, and whoever may not read cannot apply."""
+        """``unread``: why an object may not be read; the plan says so of it, and a client that may not read cannot
+        apply."""
         self._unread = unread
         self._transport = _OnlyQuestions(questions.transport)
         self._whole = questions.whole
@@ -209,7 +211,7 @@ class _Asker:
 
 
 def _ask(seen: SyncObserved, questions: Questions, there: Snapshot | None, now: datetime) -> _Asked:
-    assert there is not None, "who can be asked was looked at"
+    assert there is not None, "the API answered"
     observed, looked = seen, there
     asker = _Asker(
         questions,

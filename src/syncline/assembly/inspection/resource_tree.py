@@ -1,7 +1,7 @@
-"""The objects of an Application and what grew out of them, as a tree of owners; and objects that nobody tracks.
+"""The objects of an Application and what grew out of them, as a tree of owners; and objects that no Application tracks.
 
-Called by ``syncline app resources``, ``app get -o tree`` and ``app logs`` with one look at the cluster. Pure: reads the
-cache and the Application's status, asks nothing.
+Called by ``syncline app resources``, ``app get -o tree`` and ``app logs`` with one snapshot of the cluster. Pure: reads
+the cache and the Application's status, asks nothing.
 """
 
 from __future__ import annotations

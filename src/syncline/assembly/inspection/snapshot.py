@@ -1,7 +1,7 @@
-"""One look at a whole cluster, for commands that ask and go: everything that can be listed, in a cache.
+"""One snapshot of a whole cluster, for commands that ask and go: everything that can be listed, in a cache.
 
 Called by ``plan`` and ``explain`` with a connection, by tests with a virtual world. A generator of requests; what a
-person may not list is named, not an error. It never writes and never watches.
+user may not list is named, not an error. It never writes and never watches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["ClusterSnapshot", "application_indices", "index_as", "snapshot_of_cl
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """What was there. ``unreadable``: kinds that could not be listed, with the server's reason."""
+    """Objects of a cluster. ``unreadable``: kinds that could not be listed, with the server's reason."""
 
     cache: Cache
     unreadable: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ def index_as(home: Cache, other: Cache, settings: AppSettings) -> None:
 
 
 def system_of(cache: Cache, settings: AppSettings) -> System:
-    """What ``argocd-cm`` says, for one look; the index of a cache of ours follows it."""
+    """The settings of ``argocd-cm``, for one snapshot; the index of our cache follows it."""
     book = SystemCache(settings)
     found = replace(book.of(cache), answers=AnswersNow())
     cache.use_index(INSTANCE_INDEX, book.instances)

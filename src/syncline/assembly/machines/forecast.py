@@ -28,7 +28,7 @@ FUTURE = "; if that is meant, sync with `syncline app sync --prune`"
 
 
 def needs_first(observed: AppObserved) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the sync waits for before its first wave, and why it would be refused (a circle)."""
+    """The waits of a sync before its first wave, and the reason of a refusal (a circle)."""
     app = observed.view.obj
     named = [f"{ref.namespace}/{ref.name}" for ref in depends_on(app)]
     if not named:

@@ -1,6 +1,6 @@
 """Asks the machine-config room what a change would do to nodes, with the controllers and settings that keep the pools.
 
-Called by ``syncline mc impact`` and ``syncline plan``. A look at the cluster comes in; nothing is written.
+Called by ``syncline mc impact`` and ``syncline plan``. A snapshot of the cluster comes in; nothing is written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["forecaster", "impact_kinds", "planned_impact"]
 
 
 def forecaster(look: Snapshot, settings: MachineConfigSettings | None = None) -> Forecaster:
-    """As whoever renders for this cluster would: its release is taken over."""
+    """With the settings that this cluster renders with: its release is taken over."""
     configs = [one for one in look.objects(MACHINE_CONFIG) if not name_of(one).startswith(PREFIX)]
     release = release_of(look.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME)), configs)
     mine = replace(settings or MachineConfigSettings(), release=release, kept=None)
@@ -33,7 +33,7 @@ def forecaster(look: Snapshot, settings: MachineConfigSettings | None = None) ->
 
 
 def impact_kinds() -> Collection[GroupKind]:
-    """What a look has to list for a forecast."""
+    """The kinds that a snapshot must list for a forecast."""
     return kinds_read(rendering_controllers(MachineConfigSettings())) | {EVENTS}
 
 

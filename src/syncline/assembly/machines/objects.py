@@ -23,7 +23,7 @@ __all__ = ["foreign_machineconfig_objects", "machineconfig_objects"]
 
 
 def machineconfig_objects(settings: MachineConfigSettings, authority: str) -> list[Obj]:
-    """What the room needs on a cluster that lacks it: definitions, rights, the ControllerConfig, the pools master and
+    """Objects that the controllers need on a cluster: definitions, rights, the ControllerConfig, the pools master and
     worker, and the objects of which there is one.
 
     ``authority``: the cluster's certificate authority, PEM in base64; empty if it has none.
@@ -43,7 +43,7 @@ def machineconfig_objects(settings: MachineConfigSettings, authority: str) -> li
 
 
 def foreign_machineconfig_objects(settings: MachineConfigSettings, authority: str = "") -> list[Obj]:
-    """The same for a cluster of somebody else: its owner gives the rights."""
+    """The same for a cluster of another owner, who grants the rights."""
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.control_namespace}},
         *machine_config_crds(),

@@ -137,7 +137,7 @@ class SimulatedHost:
         return next((name for name, number in USERS.items() if number == uid), None)
 
     def note(self, text: str) -> None:
-        """Nobody reads it here."""
+        """No one reads it here."""
 
     def has_program(self, name: str) -> bool:
         return name == "rpm"
@@ -375,7 +375,7 @@ class SimulatedHosts:
     def store(self, node: str, config: Obj, image: str = "") -> None:
         kept = {"metadata": {"name": name_of(config)}, "spec": config.get("spec") or {}}
         host = self.host(node)
-        host.write(CURRENT_IMAGE_FILE, image.encode())  # first: the config is what an update is told by
+        host.write(CURRENT_IMAGE_FILE, image.encode())  # first: the config marks an update
         host.write(CURRENT_CONFIG, json.dumps(kept, separators=(",", ":")).encode())
         self.compared(node)
 
@@ -390,7 +390,7 @@ class SimulatedHosts:
         self._looked.pop(node, None)
 
     def pull(self, node: str, image: str) -> Pull:
-        """A few at a time. Registries of the domain that never resolves are the ones that nobody knows."""
+        """A few at a time. Registries of the domain that never resolves are the ones that it is unknown."""
         host, now = self.host(node), self._clock.now()
         known: dict[str, str] = json.loads(_content(host.machine, IMAGES) or b"{}")
         if image in known:

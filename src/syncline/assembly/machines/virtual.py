@@ -61,7 +61,7 @@ def _room(
 
 @dataclass(slots=True)
 class LiveMachines:
-    """What the live cluster needs of its machines."""
+    """The requirements of the live cluster on its machines."""
 
     room: MachinesRoom
     logs: LogSource | None = None
@@ -95,7 +95,7 @@ class LiveMachines:
 
 @dataclass(slots=True)
 class VirtualMachines:
-    """What a virtual world needs of its machines."""
+    """The requirements of a virtual world on its machines."""
 
     room: MachinesRoom
 
@@ -104,7 +104,7 @@ class VirtualMachines:
         self.room.connect(loop, wake)
 
         def changed(name: str) -> None:
-            # A machine without power says nothing, and nobody looks at one that was well before.
+            # A machine without power says nothing, and no one reads one that was well before.
             wake(NODE_LIFECYCLE, ObjectRef("", "Node", "", name))
 
         self.room.machines.listeners.append(changed)

@@ -1,7 +1,7 @@
 """Evaluates scripts and jq expressions of users, in processes for that, for the controllers and for commands.
 
 :class:`Expressions` is the evaluator of ``gitops/application/observing/asking.py``; :class:`AnswersNow` answers a
-comparison of a command at once, which has nobody else to wait for.
+comparison of a command at once, which waits for nothing else.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Expressions:
 
 
 def _names(question: Question) -> tuple[tuple[str, ...], str]:
-    """What is evaluated, and for whom it is stopped."""
+    """The names of evaluated values, and the object for which evaluation stops."""
     if isinstance(question, HealthQuestion):
         return (question.entry.script,), namespace_of(question.obj)
     return question.expressions, ""

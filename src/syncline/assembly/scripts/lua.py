@@ -20,7 +20,7 @@ __all__ = ["LuaWorker"]
 
 ANSWER_S = 1.5
 """One second of computing is the script's limit; what is stuck in C code is killed after half a second more, or as soon
-after that as it has used it: on a busy machine a process waits for its turn. Whoever asks waits meanwhile."""
+after that as it has used it: on a busy machine a process waits for its turn. The caller waits meanwhile."""
 MAX_RESTING_NAMESPACES = 3
 """A script that rests for so many namespaces rests for all."""
 

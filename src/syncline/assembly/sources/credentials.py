@@ -45,7 +45,7 @@ class Teacher:
         self._cache = cache
         self._namespace = namespace
         self._observed: tuple[object, ...] = ()
-        """What the cache counted when it was looked at last."""
+        """What the cache counted when it was examined last."""
         self._known: tuple[tuple[str, str], ...] = ()
 
     def teach(self) -> None:

@@ -1,4 +1,4 @@
-"""The work of hydration, made of the sources room: looks at dry sources, renders them, writes branches. Blocking."""
+"""The work of hydration, made of the sources room: reads dry sources, renders them, writes branches. Blocking."""
 
 from __future__ import annotations
 

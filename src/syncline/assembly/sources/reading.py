@@ -142,7 +142,7 @@ class GitSourceReader:
         since: datetime | None,
         wanted: int = 0,
     ) -> Manifests:
-        """As :meth:`read`, content with what a host answered to somebody else at ``since`` or later."""
+        """As :meth:`read`, content with what a host answered to another client at ``since`` or later."""
         return self._read(sources, revisions, context, Look(now, since, asked=False, wanted=wanted))
 
     def _read(

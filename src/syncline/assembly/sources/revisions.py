@@ -1,7 +1,7 @@
 """What Applications would bring to machines at another revision, for a forecast of what that does to nodes.
 
-Called by ``syncline mc impact --revision``. A look at the cluster and a reader of sources come in, and the comparison
-that the controller makes is made; nothing is written.
+Called by ``syncline mc impact --revision``. A snapshot of the cluster and a reader of sources come in, and the
+comparison that the controller makes is made; nothing is written.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from syncline.argo.application import AppView
-from syncline.argo.clusters import destination_of
+from syncline.argo.clusters import clusters_of, resolve_destination
 from syncline.assembly.inspection.differences import application_differences
 from syncline.assembly.machines.impact import impact_kinds
 from syncline.control.cache import Cache
 from syncline.gitops.application.manifests import SourceReader
 from syncline.gitops.application.observing.observe import AppSettings, Destinations
-from syncline.gitops.application.observing.system import SystemCache
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of
 from syncline.machineconfig.impact.forecast import Change
@@ -29,8 +28,8 @@ SECRET = GroupKind("", "Secret")
 
 @dataclass(frozen=True)
 class RevisedChange:
-    """What Applications would bring at a revision. ``notes``: which of them could not be asked; ``problem``: why none
-    could."""
+    """Changes that Applications would bring at a revision. ``notes``: Applications that could not be asked;
+    ``problem``: why none could."""
 
     put: tuple[Obj, ...] = ()
     deleted: tuple[ObjectRef, ...] = ()
@@ -94,17 +93,14 @@ def revised_change(
 
 
 def _applications(cache: Cache, names: Sequence[str], settings: AppSettings) -> list[Obj] | str:
-    """Those that bring objects to this very cluster; a text: which name there is none of."""
-    system = SystemCache(settings).of(cache).settings
-    clusters = system.clusters(cache.objects(SECRET, settings.control_namespace))
+    """Applications that bring objects to this very cluster; a text: the name that does not exist."""
+    clusters = clusters_of(cache.objects(SECRET, settings.control_namespace))
     found = []
     for app in cache.objects(APPLICATION.group_kind):
         called = {name_of(app), f"{namespace_of(app)}/{name_of(app)}"}
         if names and not called & set(names):
             continue
-        cluster = destination_of(app, clusters)
-        if names and isinstance(cluster, str):
-            return f"--app {name_of(app)}: {cluster}"
+        cluster = resolve_destination(dig(app, "spec", "destination", default={}) or {}, clusters)
         if not isinstance(cluster, str) and cluster.is_here:
             found.append(app)
     missing = [

@@ -56,7 +56,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @contextlib.contextmanager
 def looking(link: Connection, control_namespace: str, *, tell: bool = True) -> Iterator[PulledCache]:
-    """The cluster, read where it is looked at. What may not be read is said on stderr at the end (unless ``tell`` is
+    """The cluster, read where it is examined. What may not be read is said on stderr at the end (unless ``tell`` is
     False), with the rights to ask for: the answer knows less then."""
     indices = application_indices(AppSettings(control_namespace=control_namespace))
     cache = None
@@ -176,7 +176,7 @@ def _objects_in(file: Path) -> Iterator[Obj]:
 
 
 def look_offline(against: str, control_namespace: str) -> Cache:
-    """An exported cluster as if it were looked at; what cannot be placed in it is said on stderr."""
+    """An exported cluster as if it were examined; what cannot be placed in it is said on stderr."""
     return stand_offline(against, control_namespace).look.cache
 
 

@@ -44,8 +44,8 @@ EXTERNAL_DIFF = "KUBECTL_EXTERNAL_DIFF"
 @click.argument("name")
 @revision_options
 @local_options
-@click.option("--refresh", "soft", is_flag=True, help="Have the controller look at the repository first.")
-@click.option("--hard-refresh", "hard", is_flag=True, help="And render anew.")
+@click.option("--refresh", "soft", is_flag=True, help="Have the controller read the repository first.")
+@click.option("--hard-refresh", "hard", is_flag=True, help="And render again.")
 @click.option(
     "--server-side-diff/--no-server-side-diff",
     default=None,

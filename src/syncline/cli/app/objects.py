@@ -64,7 +64,7 @@ def filtered(obj: Obj, paths: Sequence[tuple[str, ...]]) -> Obj:
 
 
 def _at(value: Any, path: tuple[str, ...]) -> Any:
-    """``value`` with nothing but what is at ``path``; None where nothing is there."""
+    """``value`` with only what is at ``path``; None where nothing is there."""
     if not path:
         return value
     if isinstance(value, list):

@@ -16,7 +16,7 @@ __all__ = ["resources"]
 
 @click.command()
 @click.argument("name")
-@click.option("--orphaned", is_flag=True, help="Only objects of its namespace that nobody tracks.")
+@click.option("--orphaned", is_flag=True, help="Only objects of its namespace that no Application tracks.")
 @click.option("--project", default=None, help="Taken for compatibility; the Application knows its project.")
 @output_option("tree", "tree=detailed", "json", "yaml")
 @namespace_option
@@ -32,7 +32,7 @@ def resources(
 ) -> None:
     """List the objects of an Application and what they own.
 
-    Objects that nobody tracks are listed where the project watches for them (spec.orphanedResources).
+    Objects that no Application tracks are listed where the project watches for them (spec.orphanedResources).
 
     \b
     Example:  syncline app resources shop --output tree=detailed

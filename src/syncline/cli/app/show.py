@@ -90,8 +90,8 @@ def _fits(app: Obj, wanted: dict[str, str]) -> bool:
 
 @click.command()
 @click.argument("name")
-@click.option("--refresh", "soft", is_flag=True, help="Look at the repository first.")
-@click.option("--hard-refresh", "hard", is_flag=True, help="Look at the repository and render anew first.")
+@click.option("--refresh", "soft", is_flag=True, help="Read the repository first.")
+@click.option("--hard-refresh", "hard", is_flag=True, help="Read the repository and render again first.")
 @click.option("--timeout", type=int, default=0, help="Seconds for a refresh [default: 60].")
 @click.option("--show-params", is_flag=True, help="Also the Helm parameters of its source.")
 @click.option("--source-position", type=int, default=0, help="Of which of several sources, from 1.")

@@ -109,7 +109,7 @@ def sync(names: tuple[str, ...], selector: str, output: str | None, app_namespac
 
 
 def _sync_one(link: Connection, where: tuple[str, str], given: Mapping[str, Any], *, quiet: bool) -> Obj | None:
-    """Start the operation and follow it to its end; None where nobody waits for it."""
+    """Start the operation and follow it to its end; None where nothing waits for it."""
     known = get_app(link, where)
     _check_request(known, given)
     _check_windows(link, known, control_namespace(link, where[0]))
@@ -210,7 +210,8 @@ def _local_manifests(link: Connection, app: Obj, namespace: str, given: Mapping[
 
 
 def _check_windows(link: Connection, app: Obj, namespace: str) -> None:
-    """A closed window refuses a request up front; whoever may not read the project learns it from the controller."""
+    """A closed window refuses a request up front; a client that may not read the project learns it from the
+    controller."""
     name = str(dig(app, "spec", "project") or "default")
     answer = link.send(client.get(link.resource(APP_PROJECT), namespace, name))
     problem = window_problem(answer.obj, app, link.now(), manual=True) if answer.ok else ""

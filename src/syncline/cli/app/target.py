@@ -45,7 +45,7 @@ REFRESH = "argocd.argoproj.io/refresh"
 REFRESH_S = 60.0
 """How long a refresh may take before the command gives up."""
 WATCH_S = 30
-"""Seconds of one watch; the deadline is looked at between two."""
+"""Seconds of one watch; the deadline is examined between two."""
 
 selector_option = click.option("-l", "--selector", default="", help="All Applications with these labels.")
 namespace_option = click.option("-N", "--app-namespace", default="argocd", show_default=True, help="Its namespace.")
@@ -133,8 +133,8 @@ def change_spec(
     change: Callable[[Obj], Obj],
     check: Callable[[Obj], None] = lambda _app: None,
 ) -> bool:
-    """Write what ``change`` makes of the spec; what somebody else wrote meanwhile is read, and changed, again. False
-    where nothing is to be written. ``check`` sees the Application before it is written, and may refuse."""
+    """Write what ``change`` makes of the spec; what was wrote meanwhile is read, and changed, again. False where
+    nothing is to be written. ``check`` sees the Application before it is written, and may refuse."""
     info: ResourceInfo = link.resource(APPLICATION)
     for attempt in range(1, MAX_CONFLICTS + 1):
         found = get_app(link, where)
@@ -151,7 +151,7 @@ def change_spec(
 
 
 def replace_spec(link: Connection, app: Obj, spec: Obj) -> Obj:
-    """PUT with this spec; refused where somebody changed the Application since it was read, or a field is unknown."""
+    """PUT with this spec; refused where a user changed the Application since it was read, or a field is unknown."""
     info: ResourceInfo = link.resource(APPLICATION)
     wanted = app | {"spec": spec}
     found: Obj = link.ask(client.update(info, wanted, field_manager=MANAGER, field_validation="Strict"))
@@ -179,7 +179,7 @@ def is_refreshing(app: Obj) -> bool:
 
 
 def _now(link: Connection, where: tuple[str, str]) -> tuple[Obj, str]:
-    """The Application, and the revision of the cluster at which it stands so. A watch goes on from there: from the
+    """The Application, and the revision of the cluster at which it stands so. A watch continues from there: from the
     Application's own, which may be old, the server may not know any more what happened since."""
     request = client.list_(link.resource(APPLICATION), where[0], field_selector=f"metadata.name={where[1]}")
     listed = link.ask(request)

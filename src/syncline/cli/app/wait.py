@@ -52,7 +52,7 @@ def wait(names: tuple[str, ...], selector: str, app_namespace: str, output: str 
     """Wait until Applications are Synced and Healthy and no operation runs.
 
     Without flags it waits for all three. --health, --suspended and --degraded are alternatives. Before it trusts
-    Synced, the controller looks at the repository once more. What it waits for is said on stderr.
+    Synced, the controller reads the repository once more. What it waits for is said on stderr.
 
     \b
     Example:  syncline app wait shop --health --timeout 300
@@ -108,7 +108,7 @@ def outstanding(app: Obj, given: Mapping[str, Any]) -> list[str]:
     """What is still to come before the wait is over, a sentence each. Raises CommandFailed where it cannot come."""
     left = []
     if given["want_sync"] and is_refreshing(app):
-        left.append("the controller looks at the repository")
+        left.append("the controller reads the repository")
     running = app.get("operation") or dig(app, "status", "operationState", "phase") in ("Running", "Terminating")
     if given["want_operation"] and running:
         left.append("its operation ends")
@@ -169,7 +169,7 @@ def _never(app: Obj, *, running: bool) -> str:
     automated = dig(app, "spec", "syncPolicy", "automated")
     manual = automated is None or automated.get("enabled") is False
     stuck = manual and not running and _said(app, "sync") == "OutOfSync" and not is_refreshing(app)
-    hint = f"; it has no automated sync: it stays so until somebody runs `syncline app sync {name_of(app)}`"
+    hint = f"; it has no automated sync: it stays so until you run `syncline app sync {name_of(app)}`"
     return hint if stuck else ""
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["ignition"]
 
 HEAD = 4096
-"""Bytes that are looked at to say what a file is in place of Ignition."""
+"""Bytes that are examined to say what a file is in place of Ignition."""
 _FORMS = click.Choice(("json", "yaml"))
 
 

@@ -35,7 +35,7 @@ _PROGRAM = "kustomize"
 
 
 class DiskFiles:
-    """The disk from its root; paths are relative to ``/``. Only what a build names is looked at."""
+    """The disk from its root; paths are relative to ``/``. Only what a build names is examined."""
 
     absolute_links = True
 
@@ -103,8 +103,8 @@ def kustomize() -> None:
 @click.option("--reorder", type=click.Choice(["legacy", "none"]), default=None, help="Order of the output.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
 @click.option("--enable-helm", is_flag=True, help="Inflate the charts that kustomizations name.")
-@click.option("--helm-kube-version", default="", help="The version of Kubernetes that charts are told.")
-@click.option("--helm-api-versions", multiple=True, help="An API version that charts are told; may be repeated.")
+@click.option("--helm-kube-version", default="", help="The Kubernetes version that charts see.")
+@click.option("--helm-api-versions", multiple=True, help="An API version that charts see; repeatable.")
 @click.option("--helm-command", hidden=True, help="Taken and unused: Helm is found by itself.")
 @click.option("--enable-alpha-plugins", is_flag=True, help="Run plugins, with kustomize on PATH.")
 @click.option(

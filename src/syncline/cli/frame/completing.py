@@ -1,8 +1,8 @@
 """Names for shells that complete a command line: of Applications, projects, clusters, repositories, pools and nodes.
 
-The group puts :class:`Names` in the place of an argument's type while a shell asks; nothing of it is imported before.
-Each question is one request to the cluster of the kubeconfig, bounded in time and number; where it fails there is
-nothing to complete, and nothing is said.
+The group puts :class:`Names` instead of an argument's type while a shell asks; nothing of it is imported before. Each
+question is one request to the cluster of the kubeconfig, bounded in time and number; where it fails there is nothing to
+complete, and nothing is said.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ def _read(place: str) -> list[Obj]:
 
 
 def _rendered(pool: Obj, configs: list[Obj], controller: Obj) -> Rendered:
-    """By the rules of whoever made the cluster's configs: its release is taken over."""
+    """By the rules of the release that made the cluster's configs: its release is taken over."""
     release = release_of(controller, (one for one in configs if not is_rendered(one)))
     try:
         selection = select(pool, configs)

@@ -176,7 +176,7 @@ def add(
 def remove(name: str, kubeconfig: str | None, context: str | None) -> None:
     """Remove a machine with its Node.
 
-    Its pods are deleted, and those of controllers are made anew elsewhere.
+    Its pods are deleted, and those of controllers are made again elsewhere.
     """
     with Connection(kubeconfig, context) as link:
         _simulated(link, name)
@@ -191,7 +191,7 @@ def remove(name: str, kubeconfig: str | None, context: str | None) -> None:
 def reboot(name: str, wait: bool, kubeconfig: str | None, context: str | None) -> None:
     """Reboot a machine.
 
-    It stops in order, boots with a new boot id, and its pods start anew.
+    It stops in order, boots with a new boot id, and its pods start again.
     """
     with Connection(kubeconfig, context) as link:
         _simulated(link, name)

@@ -92,7 +92,7 @@ def node_agent(
     hosts = LinuxHosts(name, host, in_place=dry_run)
     if not (host.running or offline or dry_run):
         message = f"warning: the system below {root} does not run: an update that needs a reboot or a service will fail"
-        click.echo(f"{message}; with --offline it counts as booted anew", err=True)
+        click.echo(f"{message}; with --offline it counts as rebooted", err=True)
     start_logging()
 
     async def serve() -> Standing:
@@ -182,7 +182,7 @@ def firstboot(root: Path, offline: bool, dry_run: bool) -> int:
     """Finish the first boot of an installed machine, before it joins: image, kernel, packages, and a reboot.
 
     For a unit that runs before the kubelet, where /etc/ignition-machine-config-encapsulated.json is. That file is
-    renamed to .bak, or removed where nothing differs. The agent does the same by itself if nobody did.
+    renamed to .bak, or removed where nothing differs. The agent does the same by itself otherwise.
 
     \b
     Examples: syncline node-agent firstboot --dry-run         what it would stage

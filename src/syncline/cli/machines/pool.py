@@ -160,7 +160,7 @@ def _resumed(found: Obj, ended: list[Hold], left: list[Hold]) -> str:
     if left:
         return f"{text}; still held by {', '.join(f'{hold.owner} ({hold.name})' for hold in left)}"
     if dig(found, "spec", "paused") is True:
-        return f"{text}; spec.paused is set by {pause_writer(found)[0] or 'somebody'}: add --spec to clear it"
+        return f"{text}; spec.paused is set by {pause_writer(found)[0] or 'an unknown client'}: add --spec to clear it"
     return text
 
 
@@ -221,7 +221,7 @@ def get_pool(name: str, output: str | None, kubeconfig: str | None, context: str
 @output_option("json", "yaml")
 @connection_options
 def history(name: str, output: str | None, kubeconfig: str | None, context: str | None) -> None:
-    """Show the rendered configs of a pool, who is at them, and what it told of its roll-outs.
+    """Show the rendered configs of a pool, the nodes on them, and its roll-out Events.
 
     \b
     Example:  syncline pool history worker

@@ -80,7 +80,7 @@ def _at(spec: Obj, number: int) -> Obj:
 
 
 def _listed(before: list[str], wanted: tuple[str, ...], added: tuple[str, ...], gone: tuple[str, ...]) -> list[str]:
-    """``wanted`` in the place of all; else ``before`` without ``gone`` and with ``added``."""
+    """``wanted`` instead of all; else ``before`` without ``gone`` and with ``added``."""
     if wanted:
         return list(dict.fromkeys(wanted))
     return list(dict.fromkeys([*(one for one in before if one not in gone), *added]))

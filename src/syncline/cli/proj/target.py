@@ -18,7 +18,7 @@ from syncline.kube.objects import Obj, dig
 __all__ = ["Change", "change_spec", "check_project", "get_project", "namespace_option"]
 
 MAX_CONFLICTS = 5
-"""Attempts to write over what somebody else writes."""
+"""Attempts to write over what another client writes."""
 Change = Callable[[Obj], Obj]
 """The spec before → the spec after; raises CommandFailed where it cannot be."""
 
@@ -47,9 +47,9 @@ def check_project(project: Obj) -> Obj:
 
 
 def change_spec(given: Mapping[str, Any], name: str, change: Change, *, unchanged: str = "", did: str = "") -> None:
-    """Read the project, change its spec, write it back; what somebody else changed meanwhile is read again.
-    ``unchanged`` is printed where nothing has to be written; without it the project is written anyhow. ``did`` is
-    printed after the write."""
+    """Read the project, change its spec, write it back; what was changed meanwhile is read again. ``unchanged`` is
+    printed where nothing has to be written; without it the project is written anyhow. ``did`` is printed after the
+    write."""
     with Connection(given["kubeconfig"], given["context"]) as link:
         info = link.resource(APP_PROJECT)
         for attempt in range(1, MAX_CONFLICTS + 1):

@@ -35,7 +35,7 @@ OPTIONS = (
         "--dest-service-accounts", "accounts", multiple=True, metavar="SERVER,NAMESPACE,ACCOUNT", help="Repeatable."
     ),
     click.option("--signature-keys", "keys", multiple=True, metavar="KEY-ID", help="Trusted GnuPG key; repeatable."),
-    click.option("--orphaned-resources", is_flag=True, help="Watch for objects that nobody tracks."),
+    click.option("--orphaned-resources", is_flag=True, help="Watch for objects that no Application tracks."),
     click.option("--orphaned-resources-warn", is_flag=True, help="And warn of them."),
 )
 

@@ -89,7 +89,7 @@ def apiserver(
 ) -> int:
     """Serve the bare embedded cluster until stopped.
 
-    In memory, with TLS, on the loopback, without nodes and with all controllers, unless told otherwise.
+    In memory, with TLS, on the loopback, without nodes and with all controllers, by default.
     """
     if memory and data is not None:
         raise CommandFailed("give --data or --memory, not both", USAGE)

@@ -29,8 +29,8 @@ data_option = click.option(
 def backup(file: Path, data: Path | None, force: bool) -> int:
     """Write a backup of a cluster's data to FILE, while it serves or not; FILE - is standard output.
 
-    It holds one moment of all objects, the cluster's keys and its machines; not the keys of --encrypt-secrets. Whoever
-    reads it rules the cluster: its mode is 0600, keep it so.
+    It holds one moment of all objects, the cluster's keys and its machines; not the keys of --encrypt-secrets. Its
+    readers control the cluster: its mode is 0600, keep it so.
 
     \b
     Example: syncline backup cluster.backup

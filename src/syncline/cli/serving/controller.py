@@ -41,7 +41,7 @@ from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, l
 @click.option("--namespace", "-n", default="argocd", show_default=True, help="Where Applications and Leases live.")
 @application_namespaces_option
 @hydrator_option
-@click.option("--poll", default=120.0, show_default=True, help="Seconds between looks at a repository.")
+@click.option("--poll", default=120.0, show_default=True, help="Seconds between polls of a repository.")
 @click.option("--allow-local-repos", is_flag=True, help="Allow repositories by path: they read this machine's disk.")
 @plugins_option
 @click.option("--shards", default=1, show_default=True, type=click.IntRange(1, MAX_SHARDS), help="Parts to share out.")

@@ -42,7 +42,7 @@ from syncline.sources.helm.rendering import helm_engine
 PATIENCE_S = 300.0
 """A demonstration without machines to update that takes longer has gone wrong."""
 LOOK_S = 0.5
-"""Between looks at what a step waits for."""
+"""Between reads what a step waits for."""
 REST_S = 5.0
 """At most, where a story leaves the cluster alone: people watch."""
 CALM_S = 1.0
@@ -52,7 +52,7 @@ LONG = timedelta(minutes=30)
 
 
 @click.command()
-@click.option("--exit", "exit_", is_flag=True, help="Stop when the story is told.")
+@click.option("--exit", "exit_", is_flag=True, help="Stop at the end of the story.")
 @click.option("--listen", default="127.0.0.1:0", show_default=True, help="HOST:PORT; port 0 takes a free one.")
 @click.option(
     "--example",
@@ -139,7 +139,7 @@ def _served(story: Scenario, simulated: tuple[Step, ...], scratch: Path, listen:
 
 
 class Showing:
-    """A story on a served cluster, told while it happens."""
+    """A story on a served cluster, reported while it happens."""
 
     def __init__(self, story: Scenario, scratch: Path, clock: SystemClock) -> None:
         self.story = story
@@ -174,7 +174,7 @@ class Showing:
         if made:
             print(f"before      an administrator applied {', '.join(made)}")
         await asyncio.sleep(CALM_S)
-        self.stage.news()  # what was told before is not of the story
+        self.stage.news()  # what was reported before is not of the story
 
     async def simulate(self, cluster: LiveCluster, step: Step) -> None:
         """One step: of a commit, from the plan of its sync to its end."""

@@ -1,4 +1,4 @@
-"""What ``apiserver``, ``up`` and ``demo`` share: run until told to stop, and say clearly why it could not start."""
+"""What ``apiserver``, ``up`` and ``demo`` share: run until a signal, and say clearly why it could not start."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ``--otlp-endpoint``."""
     traces = "URL of an OpenTelemetry collector (OTLP over HTTP) for traces [default: $OTEL_EXPORTER_OTLP_ENDPOINT]."
     command = click.option("--otlp-endpoint", default=None, help=traces)(command)
-    webhook = "HOST:PORT for pushes told by Git hosts (POST /api/webhook)."
+    webhook = "HOST:PORT for push webhooks of Git hosts (POST /api/webhook)."
     metrics = "HOST:PORT of /metrics and /healthz."
     command = click.option("--metrics-listen", default=None, help=metrics)(command)
     labels = "A label of Applications that argocd_app_labels shows; repeatable."

@@ -70,7 +70,9 @@ def _greet(cluster: LiveCluster, settings: ClusterSettings, kubeconfig: Path, ma
     if machine_config:
         print("pools       master and worker; kubectl get mcp, syncline mc list")
     if cluster.config_server_url:
-        print(f"machines    that join: {cluster.config_server_url}/config/worker, whoever asks; it holds a credential")
+        print(
+            f"machines    that join: {cluster.config_server_url}/config/worker, unauthenticated; it holds a credential"
+        )
     print()
     print("Type next:")
     print(f"  export KUBECONFIG={kubeconfig}")
@@ -92,7 +94,7 @@ def _greet(cluster: LiveCluster, settings: ClusterSettings, kubeconfig: Path, ma
 @plugins_option
 @application_namespaces_option
 @hydrator_option
-@click.option("--poll", default=30.0, show_default=True, help="Seconds between looks at a repository.")
+@click.option("--poll", default=30.0, show_default=True, help="Seconds between polls of a repository.")
 @click.option(
     "--sync-timeout", default=0.0, show_default=True, help="Seconds that a sync may take; 0: as long as it likes."
 )

@@ -43,7 +43,7 @@ def _sources(app: Obj) -> list[Obj]:
 
 
 def _repo(source: Obj) -> str:
-    """Its address; credentials that somebody wrote into it are masked."""
+    """Its address; credentials that a user wrote into it are masked."""
     return mask_credentials(str(source.get("repoURL") or ""))
 
 

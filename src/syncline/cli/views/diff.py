@@ -17,7 +17,7 @@ def header(ref: ObjectRef) -> str:
 
 
 def object_text(obj: Obj | None) -> str:
-    """YAML without managedFields, which nobody reads; empty for a missing object."""
+    """YAML without managedFields; empty for a missing object."""
     if obj is None:
         return ""
     metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}

@@ -156,7 +156,7 @@ def describe_pool(row: dict[str, Any], pool: Obj, nodes: Sequence[dict[str, str]
     ]
     if row["paused"]:
         since = f" for {age(time_or_none(row['pausedSince']), now)}" if row["pausedSince"] else ""
-        lines.append(f"Paused:         spec.paused{since} by {row['pausedBy'] or 'somebody'}")
+        lines.append(f"Paused:         spec.paused{since} by {row['pausedBy'] or 'an unknown client'}")
     for hold in row["holds"]:
         since = age(time_or_none(hold["since"]), now)
         lines.append(f"Held:           {hold['owner']} for {since} until {hold['expiresAt']}: {hold['reason'] or '-'}")
@@ -297,7 +297,7 @@ def history_rows(pool: Obj, configs: Iterable[Obj], nodes: Sequence[Obj]) -> lis
 
 
 def describe_history(rows: Sequence[dict[str, Any]], events: Sequence[Obj], now: datetime) -> str:
-    """Configs, then what the pool told of its roll-outs, the oldest first."""
+    """Configs, then what the pool reported of its roll-outs, the oldest first."""
     cells = [
         (
             row["name"],

@@ -55,7 +55,7 @@ def explained(stage: Stage, target: str) -> str:
 
 
 def transcript(stage: Stage, simulated: StepResult) -> str:
-    """What there is to see after a step: results of the sync, the Applications, what the story looks at, Events, and
+    """What there is to see after a step: results of the sync, the Applications, what the story reads, Events, and
     explanations."""
     step, took = simulated.step, simulated.took_s
     story = stage.story
@@ -140,7 +140,7 @@ def _text(found: Any) -> str:
 
 
 def _event(event: Obj, began: datetime) -> tuple[str, ...]:
-    """When it was told last since the step began, about what, why and what."""
+    """When it was reported last since the step began, about what, why and what."""
     about = event.get("involvedObject") or {}
     at = int((parse_time(said_at(event)) - began).total_seconds())
     count = int(event.get("count") or 1)

@@ -83,12 +83,12 @@ def _shown(timeline: Timeline) -> tuple[list[NodeTimeline], list[str]]:
     kept = (urgent + [each for each in reversed(begun) if each.outcome is Outcome.DONE])[:MAX_ROWS]
     shown = [each for each in begun if each in kept]
     waiting = [each for each in timeline.nodes if each.outcome is Outcome.WAITING and each.targeted is None]
-    untold = [each for each in timeline.nodes if each.outcome is not Outcome.WAITING and each.targeted is None]
+    unreported = [each for each in timeline.nodes if each.outcome is not Outcome.WAITING and each.targeted is None]
     lines = [f"{len(begun) - len(shown)} more nodes are not shown; -o json has all"] if len(begun) > len(shown) else []
     if waiting:
         lines.append(f"{len(waiting)} wait for their turn: {_names(waiting)}")
-    if untold:
-        lines.append(f"{len(untold)} have no Events (any more) about it: {_names(untold)}")
+    if unreported:
+        lines.append(f"{len(unreported)} have no Events (any more) about it: {_names(unreported)}")
     lines += [f"{each.node} degraded: {each.reason}" for each in shown if each.outcome is Outcome.DEGRADED]
     return shown, lines
 

@@ -30,7 +30,7 @@ def app_tree(nodes: Nodes, now: datetime, *, detailed: bool = False) -> str:
 
 
 def resource_table(nodes: Nodes, orphans: Nodes) -> str:
-    """The table of ``app resources``: every object, then those that nobody tracks."""
+    """The table of ``app resources``: every object, then those that no Application tracks."""
     rows = [_row(node, "", orphaned) for part, orphaned in ((nodes, "No"), (orphans, "Yes")) for node in walk(part)]
     return table(("GROUP", "KIND", "NAMESPACE", "NAME", "ORPHANED"), rows)
 

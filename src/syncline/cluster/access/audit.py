@@ -1,8 +1,8 @@
-"""What is told of a request, stage by stage: ``audit.k8s.io/v1`` Events.
+"""What is notified of a request, stage by stage: ``audit.k8s.io/v1`` Events.
 
 ``serve`` asks :class:`AuditTrail` for each request and names its stages; records go to a sink that ``assembly`` gives
-and that writes :func:`event_of` each. Bodies are in records only where the policy wants them, as bytes: whoever writes
-decodes them. Source: apiserver ``pkg/endpoints/filters/audit.go`` and ``pkg/audit/request.go``.
+and that writes :func:`event_of` each. Bodies are in records only where the policy wants them, as bytes: a client that
+writes decodes them. Source: apiserver ``pkg/endpoints/filters/audit.go`` and ``pkg/audit/request.go``.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from syncline.kube.yaml import loading as yaml
 __all__ = ["AuditRecord", "AuditTrail", "Audited", "event_of"]
 
 MAX_OBJECT_BYTES = 1024 * 1024
-"""Longest body that is told; a longer one is left out, which an annotation says (``audit.k8s.io/truncated``)."""
+"""Longest body that is reported; a longer one is left out, which an annotation says (``audit.k8s.io/truncated``)."""
 MAX_ID_CHARS = 64
 AUDIT_ID = "audit-id"
 
 
 @dataclass(slots=True)
 class Audited:
-    """A request that the policy wants to be told of. ``caller`` is who asked, ``acting`` as whom; None: refused."""
+    """A request that the policy wants to be notified of. ``caller`` is who asked, ``acting`` as whom; None: refused."""
 
     audit_id: str
     decision: Decision
@@ -86,7 +86,7 @@ class AuditTrail:
         self._entropy = entropy
 
     def begin(self, request: Request, caller: UserInfo | None, address: str, began: datetime) -> Audited | None:
-        """A request has come; None where nothing is to be told of it."""
+        """A request has come; None where nothing is to be notified of it."""
         route = route_of(request.path)
         decision = self._policy.decide(caller, verb_of(request.method, route, request.query), route)
         if decision.level is Level.NONE:
@@ -232,7 +232,7 @@ def _add_objects(event: Obj, record: AuditRecord, annotations: dict[str, str]) -
 
 
 def _decoded(body: bytes, content: str) -> Any:
-    """The object that a body is; what cannot be read is told by its length."""
+    """The object that a body is; of what cannot be read, only the length."""
     kind = content.partition(";")[0].strip().lower()
     try:
         if kind == protobuf.MEDIA_TYPE:

@@ -27,7 +27,7 @@ class AuditPolicyError(ValueError):
 
 
 class Level(IntEnum):
-    """In the order of what is told."""
+    """In the order of what is reported."""
 
     NONE = 0
     METADATA = 1
@@ -57,7 +57,7 @@ class Stage(StrEnum):
 
 SENSITIVE = {("", "secrets"), ("", "serviceaccounts/token"), ("authentication.k8s.io", "tokenreviews")}
 """Group and resource of what holds credentials. Where a rule wants the bodies of ``*``, Kubernetes tells these too;
-here a rule must name them, else they are told at level Metadata."""
+here a rule must name them, else the level is Metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _path_matches(path: str, url: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AuditPolicy:
-    """The first rule that matches decides; without one nothing is told."""
+    """The first rule that matches decides; without one nothing is reported."""
 
     rules: tuple[_Rule, ...]
     omitted: frozenset[Stage] = frozenset()

@@ -54,8 +54,8 @@ class Authenticator:
         self._certificates: dict[bytes, tuple[UserInfo, datetime, datetime]] = {}
 
     @property
-    def asks_nobody(self) -> bool:
-        """Whether callers without credentials are somebody who may do more than the public."""
+    def trusts_without_credentials(self) -> bool:
+        """Whether callers without credentials have more rights than the public."""
         return self._without_credentials not in (None, ANONYMOUS)
 
     def authenticate(self, headers: Headers, peer_cert_der: bytes | None, now: datetime, request: Request) -> UserInfo:

@@ -182,7 +182,7 @@ def _add_binding(index: dict[str, list[_Grant]], binding: Obj, namespace: str) -
 
 
 def _subject(subject: Obj, namespace: str) -> tuple[str, str]:
-    """The index key of a subject (empty: it can match nobody), and its name in reasons."""
+    """The index key of a subject (empty: it can match no one), and its name in reasons."""
     kind, name = dig(subject, "kind", default=""), dig(subject, "name", default="")
     if kind in ("User", "Group"):
         return f"{kind} {name}", f'{kind} "{name}"'

@@ -39,7 +39,7 @@ __all__ = [
 CA_LIFETIME = timedelta(days=3650)
 LEAF_LIFETIME = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)
-"""A leaf certificate with less than this left is made anew at start."""
+"""A leaf certificate with less than this left is made again at start."""
 
 CLOCK_SKEW = timedelta(hours=2)
 """Certificates begin this much earlier, for clients whose clock is behind and for a clock that is set back by an hour:

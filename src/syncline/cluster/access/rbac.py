@@ -1,6 +1,6 @@
 """RBAC rules as values: what one rule allows, and whether one set of rules covers another.
 
-Called by ``authz`` and by the API's check that nobody grants more than they hold. Pure; knows no store and no users.
+Called by ``authz`` and by the check that users grant at most their own rights. Pure; knows no store and no users.
 Rules follow Kubernetes ``pkg/apis/rbac/v1/evaluation_helpers.go`` and component-helpers ``auth/rbac/validation``.
 """
 

@@ -16,7 +16,7 @@ __all__ = ["Attempt", "forbid"]
 
 
 def _unheard(*said: str) -> None:
-    """For attempts that nobody listens to."""
+    """For attempts without a listener."""
 
 
 @dataclass(frozen=True, slots=True)

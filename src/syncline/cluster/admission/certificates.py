@@ -24,7 +24,7 @@ MASTERS = "system:masters"
 
 
 def check_create(attempt: Attempt, csr: Obj) -> None:
-    """Nobody becomes a superuser by a certificate."""
+    """No one becomes a superuser by a certificate."""
     if not attempt.concerns(STORAGE) or dig(csr, "spec", "signerName") != API_CLIENT:
         return
     if MASTERS in _organizations(csr):

@@ -18,7 +18,7 @@ LABEL = "resource.kubernetes.io/admin-access"
 
 def admin_access_causes(store: Store, attempt: Attempt, obj: Obj) -> list[FieldCause]:
     """Why a claim, or a template of claims, that wants such access may not have it here. Specs are immutable, so only
-    what is new is looked at."""
+    what is new is examined."""
     if attempt.concerns("resource.k8s.io/resourceclaims"):
         requests = dig(obj, "spec", "devices", "requests", default=[])
     elif attempt.concerns("resource.k8s.io/resourceclaimtemplates"):

@@ -1,4 +1,4 @@
-"""Nobody grants more than they hold (RBAC escalation prevention in the role and binding registries)."""
+"""No one grants more than they hold (RBAC escalation prevention in the role and binding registries)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody lets a policy read for them what they may not read themselves: parameters of policies and of bindings.
+"""No one lets a policy read for them what they may not read themselves: parameters of policies and of bindings.
 
 Called by the chain for admission policies and their bindings, once they are sound. Source: the authorizers beside the
 strategies in Kubernetes' ``pkg/registry/admissionregistration``.

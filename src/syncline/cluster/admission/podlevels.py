@@ -31,7 +31,7 @@ PREFIX = "pod-security.kubernetes.io/"
 MODES = ("enforce", "audit", "warn")
 LEVELS = (PRIVILEGED, BASELINE, RESTRICTED)
 MOST_PODS = 3000
-"""Pods looked at when a namespace becomes stricter (``namespaceMaxPodsToCheck``)."""
+"""Pods examined when a namespace becomes stricter (``namespaceMaxPodsToCheck``)."""
 
 _TEMPLATES: dict[str, tuple[str, ...]] = {
     "/podtemplates": ("template",),
@@ -94,7 +94,7 @@ def _levels(labels: Obj) -> _Levels:
         found[mode] = _Level(name, version)
     enforce, warn = found["enforce"], found["warn"]
     if f"{PREFIX}warn" not in labels and labels.get(f"{PREFIX}enforce") in LEVELS and enforce.name != PRIVILEGED:
-        # Whoever is refused pods is warned of templates.
+        # A level that refuses pods only warns of templates.
         warn = _Level(enforce.name, warn.version if f"{PREFIX}warn-version" in labels else enforce.version)
     return _Levels(enforce, found["audit"], warn, tuple(problems))
 
@@ -163,7 +163,7 @@ def _judge(store: Store, attempt: Attempt, pod: Obj, *, enforced: bool) -> None:
 
 
 def _matters(new: Obj, old: Obj) -> bool:
-    """Whether anything changed that a level looks at and an update may change."""
+    """Whether anything changed that a level reads and an update may change."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     for field in ("containers", "initContainers"):
         now, then = spec.get(field) or (), before.get(field) or ()

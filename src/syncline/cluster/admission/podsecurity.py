@@ -23,7 +23,7 @@ MIXED = " and "
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """``reason`` is always told, ``detail`` where one pod is judged."""
+    """``reason`` is always reported, ``detail`` where one pod is judged."""
 
     reason: str
     detail: str
@@ -61,7 +61,7 @@ def _count(one: str, many: str, items: Iterable[Any]) -> str:
 
 
 def _where(spec: Obj, wrong: Callable[[Obj], bool]) -> str:
-    """``pod and container "c"``: whose security context is wrong; empty for nobody's."""
+    """``pod and container "c"``: whose security context is wrong; empty for no one's."""
     setters = ["pod"] if wrong(_context(spec)) else []
     bad = [str(one.get("name")) for one in _containers(spec) if wrong(_context(one))]
     return MIXED.join([*setters, *([_named(bad)] if bad else [])])

@@ -116,7 +116,7 @@ class ServiceAddresses:
         return made
 
     def _reserved_for(self, address: str) -> str | None:
-        """What an IPAddress that somebody made is for; None: nobody did. Ours follow the Services, which are known."""
+        """The object of an IPAddress made by a user; None: no user did. Ours follow the Services, which are known."""
         stored = self._store.get(Key(ADDRESSES, "", address))
         if stored is None or stored.labels.get(MANAGED_BY) == ALLOCATOR:
             return None
@@ -139,7 +139,7 @@ class ServiceAddresses:
             elif (port.get("protocol"), port["nodePort"]) in asked or self._ports.get(port["nodePort"], owner) != owner:
                 raise _port_refused(attempt, index, port["nodePort"], "provided port is already allocated")
             elif port["nodePort"] not in NODE_PORTS and not attempt.dry_run:
-                # A dry run asks nobody about ports (dry-run allocator).
+                # A dry run asks no one about ports (dry-run allocator).
                 raise _port_refused(
                     attempt,
                     index,
@@ -199,7 +199,7 @@ def _family_causes(spec: Obj) -> list[FieldCause]:
     """This cluster has IPv4 only."""
     listed, families, policy = spec.get("clusterIPs") or [], spec.get("ipFamilies") or [], spec.get("ipFamilyPolicy")
     if listed == ["None"] and not spec.get("selector"):
-        return []  # Somebody else fills in the endpoints of whatever family.
+        return []  # Another client fills in the endpoints of whatever family.
     many = "must be 'RequireDualStack' or 'PreferDualStack' when multiple"
     where = "spec.ipFamilyPolicy"
     if policy in (None, SINGLE) and len(listed) > 1:

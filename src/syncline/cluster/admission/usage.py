@@ -154,7 +154,7 @@ def missing_amounts(pod: Obj, hard: Iterable[str]) -> list[tuple[str, list[str]]
 
 
 def in_scope(quota: Obj, storage: str, obj: Obj) -> bool:
-    """Whether a quota with scopes looks at this object; scopes are about Pods only."""
+    """Whether a quota with scopes reads this object; scopes are about Pods only."""
     spec = quota.get("spec") or {}
     selectors = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
     selectors += dig(spec, "scopeSelector", "matchExpressions", default=[])

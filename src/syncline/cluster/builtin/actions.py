@@ -1,4 +1,4 @@
-"""Looks at the server itself, for decisions that a cache that lags must not make.
+"""Reads the server itself, for decisions that a cache that lags must not make.
 
 The garbage collector asks whether an owner is really gone, the namespace controller whether a namespace is really
 empty. Both are steps ahead of the step that destroys: a refusal stops the plan, and the key is planned again. The

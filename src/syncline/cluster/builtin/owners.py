@@ -131,7 +131,7 @@ def _selector(said: Obj, *, plain: bool) -> Selector:
 
 
 def candidates(cache: Snapshot, kind: GroupKind, owner: Obj) -> list[Obj]:
-    """Who may belong to ``owner``: what refers to it, and what nobody controls; ordered by name."""
+    """Who may belong to ``owner``: what refers to it, and what no one controls; ordered by name."""
     namespace = namespace_of(owner)
     found = {name_of(each): each for each in cache.owned(uid_of(owner), kind) if namespace_of(each) == namespace}
     found |= {name_of(each): each for each in cache.uncontrolled(kind, namespace)}
@@ -174,7 +174,7 @@ def _release(owner: Obj, obj: Obj, finalizer: str) -> Patch:
 
 
 def selecting_owners(kind: GroupKind) -> Callable[[Obj, Snapshot], Iterable[ObjectRef]]:
-    """Map an object to its controller of ``kind``, or, if nobody controls it, to those whose selector matches it."""
+    """Map an object to its controller of ``kind``, or, if no one controls it, to those whose selector matches it."""
 
     def keys(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         controller = controller_of(obj)

@@ -1,4 +1,4 @@
-"""What people were told already, so that a controller does not repeat itself at each look.
+"""What people were reported already, so that a controller does not repeat itself at each look.
 
 Memory of one process: after a restart things are said once more, as Kubernetes' recorders do.
 """
@@ -13,7 +13,7 @@ from syncline.control.plan import Emit, Plan
 __all__ = ["Said"]
 
 MAX_OBJECTS = 10_000
-"""Objects of which it is remembered what was said last."""
+"""Objects whose state is remembered what was said last."""
 
 
 class Said:

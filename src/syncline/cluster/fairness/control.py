@@ -1,8 +1,8 @@
 """Priority and fairness of one API server: follows FlowSchemas and PriorityLevelConfigurations and seats requests.
 
 ``serve`` calls :meth:`Fairness.enter` for each request after it knows who asks, and ``leave`` when the answer is on its
-way; what waits is told by its ticket. In one thread only, never blocks. Long-running requests other than watches take
-no seat, as in Kubernetes (``WithPriorityAndFairness``); a watch takes one while it begins.
+way; a ticket reports what waits. In one thread only, never blocks. Long-running requests other than watches
+take no seat, as in Kubernetes (``WithPriorityAndFairness``); a watch takes one while it begins.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class Fairness:
             self._stale = True
 
     def _digest(self, now: float) -> None:
-        """Take over what the objects say. Nobody new is led to a level that is gone; who waits there keeps waiting."""
+        """Take over what the objects say. No one new is led to a level that is gone; who waits there keeps waiting."""
         self._stale = False
         self._matches.clear()
         objects = {each.key.name: each.obj for each in self._store.list(LEVELS)}

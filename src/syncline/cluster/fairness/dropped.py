@@ -1,4 +1,4 @@
-"""How long refused callers are told to stay away: longer the more of a priority level were refused lately.
+"""How long refused callers are asked to stay away: longer the more of a priority level were refused lately.
 
 Called by ``fairness.control``. Source: apiserver ``dropped_requests_tracker.go``.
 """

@@ -1,8 +1,8 @@
 """One priority level: who sits, who waits, and who is next.
 
-Called by ``fairness.control``; time comes in as seconds. Nothing here waits: a :class:`Ticket` that waits is told by
-its ``wake`` when its turn has come. Flows are dealt a hand of queues (shuffle sharding), a request joins the queue of
-its hand with the least work, and queues take turns by virtual time. Source: apiserver
+Called by ``fairness.control``; time comes in as seconds. Nothing here waits: a :class:`Ticket` that waits is reported
+by its ``wake`` when its turn has come. Flows are dealt a hand of queues (shuffle sharding), a request joins the queue
+of its hand with the least work, and queues take turns by virtual time. Source: apiserver
 ``pkg/util/flowcontrol/fairqueuing/queueset`` and ``util/shufflesharding``.
 """
 
@@ -224,7 +224,7 @@ class Level:
         self.wanted -= ticket.seats
 
     def _dispatch(self, now: float) -> None:
-        """Seat who is next while there is room; who is next is never passed over by somebody smaller."""
+        """Seat requests in order while there is room; a smaller one never overtakes the next."""
         while self.waiting:
             queue = min(
                 (each for each in self._queues.values() if each.waiting),
@@ -265,7 +265,7 @@ class Level:
         return best
 
     def _forget(self, queue: _Queue) -> None:
-        """Empty queues are made anew when needed: a level may be configured with millions."""
+        """Empty queues are made again when needed: a level may be configured with millions."""
         if not queue.waiting and not queue.executing:
             self._queues.pop(queue.index, None)
 

@@ -45,10 +45,10 @@ class Container:
     """One attempt to run a container.
 
     ``started_at`` and ``ends_at`` may lie in the future; None means not known (yet). ``pull_error`` says why its image
-    cannot be had, ``pulls`` how often that was tried; such a container does not start. ``wakes_at`` is when its runtime
-    wants to go on with it. ``course`` is how its probes turn out, ``reported``: how many of their failures have Events.
-    ``runtime`` names who runs it; ``recovered``: known from the pod's status only. ``shown``: which state of
-    ConfigMaps, Secrets and the pod its volumes show, where they are real.
+    is unavailable, ``pulls`` how often that was tried; such a container does not start. ``wakes_at`` is when its
+    runtime wants to continue with it. ``course`` is how its probes turn out, ``reported``: how many of their failures
+    have Events. ``runtime`` names who runs it; ``recovered``: known from the pod's status only. ``shown``: which state
+    of ConfigMaps, Secrets and the pod its volumes show, where they are real.
     """
 
     pod_uid: str

@@ -2,7 +2,7 @@
 
 ``assembly`` gives a :class:`MachineDisk` to the registry of machines where a cluster has a data directory. Layout:
 ``NAME/root`` holds the tree, ``NAME/attributes.json`` the owners and modes that are not usual, ``NAME/machine.json``
-the state. Files of a machine are data of ours: here they belong to this process, nobody else reads them, nothing is
+the state. Files of a machine are data of ours: here they belong to this process, no other client reads them, nothing is
 executable, and no link is ever followed. Who else may use the directory is decided by the lock of the cluster's data.
 """
 
@@ -261,7 +261,7 @@ def _clear(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-# -- files of our own ------------------------------------------------------------------------------------------------
+# -- files of Syncline ------------------------------------------------------------------------------------------------
 
 
 def _write_durably(path: Path, content: bytes) -> None:

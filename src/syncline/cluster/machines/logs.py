@@ -149,7 +149,7 @@ class LogStore:
 
 
 def _is_open(log: _Log) -> bool:
-    """What comes next goes on with the last line."""
+    """What comes next continues with the last line."""
     return bool(log.lines) and not log.lines[-1].text.endswith(b"\n")
 
 

@@ -1,7 +1,7 @@
 """What a machine is to those who work on it: the kubelet now, the machine-config agent later.
 
-A :class:`Machine` has a boot id, power, a root directory tree, units, kernel arguments and an installed OS image.
-Whoever changes it asks for what outlives a crash by a :class:`Handshake`: a request has an id, and the machine says
+A :class:`Machine` has a boot id, power, a root directory tree, units, kernel arguments and an installed OS image. The
+one that changes it asks for what outlives a crash by a :class:`Handshake`: a request has an id, and the machine says
 which id it has carried out; asking again with the same id does nothing. Time is passed in.
 """
 

@@ -38,7 +38,7 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed probe of which people are told: the first of a row, and the one that has consequences."""
+    """A failed probe of which users are notified: the first of a row, and a client that has consequences."""
 
     after_s: float
     probe: Probe

@@ -83,7 +83,7 @@ class MachinesRoom:
         self._staged = StagedRuntime(self.table, self.settings.timing)
         self._by_name: dict[str, Runtime] = {"staged": self._staged}
         self.commands: ProcessRuntime | None = None
-        """Who runs commands inside containers; None: nobody."""
+        """Who runs commands inside containers; None: no one."""
         self._choices: list[tuple[str, Callable[[Order], bool]]] = []
 
     def add_runtime(self, name: str, runtime: Runtime, takes: Callable[[Order], bool]) -> None:

@@ -12,8 +12,8 @@ __all__ = ["Runtimes"]
 
 @dataclass(slots=True)
 class Runtimes:
-    """``by_name`` holds at least ``staged``; the first of ``choices`` that takes an order names its runtime.
-    Both are read anew each time: runtimes may be added while the loop runs."""
+    """``by_name`` holds at least ``staged``; the first of ``choices`` that takes an order names its runtime. Both are
+    read again each time: runtimes may be added while the loop runs."""
 
     by_name: Mapping[str, Runtime]
     choices: Sequence[tuple[str, Callable[[Order], bool]]] = field(default=())

@@ -1,4 +1,4 @@
-"""A command that somebody runs inside a container: its streams, carried by threads, until it ends or is left.
+"""A command run inside a container by ``exec``: its streams, carried by threads, until it ends or is left.
 
 Made by the process runtime for ``pods/exec``; a :class:`syncline.kube.client.Session`.
 """
@@ -106,5 +106,5 @@ class CommandSession:
 
 
 LAST_OUTPUT_S = 5.0
-"""How long more output is waited for after the command's end, while somebody takes it: what it left running may hold
-the streams open for ever."""
+"""Seconds to wait for output after the command's end, while a client reads it: what it left running may hold the
+streams open for ever."""

@@ -56,7 +56,7 @@ def stopping(state: MachineState, now: datetime, times: BootTimes) -> MachineSta
 
 
 def booting(state: MachineState, now: datetime, times: BootTimes) -> MachineState:
-    """The kernel starts anew: a new boot, with the arguments and the image that were asked for."""
+    """The kernel starts again: a new boot, with the arguments and the image that were asked for."""
     if state.power in (Power.ON, Power.BOOTING):
         return state
     return replace(state, power=Power.BOOTING, changes_at=now + timedelta(seconds=times.boot_s))
@@ -198,11 +198,11 @@ class SimulatedMachine:
         return self._root
 
     def resume(self, state: MachineState) -> None:
-        """A machine kept from before goes on as it was."""
+        """A machine kept from before continues as it was."""
         self._state = state
 
     def restore(self, boots: int) -> None:
-        """A machine known from before: its count of boots goes on."""
+        """A machine known from before: its count of boots continues."""
         self._state = replace(self._state, boots=boots, boot_id=boot_id(self.name, boots))
 
     def set_unit(self, unit: Unit) -> None:
@@ -274,7 +274,7 @@ class SimulatedMachine:
 
 @dataclass(slots=True)
 class Machines:
-    """Machines by node name. ``listeners`` are told the name of a machine that changed; ``keeper`` is told first."""
+    """Machines by node name. ``listeners`` get the name of a machine that changed; ``keeper`` is reported first."""
 
     times: BootTimes = field(default_factory=BootTimes)
     keeper: MachineKeeper | None = None

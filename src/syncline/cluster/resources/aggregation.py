@@ -1,7 +1,7 @@
 """Aggregated APIs: which groups other servers answer for, how a request is handed on, and what they serve.
 
 Asked by ``api`` for each request while an APIService names a Service, and by ``discovery``. Follows the store. The call
-itself is made by whoever hosts the API (``kube.outbound``); what a server said of its resources is remembered for the
+itself is made by code that hosts the API (``kube.outbound``); what a server said of its resources is remembered for the
 merged lists. Source: kube-aggregator ``pkg/apiserver`` (handler_proxy.go, handler_apis.go).
 """
 

@@ -28,7 +28,7 @@ _FOREVER = {"cache-control": "public, immutable"}
 
 
 def page_not_found() -> Response:
-    """What Kubernetes' outermost handler says for a path that nobody serves."""
+    """What Kubernetes' outermost handler says for a path that is not served."""
     return Response.encoded(404, b"404 page not found\n", {**_TEXT, "x-content-type-options": "nosniff"})
 
 

@@ -143,7 +143,7 @@ class Resource:
         return self.custom is None and self.storage not in _CONDITIONAL
 
     def reset_fields(self, subresource: str) -> FieldSet | None:
-        """What an endpoint does not write, whoever sends it."""
+        """What an endpoint does not write, a client that sends it."""
         if subresource in ("status", "approval"):
             paths = _RESET_BY_STATUS.get((self.storage, subresource))
             return reset_fields(*(paths or (("spec", "metadata") if self.custom else ("spec",))))
@@ -250,7 +250,7 @@ class Registry:
         return self._custom.get(definition, ())
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Be told after the set of served resources changed."""
+        """Call this after the set of served resources changed."""
         self._listeners.append(listener)
 
     # -- following the store --------------------------------------------------------------------------------------

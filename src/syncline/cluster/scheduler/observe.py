@@ -42,7 +42,7 @@ CSI_NODE = GroupKind("storage.k8s.io", "CSINode")
 BUDGET = GroupKind("policy", "PodDisruptionBudget")
 STORAGE = (CLAIM, VOLUME, STORAGE_CLASS, CSI_NODE)
 SCHEDULER_REF = ObjectRef("", "Node", "", "")
-"""The scheduler's only key: one pass places all waiting pods, so that no two passes fill the same room."""
+"""The scheduler's only key: one reconcile places all waiting pods, so that no two passes fill the same room."""
 WAITING = "scheduler/waiting"
 BY_NODE = "scheduler/placed"
 

@@ -1,4 +1,4 @@
-"""Places waiting pods, one after the other, each counted in before the next is looked at."""
+"""Places waiting pods, one after the other, each counted in before the next is examined."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from syncline.kube.scheduling.volumes import SELECTED_NODE, PodVolumes
 __all__ = ["MAX_PLACED", "plan", "settle"]
 
 MAX_PLACED = 500
-"""Pods placed in one pass; the rest follows in the next, woken by the bindings."""
+"""Pods placed in one reconcile; the rest follows in the next, woken by the bindings."""
 CACHE_WAIT_S = 0.1
 
 
@@ -33,7 +33,7 @@ class _Decided:
     removals: list[Delete] = field(default_factory=list)
     events: list[Emit] = field(default_factory=list)
     going: set[str] = field(default_factory=set)
-    """Uids of the victims of this pass."""
+    """Uids of the victims of this reconcile."""
 
     def steps(self) -> tuple[tuple[Action, ...], ...]:
         every: tuple[Sequence[Action], ...] = (self.bindings, self.refusals, self.removals, self.events)

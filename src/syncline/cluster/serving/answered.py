@@ -1,4 +1,4 @@
-"""A request with what became of it: what metrics and the audit log are told.
+"""A request with what became of it: what metrics and the audit log are reported.
 
 Made by ``serve`` for each request once its status is known; read by ``metrics`` and ``audit``. Holds no bodies.
 """

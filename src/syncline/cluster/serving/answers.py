@@ -29,7 +29,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ListResponse(Response):
-    """A list whose bytes are joined, or whose objects are gathered, only when somebody looks."""
+    """A list whose bytes are joined, or whose objects are gathered, only on demand."""
 
     __slots__ = ("_meta", "_resource", "_stored")
 

@@ -1,8 +1,8 @@
 """Connections of the API server: how many there are, and the end of those that keep it waiting.
 
 ``serve`` makes one :class:`Connections` and asks it for protocols. A connection that never sends a whole request is
-closed; the rest (idle ones, pipelined requests, sizes and number of headers) is bounded by what aiohttp is told here.
-The numbers are those of Kubernetes' API server (``server/secure_serving.go``) where it has one.
+closed; the rest (idle ones, pipelined requests, sizes and number of headers) is bounded by settings of aiohttp
+here. The numbers are those of Kubernetes' API server (``server/secure_serving.go``) where it has one.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Connections:
         self._seconds = 0
 
     def options(self) -> dict[str, Any]:
-        """What aiohttp's handlers are told. Bodies are taken as they are: Kubernetes accepts no compressed ones."""
+        """What aiohttp's handlers are reported. Bodies are taken as they are: Kubernetes accepts no compressed ones."""
         return {
             "access_log": None,
             "max_line_size": HEADER_LIMIT_BYTES,

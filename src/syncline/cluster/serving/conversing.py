@@ -41,7 +41,7 @@ async def converse(incoming: web.BaseRequest, session: Session) -> web.StreamRes
     over = threading.Event()
 
     def put(item: tuple[int, bytes] | int) -> None:
-        """From the session's threads: returns when there is room, or nobody listens any more."""
+        """From the session's threads: returns when there is room, or no one listens any more."""
         if over.is_set() or loop.is_closed():
             return
         placed = asyncio.run_coroutine_threadsafe(waiting.put(item), loop)

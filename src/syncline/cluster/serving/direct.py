@@ -1,7 +1,7 @@
 """The API in process: what controllers and rehearsals use instead of HTTP.
 
-Implements ``kube.client.Transport``. Bodies go in as objects, answers are decoded only when somebody looks. Objects in
-answers are the store's own: callers never change them.
+Implements ``kube.client.Transport``. Bodies go in as objects, answers are decoded only on demand. Objects in answers
+are the store's own: callers never change them.
 """
 
 from __future__ import annotations

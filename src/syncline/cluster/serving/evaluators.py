@@ -45,7 +45,7 @@ class Evaluators:
         self.started = 0
 
     async def run(self, computation: Computation) -> Outcome:
-        """What came of it; raises nothing but cancellation."""
+        """What came of it; raises only cancellation."""
         if self._threads is None:
             self._threads = Threads("evaluation", PLACES)
         try:

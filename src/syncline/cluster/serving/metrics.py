@@ -36,7 +36,7 @@ _OTHERS: Series = ("OTHER", "", "", "", "")
 
 
 class Metrics:
-    """``gauges`` gives name → (help, value) when somebody looks; ``families`` gives metrics with labels."""
+    """``gauges`` gives name → (help, value) on demand; ``families`` gives metrics with labels."""
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ class Outgoing(Protocol):
     async def end(self) -> None: ...
 
     def close(self) -> None:
-        """Whatever happened: nothing goes on."""
+        """Whatever happened: nothing continues."""
         ...
 
 

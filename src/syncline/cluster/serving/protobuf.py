@@ -1,8 +1,8 @@
 """Kubernetes' protobuf bodies as JSON values: what kubectl's generator commands and typed clients send.
 
-Called where a request's body is read. In come the bytes of one enveloped object; out goes the object as Go's JSON
-encoder would write it, so that it takes the same way as a JSON body from here on. Never writes protobuf (answers are
-JSON), never looks at values, and never repeats them in an error. Rules: the envelope of apimachinery
+Called where a request's body is read. Takes the bytes of one enveloped object; out goes the object as Go's JSON encoder
+would write it, so that it takes the same way as a JSON body from here on. Never writes protobuf (answers are JSON),
+never reads values, and never repeats them in an error. Rules: the envelope of apimachinery
 ``runtime/serializer/protobuf``; which empty values are written follows the marks of ``protobuf.json.xz``, the facts of
 Kubernetes' Go types as ``tools/build_protobuf.py`` found them.
 """

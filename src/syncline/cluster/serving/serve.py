@@ -74,7 +74,7 @@ WATCH_BATCH_EVENTS = 500
 MAX_WATCHES = 10_000
 """Open at once; a waiting one costs some 60 KB of memory. More are answered 429."""
 MAX_WATCHES_OF_ONE = MAX_WATCHES // 2
-"""Open for one user, so that nobody takes all of them; members of system:masters may have all."""
+"""Open for one user, so that none takes all of them; members of system:masters may have all."""
 WATCH_RETRY_S = 10
 
 STALLED_S = 60
@@ -95,7 +95,7 @@ SHUTDOWN_S = 5.0
 """How long requests in flight may take when the server stops."""
 
 IDLE_TLS_BUFFER_BYTES = 16384
-"""asyncio reserves 256 KiB for each idle TLS stream unless told otherwise; uvloop does not."""
+"""asyncio reserves 256 KiB for each idle TLS stream by default; uvloop does not."""
 
 
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
@@ -192,9 +192,9 @@ class _OpenWatch:
 
 
 class ApiServer:
-    """One listening address. ``durability`` is shared with whoever follows the disk; ``observers`` are told of each
-    request when its status is known, and must be quick; ``fairness`` seats requests (None: all at once);
-    ``caller`` makes the calls that requests wait for; ``auditor`` is told of the stages of requests."""
+    """One listening address. ``durability`` is shared with followers of the disk; ``observers`` are notified of
+    each request when its status is known, and must be quick; ``fairness`` seats requests (None: all at once);
+    ``caller`` makes the calls that requests wait for; ``auditor`` is notified of the stages of requests."""
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ class ApiServer:
         Raises :class:`ServeError`.
         """
         context = tls_context(certificate, client_ca_pem) if certificate else None
-        open_to_all = context is None and self._authenticator.asks_nobody
+        open_to_all = context is None and self._authenticator.trusts_without_credentials
         handle = guarded(self._handle, BrowserGuard(host, tuple(names)), _refused) if open_to_all else self._handle
         loop = asyncio.get_running_loop()
         server = self._web = web.Server(handle, handler_cancellation=True, access_log=None)
@@ -380,7 +380,7 @@ class ApiServer:
         return await _written(incoming, answer)
 
     async def _durable_answer(self, request: Request, user: UserInfo) -> Response:
-        """The answer once all that it shows is on disk: no crash may take back what somebody was told.
+        """The answer once all that it shows is on disk: no crash may take back what a client was answered.
 
         If it was taken back for want of space, everything but a write that succeeded is answered again without it.
         """

@@ -2,7 +2,7 @@
 
 Made by ``api`` while webhooks or policies are configured, and for what takes long to evaluate. Each run sees the store
 as it is then, so a write that came in between is seen like any other; the request's clock and its chance stand still.
-Holds nothing but the request.
+Holds only the request.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ Run = Callable[[Backend, Request, UserInfo, Asked | None], Response]
 
 
 class Waiting:
-    """A ``Pending``: see ``kube.outbound``. ``slow`` None: everything is evaluated here, however
-    long it takes."""
+    """A ``Pending``: see ``kube.outbound``. ``slow`` None: everything is evaluated here, however long it takes."""
 
     __slots__ = (
         *("_asked", "_backend", "_keys", "_large", "_overtaken", "_request", "_run", "_runs", "_slow", "_strand"),

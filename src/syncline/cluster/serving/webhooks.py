@@ -1,6 +1,6 @@
 """What requests wait for: HTTPS calls of webhooks and aggregated APIs, and long evaluations.
 
-Used by ``serve`` and by the live controllers' way in; the API says what to call and goes on with what came of it
+Used by ``serve`` and by the live controllers' way in; the API says what to call and continues with what came of it
 (``kube.outbound``). Failures are worded as Go's HTTP client words them, because webhook owners search for these words.
 Every answer is bounded, in time and in size.
 """
@@ -131,7 +131,7 @@ class Caller:
         return Outcome()
 
     async def call(self, call: OutboundCall) -> Outcome:
-        """What came of it; raises nothing but cancellation."""
+        """What came of it; raises only cancellation."""
         import aiohttp
 
         try:

@@ -81,7 +81,7 @@ _ROWS = {
 
 OUT_OF_SPACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE})
 """What SQLite says when a write did not fit: the transaction did not happen, and the file is as before. A quota or a
-limit on a file's size is told as a failed write. A failed fsync is none of these: after it nobody knows what is on
+limit on a file's size counts as a failed write. A failed fsync is none of these: after it it is unknown what is on
 disk, and only a new start can tell."""
 
 
@@ -91,7 +91,7 @@ class DiskError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a file holds. ``stale`` are objects whose row is to be sealed anew, or not any more."""
+    """What a file holds. ``stale`` are objects whose row is to be sealed again, or not any more."""
 
     revision: int
     objects: tuple[Stored, ...]
@@ -163,7 +163,7 @@ def check_file(path: Path) -> Found:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """One moment of a file that may be in use, as a file of its own; the server goes on writing meanwhile.
+    """One moment of a file that may be in use, as a file of its own; the server continues writing meanwhile.
 
     ``target`` must not exist. Raises :class:`DiskError`.
     """
@@ -179,7 +179,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def advance_file(path: Path, by: int) -> int:
-    """Let revisions go on ``by`` later than where they stand; returns the new one. Raises :class:`DiskError`."""
+    """Let revisions continue ``by`` later than where they stand; returns the new one. Raises :class:`DiskError`."""
     found = check_file(path)
     revision = found.revision + by
     with _errors_named(path), closing(_connected(path, "rw")) as connection:
@@ -221,7 +221,7 @@ def _refuse_what_is_no_file(path: Path) -> None:
     try:
         found = path.stat()
     except OSError as error:
-        raise DiskError(f"{path}: cannot be looked at ({error.strerror}); {HOW_TO_GO_ON}") from error
+        raise DiskError(f"{path}: cannot be read ({error.strerror}); {HOW_TO_GO_ON}") from error
     if not stat.S_ISREG(found.st_mode):
         what = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
         raise DiskError(f"{path}: is {what}, where the data file belongs; move it away, or choose another directory")
@@ -342,7 +342,7 @@ def open_for_writing(path: Path, loaded: Loaded, encryption: Encryption | None =
             if loaded.version < SCHEMA_VERSION:
                 _upgrade(connection, loaded, encryption)
             elif loaded.stale:
-                _seal_anew(connection, loaded.stale, encryption)
+                _reseal(connection, loaded.stale, encryption)
             _tidy(connection)
         except BaseException:
             connection.close()
@@ -376,7 +376,7 @@ def _upgrade(connection: sqlite3.Connection, loaded: Loaded, encryption: Encrypt
         connection.execute("INSERT INTO state VALUES (1, ?, ?, ?)", state_row(loaded.revision, len(loaded.objects)))
 
 
-def _seal_anew(connection: sqlite3.Connection, stale: Iterable[Stored], encryption: Encryption | None) -> None:
+def _reseal(connection: sqlite3.Connection, stale: Iterable[Stored], encryption: Encryption | None) -> None:
     rows = ((row[4], row[5], *row[:3]) for row in (_row(one, encryption) for one in stale))
     with _transaction(connection):
         connection.executemany(

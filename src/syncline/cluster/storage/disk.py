@@ -2,13 +2,13 @@
 
 Called by ``assembly``: :meth:`Disk.load` fills the store, :meth:`Disk.follow` attaches to it; from then on every event
 is written, and ``on_durable`` tells the newest revision that a crash can no longer undo. Current objects and the last
-revision are kept, not the history: after a restart a watcher from before lists again (410), and revisions go on where
-they were. What cannot be read is refused and left as it is (``datafile``).
+revision are kept, not the history: after a restart a watcher from before lists again (410), and revisions continue
+where they were. What cannot be read is refused and left as it is (``datafile``).
 
-A write that does not fit is taken back, in the file by SQLite and in memory by the store; whoever waited for it hears
-so, later writes are refused before they change anything, reads and watches go on. The writer looks every second
-whether there is space again. Any other failure, above all of an fsync, ends the writer: nobody knows what is on disk
-until the file is read anew, so the process stops and nothing of what was in hand is acknowledged.
+A write that does not fit is taken back, in the file by SQLite and in memory by the store; the request of it
+hears so, later writes are refused before they change anything, reads and watches continue. The writer looks every
+second whether there is space again. Any other failure, above all of an fsync, ends the writer: it is unknown what is on
+disk until the file is read again, so the process stops and nothing of what was in hand is acknowledged.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Disk:
             self._loaded: Loaded | None = read_file(path, encryption, self._lock.noted)
             self._objects = len(self._loaded.objects)
             self.sealed = len(self._loaded.stale)
-            """Rows that were sealed anew, or opened for good, since another key or none was given."""
+            """Rows that were sealed again, or opened for good, since another key or none was given."""
             self.upgraded_from = self._loaded.version
             self._connection = open_for_writing(path, self._loaded, encryption)
         except BaseException:
@@ -261,7 +261,7 @@ class Disk:
             self._unmoved_bytes = 0 if idle and cut and moved else 1
 
     def _move_log(self, how: str) -> bool:
-        """False where a reader, such as a backup, still needs the log: nobody waits for it, it is tried again."""
+        """False where a reader, such as a backup, still needs the log: nothing waits for it, it is tried again."""
         connection = self._connection
         connection.execute("PRAGMA busy_timeout = 0")
         try:
@@ -286,10 +286,11 @@ class Disk:
             pages, free = pages - (free - left), left
         return True
 
-    # -- when it does not go on ---------------------------------------------------------------------------------------
+    # -- when it does not continue
+    # ---------------------------------------------------------------------------------------
 
     def _hold(self, listener: Listener, *, lost: bool) -> None:
-        """No space: refuse writes, have what was ``lost`` taken back, and look again later and later."""
+        """No space: refuse writes, have what was ``lost`` taken back, and reconcile again later and later."""
         refusal = WriteRefused(
             f"database space exceeded: nothing was written, since there is no space left for {self.path}; reads go "
             "on, and writes do when space was made there"

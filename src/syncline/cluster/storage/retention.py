@@ -21,7 +21,7 @@ LOOK_EVERY = timedelta(minutes=1)
 
 
 class Retention:
-    """Told of time and revision now and then, it says up to which revision everything is too old."""
+    """Reported of time and revision now and then, it says up to which revision everything is too old."""
 
     def __init__(self, kept_for: timedelta = KEPT_FOR) -> None:
         self._kept_for = kept_for

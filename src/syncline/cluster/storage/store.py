@@ -5,7 +5,7 @@ Encoded objects go in and out; nothing here knows verbs, users or kinds, and not
 caller's event loop (or virtual driver) is the lock.
 
 With a disk, a write is visible to reads at once, but watch cursors deliver it only after ``mark_durable``; the HTTP
-server holds the writer's answer back by the same number. So nobody outside the process sees what a crash could undo,
+server holds the writer's answer back by the same number. So no one outside the process sees what a crash could undo,
 nor what :meth:`Store.take_back` undoes when the disk has no space for it.
 """
 
@@ -518,8 +518,8 @@ class Store:
     def take_back(self) -> int:
         """Undo every write that is not durable, the last first; returns how many.
 
-        Subscribers are told of the opposite events. Cursors had none of these events; but whoever listed or wrote in
-        this process has seen them, and has to list again. The revisions they had are not given a second time.
+        Subscribers are notified of the opposite events. Cursors had none of these events; but a client that listed or
+        wrote in this process has seen them, and has to list again. The revisions they had are not given a second time.
         """
         undone, self._undurable = self._undurable, deque()
         if self._undone and self._undone[-1].start > self.committed:

@@ -93,7 +93,7 @@ def _warn(x: Exchange, text: str) -> None:
 
 
 def interested(x: Exchange, subject: Subject, obj: Obj | None, old: Obj | None) -> bool:
-    """Whether a mutation may come: conditions are not looked at yet."""
+    """Whether a mutation may come: conditions are not examined yet."""
     if exempt(subject):
         return False
     world = _judging(x).world

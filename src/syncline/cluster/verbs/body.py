@@ -468,7 +468,7 @@ def checked(
     document: bytes | str | None = None,
 ) -> Obj:
     """As :func:`typed`, raising :class:`StrictError` or :class:`TypeMismatch` for the caller to word. ``document``: a
-    body with repeated fields, whose problems are told in its order where it is of a built-in kind."""
+    body with repeated fields, whose problems are reported in its order where it is of a built-in kind."""
     resource = x.resource
     custom = resource.custom
     if custom is not None:

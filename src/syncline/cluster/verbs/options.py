@@ -69,7 +69,7 @@ def _bad_token(why: str) -> BadRequest:
 
 @dataclass(frozen=True, slots=True)
 class ContinueToken:
-    """Where a chunked list goes on: the revision it shows, the last key given, and how many objects are left."""
+    """Where a chunked list continues: the revision it shows, the last key given, and how many objects are left."""
 
     revision: int
     after: tuple[str, str]

@@ -96,7 +96,7 @@ def _mistyped(body: Any, wanted: str, begin: str) -> NoReturn:
 
 
 def _patched(x: Exchange, kind: PatchType, current: Stored, body: Any, options: WriteOptions) -> Obj:
-    """What the patch makes of the object, owned by the request and looked at."""
+    """What the patch makes of the object, owned by the request and examined."""
     live = x.resource.shown(current.obj)
     problems = _problems(x, kind, body) if options.validation != Validation.IGNORE else []
     patched = patched_value(kind, live, body, x.resource)

@@ -22,13 +22,13 @@ from syncline.kube.transport.elsewhere import weigh
 __all__ = ["Matcher", "check_not_ahead", "check_revision", "get", "list_objects"]
 
 ANY_REVISION = -1
-"""In a token: go on with what is there now."""
+"""In a token: continue with what is there now."""
 
 ROW_SHARE = 4
 """To show an object as a row costs so much less than to write all of it."""
 
 PAGE = 500
-"""Objects looked at in one step while a selector hides most of them."""
+"""Objects examined in one step while a selector hides most of them."""
 
 
 def get(x: Exchange) -> Response:
@@ -153,7 +153,7 @@ def _page(x: Exchange, matcher: Matcher, options: ListOptions, revision: int) ->
 
 
 def _total(x: Exchange, revision: int, at: int | None, token: ContinueToken | None) -> int:
-    """How many objects there are, behind where an inconsistent list goes on."""
+    """How many objects there are, behind where an inconsistent list continues."""
     if token is not None:
         return len(x.store.list_page(x.resource.storage, x.namespace, after=token.after, at=at))
     if at is None:

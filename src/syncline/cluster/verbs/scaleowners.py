@@ -1,8 +1,8 @@
-"""Who owns the replica count, told from an object to its scale and back.
+"""Who owns the replica count, reported from an object to its scale and back.
 
 Called by the embedded API for writes of the scale subresource, whose ``managedFields`` speak of ``autoscaling/v1``
-Scale. In come entries as they stand in objects, entries leave; nothing is changed in place and nothing is refused
-(an entry that cannot be read owns nothing).
+Scale. In come entries as they stand in objects, entries leave; nothing is changed in place and nothing is refused (an
+entry that cannot be read owns nothing).
 
 Source of the rules: apimachinery ``managedfields.ScaleHandler``, with its habits: an entry made here has no time, and a
 plain writer that keeps the count has it in an entry of its own.

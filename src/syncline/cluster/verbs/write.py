@@ -129,7 +129,7 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     attempt = attempt_of(x, "create", metadata.get("name") or "", options, str(metadata.get("generateName") or ""))
     admission = x.backend.admission
     if not owned:
-        # What admission adds belongs to nobody.
+        # What admission adds belongs to no one.
         with _as_sent(sent):
             ownership = aside(_owners, x, None, obj, options, ownership)
     admission.admit_create(attempt, obj)
@@ -326,7 +326,7 @@ def _kept(resource: Resource, obj: Obj) -> _Kept:
 
 
 def _store_new(x: Exchange, obj: Obj, kept: _Kept, options: WriteOptions, generated: bool) -> Written:
-    """``kept``: ``obj`` as it is to be stored."""
+    """``kept``: ``obj`` as desired stored."""
     resource = x.resource
     name = meta(obj)["name"]
     for attempt in range(GENERATED_NAME_TRIES):
@@ -356,7 +356,7 @@ def _exists(resource: Resource, existing: Stored) -> AlreadyExists:
 
 def merge_owners(x: Exchange, metadata: Obj, *, late: bool = False) -> None:
     """Drop owners that are named twice, with a warning (handlers ``dedupOwnerReferences``). ``late``: a patch, whose
-    owners are only looked at after admission."""
+    owners are only examined after admission."""
     owners = metadata.get("ownerReferences")
     if not isinstance(owners, list) or len(owners) < 2:
         return
@@ -405,7 +405,7 @@ def change(
     asked = admitting.concerned(x)
     if asked and judged is None:
         subject = admitting.subject_of(x, "UPDATE", current.key.name, dry_run=options.dry_run)
-        entries = aside(_sent_anew, given, old)
+        entries = aside(_resent, given, old)
         if admitting.reshaped(
             *(x, subject, new, old),
             lambda made: with_managed_fields(made, given) if owned else aside(_tracked, x, old, made, options, entries),
@@ -426,7 +426,7 @@ def change(
     if owned:
         made = with_managed_fields(new, given)
     else:
-        made = aside(_tracked, x, old, new, options, aside(_sent_anew, given, old))
+        made = aside(_tracked, x, old, new, options, aside(_resent, given, old))
     made = aside(keep_times, old, made)
     kept = _Kept(made) if made is old or options.dry_run else aside(_kept, resource, made)
     _check_still(x, attempt, current, allocated)
@@ -436,7 +436,7 @@ def change(
     return _store_changed(x, current, old, made, kept, options)
 
 
-def _sent_anew(given: Any, old: Obj) -> Any:
+def _resent(given: Any, old: Obj) -> Any:
     """The managedFields of the request's body, where they are others than those of the object."""
     return given if given != meta(old).get("managedFields") else None
 
@@ -498,7 +498,7 @@ def _keep_server_fields(new: Obj, old: Obj) -> None:
 
 
 def _store_changed(x: Exchange, current: Stored, old: Obj, new: Obj, kept: _Kept, options: WriteOptions) -> Written:
-    """``kept``: ``new`` as it is to be stored."""
+    """``kept``: ``new`` as desired stored."""
     if new is old:
         return Written(old, current, revision=current.revision)
     if _may_go(x.resource, new):

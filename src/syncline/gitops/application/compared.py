@@ -49,7 +49,7 @@ class Comparisons:
         others = tuple(one for one in known if one is not last)[: 1 if given.app.get("operation") else 0]
         if last is not None and last.settings == settings:
             given = replace(given, targets=last.targets, before=last.comparison)
-        whole = last is not None and given.before is not None and not given.anew and last.live == live
+        whole = last is not None and given.before is not None and not given.fresh and last.live == live
         made = last.comparison if last is not None and whole else make(given)
         self._kept[ref] = (_Kept(given.targets, settings, live, made), *others)
         while len(self._kept) > self._limit:
@@ -76,5 +76,5 @@ def _settings(given: ComparisonInput) -> tuple[Any, ...]:
         given.project_clusters,
         given.server,
         given.cluster_name,
-        given.anew,
+        given.fresh,
     )

@@ -61,7 +61,7 @@ DELETION_ERROR = "DeletionError"
 CRD_KIND = "CustomResourceDefinition"
 WAIT_S = 30.0
 RETRY = timedelta(seconds=30)
-"""A failed hook is kept this long before it is made anew, so that it can be looked at and does not run all the time."""
+"""A failed hook is kept this long before it is made again, so that it can be examined and does not run all the time."""
 LEFT_BEHIND = "ObjectsLeftBehind"
 COMPONENT = "syncline-application-controller"
 MAX_NAMED = 3
@@ -195,7 +195,7 @@ def _check(observed: AppObserved, obj: Obj, kind: str) -> None:
 
 
 def _judged(observed: AppObserved, kind: str, hooks: Iterable[Obj], now: datetime) -> Plan | None:
-    """Wait, retry what failed, or go on."""
+    """Wait, retry what failed, or continue."""
     view = observed.view
     failed, running = [], []
     for obj in hooks:
@@ -209,7 +209,7 @@ def _judged(observed: AppObserved, kind: str, hooks: Iterable[Obj], now: datetim
         names = ", ".join(sorted(f"{namespace_of(obj)}/{name_of(obj)}" for obj in failed))
         text = f"{kind} hook(s) failed: {names}"
         due = [obj for obj in failed if now >= _ended(obj, now) + RETRY and not is_terminating(obj)]
-        step = tuple(Delete.of(obj, "a failed hook is made anew", propagation="Background") for obj in due)
+        step = tuple(Delete.of(obj, "a failed hook is recreated", propagation="Background") for obj in due)
         return _failed(view, text, now, observed.at_destination((step,) if step else ()))
     if running:
         first = sorted(str(ref_of(obj)) for obj in running)
@@ -287,8 +287,8 @@ def _approved(view: AppView) -> bool:
 
 
 def _managed(observed: AppObserved) -> list[Obj]:
-    """Tracked as ours, and what the project lets us own: whoever may annotate an object may not have it deleted. An
-    object that merely has the key of a manifest is none of them."""
+    """Tracked as ours, and what the project lets us own: a client that may annotate an object may not have it deleted.
+    An object that merely has the key of a manifest is none of them."""
     return [obj for obj, refused in _tracked(observed) if not refused]
 
 

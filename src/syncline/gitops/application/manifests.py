@@ -1,7 +1,7 @@
 """What rendering produced, kept for observers.
 
 The handler of :class:`Render` writes here, ``observe`` reads. It is a cache, not state: lost with the process, filled
-again by the next pass. Bounded by the number of entries.
+again by the next reconcile. Bounded by the number of entries.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MAX_KEPT = 20_000
 """Results kept. An application needs two, by what it asks for and by commit; one whose result was thrown out renders
 again, so the bound has to lie well above twice the applications that one process serves (a few thousand)."""
 PATIENCE_S = 2.0
-"""A render that takes longer goes on by itself, and the pass without it: the Application says what it waits for."""
+"""A render that takes longer continues by itself, and the pass without it: the Application says what it waits for."""
 READ_LIMIT_S = 900.0
 """One render with all it fetches; the first look at a large repository takes minutes."""
 MAX_ANSWERS = 100
@@ -58,7 +58,7 @@ class Manifests:
     resolved_at: datetime
     error: str = ""
     failing_since: datetime | None = None
-    """When the source could be read last, or was first looked at; None: it can be read."""
+    """When the source could be read last, or was first examined; None: it can be read."""
     warnings: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     """Requests to refresh that this render or one before it answered, newest last (:data:`MAX_ANSWERS`)."""
@@ -70,7 +70,7 @@ class Manifests:
     """All that was read lies in the folders of its sources: a commit that touches none of them changes nothing."""
 
     asked: bool = False
-    """Somebody waited for this render: if it failed, that is said at once."""
+    """A user waited for this render: if it failed, that is said at once."""
     local: bool = False
     """They came with an operation, so no look at the source makes newer ones."""
 
@@ -82,7 +82,7 @@ class Manifests:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A render that goes on beside the passes of its Application."""
+    """A render that continues beside the passes of its Application."""
 
     since: datetime
     source: str
@@ -132,7 +132,7 @@ class SourceReader(Protocol):
 
 @runtime_checkable
 class PollingReader(Protocol):
-    """A reader that can spare questions to remotes where nobody waits for the answer."""
+    """A reader that can spare questions to remotes where no caller waits for the answer."""
 
     def poll(
         self,
@@ -143,8 +143,8 @@ class PollingReader(Protocol):
         *,
         since: datetime | None,
     ) -> Manifests:
-        """``since``: what a host answered to somebody else then or later will do; None: it is asked. One that failed
-        a short while ago is not asked again."""
+        """``since``: an answer to another reader then or later suffices; None: it is asked. One that failed a
+        short while ago is not asked again."""
         ...
 
 
@@ -192,9 +192,9 @@ class Render(Action):
     """The request to refresh that this is for, empty for none."""
     context: RenderContext = NO_CONTEXT
     may_be_old_s: float = 0.0
-    """Seconds: nobody waits for a change, so what another Application was told so long ago will do."""
+    """Seconds: nothing waits for a change, so what another Application learned so recently will do."""
     asked: bool = False
-    """Somebody waits for it: a remote that failed is asked again, though its time has not come."""
+    """A request waits for it: a remote that failed is asked again, though its time has not come."""
 
     def describe(self) -> str:
         asked = ", ".join(
@@ -251,12 +251,12 @@ class ManifestStore:
     def reading(
         self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext = NO_CONTEXT
     ) -> Reading | None:
-        """The render of this that goes on; None: there is none."""
+        """The render of this that continues; None: there is none."""
         found = self._readings.get(_key(sources, revisions, context))
         return replace(found[0], begun=next(iter(found[1]), None)) if found is not None else None
 
     def begin(self, action: Render, now: datetime, begun: list[datetime]) -> Reading:
-        """A render goes on by itself; ``begun`` gets the time when it has its turn. There are as many as their driver
+        """A render continues by itself; ``begun`` gets the time when it has its turn. There are as many as their driver
         lets run and wait."""
         shown = mask_credentials(", ".join(dict.fromkeys(str(one.get("repoURL") or "") for one in action.sources)))
         reading = Reading(now, shown, answers=(action.answers,) if action.answers else ())
@@ -270,7 +270,7 @@ class ManifestStore:
             self._readings[key] = replace(reading, answers=(*reading.answers, action.render.answers)), begun
 
     def end(self, action: Render, since: datetime) -> tuple[str, ...]:
-        """The render that began at ``since`` has ended; the requests that it answers. A later one goes on."""
+        """The render that began at ``since`` has ended; the requests that it answers. A later one continues."""
         key = _key(action.sources, action.revisions, action.context)
         found = self._readings.get(key)
         if found is None or found[0].since != since:

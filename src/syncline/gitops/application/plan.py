@@ -45,11 +45,11 @@ __all__ = ["compare_application", "plan_application", "settle_asked"]
 
 AUTO_SYNC_CONDITION = "SyncError"
 NOTED_S = 1.0
-"""After which a note is looked at again whose pool was resumed: no change of a pool wakes the application then."""
+"""After which a note is checked again whose pool was resumed: no change of a pool wakes the application then."""
 MAX_WARNINGS = 10
 """Oddities of the source that are shown as conditions; a repository may have thousands."""
 SHARED_LOOK = 0.25
-"""Part of the polling period for which one look at a remote serves all applications that use it."""
+"""Part of the polling period for which one snapshot of a remote serves all applications that use it."""
 LOOK_BESIDE_S = 30.0
 """Between looks while a source is read; its end wakes the application."""
 MAX_JITTER = 0.5
@@ -57,8 +57,8 @@ MAX_JITTER = 0.5
 
 
 def plan_application(observed: AppObserved, now: datetime, compare: Compare | None = None) -> Plan:
-    """One pass over one Application. What an ended operation left paused is resumed after all else, so that a refusal
-    of that stops nothing. ``compare``: :func:`compare_application`, with what spares work."""
+    """One reconcile of one Application. What an ended operation left paused is resumed after all else, so that a
+    refusal of that stops nothing. ``compare``: :func:`compare_application`, with what spares work."""
     answers = observed.system.answers.at(now)
     if answers is not observed.system.answers:
         observed = replace(observed, system=replace(observed.system, answers=answers))
@@ -83,7 +83,7 @@ def plan_application(observed: AppObserved, now: datetime, compare: Compare | No
 def settle_asked(
     observed: AppObserved, result: Result, now: datetime, compare: Compare | None = None
 ) -> tuple[AppObserved, Plan] | None:
-    """Go on with what was answered; None: nothing was, and the pass ends."""
+    """Go on with what was answered; None: nothing was, and the reconcile ends."""
     match result.value:
         case Asking() as asking:
             observed = replace(observed, asking=asking)
@@ -136,7 +136,7 @@ def _plan(observed: AppObserved, now: datetime, compare: Compare) -> Plan:
 
 def _plan_operated(observed: AppObserved, now: datetime, problems: tuple[str, ...], compare: Compare) -> Plan:
     """The next round of the operation. The status is kept current beside it: what is asked for is read first, and
-    whatever the operation writes builds on the comparison of this pass."""
+    whatever the operation writes builds on the comparison of this reconcile."""
     remembered: dict[int, Comparison] = {}
 
     def compared(observed: AppObserved, manifests: Manifests) -> Comparison:
@@ -169,7 +169,7 @@ def _plan_operated(observed: AppObserved, now: datetime, problems: tuple[str, ..
 
 
 def _is_running(view: AppView) -> bool:
-    """The operation goes on; one that is to end waits for no answer."""
+    """The operation continues; one that is to end waits for no answer."""
     return running_operation(view) is not None and dig(view.operation_state, "phase") == "Running"
 
 
@@ -183,7 +183,7 @@ def _asking(observed: AppObserved, found: Missing) -> Plan | None:
 
 def _predicted(observed: AppObserved, latest: Manifests, now: datetime, compare: Compare) -> Plan:
     """The comparison with the answers of the API server, or the questions that it needs first. What is compared by an
-    old answer is looked at again when it is asked about."""
+    old answer is checked again when it is asked about."""
     found = _unanswered(observed, (latest,), now)
     plan = _asking(observed, found) or _plan_compared(observed, latest, now, compare)
     later_s = found.later_s
@@ -239,7 +239,7 @@ def compare_application(
     """The comparison of these manifests with what is live; ``verdicts`` and ``comparisons`` spare work."""
     given = comparison_input(observed, manifests, verdicts)
     asks = given.predicted is not None or observed.system.settings.health or observed.system.answers.known
-    given = replace(given, anew=bool(asks))  # it depends on more than can be held beside it
+    given = replace(given, fresh=bool(asks))  # it depends on more than can be held beside it
     more = observed.remote, observed.all_holds, observed.schemas
     found = compare_all(given) if comparisons is None else comparisons.of(given, more, compare_all)
     unheld = unheld_warning(observed, manifests.objects)
@@ -247,7 +247,7 @@ def compare_application(
 
 
 def comparison_input(observed: AppObserved, manifests: Manifests, verdicts: Verdicts | None = None) -> ComparisonInput:
-    """All that the comparison looks at."""
+    """All that the comparison reads."""
     system = observed.system.settings
     return ComparisonInput(
         app=observed.view.obj,
@@ -295,7 +295,7 @@ def _plan_refresh(observed: AppObserved, now: datetime, compare: Compare) -> Pla
 
 
 def _is_due(observed: AppObserved, request: str, now: datetime) -> bool:
-    """Whether the source is to be read now: nothing is known of it, somebody asks, or it is time."""
+    """Whether the source is to be read now: nothing is known of it, a refresh is requested, or it is time."""
     latest = observed.latest
     if latest is None or latest.local:
         return latest is None
@@ -324,8 +324,8 @@ def _render(observed: AppObserved, reason: str) -> Render:
 
 
 def _plan_beside(observed: AppObserved, reading: Reading, now: datetime, compare: Compare) -> Plan:
-    """While the source is read: what was known goes on, unless somebody asked for what is new. The request to refresh
-    stands until the answer is there."""
+    """While the source is read: what was known continues, unless a refresh is requested. The request to refresh stands
+    until the answer is there."""
     view, latest, request = observed.view, observed.latest, refresh_request(observed.view)
     if latest is not None and not latest.error and not request:
         return _predicted(observed, latest, now, compare)
@@ -336,7 +336,8 @@ def _plan_beside(observed: AppObserved, reading: Reading, now: datetime, compare
 
 
 def _in_grace(observed: AppObserved, latest: Manifests, now: datetime) -> bool:
-    """A source that fails for a moment changes nothing that was known, unless somebody asked (behaviours 54 and 87)."""
+    """A source that fails for a moment changes nothing that was known, unless a refresh is requested (behaviours 54 and
+    87)."""
     known = dig(observed.view.status, "sync", "status") not in (None, "", "Unknown")
     since = latest.failing_since
     return (
@@ -449,4 +450,4 @@ def _poll(observed: AppObserved, now: datetime | None = None) -> Requeue:
     if latest is None or now is None or latest.local:
         return Requeue(observed.settings.error_poll_s, "look again", background=True)
     wait = (latest.resolved_at + _period(observed, latest) - now).total_seconds()
-    return Requeue(max(wait, 0.1), "look at the repository again", background=True)
+    return Requeue(max(wait, 0.1), "read the repository again", background=True)

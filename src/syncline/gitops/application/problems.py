@@ -1,19 +1,20 @@
 """Why an Application may not be compared, synced or read from: its spec, and what its operation asks for instead; pure.
 
-Called by every pass before anything is rendered or written, by the plan and by explanations. What an operation takes
-its manifests from, wherever that is written (its request, a rollback, the result of a pass before), is judged by the
-project with the same function as the spec: whoever can write an Application can write all of these fields.
+Called by every reconcile before anything is rendered or written, by the plan and by explanations. What an operation
+takes its manifests from, wherever that is written (its request, a rollback, the result of a reconcile before), is
+judged by the project with the same function as the spec: a client that can write an Application can write all of these
+fields.
 """
 
 from __future__ import annotations
 
-from syncline.argo.clusters import destination_of
+from syncline.argo.clusters import resolve_destination
 from syncline.argo.conditions import Condition
 from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.argo.spec import validate_spec
 from syncline.gitops.application.observing.observe import AppObserved, operation_sources
 from syncline.gitops.application.operating.holds import refused_pools
-from syncline.kube.objects import Obj
+from syncline.kube.objects import Obj, dig
 
 __all__ = ["spec_problems"]
 
@@ -50,7 +51,7 @@ def _not_enabled(observed: AppObserved) -> list[Condition]:
 
 def _judged(observed: AppObserved, app: Obj) -> list[Condition]:
     """What may not be read is no reason to call the spec wrong: neither its project nor its cluster is absent."""
-    cluster = destination_of(app, observed.clusters)
+    cluster = resolve_destination(dig(app, "spec", "destination", default={}) or {}, observed.clusters)
     if observed.project_unread:
         why = f"what project {observed.view.project} permits is not known: {observed.project_unread}"
         return [Condition("UnknownError", why)]

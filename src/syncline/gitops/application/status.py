@@ -1,4 +1,4 @@
-"""What an Application's status says after a comparison or a pass of an operation; pure.
+"""What an Application's status says after a comparison or a reconcile of an operation; pure.
 
 Statuses are computed whole and written only when different, in one patch together with ``operation`` (this kind has no
 status subresource).

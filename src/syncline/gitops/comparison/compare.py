@@ -1,8 +1,8 @@
 """The comparison of an application: what differs, how healthy it is, what is wrong.
 
-Called by the Application controller for every refresh and every pass of an operation, with rendered manifests and the
-live objects that take part. Frozen values leave; nothing is read or written here. The steps and their order are those
-of Argo CD ``CompareAppState`` (reference argocd-app §§3.1, 3.7, 4.4).
+Called by the Application controller for every refresh and every reconcile of an operation, with rendered manifests and
+the live objects that take part. Frozen values leave; nothing is read or written here. The steps and their order are
+those of Argo CD ``CompareAppState`` (reference argocd-app §§3.1, 3.7, 4.4).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class ComparisonInput:
     before: Comparison | None = field(default=None, repr=False)
     """The last comparison with the very same settings: what it made of the same objects is taken over. The result is
     the same without."""
-    anew: bool = False
+    fresh: bool = False
     """Differences and health depend on more than the settings and the objects: both are asked for each time."""
 
 
@@ -183,7 +183,7 @@ class _Made:
 
 
 def live_refs(targets: Iterable[Obj], kinds: KindTable, destination_namespace: str) -> list[ObjectRef]:
-    """The keys of manifests as they would be live: what observation must look up whoever it belongs to."""
+    """The keys of manifests as they would be live: the keys that observation looks up."""
     refs = (ref_of(scoped(target, kinds, destination_namespace)) for target in targets)
     return sorted({ref for ref in refs if ref.name})
 
@@ -301,7 +301,7 @@ class _Judge:
     def again(self, pair: Pair, known: _Judged | None) -> _Judged:
         """Raises DiffError and Unknown."""
         observed = self.observed
-        if known is not None and not observed.anew:
+        if known is not None and not observed.fresh:
             return known
         modified = _is_modified(observed, pair, self.verdicts, self.settings, self.known_by)
         to_sync = _to_sync(observed, pair, self.settings, self.app)
@@ -426,8 +426,7 @@ def _to_sync(observed: ComparisonInput, pair: Pair, settings: DiffSettings, app:
     """The pair as it takes part in a sync. A live object whose tracking id names another one is a copy, or was made
     from a generateName: it is left alone (behaviour 64, ``WithResourcesFilter``). With
     ``RespectIgnoreDifferences=true`` manifests keep the live values of ignored fields; options are those of the
-    operation asked for, else the spec's.
-    """
+    operation asked for, else the spec's."""
     if pair.target is None:
         return pair if observed.tracking.is_self_referenced(app, pair.live, None) else None
     asked = dig(observed.app, "operation", "sync", "syncOptions", default=[])

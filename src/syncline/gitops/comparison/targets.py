@@ -1,6 +1,6 @@
 """From rendered manifests to the targets of a comparison.
 
-Called by the comparison. Manifests come in as rendered, in order; out come targets with the right scope, each once,
+Called by the comparison. Manifests come in as rendered, in order; returns targets with the right scope, each once,
 stamped with tracking data, and the warnings about them. Pure; inputs are never changed. Rules: Argo CD
 ``controller/state.go`` (reference argocd-app §3.1).
 """

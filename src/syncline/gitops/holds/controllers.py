@@ -1,7 +1,7 @@
 """Two controllers: Holds that are over go, and ``spec.paused`` follows Holds where another operator has the pools.
 
-The bridge acts once for each Hold, when it comes: a pool that runs is paused, one that is paused already is only
-noted. What somebody writes afterwards stays, in either direction: it resumes a pool only if it was the last to write
+The bridge acts once for each Hold, when it comes: a pool that runs is paused, one that is paused already is only noted.
+What a user writes afterwards stays, in either direction: it resumes a pool only if it was the last to write
 ``spec.paused``. Its notes are an annotation of the pool, so that a crash forgets nothing (DECISIONS 28).
 """
 

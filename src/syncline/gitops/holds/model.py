@@ -1,6 +1,6 @@
 """Reading and making Holds, and which pools a manifest reaches; pure.
 
-A Hold ends in three ways: its owner deletes it, it expires, or its owner is gone. Whoever holds renews (DECISIONS 28).
+A Hold ends in three ways: its owner deletes it, it expires, or its owner is gone. The holder renews it (DECISIONS 28).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BY_POOL_LABELS = (GroupKind(GROUP, "KubeletConfig"), GroupKind(GROUP, "Container
 MANAGED_BY = "syncline.dev/held-for"
 """Label of a Hold that an Application's operations take: :func:`application_label`."""
 BRIDGE_MANAGER = "syncline-holds"
-"""Field manager by which the bridge writes ``spec.paused``: who wrote it last is told by the pool itself."""
+"""Field manager by which the bridge writes ``spec.paused``: the pool shows who wrote it last."""
 LABEL_DIGEST = 32
 
 

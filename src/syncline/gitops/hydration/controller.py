@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from syncline.argo.application import AppView
-from syncline.argo.clusters import destination_of
+from syncline.argo.clusters import clusters_of, resolve_destination
 from syncline.argo.hydrator import GroupKey, group_key
 from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.argo.settings import CONFIG_MAP, System, with_globals
@@ -113,16 +113,17 @@ class Hydrations:
         return Member(view, project, versioned_context(view, self._settings, version, served))
 
     def _destination(self, cache: Snapshot, view: AppView, system: System) -> Snapshot | None:
-        """The cluster whose versions charts are told; None where it is not known."""
+        """The cluster whose versions charts get; None where it is not known."""
         secrets = cache.objects(SECRETS, self._settings.control_namespace)
-        cluster = destination_of(view.obj, system.settings.clusters(secrets))
+        clusters = clusters_of(secrets, here=system.settings.in_cluster)
+        cluster = resolve_destination(view.destination, clusters)
         if isinstance(cluster, str):
             return None
         if cluster.is_here:
             return cache
         return self._destinations.snapshot(cluster.server) if self._destinations is not None else None
 
-    # -- who looks again ------------------------------------------------------------------------------------------
+    # -- who reconciles again ------------------------------------------------------------------------------------------
 
     def _leader(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         """Leaders of all groups that write the branch: a collision there concerns them."""

@@ -1,7 +1,7 @@
 """What a group of hydrated Applications needs next; pure.
 
-A group is looked at as a whole, since one commit holds the manifests of all: the first Application by name leads it.
-The state machine is upstream's (``controller/hydrator``): Hydrating, then Hydrated or Failed in
+A group is examined as a whole, since one commit holds the manifests of all: the first Application by name leads it. The
+state machine is upstream's (``controller/hydrator``): Hydrating, then Hydrated or Failed in
 ``status.sourceHydrator.currentOperation``. Either all Applications of a project are written, or none. What may not be
 hydrated at all is left out of its group, so that it cannot stop others by joining them.
 """
@@ -46,7 +46,7 @@ COOLDOWN = timedelta(minutes=2)
 MAX_MEMBERS = 500
 """Applications of one commit."""
 SHARED_LOOK = 0.25
-"""Part of the polling period for which one look at a remote serves all that use it."""
+"""Part of the polling period for which one snapshot of a remote serves all that use it."""
 BESIDE_S = 30.0
 """Between looks while Git works; its end wakes the group."""
 
@@ -116,7 +116,7 @@ class Group:
 
 
 def plan_hydration(observed: Group, now: datetime) -> Plan:
-    """One pass over one group."""
+    """One reconcile of one group."""
     if observed.run is not None:
         if observed.run.ended is not None:
             return _concluded(observed, observed.run, observed.run.ended)
@@ -133,7 +133,7 @@ def plan_hydration(observed: Group, now: datetime) -> Plan:
 
 def _plan_sound(observed: Group, now: datetime) -> Plan:
     if observed.looking:
-        why = f"waiting for a look at {observed.key.dry_url}"
+        why = f"waiting to read {observed.key.dry_url}"
         return Plan(outcome=Requeue(BESIDE_S, why, background=True), why=why)
     look = observed.look
     asked = tuple(sorted({m.asked for m in observed.members if m.asked and not (look and m.asked in look.answers)}))
@@ -342,11 +342,11 @@ def _settled(observed: Group, look: Look, now: datetime) -> Plan:
     wait = (look.at + _period(observed, look) - now).total_seconds()
     after = max(min([wait, *cooling]), 0.1)
     why = f"hydrated at {look.sha}"
-    return Plan(status=patches, outcome=Requeue(after, "look at the dry source again", background=True), why=why)
+    return Plan(status=patches, outcome=Requeue(after, "read the dry source again", background=True), why=why)
 
 
 def _unseen(observed: Group, look: Look, now: datetime) -> Plan:
-    """The dry source cannot be looked at: said where somebody waits for it; what was hydrated stays so."""
+    """The dry source cannot be examined: said where a request waits for it; what was hydrated stays so."""
     concerned = {m.ref for m in observed.members if m.phase != HYDRATED or m.request is not None}
     return _failed(observed, dict.fromkeys(concerned, look.error), now, _period(observed, look))
 
@@ -359,7 +359,7 @@ def _generic(problems: Mapping[ObjectRef, str]) -> str:
 
 
 def _failed(observed: Group, texts: Mapping[ObjectRef, str], now: datetime, again: timedelta) -> Plan:
-    """Write failures once: one that stands already, of the same spec and nobody's request, is left as it is."""
+    """Write failures once: one that stands already, of the same spec and no one's request, is left as it is."""
 
     def status(member: Member) -> Obj:
         if member.ref not in texts:
@@ -379,7 +379,7 @@ def _failed(observed: Group, texts: Mapping[ObjectRef, str], now: datetime, agai
         "hydration fails",
         lambda member: _without_request(member, member.request) if member.ref in texts else {},
     )
-    why = f"hydration fails: {next(iter(texts.values()), 'the dry source cannot be looked at')}"
+    why = f"hydration fails: {next(iter(texts.values()), 'the dry source cannot be read')}"
     wait = again.total_seconds()
     return Plan(status=patches, outcome=Requeue(wait, "try the hydration again", background=True), why=why)
 

@@ -1,7 +1,7 @@
 """What hydration asks of Git, as data, and what is remembered of the answers.
 
 The planner returns the actions, their handler in ``assembly`` does them beside the passes. The book is a cache, not
-state: lost with the process, and then the next pass begins again, which writes nothing twice.
+state: lost with the process, and then the next reconcile begins again, which writes nothing twice.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LookDry(Action):
     may_be_old_s: float = 0.0
 
     def describe(self) -> str:
-        return f"look at {self.key.dry_url}@{self.key.dry_revision}"
+        return f"read {self.key.dry_url}@{self.key.dry_revision}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Hydrated:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A hydration under way. ``ended`` None: it goes on."""
+    """A hydration under way. ``ended`` None: it continues."""
 
     action: Hydrate
     since: datetime
@@ -191,7 +191,7 @@ class HydrationCache:
 
 
 class HydrationHandler:
-    """Performs the actions in the driver's worker; what takes long goes on beside the passes."""
+    """Performs the actions in the driver's worker; what takes long continues beside the passes."""
 
     def __init__(self, worker: object, book: HydrationCache, clock: Clock, *, patience_s: float = PATIENCE_S) -> None:
         self._worker = worker if isinstance(worker, HydrationWorker) else None

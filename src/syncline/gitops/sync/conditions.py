@@ -1,6 +1,6 @@
 """``syncline.dev/wait-for`` and the deadlines of gates: what people ask for in annotations, read and judged; pure.
 
-Called by the pass before a wave runs and after running tasks were judged. A condition looks at one object of the
+Called by the reconcile before a wave runs and after running tasks were judged. A condition reads one object of the
 cluster: that it is there and healthy, that a condition of its status is True, or what JSONPath or CEL say of it. The
 project decides which objects may be named, before anything is looked up; no text holds a value that was found. The
 languages are loaded with the first expression: most Applications have none.
@@ -50,7 +50,7 @@ FIELDS = {"group", "kind", "name", "namespace", "condition", "jsonpath", "cel", 
 MAX_WAITS = 50
 """Conditions of one object; a list of this length is no longer written by a person."""
 MAX_ALL_WAITS = 500
-"""Conditions of all manifests of an operation; each is judged in every pass."""
+"""Conditions of all manifests of an operation; each is judged in every reconcile."""
 MAX_EXPRESSION = 2_000
 """Characters of one expression."""
 MAX_SHOWN = 200
@@ -137,7 +137,7 @@ class Condition:
 
 
 class Steps:
-    """What the expressions of one look at the cluster may still take together; a step is about a microsecond."""
+    """What the expressions of one snapshot of the cluster may still take together; a step is about a microsecond."""
 
     __slots__ = ("left",)
 
@@ -277,12 +277,12 @@ def _duration(text: Any, where: str) -> timedelta:
 
 
 def is_conditioned(annotations: Mapping[str, str]) -> bool:
-    """Whether annotations of an object say anything of when its sync goes on."""
+    """Whether annotations of an object say anything of when its sync continues."""
     return WAIT_FOR in annotations or GATE_DEADLINE_KEY in annotations or ON_DEADLINE in annotations
 
 
 def gate_deadline(obj: Obj) -> tuple[timedelta, str] | None:
-    """How long the gate may wait for this object and what happens then; None: nothing but a report. Raises
+    """How long the gate may wait for this object and what happens then; None: only a report. Raises
     :class:`ConditionError`."""
     annotations = annotations_of(obj)
     text, action = annotations.get(GATE_DEADLINE_KEY), annotations.get(ON_DEADLINE, "wait")

@@ -1,6 +1,6 @@
 """Which action a task needs: the small decisions, each a function of one task.
 
-Called by the pass and by the preview, so that both name the same actions. Rules: gitops-engine
+Called by the reconcile and by the preview, so that both name the same actions. Rules: gitops-engine
 ``pkg/sync/sync_context.go`` (applyObject, pruneObject); deviations in ``docs/compatibility.md``.
 """
 
@@ -174,7 +174,7 @@ def _mode(observed: SyncObserved, task: Task, server_side: bool, force: bool) ->
 
 
 def _is_recreated(task: Task, replaced: bool, force: bool) -> bool:
-    """Immutable fields changed and somebody allowed it, or Replace and Force together: then on every sync."""
+    """Immutable fields changed and an option allows it, or Replace and Force together: then on every sync."""
     assert task.target is not None and task.live is not None, "a change has two sides"
     return classify_change(task.target, task.live, replace=replaced, force=force).change is Change.RECREATE
 

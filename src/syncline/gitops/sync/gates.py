@@ -1,7 +1,7 @@
 """What the gate behind a wave will wait for, said before the wave runs; pure.
 
-Called by the preview. The rules are those of a pass (``passes.py``): hooks are always waited for, resources only where
-the operation has more than one wave and something comes after them, prunes until the objects are gone.
+Called by the preview. The rules are those of a reconcile (``passes.py``): hooks are always waited for, resources only
+where the operation has more than one wave and something comes after them, prunes until the objects are gone.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 GATE_DEADLINE = timedelta(minutes=15)
-"""How long a gate may wait before it is reported as overdue; the operation goes on waiting."""
+"""How long a gate may wait before it is reported as overdue; the operation continues waiting."""
 
 
 class SyncPhase(StrEnum):
@@ -155,7 +155,7 @@ class KindProblem:
 
 @dataclass(frozen=True)
 class KindTable:
-    """The kinds that the destination serves, as discovery told them."""
+    """The kinds that the destination serves, as discovery reported them."""
 
     served: Mapping[GVK, ResourceInfo]
 
@@ -275,7 +275,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class SyncObserved:
-    """Everything that one pass of an operation looks at."""
+    """Everything that one reconcile of an operation reads."""
 
     namespace: str
     revision: str
@@ -300,7 +300,7 @@ class SyncObserved:
     """Name of this attempt of this operation (start time and attempt). It switches on what makes a crash harmless:
     stamps on created hooks, results that are kept before a hook goes. Empty: exactly upstream's behaviour."""
     answers: tuple[Answers, ...] = ()
-    """What the actions of this pass answered so far; see :func:`syncline.gitops.sync.plan.record`."""
+    """What the actions of this reconcile answered so far; see :func:`syncline.gitops.sync.plan.record`."""
 
     @property
     def durable(self) -> bool:
@@ -325,7 +325,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class WaveDone:
-    """A wave that ran in this pass; a delay between waves, if any, belongs after it unless ``final``."""
+    """A wave that ran in this reconcile; a delay between waves, if any, belongs after it unless ``final``."""
 
     phase: SyncPhase
     wave: int
@@ -337,7 +337,7 @@ class SyncPlan:
     """Either steps to be executed, or the end of the pass with the state to be kept.
 
     Actions inside a step are independent and all tried; the steps are in order, and a refusal does not stop the later
-    ones (kinds of one wave). ``again``: the next pass may begin at once, nothing has to change first.
+    ones (kinds of one wave). ``again``: the next reconcile may begin at once, nothing has to change first.
     """
 
     steps: tuple[tuple[SyncAction, ...], ...]

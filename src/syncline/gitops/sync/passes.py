@@ -1,9 +1,9 @@
-"""One pass over an operation, told from its beginning to its end.
+"""One reconcile of an operation, reported from its beginning to its end.
 
 A pass is written as a generator: it yields steps of actions and is sent their outcomes, so the order of events can be
 read from top to bottom. It is a pure function of what was observed and of the outcomes: ``plan.py`` runs it from the
-start with the outcomes known so far and stops where the next one is missing. Nothing here talks to a cluster. The
-story is Argo CD's (gitops-engine ``pkg/sync/sync_context.go``, Sync and Terminate); what differs stands in
+start with the outcomes known so far and stops where the next one is missing. Nothing here talks to a cluster. The story
+is Argo CD's (gitops-engine ``pkg/sync/sync_context.go``, Sync and Terminate); what differs stands in
 ``docs/compatibility.md`` and is switched on by ``SyncObserved.operation``.
 """
 
@@ -193,8 +193,8 @@ def _conditions(observed: SyncObserved, task: Task) -> tuple[Condition, ...]:
 
 
 def _wait_for_conditions(state: SyncState, wave: Sequence[Task], now: datetime) -> bool:
-    """True if something that the wave's manifests wait for does not hold yet. Deadlines count from the beginning of
-    the operation; one that is over fails it. After expressions that took too long nothing is judged for a while; the
+    """True if something that the wave's manifests wait for does not hold yet. Deadlines count from the beginning of the
+    operation; one that is over fails it. After expressions that took too long nothing is judged temporarily; the
     message is the memory of that."""
     observed = state.observed
     asked = [(task, one) for task in wave for one in _conditions(observed, task)] if observed.durable else []
@@ -240,7 +240,7 @@ def _waits(state: SyncState, refs: list[ObjectRef], why: str) -> bool:
 
 
 def _judge_deadlines(state: SyncState, tasks: Sequence[Task], now: datetime) -> None:
-    """What a resource asks for when its gate has waited too long: to fail, or to go on without it."""
+    """What a resource asks for when its gate has waited too long: to fail, or to continue without it."""
     for task in tasks if state.observed.durable else ():
         limit = gate_deadline(task.obj) if task.running and not task.is_prune else None
         if limit is None or now < waiting_since(task, state.observed.started_at) + limit[0]:

@@ -27,13 +27,13 @@ from syncline.kube.objects import ObjectRef
 __all__ = ["MAX_ROUNDS", "PlannedWave", "plan_dry_run", "plan_preview", "plan_sync", "plan_termination", "record"]
 
 MAX_ROUNDS = 2000
-"""Rounds of one pass: a few, plus two for each hook that a termination has to end."""
+"""Rounds of one reconcile: a few, plus two for each hook that a termination has to end."""
 
 
 def plan_sync(observed: SyncObserved, now: datetime) -> SyncPlan:
-    """What comes next in this pass: steps to be performed, or its end.
+    """What comes next in this reconcile: steps to be performed, or its end.
 
-    The pass is told again from its start with the answers in ``observed``; equal input gives an equal plan.
+    The reconcile is planned again from its start with the answers in ``observed``; equal input gives an equal plan.
     """
     terminating = observed.phase is OperationPhase.TERMINATING
     return _sync_plan(observed, terminate_pass(observed, now) if terminating else sync_pass(observed, now))

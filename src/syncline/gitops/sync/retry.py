@@ -49,7 +49,8 @@ def retry_after(policy: Any, attempts: int) -> timedelta:
 
 
 def _exponent(attempts: int) -> int:
-    """As large as makes a difference: whoever writes the count of attempts must not choose how long this takes."""
+    """As large as makes a difference: a client that writes the count of attempts must not choose how long this
+    takes."""
     return max(attempts, 0) if attempts < MAX_EXPONENT else MAX_EXPONENT + attempts % 2
 
 

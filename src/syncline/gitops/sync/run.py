@@ -1,6 +1,6 @@
 """Running a set of tasks: finalizers off, prunes, deletions of leftovers, then manifests kind by kind.
 
-Generators that yield steps of actions and are sent their outcomes; called by the pass. Rules: gitops-engine
+Generators that yield steps of actions and are sent their outcomes; called by the reconcile. Rules: gitops-engine
 ``pkg/sync/sync_context.go`` (runTasks).
 """
 
@@ -70,7 +70,7 @@ def ask(groups: Sequence[Sequence[Task]], make: Callable[[Task], SyncAction]) ->
 
 
 class Runner:
-    """Runs tasks of one pass. ``waiting`` are those that could not be finished, by what they wait for."""
+    """Runs tasks of one reconcile. ``waiting`` are those that could not be finished, by what they wait for."""
 
     def __init__(self, state: SyncState, now: datetime) -> None:
         self.state = state

@@ -1,6 +1,6 @@
 """The state of one reconcile: result rows, the operation's phase and message, what it waits for.
 
-Made at the beginning of a pass from what the last one kept; read at its end. Used by the pass only.
+Made at the beginning of a reconcile from what the last one kept; read at its end. Used by the reconcile only.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SyncState:
     again: bool = False
     why: str = ""
     released: set[ObjectRef] = field(default_factory=set)
-    """Hooks whose finalizer was taken off in this pass."""
+    """Hooks whose finalizer was taken off in this reconcile."""
 
     @classmethod
     def open(cls, observed: SyncObserved) -> SyncState:

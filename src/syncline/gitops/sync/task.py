@@ -1,7 +1,7 @@
 """One piece of work of a sync: an object in a phase.
 
-Used inside one pass only; it is made anew in each pass from what was observed and the results kept so far, so its
-fields may change while the pass is planned and nothing else ever sees them.
+Used inside one reconcile only; it is made again in each reconcile from what was observed and the results kept so far,
+so its fields may change while the pass is planned and nothing else ever sees them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Judging hooks, and ending those that still run.
 
-Called by the pass. Rules: gitops-engine ``pkg/sync/sync_context.go`` (getOperationPhase, terminateHooksPreemptively).
+Called by the reconcile. Rules: gitops-engine ``pkg/sync/sync_context.go`` (getOperationPhase,
+terminateHooksPreemptively).
 """
 
 from __future__ import annotations

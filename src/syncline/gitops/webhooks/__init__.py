@@ -1,4 +1,5 @@
-"""Pushes told by Git hosts: whether the caller is who it should be, what was pushed, which Applications it concerns.
+"""Pushes reported by Git hosts: whether the caller is who it should be, what was pushed, which Applications it
+concerns.
 
 Called by ``assembly/endpoints/webhooks.py`` with headers and bytes, and with the Applications of the cache; never does
 anything itself. Rules: Argo CD ``util/webhook`` (reference argocd-app 5.10).

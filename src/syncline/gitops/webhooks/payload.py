@@ -17,7 +17,7 @@ from syncline.kube.objects import dig
 __all__ = ["MAX_PUSHES", "Provider", "Push", "WebhookRefused", "receive"]
 
 MAX_PUSHES = 100
-"""Branches and tags of one call that are looked at; Git hosts send far fewer."""
+"""Branches and tags of one call that are examined; Git hosts send far fewer."""
 
 
 class Provider(StrEnum):
@@ -74,11 +74,11 @@ class Push:
 
 
 def receive(headers: Mapping[str, str], body: bytes, secrets: Mapping[str, Secret]) -> tuple[Push, ...]:
-    """The pushes that a call tells of, empty for events that concern nobody.
+    """The pushes that a call tells of, empty for events that concern no one.
 
     ``headers`` have lower-case names; ``secrets`` are those of ``argocd-secret``. The signature is checked before the
-    body is read; a provider without a secret is believed, as upstream does: all it can cause is a refresh.
-    Raises :class:`WebhookRefused`.
+    body is read; a provider without a secret is believed, as upstream does: all it can cause is a refresh. Raises
+    :class:`WebhookRefused`.
     """
     provider = _provider(headers)
     secret = secrets.get(_SECRET_KEYS[provider])
@@ -176,7 +176,7 @@ def _one(payload: Any, url: tuple[str, ...], default_branch: tuple[str, ...]) ->
 
 
 def _bitbucket(payload: Any) -> tuple[Push, ...]:
-    """The default branch is not told."""
+    """The default branch is not reported."""
     address = _text(payload, "repository", "links", "html", "href")
     changes = _list(payload, "push", "changes")
     names = [_text(change, "new", "name") or _text(change, "old", "name") for change in changes]
@@ -184,7 +184,7 @@ def _bitbucket(payload: Any) -> tuple[Push, ...]:
 
 
 def _bitbucket_server(payload: Any) -> tuple[Push, ...]:
-    """Addresses of all protocols; the default branch is not told."""
+    """Addresses of all protocols; the default branch is not reported."""
     links = _list(payload, "repository", "links", "clone")
     urls = tuple(url for url in (_text(link, "href") for link in links) if url)
     refs = [_text(change, "ref", "id") or _text(change, "refId") for change in _list(payload, "changes")]

@@ -152,7 +152,7 @@ def _is_usual(mode: int, *, directory: bool) -> bool:
     owner, group, other = mode >> 6 & 7, mode >> 3 & 7, mode & 7
     observed = 0
     for bits in (other, group, owner):
-        if observed & ~bits:  # whoever is closer to the file may do what others may
+        if observed & ~bits:  # the owner class decides alone, as in POSIX
             return False
         if bits & 1 and observed & 4 and not observed & 1:
             return False
@@ -226,7 +226,7 @@ def _boot_device(spec: Spec, value: Value, path: Path) -> Iterator[Finding]:
             yield error((*path, "layout"), m.CEX_ARCHITECTURE)
         if luks.get("tang") or luks.get("tpm2"):
             yield error((*path, "luks"), m.CEX_WITH_CLEVIS)
-    # Upstream calls this check here and again for the object itself, so it is told twice.
+    # Upstream calls this check here and again for the object itself, so its message appears twice.
     yield from _mirror(spec, mirror, (*path, "mirror"))
 
 

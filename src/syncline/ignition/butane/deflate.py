@@ -1,7 +1,7 @@
 """Byte for byte the gzip stream that Go (up to 1.26) writes at its best level, which zlib never writes.
 
-Called by ``ignition/butane/encoding.py``: Butane chooses between encodings by their length and embeds the shortest,
-so whoever wants equal documents needs equal bytes. The rules are those of Go's ``compress/flate``: a 64 KiB buffer
+Called by ``ignition/butane/encoding.py``: Butane chooses between encodings by their length and embeds the shortest, so
+a client that wants equal documents needs equal bytes. The rules are those of Go's ``compress/flate``: a 64 KiB buffer
 with a 32 KiB window, lazy matching without skipping, at most 4096 candidates, blocks of 16384 tokens. Bytes in, bytes
 out, no limit of its own: callers bound what they embed.
 """

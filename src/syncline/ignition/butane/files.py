@@ -1,7 +1,7 @@
 """Local files that a document embeds: the protocol by which they are read, and upstream's rules around it.
 
-The room reads nothing by itself. Whoever translates hands in :class:`Files`: a directory of the machine (the command)
-or a tree of a Git repository (the renderer), each with limits of its own.
+The room reads nothing by itself. The caller passes :class:`Files`: a directory of the machine (the
+command) or a tree of a Git repository (the renderer), each with limits of its own.
 """
 
 from __future__ import annotations

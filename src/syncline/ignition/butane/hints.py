@@ -1,7 +1,7 @@
 """What upstream says nothing about although it surprises people: contents that are not what they claim to be, texts and
 numbers that the MachineConfig's YAML damages.
 
-Only told when asked for (``syncline butane --hints``) and as warnings of a render, since tools compare Butane's
+Only reported when asked for (``syncline butane --hints``) and as warnings of a render, since tools compare Butane's
 reports. Each rule names the complaint it comes from.
 """
 

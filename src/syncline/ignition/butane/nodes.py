@@ -58,7 +58,7 @@ class _Nodes:
 
 
 def add_trees(draft: Draft) -> None:
-    """Every tree in turn; problems become findings at the tree, and walking goes on."""
+    """Every tree in turn; problems become findings at the tree, and walking continues."""
     trees: list[Value] = draft.document.get("storage", {}).get("trees") or []
     if not trees:
         return

@@ -1,4 +1,4 @@
-"""Where things stand in a Butane document: places of paths, keys that nobody knows, findings on their way to a report.
+"""Where things stand in a Butane document: places of paths, keys that it is unknown, findings on their way to a report.
 
 All stages of a translation collect :class:`Finding`; ``ignition/butane/transpile.py`` turns their paths back into the
 document's and asks a :class:`Locator` for line and column.

@@ -34,10 +34,10 @@ __all__ = ["DecodeError", "decode", "read_document"]
 Value = dict[str, Any]
 
 BUDGET: Final = Budget(depth=10_000)
-"""go-yaml allows 10,000 levels; keys nobody knows may be nested that deep."""
+"""go-yaml allows 10,000 levels; keys it is unknown may be nested that deep."""
 
 MAX_PROBLEMS: Final = 200
-"""Type errors that are told; upstream tells all of them."""
+"""Type errors that are reported; upstream tells all of them."""
 
 _PREFIX: Final = "tag:yaml.org,2002:"
 
@@ -160,7 +160,7 @@ def _question_in_flow(text: str) -> int:
                 if at >= 0:
                     return at
     except yaml.YAMLError:
-        pass  # what is wrong is told by whoever parses it
+        pass  # the parser reports the error
     return -1
 
 
@@ -196,7 +196,7 @@ def _tokens(source: bytes | str) -> Iterator[yaml.Token]:
 
 
 def _check_behind(source: bytes) -> None:
-    """What ends the first document is a token, and two more are scanned behind it, of a document that nobody reads.
+    """What ends the first document is a token, and two more are scanned behind it, of a document that is not read.
     Raises :class:`DecodeError`."""
     if not _MAY_END.search(source):
         return
@@ -269,7 +269,7 @@ def decode(root: Node | None, struct: Struct) -> Value:
 
 
 class _Decoder:
-    """One pass over the nodes. ``good`` results say, as in go-yaml, whether a value was set."""
+    """One reconcile of the nodes. ``good`` results say, as in go-yaml, whether a value was set."""
 
     def __init__(self) -> None:
         self.problems: list[tuple[int, str]] = []
@@ -500,7 +500,7 @@ class _Decoder:
         return False, None
 
     def _mistyped(self, node: Node, type_name: str) -> None:
-        """Of a mapping its keys are looked at first, whatever it is to become."""
+        """Of a mapping its keys are examined first, whatever it is to become."""
         if isinstance(node, MappingNode) and not self._unique(node):
             return
         tag = "!!seq" if isinstance(node, SequenceNode) else "!!map"

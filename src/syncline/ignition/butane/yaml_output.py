@@ -24,7 +24,7 @@ _SIMPLE_KEY: Final = 128
 _BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 
 _SPECIAL: Final = re.compile("[^\t\n\x20-\x7e]")
-"""Candidates: what lies beyond ASCII is looked at by :func:`_is_printable`, since large sets compile slowly."""
+"""Candidates: what lies beyond ASCII is examined by :func:`_is_printable`, since large sets compile slowly."""
 _BREAK: Final = "\r\n\x85\u2028\u2029"
 _BREAKS: Final = re.compile(f"[{_BREAK}]")
 _BREAK_RUN: Final = re.compile(f"[{_BREAK}]+(?=[^{_BREAK}])")

@@ -1,7 +1,7 @@
 """Judging a configuration of specification 1 or 2.x, with upstream's order of entries and its quoted source.
 
 Every object and field is visited, also absent ones. An entry gets the place of the innermost value that stands in the
-source (its last byte, as upstream counts), and the lines before it if the value itself is what the rule looked at.
+source (its last byte, as upstream counts), and the lines before it if the value itself is what the rule examined.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check(table: Schema, config: dict[str, Any], source: Source | None = None) -
 
 
 _QUOTED_MAX = 200
-"""Entries that quote the source; whoever has more of them reads the first."""
+"""Entries that quote the source; a client that has more of them reads the first."""
 
 
 def _all_known(table: Schema, kind: Object, document: Any) -> bool:

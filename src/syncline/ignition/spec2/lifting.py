@@ -62,7 +62,7 @@ def _file_from_1(filesystem: str, file: Value) -> Value:
 
 
 def _from_2_0(config: Value) -> Value:
-    """Owners become nullable, so the owner 0 that nobody wrote is now there."""
+    """Owners become nullable, so the owner 0 that is unset is now there."""
     for file in config.get("storage", {}).get("files", ()):
         for owner in ("user", "group"):
             file[owner] = {"id": file.get(owner, {}).get("id", 0)}
@@ -86,7 +86,7 @@ def _references(config: Value) -> Iterator[Value]:
 
 
 def _written_url(text: str) -> str:
-    """2.0 kept URLs parsed and wrote them anew: the scheme in lower case."""
+    """2.0 kept URLs parsed and wrote them again: the scheme in lower case."""
     try:
         scheme = parse_url(text).scheme
     except UrlError:

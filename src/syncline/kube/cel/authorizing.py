@@ -1,6 +1,6 @@
 """The authorizer as a value of expressions: what may be asked of it, and the answer.
 
-Called by ``functions`` where an expression walks from ``authorizer`` to a decision; whoever evaluates gives the
+Called by ``functions`` where an expression walks from ``authorizer`` to a decision; the code that evaluates gives the
 deciding function. Source: apiserver ``cel/library/authz.go``.
 """
 

@@ -1,6 +1,6 @@
 """Types of an expression: does every name exist, does every call have an overload.
 
-Called by ``program`` after parsing. In comes the tree, out comes its type, with types and overloads noted in the nodes;
+Called by ``program`` after parsing. Takes the tree, out comes its type, with types and overloads noted in the nodes;
 raises :class:`CelError` with every fault, as cel-go lists them. Source: cel-go ``checker``.
 """
 
@@ -53,7 +53,7 @@ _NULLABLE = frozenset({"null", "timestamp", "duration", "object", "dyn"})
 
 
 MAX_FAULTS = 100
-"""Faults of one expression that are told, as in cel-go."""
+"""Faults of one expression that are reported, as in cel-go."""
 MAX_TYPE_PARTS = 200
 """Of the type of any part of an expression; schemas are one part each."""
 

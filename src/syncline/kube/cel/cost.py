@@ -1,6 +1,6 @@
 """How much work an expression may be, before any value is seen.
 
-Called when definitions are checked. In come a checked tree and how large the values of a schema may be; out comes the
+Called when definitions are checked. Takes a checked tree and how large the values of a schema may be; out comes the
 highest cost in Kubernetes' units. Source: cel-go ``checker/cost.go`` and apiserver ``pkg/cel/library/cost.go``.
 """
 

@@ -1,4 +1,5 @@
-"""Faults of literals that can be told before anything is evaluated: times, durations, patterns, mixed lists, formats.
+"""Faults of literals that can be determined before anything is evaluated: times, durations, patterns, mixed lists,
+formats.
 
 Called by ``checker`` for an expression whose types are right. Source: cel-go ``cel/validator.go``.
 """

@@ -24,7 +24,7 @@ cost) is about as far away."""
 CHARS_PER_STEP = 50
 ITEMS_PER_STEP = 4
 COPIED_PER_STEP = 10
-"""Entries of a list that are copied without being looked at."""
+"""Entries of a list that are copied without being examined."""
 WORK_PER_STEP = 100
 """Characters times states of a regular expression."""
 STATES_PER_STEP = 2
@@ -99,7 +99,7 @@ Charge = Callable[[list[Any], Meter], None]
 
 
 def charge_of(name: str) -> Charge:
-    """How a call of ``name`` pays before it begins: for itself and for what it has to look at."""
+    """How a call of ``name`` pays before it begins: for itself and for what it has to read."""
     fixed, shallow = 1 + _FIXED.get(name, 0), name in _SHALLOW
 
     def charge(values: list[Any], meter: Meter) -> None:

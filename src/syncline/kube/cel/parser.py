@@ -1,6 +1,6 @@
 """Reads an expression into its tree; macros become comprehensions.
 
-Called by ``program``. In comes the text, out comes the root :class:`Node`; raises :class:`CelError`. The depth and the
+Called by ``program``. Takes the text, out comes the root :class:`Node`; raises :class:`CelError`. The depth and the
 length of what is read are bounded. Source: the CEL language definition and cel-go's ``parser`` and ``ext``.
 """
 

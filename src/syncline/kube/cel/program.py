@@ -1,7 +1,7 @@
 """An expression made ready: parsed, checked, its cost known, and turned into functions.
 
-Called for validation rules. In come a text and the types of its variables; out comes a :class:`Program` that is
-evaluated on values any number of times. Evaluation is bounded by the work that it may do.
+Called for validation rules. Takes a text and the types of its variables; out comes a :class:`Program` that is evaluated
+on values any number of times. Evaluation is bounded by the work that it may do.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Program:
         self, variables: Mapping[str, Any], spent: Callable[[int], None] | None = None, *, limit: int = MAX_STEPS
     ) -> Any:
         """The value; raises :class:`EvaluationError`, and :class:`CostExceeded` where it takes more than ``limit``
-        steps, or ``TooLong`` where that is more than is left here. ``spent`` is told how many it took."""
+        steps, or ``TooLong`` where that is more than is left here. ``spent`` learns how many it took."""
         most = max(min(limit, MAX_STEPS), 0)
         here = BOUND.get()
         outer = here.meter if here is not None else None
@@ -93,7 +93,7 @@ class Program:
 
 
 def compile_program(text: str, variables: Mapping[str, Type], messages: Messages | None = None) -> Program:
-    """Raises :class:`CelError` with every fault that can be told. ``messages``: where objects may be made."""
+    """Raises :class:`CelError` with every fault that can be determined. ``messages``: where objects may be made."""
     try:
         root = parse(text)
         return Program(text, root, check(text, root, variables, messages))

@@ -1,6 +1,6 @@
 """Types of expressions: tuples, and objects with declared fields.
 
-Read by ``checker``, ``cost`` and whoever turns a schema into a type. ``("list", T)``, ``("map", K, V)``,
+Read by ``checker``, ``cost`` and the code that turns a schema into a type. ``("list", T)``, ``("map", K, V)``,
 ``("type", T)``, ``("optional_type", T)``; the rest are names alone. ``("object", Declared)`` has fields.
 """
 

@@ -1,7 +1,7 @@
 """The one door to Kubernetes' defaulting of its own kinds.
 
-Called by the API for each request body after decoding and by whoever compares a manifest with a live object. An object
-comes in and is changed in place; the caller must own it (the documented exception to "nobody mutates"). Custom
+Called by the API for each request body after decoding and by code that compares a manifest with a live object. An
+object comes in and is changed in place; the caller must own it (the documented exception to "no one mutates"). Custom
 resources are left alone: their schemas say what to fill in.
 
 Source of the rules: Kubernetes 1.36 ``SetDefaults_*`` functions, conversions and type tags.

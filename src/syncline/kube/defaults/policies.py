@@ -94,7 +94,7 @@ def fill_disruption_budget(gvk: GVK, obj: Obj) -> None:
 
 
 def fill_autoscaler(gvk: GVK, obj: Obj) -> None:
-    """``autoscaling/v2``: one replica at least, 80 % of the CPU unless told otherwise."""
+    """``autoscaling/v2``: one replica at least, 80 % of the CPU by default."""
     spec = structure(obj, "spec")
     default(spec, "minReplicas", 1)
     if not spec.get("metrics"):

@@ -1,7 +1,7 @@
 """The small steps of which each kind's defaults are made.
 
 Called by the defaults of every kind, after :mod:`syncline.kube.defaults.typed` has brought the object into its typed
-form. This module never looks at what a field means.
+form. This module never reads what a field means.
 """
 
 from __future__ import annotations

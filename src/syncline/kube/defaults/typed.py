@@ -3,7 +3,7 @@
 Called by :mod:`syncline.kube.defaults.fill` before a kind's defaults. Kubernetes keeps Go structures, so a null or an
 empty list disappears, a plain structure is always written, and a list that is no option is written as null. Which field
 is which, stands in ``protobuf.json.xz`` (the marks of Go's types, found by ``tools/build_protobuf.py``). Each type is
-compiled once into a :class:`_Plan`. This module never looks at what a field means and never refuses: values that do not
+compiled once into a :class:`_Plan`. This module never reads what a field means and never refuses: values that do not
 fit were refused by :mod:`syncline.kube.patching.fields` before.
 """
 

@@ -1,7 +1,7 @@
 """Holds, read and made, and who paused a pool; pure.
 
-While a Hold lives, its pools begin no new node updates. Shared by whoever takes Holds (GitOps, people) and whoever
-honours them (the machine-config room, or the bridge where another operator keeps the pools).
+While a Hold lives, its pools begin no new node updates. Shared by the code that takes Holds (GitOps, people) and the
+one that honours them (the machine-config room, or the bridge where another operator keeps the pools).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from syncline.kube.schema.extensions import json_note
 __all__ = ["HELD", "LIFE", "RENEW", "ROOM_LEASE", "Hold", "holds_of", "make_hold", "noted_holds", "pause_writer"]
 
 HELD = "syncline.dev/held"
-"""Annotation of a pool: JSON list of the Holds that whoever keeps the pool honours now."""
+"""Annotation of a pool: JSON list of the Holds that the code that keeps the pool honours now."""
 LIFE = timedelta(hours=1)
 RENEW = timedelta(minutes=20)
 """A Hold is renewed when this much of its life is over."""
@@ -60,7 +60,9 @@ class Hold:
     def sentence(self) -> str:
         """A few words about it, for conditions."""
         until = f" until {format_time(self.expires)}" if self.expires is not None else ""
-        return f"Hold {self.name} of {self.owner or 'somebody'}{until}" + (f" ({self.reason})" if self.reason else "")
+        return f"Hold {self.name} of {self.owner or 'an unknown owner'}{until}" + (
+            f" ({self.reason})" if self.reason else ""
+        )
 
     def lives(self, now: datetime) -> bool:
         return self.expires is not None and now < self.expires
@@ -86,7 +88,7 @@ def make_hold(
 
 
 def noted_holds(pool: Obj) -> list[str]:
-    """The Holds that whoever keeps the pool has seen on it, and honours."""
+    """The Holds that the code that keeps the pool has seen on it, and honours."""
     noted = json_note(pool, HELD)
     return [str(name) for name in noted] if isinstance(noted, list) else []
 

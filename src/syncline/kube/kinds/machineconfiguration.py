@@ -74,7 +74,7 @@ def _atomic(schema: Obj, **bounds: int) -> Obj:
 
 
 def _keyed(schema: Obj, *keys: str, **bounds: int) -> Obj:
-    """A list whose entries are told apart by these keys."""
+    """A list whose entries are distinguished by these keys."""
     return items(schema) | {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)} | bounds
 
 

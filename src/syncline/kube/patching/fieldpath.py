@@ -1,6 +1,6 @@
 """Paths to a field below a schema, as validation rules and selectable fields write them: ``.spec.a``, ``.m['k']``.
 
-Called when definitions are checked and when a rule's ``fieldPath`` is told. In come the path and the schema; out come
+Called when definitions are checked and when a rule's ``fieldPath`` is reported. Takes the path and the schema; returns
 its steps and the schema that they lead to. Source: apiextensions-apiserver ``schema/cel`` (``ValidFieldPath``).
 """
 

@@ -1,8 +1,8 @@
 """Strict decoding: which fields of an object its kind does not know, and which values do not fit.
 
 Called by the server for every body of a built-in kind, and by linters of manifests. A decoded JSON object and its
-:class:`~syncline.kube.schema.model.Schema` come in; out come the object without unknown fields and Kubernetes' texts
-for ``fieldValidation`` (sigs.k8s.io/json, Go's encoding/json). Duplicate fields are only visible in the text, so
+:class:`~syncline.kube.schema.model.Schema` come in; returns the object without unknown fields and Kubernetes' texts for
+``fieldValidation`` (sigs.k8s.io/json, Go's encoding/json). Duplicate fields are only visible in the text, so
 :func:`loads` finds them while parsing. Nothing is defaulted, validated or changed in place.
 """
 
@@ -49,12 +49,12 @@ __all__ = [
 ]
 
 MAX_STRICT_ERRORS = 100
-"""Texts per object; more tell nobody anything (sigs.k8s.io/json has the same limit)."""
+"""Texts per object; more tell no one anything (sigs.k8s.io/json has the same limit)."""
 
 MAX_SHOWN = 60
 """Characters of a value that a problem quotes."""
 RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
-"""Any JSON: whoever it is meant for looks at it."""
+"""Any JSON: the client meant for reads it."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*")
 _ELEMENT = re.compile(r"\[\]|map\[\w+\]")
 _WITHOUT_MICROSECONDS = re.compile(r"[^.]*T\d\d:\d\d:\d\d(?!\.\d{6})(.*)")

@@ -1,8 +1,8 @@
 """Who owns which field: server-side apply, and the bookkeeping of every other write.
 
-Called by the embedded API for each write, and by planners that predict an apply. In come the live object, what is to
-be written, the manager's name and the kind's schema (None for an unknown kind: deduced); out comes the merged object
-with its ``metadata.managedFields``, or a refusal in Kubernetes' words. Never changes its inputs, never stores anything,
+Called by the embedded API for each write, and by planners that predict an apply. Takes the live object, what is to be
+written, the manager's name and the kind's schema (None for an unknown kind: deduced); out comes the merged object with
+its ``metadata.managedFields``, or a refusal in Kubernetes' words. Never changes its inputs, never stores anything,
 never applies defaults and never converts between versions (all versions of a kind are taken to have the same fields).
 
 Source of the rules: structured-merge-diff ``merge.Updater`` and apimachinery ``util/managedfields``.
@@ -73,7 +73,7 @@ STRIPPED = fieldset.field_set(
         )
     ]
 )
-"""Fields that nobody owns (apimachinery ``stripMeta``)."""
+"""Fields without an owner (apimachinery ``stripMeta``)."""
 
 
 class _Owner(NamedTuple):
@@ -191,7 +191,7 @@ def with_managed_fields(obj: Obj, entries: list[Obj] | None) -> Obj:
 
 
 def keep_times(old: Obj, new: Obj) -> Obj:
-    """``old`` itself when ``new`` differs from it in nothing but the times of its managed fields, else ``new``.
+    """``old`` itself when ``new`` differs from it in only the times of its managed fields, else ``new``.
 
     Source: apiserver ``IgnoreManagedFieldsTimestampsTransformer``; it is why a repeated write is no write.
     """
@@ -241,7 +241,7 @@ def track_update(
 
     ``new`` is what will be stored, with whatever ``managedFields`` the request brought: ``[]`` and ``[{}]`` reset them,
     unreadable ones are ignored for the live ones. ``reset`` holds the fields that the endpoint does not write. An
-    object whose fields nobody tracks stays untracked until it is applied to.
+    object whose fields no one tracks stays untracked until it is applied to.
     """
     managed = _live_or_sent(old or {}, new, subresource)
     if not managed and old is not None and uid_of(old):
@@ -285,7 +285,7 @@ def _track(
     now: datetime,
     reset: FieldSet,
 ) -> _Managed:
-    """Ownership of what changed moves to ``owner``; what was removed belongs to nobody."""
+    """Ownership of what changed moves to ``owner``; what was removed belongs to no one."""
     change = compare(old, new, schema).without(reset)
     taken = fieldset.union(change.modified, change.added)
     lost = fieldset.union(taken, change.removed)
@@ -377,7 +377,7 @@ def apply(
 ) -> ApplyResult:
     """Merge an applied configuration into the live object (None: it will be created).
 
-    Fields that ``manager`` applied before, no longer applies and nobody else owns are removed. ``reset`` holds the
+    Fields that ``manager`` applied before, no longer applies and no other client owns are removed. ``reset`` holds the
     fields that the endpoint does not write: they are not owned and keep their live values. Raises :class:`Conflict`
     with one ``FieldManagerConflict`` cause per field that another manager owns with another value (unless ``force``),
     :class:`BadRequest` for a wrong kind or sent managedFields, :class:`ApiError` 500 for what does not fit the schema.
@@ -422,7 +422,7 @@ def _untyped(which: str, obj: Obj, errors: list[str]) -> ApiError:
 
 
 def _managed_before(live: Obj | None, task: _Application) -> _Managed:
-    """The live entries; an object that nobody tracked is first credited to ``before-first-apply``."""
+    """The live entries; an object without field owners is first credited to ``before-first-apply``."""
     try:
         managed = _decode(meta(live or {}).get("managedFields"))
     except ValueError as error:
@@ -486,7 +486,7 @@ def _applied(task: _Application, managed: _Managed) -> tuple[Obj, _Managed, dict
 
 
 def _pruned(merged: Obj, last: FieldSet, current: _Managed, schema: Schema | None) -> Obj:
-    """``merged`` without what the applier set last time, does not set now, and nobody else owns.
+    """``merged`` without what the applier set last time, does not set now, and no other client owns.
 
     Source: structured-merge-diff ``prune``, ``addBackOwnedItems`` and ``addBackDanglingItems``.
     """

@@ -1,6 +1,6 @@
 """Schema-aware walks over objects: which fields one sets, what a merge of two gives, what changed between them.
 
-Called by field ownership. In come JSON objects and a :class:`Schema` (or None: deduced, as for unknown kinds); out come
+Called by field ownership. In come JSON objects and a :class:`Schema` (or None: deduced, as for unknown kinds); returns
 field sets, merged objects that share every unchanged part with their inputs, and messages. Nothing is validated beyond
 what server-side apply itself refuses, and nothing is changed in place.
 

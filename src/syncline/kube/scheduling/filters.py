@@ -336,7 +336,7 @@ def _fit_refusal(wants: Mapping[str, int], state: NodeState) -> Refusal | None:
 
 
 def _shared(pod: Obj, cluster: Cluster) -> SharedVolumes | None:
-    """None for the many pods whose volumes are nobody else's."""
+    """None for the many pods whose volumes are no other owner's."""
     if not dig(pod, "spec", "volumes"):
         return None
     return SharedVolumes(pod, cluster.storage, lambda: (other for _, other in cluster.pods()))
@@ -572,7 +572,7 @@ def _matching_in_domain(term: Term, state: NodeState, cluster: Cluster) -> int:
 
 
 def controller_uid(pod: Obj) -> str:
-    """Of the owner that made it; empty for pods of nobody."""
+    """Of the owner that made it; empty for pods of no one."""
     owners = dig(pod, "metadata", "ownerReferences", default=[])
     return next((str(owner.get("uid")) for owner in owners if owner.get("controller")), "")
 

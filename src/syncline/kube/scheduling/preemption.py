@@ -1,7 +1,7 @@
 """Which pods make room for one of higher priority: pure functions over the scheduler's :class:`Cluster`.
 
 Called by the scheduler for a pod that no node takes. The pod, the cluster, the refusals and the disruption budgets come
-in; a node with its victims leaves, or the reasons why no node can be freed. Nobody is removed here.
+in; a node with its victims leaves, or the reasons why no node can be freed. No one is removed here.
 
 Source: Kubernetes' plug-in DefaultPreemption (1.36): the most important pods are spared first, those whose budget would
 be broken before others; then the node with the fewest broken budgets, the least important victims, the fewest.
@@ -19,7 +19,7 @@ from syncline.kube.selectors import label_selector_from
 __all__ = ["TERMINATING", "Preemption", "Victims", "preempt", "priority_of"]
 
 MAX_CANDIDATES = 100
-"""Nodes that are looked at for victims (``minCandidateNodesAbsolute``): each costs a trial per pod on it."""
+"""Nodes that are examined for victims (``minCandidateNodesAbsolute``): each costs a trial per pod on it."""
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
 _OFFSET = 2**31
 """Added to each priority, so that two victims weigh more than one also below zero."""
@@ -111,7 +111,7 @@ def _refusal_with(pod: Obj, cluster: Cluster, state: NodeState, pods: Iterable[O
 
 
 def _importance(pod: Obj) -> tuple[int, str, str, str]:
-    """Higher priority first, then the one that runs longer (``MoreImportantPod``), then by name."""
+    """Higher priority first, then the code that runs longer (``MoreImportantPod``), then by name."""
     return -priority_of(pod), _started(pod), namespace_of(pod), name_of(pod)
 
 

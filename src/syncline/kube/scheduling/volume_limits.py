@@ -35,7 +35,7 @@ _Disk = tuple[str, tuple[str, ...]]
 
 
 class SharedVolumes:
-    """Volumes of one pod, looked at once, then asked about each node."""
+    """Volumes of one pod, examined once, then asked about each node."""
 
     def __init__(self, pod: Obj, storage: Storage, placed: Callable[[], Iterable[Obj]]) -> None:
         """``placed``: all pods on nodes; read only if a claim of the pod is for one pod alone."""

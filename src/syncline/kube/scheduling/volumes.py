@@ -182,7 +182,7 @@ class Choice:
 
 
 class PodVolumes:
-    """Volumes of one pod, looked at once, then asked about each node.
+    """Volumes of one pod, examined once, then asked about each node.
 
     ``problem`` is a sentence that holds for all nodes; ``unbound`` are the claims that wait for this pod's node.
     """

@@ -1,7 +1,7 @@
 """Every name under ``syncline.dev/`` that stands on an object: where it is read, who writes it, what bounds it; pure.
 
 One table. A test walks the source for such names and fails where one is missing here or in docs/extensions.md; readers
-of JSON that we note on objects come here, too, since whoever may write the object may write the note.
+of JSON that we note on objects come here, too, since a client that may write the object may write the note.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Causes of a refusal in the words of apimachinery's ``field.Error``.
 
-Called by every validator of objects. In come a field path and what is wrong; out comes a :class:`FieldCause`. Paths are
+Called by every validator of objects. Takes a field path and what is wrong; out comes a :class:`FieldCause`. Paths are
 text (``spec.ports[0].name``); the empty path is an error of the whole object, which Kubernetes writes as ``<nil>``.
 """
 

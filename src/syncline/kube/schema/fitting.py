@@ -55,7 +55,7 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{
 _Check: TypeAlias = Callable[[Any, int], bool]
 """Asked with a value that is not null and the depth at which it stands."""
 _Wanted: TypeAlias = "type | _Check"
-"""Plain texts and booleans are told by their type alone, which costs no call."""
+"""Plain texts and booleans are recognized by type alone, without a call."""
 
 
 def fits(obj: Any, schema: Schema) -> bool:
@@ -64,7 +64,7 @@ def fits(obj: Any, schema: Schema) -> bool:
 
 
 def still_fits(obj: Any, before: Any, schema: Schema) -> bool:
-    """As :func:`fits`, for an object that shares parts with one that was looked at: these are known to fit."""
+    """As :func:`fits`, for an object that shares parts with one that was examined: these are known to fit."""
     if type(obj) is not dict or type(before) is not dict or schema.is_open:
         return fits(obj, schema)
     for key, child in obj.items():
@@ -104,7 +104,7 @@ def _wanted(schema: Schema) -> _Wanted:
 
 
 def _alternative(name: str) -> _Check:
-    """Lists of schemas and anything odd are looked at carefully."""
+    """Lists of schemas and anything odd are examined carefully."""
 
     def check(value: Any, depth: int) -> bool:
         if type(value) is dict:

@@ -1,6 +1,6 @@
 """Values as Kubernetes' refusals show them: in its internal types, whose fields have the names and the order of Go.
 
-Called by validators for the few refusals that hold a whole structure, or what changed of one. In comes a value as it is
+Called by validators for the few refusals that hold a whole structure, or what changed of one. Takes a value as it is
 served; out comes JSON with every field of the internal type, or the lines of a unified diff. Nothing is refused here.
 """
 

@@ -1,9 +1,9 @@
 """What a field is: one view for built-in kinds and for custom resources.
 
-Called by patches, field ownership, strict decoding and the OpenAPI writer. In comes a kind or an ``openAPIV3Schema``;
-out comes a :class:`Schema`, a lazy tree in which references are already resolved (so a recursive schema is a finite
-object that can be walked for ever). Schemas are shared and read-only. Never validates values and never guesses: what
-a document does not say stays unsaid, apart from the defaults of structured-merge-diff that each property names.
+Called by patches, field ownership, strict decoding and the OpenAPI writer. Takes a kind or an ``openAPIV3Schema``; out
+comes a :class:`Schema`, a lazy tree in which references are already resolved (so a recursive schema is a finite object
+that can be walked for ever). Schemas are shared and read-only. Never validates values and never guesses: what a
+document does not say stays unsaid, apart from the defaults of structured-merge-diff that each property names.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The resources that Kubernetes 1.36 serves without any extension.
 
-Called by the server's registry, by discovery and by the OpenAPI writer. Nothing comes in; out come the rows of
+Called by the server's registry, by discovery and by the OpenAPI writer. Nothing comes in; returns the rows of
 ``data/resources.json`` as :class:`~syncline.kube.objects.ResourceInfo`, read once.
 """
 

@@ -22,7 +22,7 @@ _SILENT = frozenset(
     | {"x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type", "x-kubernetes-validations"}
     | {"x-kubernetes-preserve-unknown-fields"}
 )
-"""What the walk does not look at, and whether a value may be null: that is looked at carefully."""
+"""What the walk does not look at, and whether a value may be null: that is examined carefully."""
 _SMALL = range(-(1 << 31), 1 << 31)
 
 

@@ -1,6 +1,6 @@
 """Schedules of five cron fields: when they start next.
 
-Called by sync windows and by whoever runs something by a schedule. A text comes in, a :class:`Schedule` leaves, which
+Called by sync windows and by code that runs something by a schedule. A text comes in, a :class:`Schedule` leaves, which
 answers questions about times that it is given; no clock, no time zone. Rules: Go's ``robfig/cron`` (minute, hour, day
 of month, month, day of week; names for months and weekdays; weekday 7 is an error; descriptors are not accepted).
 """

@@ -1,6 +1,6 @@
 """Durations as Go writes them: ``1m30s``, ``2h0m0s``, ``500ms``.
 
-Called by whoever reads a ``metav1.Duration`` or a setting in that form. Whole nanoseconds inside, so that parsing and
+Called by code that reads a ``metav1.Duration`` or a setting in that form. Whole nanoseconds inside, so that parsing and
 printing lose nothing. Source of the rules: Go's ``time.ParseDuration`` and ``Duration.String``.
 """
 

@@ -1,6 +1,6 @@
 """The text formats that schemas of custom resources know.
 
-Called by value checks and by validation rules. In comes a format's name and a text; out comes whether it fits. A format
+Called by value checks and by validation rules. Takes a format's name and a text; out comes whether it fits. A format
 that is not listed here is not checked at all, as in apiextensions (``supportedV3Formats``). Source of the rules:
 kube-openapi ``strfmt`` and its copy of ``govalidator``.
 """

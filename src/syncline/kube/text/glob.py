@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 MAX_PATTERN = 4096
-"""Characters of one pattern; nobody writes longer ones."""
+"""Characters of one pattern; no one writes longer ones."""
 
 MAX_TEXT = 8192
 """Characters of a text that is matched: addresses, paths and names are shorter."""

@@ -37,7 +37,7 @@ MAX_RESULTS = 100_000
 """Values at one step of a path; more are a mistake (``..`` twice over a large list), not an answer."""
 
 MAX_STEPS = 500_000
-"""Values that one evaluation looks at, about a microsecond each: ranges within ranges multiply."""
+"""Values that one evaluation reads, about a microsecond each: ranges within ranges multiply."""
 
 _MAX_TEXTS = 512
 """Compiled templates kept: every printer column of every kind is used again and again."""
@@ -53,7 +53,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class TooManySteps(JsonPathError):
-    """An evaluation that looked at more values than it may."""
+    """An evaluation that examined more values than it may."""
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class _Steps:
         """Raises TooManySteps."""
         self.left -= count
         if self.left < 0:
-            raise TooManySteps("too many values are looked at")
+            raise TooManySteps("too many values are read")
 
 
 CHARS_PER_STEP = 50
@@ -111,7 +111,7 @@ class JsonPath:
     ) -> str:
         """What ``-o jsonpath`` prints: scalars plain, maps and lists as JSON, several results with spaces between.
 
-        Raises TooManySteps beyond ``limit``; ``spent`` is told how many steps it took.
+        Raises TooManySteps beyond ``limit``; ``spent`` learns how many steps it took.
         """
         steps = _Steps(limit)
         try:
@@ -139,7 +139,7 @@ def compile_path(text: str) -> JsonPath:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """``missing``: fields may be. ``steps``: what is left to look at."""
+    """``missing``: fields may be. ``steps``: what is left to read."""
 
     missing: bool
     steps: _Steps

@@ -1,7 +1,7 @@
 """Reads the text of a JSONPath template, as kubectl spells it.
 
-Called by ``jsonpath`` only. A text comes in, a tree of frozen nodes leaves; a mistake is a :class:`JsonPathError`
-with the place where it was found and the words of client-go's ``util/jsonpath``. Never looks at an object.
+Called by ``jsonpath`` only. A text comes in, a tree of frozen nodes leaves; a mistake is a :class:`JsonPathError` with
+the place where it was found and the words of client-go's ``util/jsonpath``. Never reads an object.
 """
 
 from __future__ import annotations

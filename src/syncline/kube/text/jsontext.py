@@ -37,7 +37,7 @@ _ESCAPE = re.compile(
 LONE = len(rb"\ud800")
 _DIGITS = bytes(ord("0") if chr(byte).isascii() and chr(byte).isdigit() else ord(" ") for byte in range(256))
 _TOO_LONG = b"0" * MOST_DIGITS
-"""Digits of which there may be a number that is larger than all: then each number is looked at. Every body is searched
+"""Digits of which there may be a number that is larger than all: then each number is examined. Every body is searched
 for them on the loop that serves the API, so in time in proportion to its length whatever it holds."""
 
 
@@ -59,7 +59,7 @@ def _replaced(found: re.Match[bytes]) -> bytes:
 
 
 def has_long_numbers(body: bytes) -> bool:
-    """Whether :func:`whole` has to look at integers; they may as well be inside texts."""
+    """Whether :func:`whole` has to read integers; they may as well be inside texts."""
     return _TOO_LONG in body.translate(_DIGITS)
 
 
@@ -94,14 +94,14 @@ def read_json(body: bytes | str) -> Any:
 
 
 PIECE_BYTES = 128 * 1024
-"""Decoded in one go: a millisecond or two, in which no other thread of the process goes on."""
+"""Decoded in one go: a millisecond or two, in which no other thread of the process continues."""
 MAX_PIECES_DEPTH = 100
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def in_pieces(raw: bytes | msgspec.Raw, depth: int = 0) -> Any:
-    """One JSON value; a large one in pieces, between which other threads go on. Raises as msgspec does."""
+    """One JSON value; a large one in pieces, between which other threads continue. Raises as msgspec does."""
     size = memoryview(raw).nbytes
     if size <= PIECE_BYTES or depth > MAX_PIECES_DEPTH:
         return _decode(raw)

@@ -55,7 +55,7 @@ def longer(text: str, most: int, unit: str = "characters") -> list[str]:
 
 
 MAX_REMEMBERED_CHARS = 320
-"""Longer texts fit no rule of this module, and remembering them would hand memory to whoever sends them."""
+"""Longer texts fit no rule of this module, and remembering them would hand memory to a client that sends them."""
 
 
 def remembered(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:

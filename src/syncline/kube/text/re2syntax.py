@@ -1,6 +1,6 @@
 """Is a text a regular expression for Go, which knows less than Python does: no look-around, no back references.
 
-Called before a pattern is translated. In comes the text; raises ``re.error`` in the words of Go's ``regexp/syntax``.
+Called before a pattern is translated. Takes the text; raises ``re.error`` in the words of Go's ``regexp/syntax``.
 """
 
 from __future__ import annotations

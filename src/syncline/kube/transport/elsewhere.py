@@ -83,7 +83,7 @@ class Answers(Protocol):
 
 
 class Slow:
-    """What took too long here lately, by its name and whose request it was: nobody waits for what others send."""
+    """What took too long here lately, by its name and whose request it was: nothing waits for what others send."""
 
     def __init__(self) -> None:
         self._left: dict[tuple[str, str], int] = {}
@@ -150,7 +150,7 @@ def left_aside() -> bool:
 def aside(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     """``function(*arguments)``, beside the loop where the request is large.
 
-    Only for what reads nothing but its arguments, and changes nothing but what this request owns.
+    Only for what reads only its arguments, and changes only what this request owns.
     """
     here = _HERE.get()
     if here is None or here.parts is None:

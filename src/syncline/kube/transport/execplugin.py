@@ -31,7 +31,7 @@ API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io
 INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 EXEC_INFO = "KUBERNETES_EXEC_INFO"
 TIME_LIMIT_S = 60.0
-"""For a program that asks nobody; one that may ask a person has longer."""
+"""For a program that asks no one; one that may ask a person has longer."""
 INTERACTIVE_LIMIT_S = 600.0
 MAX_OUTPUT_BYTES = 1024 * 1024
 MAX_REMEMBERED = 1_000
@@ -44,7 +44,7 @@ class PluginError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExecPlugin:
-    """``label`` says where it stands; ``cluster`` is the JSON that the program is told of the cluster, or empty."""
+    """``label`` says where it stands; ``cluster`` is the JSON that the program is notified of the cluster, or empty."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class Plugins:
             return self.known(plugin) or self._ask(plugin)
 
     def renew(self, plugin: ExecPlugin, refused: Credential) -> Credential:
-        """The server refused this one: another, unless somebody got another meanwhile. Raises :class:`PluginError`."""
+        """The server refused this token: get another, unless one was stored meanwhile. Raises :class:`PluginError`."""
         with self._own(plugin):
             found = self._known.get(plugin)
             return found if found is not None and found is not refused else self._ask(plugin)
@@ -135,7 +135,7 @@ class Plugins:
         if plugin.interactive_mode == "Always" and not terminal:
             raise PluginError(
                 f"{plugin.label}: the exec plugin {plugin.command} asks a person, and standard input is no terminal; "
-                "run the command in a terminal, or use credentials that need nobody"
+                "run the command in a terminal, or use credentials without a prompt"
             )
         return terminal
 

@@ -60,7 +60,7 @@ CONNECT_TIMEOUT_S = 10.0
 
 WATCH_IDLE_S = 130.0
 """A watch without a byte for this long (bookmarks come each minute) hangs on a dead connection and is ended. One that
-was only quiet goes on where it was."""
+was only quiet continues where it was."""
 
 PLUGINS_PER_CLIENT = 2
 """Runs of a plugin for credentials that one client waits for at once."""
@@ -158,7 +158,7 @@ class HttpClient:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if not begun:
                 raise unreachable(self._access.server, error) from error
-            # A watch that breaks off has simply ended: the caller goes on from the last resourceVersion it saw.
+            # A watch that breaks off has simply ended: the caller continues from the last resourceVersion it saw.
 
     async def close(self) -> None:
         if self._session is not None:
@@ -182,7 +182,7 @@ class HttpClient:
         return replace(await self._with(fresh), renewed=True)
 
     async def _in_thread(self, ask: Callable[[], Credential]) -> Credential:
-        """In a place of this client's own: a plugin that hangs keeps nobody else's work."""
+        """In a place of this client's own: a plugin that hangs keeps no other owner's work."""
         from syncline.base.threads import Threads  # Only here: who has no event loop does without it.
 
         self._threads = self._threads or Threads("credentials", Limits(PLUGINS_PER_CLIENT))
@@ -237,7 +237,7 @@ class HttpClient:
         import aiohttp
 
         fence = self._fence
-        assert fence is not None, "asked for by whoever has one"
+        assert fence is not None, "asked for by a caller that has one"
 
         async def ask(_session: object, context: Any, _params: object) -> None:
             if context.trace_request_ctx not in READING and (why := fence()):
@@ -411,7 +411,7 @@ def _read_lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:
         try:
             line = answer.readline(EVENT_LIMIT_BYTES + 1)
         except (OSError, http.client.HTTPException):
-            return  # Broken off: the caller goes on from what it saw last.
+            return  # Broken off: the caller continues from what it saw last.
         if not line:
             return
         if len(line) > EVENT_LIMIT_BYTES:

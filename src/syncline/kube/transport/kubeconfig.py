@@ -33,7 +33,7 @@ class KubeconfigError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """Everything needed to talk to one API server. Texts are PEM; ``token_file`` is read anew when it changes."""
+    """Everything needed to talk to one API server. Texts are PEM; ``token_file`` is read again when it changes."""
 
     server: str
     ca_pem: str = ""
@@ -250,7 +250,7 @@ EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
 def _cluster_info(cluster: _Entry) -> str:
-    """What a plugin is told of the cluster (ExecCredential's ``spec.cluster``), as JSON."""
+    """What a plugin is notified of the cluster (ExecCredential's ``spec.cluster``), as JSON."""
     fields: Obj = {"server": _string(cluster, "server")}
     for field in ("tls-server-name", "proxy-url"):
         if _string(cluster, field):

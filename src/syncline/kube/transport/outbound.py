@@ -1,7 +1,8 @@
 """What an API wants done before it can answer, as data: calls of webhooks and aggregated APIs, long evaluations.
 
-An API without sockets answers a :class:`Pending` instead of a result; whoever hosts it makes the calls (or says that
-nobody does) and goes on with ``resume``. A request that waits holds nothing: it is judged again with what was answered.
+An API without sockets answers a :class:`Pending` instead of a result; the code that hosts it makes the calls (or says
+that no one does) and continues with ``resume``. A request that waits holds nothing: it is judged again with what was
+answered.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from syncline.kube.errors import ApiError
 
-__all__ = ["NOBODY", "Aside", "Awaiting", "Computation", "OutboundCall", "Outcome", "Stream"]
+__all__ = ["NO_NETWORK", "Aside", "Awaiting", "Computation", "OutboundCall", "Outcome", "Stream"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class OutboundCall:
     server_name: str = ""
     address: tuple[str, int] | None = None
     insecure: bool = False
-    """Whoever answers is believed (an APIService that says so)."""
+    """A client that answers is believed (an APIService that says so)."""
     as_proxy: bool = False
     """Shown to be from the API server, by its front-proxy certificate."""
     follow: bool = True
@@ -44,7 +45,7 @@ class OutboundCall:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """A pure function of plain data that takes long, to be run where nobody waits for it
+    """A pure function of plain data that takes long, to be run where nothing waits for it
     (``kube/transport/elsewhere.py``).
 
     ``share``: whose it is; many computations of one user leave room for those of others.
@@ -67,7 +68,7 @@ class Aside:
 
 
 class Awaiting(Exception):
-    """The request goes on when these were done, each with its key. Not an ApiError: nothing answers with it."""
+    """The request continues when these were done, each with its key. Not an ApiError: nothing answers with it."""
 
     def __init__(self, calls: Sequence[tuple[str, OutboundCall | Computation]]) -> None:
         super().__init__("others have to be asked first")
@@ -108,5 +109,5 @@ class Outcome:
     """The result of a call or computation, or its failure."""
 
 
-NOBODY = "no calls are made from here: this cluster has no network"
+NO_NETWORK = "no calls are made from here: this cluster has no network"
 """Why a webhook fails in virtual time, where no test or rehearsal answers for it."""

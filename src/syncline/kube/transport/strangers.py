@@ -24,7 +24,7 @@ SHOWN_CHARS = 60
 NO_SUCH_PATH = b"404 page not found"
 """What an API server says of a path that it does not serve at all, in plain text."""
 KEPT: dict[int, type[ApiError]] = {error.code: error for error in (Unauthorized, Forbidden, TooManyRequests, TooLarge)}
-"""Refusals that mean the same whoever answers: also an API server may give them as plain text."""
+"""Refusals that mean the same a client that answers: also an API server may give them as plain text."""
 
 
 def checked(server: str, request: Request, answer: Response, *, kinds: bool) -> Response:
@@ -69,7 +69,7 @@ def _stranger(server: str, answer: Response) -> ApiError:
     found = f"{answer.status} ({media[:SHOWN_CHARS]}, {len(answer.raw)} bytes that begin {begins!r})"
     kind = KEPT.get(answer.status, Unanswered)
     error = kind(
-        f"{server} answered {found} instead of an object of the Kubernetes API; look at the address and at what stands "
+        f"{server} answered {found} instead of an object of the Kubernetes API; check the address and what stands "
         "before the server: a proxy, a gateway, a login page",
         code=answer.status if kind is not Unanswered or answer.status >= 500 else None,
     )

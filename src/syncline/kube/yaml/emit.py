@@ -49,8 +49,7 @@ def emit_all(values: Iterable[Any]) -> str:
 def emit_typed(value: Any) -> str:
     """``value`` as ``ghodss/yaml`` writes the JSON of a Go struct, which it first reads as YAML: unsigned 64-bit
     integers and negative zero stay what they are, U+0085 is folded, and other line breaks are written although no
-    reader would give them back. For digests of what Go writes. Raises TypeError for what JSON does not know.
-    """
+    reader would give them back. For digests of what Go writes. Raises TypeError for what JSON does not know."""
     return _CLOSING_INDENT.sub("", _emit(_folded(value), typed=True))
 
 
@@ -87,7 +86,7 @@ def _node(emitter: Any, value: Any, style: _Style, atom: Callable[[Any], str]) -
         emitter.emit(yaml.MappingStartEvent(None, None, True, flow_style=False))
         # Natural order has cycles (08, 12:30, 1e3); sorting twice keeps it independent of the order given.
         for key in sorted(sorted(value), key=_natural):
-            # Go writes the key << bare and reads it back as a merge; we quote it where somebody will read it.
+            # Go writes the key << bare and reads it back as a merge; we quote it where users read it.
             bare = key != "<<" or style is _go_style
             emitter.emit(yaml.ScalarEvent(None, None, (True, True), key, style=style(key) if bare else '"'))
             _node(emitter, value[key], style, atom)

@@ -220,7 +220,7 @@ def _json_numbers(value: Any, depth: int) -> Any:
 
 
 def _step(node: Node, step: str | int) -> tuple[Node, Node] | None:
-    """The node to point at and the node to go on from."""
+    """The node to point at and the node to continue from."""
     while isinstance(node, AliasNode):
         node = node.target
     if isinstance(node, SequenceNode) and isinstance(step, int):

@@ -66,8 +66,7 @@ class YamlError(ValueError):
 class ScalarNode:
     """``value`` is the raw text. ``tag`` is the long form (``tag:yaml.org,2002:int``), empty if none was written.
 
-    ``plain`` says that the value is unquoted and may be resolved. ``style`` is ``'`` ``"`` ``|`` ``>`` or
-    empty.
+    ``plain`` says that the value is unquoted and may be resolved. ``style`` is ``'`` ``"`` ``|`` ``>`` or empty.
     """
 
     value: str
@@ -143,7 +142,7 @@ def read_nodes(chunk: Chunk, *, file: str = "", budget: Budget = DEFAULT_BUDGET)
 
 def read_first(source: bytes, *, file: str = "", budget: Budget = DEFAULT_BUDGET) -> Node | None:
     """The root of the first document, in any encoding that YAML knows; None if there is none. What follows it is not
-    looked at. Raises :class:`YamlError`, whose cause is the parser's error."""
+    examined. Raises :class:`YamlError`, whose cause is the parser's error."""
     roots = _Reader(source, 0, file, budget, first_only=True).read()
     return roots[0] if roots else None
 

@@ -75,7 +75,7 @@ class HostHandler:
             return self._step(action)
         try:
             return self._step(action)
-        finally:  # also where it failed half way: what we wrote ourselves is no touch by somebody else
+        finally:  # also where it failed half way: our own writes are no foreign change
             self._hosts.compared(action.node)
 
     def _step(self, action: HostStep) -> Checked | Booted | Pulled | list[Obj] | None:  # noqa: C901  a table of types
@@ -180,7 +180,7 @@ class HostHandler:
 
 
 def _server_authority() -> Generator[Request, Response, bytes]:
-    """Whoever may not read it has none, as upstream."""
+    """A client that may not read it has none, as upstream."""
     answer = yield get(CONFIG_MAPS, *CONFIG_MAP)
     if answer.status in (Forbidden.code, NotFound.code):
         return b""

@@ -82,7 +82,7 @@ class Host(Protocol):
         owner: tuple[int, int] | None = None,
         parents: int = 0o755,
     ) -> None:
-        """Replace a file at once: whoever reads finds the old or the new content. Missing parents are made."""
+        """Replace a file at once: a client that reads finds the old or the new content. Missing parents are made."""
         ...
 
     def copy(self, source: str, target: str) -> None:

@@ -27,7 +27,7 @@ __all__ = [
 CURRENT_CONFIG = "/etc/machine-config-daemon/currentconfig"
 CURRENT_IMAGE_FILE = "/etc/machine-config-daemon/currentimage"
 FORCE_FILE = "/run/machine-config-daemon-force"
-"""Whoever makes it asks for a full rewrite and a reboot."""
+"""Creating this file requests a full rewrite and a reboot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Hosts(Protocol):
         ...
 
     def differs(self, node: str) -> None:
-        """What a comparison found has not been told yet: until it is, or is gone, the next look finds it again."""
+        """What a comparison found has not been reported yet: until it is, or is gone, the next look finds it again."""
         ...
 
     def pull(self, node: str, image: str) -> Pull:

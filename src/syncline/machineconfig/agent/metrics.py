@@ -1,6 +1,6 @@
 """What agents of nodes tell Prometheus, under upstream's names; pure, from objects alone.
 
-Upstream's daemons each tell of their own node; here all are told in one place, with a label ``node``. What upstream
+Upstream's daemons each tell of their own node; here all are reported in one place, with a label ``node``. What upstream
 counts since its daemon began is 1 here while the node says so, which its alerts compare with 0. Source: Machine Config
 Operator ``pkg/daemon/metrics.go``.
 """

@@ -56,7 +56,7 @@ class Provision(Action):
 @dataclass(frozen=True)
 class Ignite(Action):
     """A blank machine gets what a machine that joins its pool gets: the config's files and users, the image that it
-    boots from, and what its first boot and its agent go on with. ``image``: of image mode, else empty."""
+    boots from, and what its first boot and its agent continue with. ``image``: of image mode, else empty."""
 
     node: str
     config: Obj = field(repr=False)
@@ -77,7 +77,7 @@ class LookAtBoot(Action):
     reason: str
 
     def describe(self) -> str:
-        return f"look at what {self.node} has booted"
+        return f"check what {self.node} has booted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class EndJoining(Action):
 @dataclass(frozen=True)
 class WriteFiles(Action):
     """All files and the changed units of ``new``; what ``old`` had alone goes. Both are MachineConfigs. ``sparing``:
-    ``old`` may have been written in part only, so that what differs from it is somebody else's. ``rotated``: the
+    ``old`` may have been written in part only, so that what differs from it is another owner's. ``rotated``: the
     kubelet's authority came past the configs, and a config may hold one of before."""
 
     node: str
@@ -139,8 +139,7 @@ class WriteAuthorities(Action):
 
 @dataclass(frozen=True, slots=True)
 class ReadServerAuthority(Action):
-    """What machines are to know the API server by, from the cluster; its value: certificates in PEM, empty where nobody
-    has put any there."""
+    """Read the certificates in PEM by which machines verify the API server; empty where none are set."""
 
     node: str
     reason: str
@@ -185,7 +184,7 @@ class StageSystem(Action):
 
     @property
     def arrived(self) -> bool:
-        """The disk has its config already, and nobody knows what it had before: what is staged came from there."""
+        """The disk has its config already, and it is unknown what it had before: what is staged came from there."""
         return self.again and self.old == self.new
 
     def describe(self) -> str:
@@ -234,7 +233,7 @@ class RebootHost(Action):
 class Checked:
     """What a comparison of the disk found; None: nothing differs. ``finalize_failure``: why what was staged was not put
     in place for this boot, empty if it was, or nothing was; ``unsupported``: packages that no extension brings. None:
-    nobody has asked, or the machine cannot tell. ``staged``: its system is staged, and waits for a boot."""
+    no one has asked, or the machine cannot tell. ``staged``: its system is staged, and waits for a boot."""
 
     difference: Difference | None
     finalize_failure: str | None = None
@@ -269,7 +268,7 @@ class CheckDisk(Action):
 @dataclass(frozen=True)
 class CompareInstalled(Action):
     """What ``config`` says of disks that the machine was not installed with. Its value: changes as a MachineConfigNode
-    has them, None where nobody can tell."""
+    has them, None where no one can tell."""
 
     node: str
     config: Obj = field(repr=False)
@@ -281,8 +280,8 @@ class CompareInstalled(Action):
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """``until``: when the images that are being fetched will be there; ``more``: it is to be asked again at once;
-    ``error``: why one cannot be had."""
+    """``until``: when the images that are being fetched will be there; ``more``: it must be asked again at once;
+    ``error``: why one is unavailable."""
 
     until: datetime | None = None
     more: bool = False

@@ -25,7 +25,7 @@ TURN = "next or later"
 """State of a node that waits for its pool: what that waits for is the pool's to tell."""
 MAX_PODS = 3
 MAX_STEPS = 3
-"""Proposals that are told; the evidence has all of them."""
+"""Proposals that are reported; the evidence has all of them."""
 LOGS = ". Please see machine-config-controller logs"
 
 
@@ -71,12 +71,12 @@ def _silent(over: Overview, node: Obj) -> Diagnosis:
 
 def _down(node: Obj, trouble: str, *, in_pool: bool) -> Cause:
     """Cordoned by hand, or not ready."""
-    text = f"{trouble}; nobody updates it meanwhile" if in_pool else trouble
+    text = f"{trouble}; it is not updated meanwhile" if in_pool else trouble
     if dig(node, "spec", "unschedulable"):
         fix = f"kubectl uncordon {name_of(node)}"
         return Cause(str(node_ref(node)), "cordoned", text, _cordoned_at(node), next_action=fix)
     since = since_of(_conditions(node), "Ready")
-    return Cause(str(node_ref(node)), "NotReady", text, since, next_action="look at its kubelet; is the machine on?")
+    return Cause(str(node_ref(node)), "NotReady", text, since, next_action="check its kubelet; is the machine on?")
 
 
 def _cordoned_at(node: Obj) -> datetime | None:

@@ -67,7 +67,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class Overview:
-    """One look at a cluster, and when it was taken. What is asked for several times is read once."""
+    """One snapshot of a cluster, and when it was taken. What is asked for several times is read once."""
 
     look: Snapshot
     now: datetime
@@ -145,8 +145,8 @@ def cause_of(
 
 
 def awaited(cause: Cause, over: Overview, patience: timedelta, then: str, late: str) -> Diagnosis:
-    """A wait that ends by itself: until when that is no reason to worry, what comes ``then``, and what to look at once
-    it is ``late``. Without a beginning nobody can say that it is."""
+    """A wait that ends by itself: until when that is no reason to worry, what comes ``then``, and what to read once it
+    is ``late``. Without a beginning no one can say that it is."""
     until = cause.since + patience if cause.since is not None else None
     overdue = until is not None and over.now >= until
     message = replace(
@@ -174,7 +174,7 @@ def since_of(conditions: Mapping[str, Obj], kind: str) -> datetime | None:
 
 
 def written_at(*objects: Obj) -> datetime | None:
-    """When somebody wrote one of these objects last, as far as they say; status does not count."""
+    """When one of these objects was last written, as far as they say; status does not count."""
     times = [time_or_none(dig(obj, "metadata", "creationTimestamp")) for obj in objects]
     for obj in objects:
         entries = dig(obj, "metadata", "managedFields", default=[])

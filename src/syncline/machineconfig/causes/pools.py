@@ -38,7 +38,7 @@ MAX_NODES = 3
 
 
 def pool_cause(over: Overview, pool: Obj) -> Diagnosis:
-    """Holds are not told here: they are objects of their own."""
+    """Holds are not reported here: they are objects of their own."""
     try:
         mine: Sequence[Obj] = members(pool, over.nodes, over.pools)
     except MembershipError as error:
@@ -59,7 +59,7 @@ def pool_cause(over: Overview, pool: Obj) -> Diagnosis:
         text = f"{stalled.message}; {counts}"
         report = cause_of(pool, "Stalled", text, written_at(pool), next_action=stalled.next_action, because=because)
         return Diagnosis(report, blocked=True)
-    # The condition is of the config that was reached last: until it is written anew, a newer one may be rendered.
+    # The condition is of the config that was reached last: until it is rewritten, a newer one may be rendered.
     if condition_is(conditions, "Updated") and not because and _reached(pool) in ("", target_of(pool)):
         return Diagnosis(cause_of(pool, "Updated", counts, since_of(said, "Updated")), blocked=False)
     if dig(pool, "spec", "paused") is True:

@@ -19,14 +19,14 @@ Records = Mapping[str, Obj]
 """MachineConfigNodes by the name of their node."""
 
 REBOOT_PATIENCE = timedelta(minutes=20)
-"""Bare metal takes 10 to 15 minutes to come back; after more somebody should look."""
+"""Bare metal takes 10 to 15 minutes to come back; later it counts as overdue."""
 PATIENCE = timedelta(minutes=10)
 """The same of everything else, which takes seconds (drains have their own hour)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeProgress:
-    """``doing``: in a word; ``then``: what follows; ``look``: what to look at once it is overdue."""
+    """``doing``: in a word; ``then``: what follows; ``look``: what to read once it is overdue."""
 
     doing: str
     since: datetime
@@ -39,12 +39,12 @@ class NodeProgress:
 
     @property
     def until(self) -> datetime:
-        """After this nobody should wait any longer without a look."""
+        """After this no one should wait any longer without a look."""
         return self.since + self.patience
 
 
-LOOK_AT_AGENT = "look at its agent: its logs, and the Events of the node"
-_CONSOLE = "look at the machine's console: it should be back"
+LOOK_AT_AGENT = "check its agent: its logs, and the Events of the node"
+_CONSOLE = "check the machine's console: it should be back"
 _PLACES: tuple[tuple[str, str, str, str], ...] = (
     ("UpdatePrepared", "preparing", "prepared", "it is cordoned and drained, or updated in place"),
     ("Cordoned", "being cordoned", "cordoned", "it is drained"),

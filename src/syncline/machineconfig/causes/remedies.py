@@ -19,8 +19,8 @@ _REMEDIES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (
             r'(?:content mismatch for|mode mismatch for|could not stat) file:? "([^"]+)"',
-            rf"put \1 back as its MachineConfig has it, or on the node: touch {FORCE_FILE} (all is written "
-            "anew, with a reboot)",
+            rf"put \1 back as its MachineConfig has it, or on the node: touch {FORCE_FILE} (everything is "
+            "rewritten, with a reboot)",
         ),
         (r"expected target osImageURL|missing expected kernel arg|on-disk state", f"on the node: touch {FORCE_FILE}"),
         (
@@ -38,7 +38,7 @@ OTHERWISE = "correct what its reason says, or take the config back"
 def remedy(state: str, reason: str) -> str:
     """One sentence. What cannot be taken on is refused in the words of rendering."""
     if state == "Unreconcilable":
-        return f"take it back, or {fix_for(reason) or 'make the machine anew'}"
+        return f"take it back, or {fix_for(reason) or 'recreate the machine'}"
     for pattern, text in _REMEDIES:
         found = pattern.search(reason)
         if found is not None:

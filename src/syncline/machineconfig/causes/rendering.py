@@ -20,8 +20,8 @@ __all__ = ["REFUSED", "generating_cause", "refusal_fix", "rendering_cause"]
 REFUSED = "refused"
 
 PATIENCE = timedelta(minutes=1)
-"""A render gathers changes for five seconds and takes less than one; after this somebody should look."""
-NOBODY = "do the machine-config controllers run? nobody renders the pool"
+"""A render gathers changes for five seconds and takes less than one; later it counts as overdue."""
+CHECK_CONTROLLERS = "do the machine-config controllers run? the pool is not rendered"
 
 
 def _selector_cause(pool: Obj) -> Diagnosis | None:
@@ -36,7 +36,7 @@ def _selector_cause(pool: Obj) -> Diagnosis | None:
 
 
 def rendering_cause(over: Overview, pool: Obj) -> Diagnosis | None:
-    """None: it is rendered, or that cannot be told."""
+    """None: it is rendered, or that cannot be determined."""
     unreadable = _selector_cause(pool)
     if unreadable is not None:
         return unreadable
@@ -54,13 +54,17 @@ def rendering_cause(over: Overview, pool: Obj) -> Diagnosis | None:
         below = tuple(_refused_generators(over, pool))
         report = Cause("rendering", "waits", decision.waits, _changed_at(over, pool), because=below)
         return awaited(
-            report, over, PATIENCE, "the pool is rendered", "" if below else fix_for(decision.waits) or NOBODY
+            report,
+            over,
+            PATIENCE,
+            "the pool is rendered",
+            "" if below else fix_for(decision.waits) or CHECK_CONTROLLERS,
         )
     wanted = decision.configuration or {}
     if {key: dig(pool, "spec", "configuration", key) for key in wanted} == wanted:
         return None
     report = Cause("rendering", "about to begin", f"the pool gets {wanted.get('name')}", _changed_at(over, pool))
-    return awaited(report, over, PATIENCE, "its nodes move to it", NOBODY)
+    return awaited(report, over, PATIENCE, "its nodes move to it", CHECK_CONTROLLERS)
 
 
 def refusal_fix(over: Overview, pool: Obj, text: str) -> str:
@@ -113,8 +117,8 @@ def generating_cause(over: Overview, config: Obj) -> Diagnosis:
     text = str(last.get("message") or "")
     generation, observed = (int(dig(config, *path, default=0) or 0) for path in _GENERATIONS)
     if not last or generation != observed:
-        late = f"do the machine-config controllers run? nobody looks at {config.get('kind')} {name_of(config)}"
-        report = cause_of(config, "new", "nobody has looked at it yet", written_at(config))
+        late = f"do the machine-config controllers run? no controller reads {config.get('kind')} {name_of(config)}"
+        report = cause_of(config, "new", "no controller has read it yet", written_at(config))
         return awaited(report, over, PATIENCE, "machine configs are made of it", late)
     if last.get("type") == "Failure" or (last.get("type"), last.get("status")) == ("Accepted", "False"):
         fix = fix_for(text) or f"correct it: kubectl edit {str(config.get('kind')).lower()} {name_of(config)}"

@@ -1,4 +1,4 @@
-"""Each wait that a look at a pool notes, as a cause; what would help has been tried on the same look; pure."""
+"""Each wait that a reconcile of a pool notes, as a cause; what would help has been tried on the same look; pure."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ __all__ = ["rollout_causes"]
 
 MAX_NODES = 3
 PATIENCE = timedelta(minutes=2)
-"""From the moment at which a node may be targeted until somebody should look why it is not."""
+"""From the moment at which a node may be targeted until the wait counts as overdue."""
 BUILDERS_PATIENCE = timedelta(minutes=10)
 NO_BUILDER = "is the builder of images running? see the pods of machine-os-builder"
-NOBODY = "do the machine-config controllers run? nobody targets a node"
+CHECK_CONTROLLERS = "do the machine-config controllers run? no node is targeted"
 SETTINGS = PoolSettings()
 
 
 def rollout_causes(over: Overview, pool: Obj, nodes: Sequence[Obj]) -> tuple[Cause, ...]:
-    """Why the controller does not target nodes now, or whom it is about to target. Pauses and Holds are told by the
+    """Why the controller does not target nodes now, or whom it is about to target. Pauses and Holds are shown by the
     pool's own state and by the Holds."""
     decided = over.decided(name_of(pool))
     if decided is None:
@@ -80,22 +80,30 @@ def _node(wait: Wait) -> str:
 
 def _gathers(over: Overview, pool: Obj, nodes: Sequence[Obj], wait: Wait) -> Cause:
     """Changes are gathered from the moment at which the pool says that it updates; one that does not say so is looked
-    at by nobody."""
+    at by no one."""
     since, settle = updating_since(pool), timedelta(seconds=SETTINGS.settle_s)
     if since is None:
         since, settle = written_at(pool, *nodes), settle + PATIENCE
     return awaited(
-        Cause("roll-out", str(wait.reason), wait.message, since), over, settle, "the first node is targeted", NOBODY
+        Cause("roll-out", str(wait.reason), wait.message, since),
+        over,
+        settle,
+        "the first node is targeted",
+        CHECK_CONTROLLERS,
     ).cause
 
 
 def _deferred(over: Overview, decided: Decided, wait: Wait) -> Cause:
-    """For a while a node is kept for the operations of our own controllers; the youngest of them counts."""
+    """For a while a node is kept for the operations of Syncline controllers; the youngest of them counts."""
     begun = [time_or_none(dig(app, "status", "operationState", "startedAt")) for app in decided.observed.operations]
     since = max((each for each in begun if each is not None), default=None)
     keeps, text = timedelta(seconds=SETTINGS.defer_s), wait.message.removeprefix(f"{wait.nodes[0]}: ")
     report = awaited(
-        Cause(_node(wait), str(wait.reason), text, since), over, keeps + PATIENCE, "it is updated all the same", NOBODY
+        Cause(_node(wait), str(wait.reason), text, since),
+        over,
+        keeps + PATIENCE,
+        "it is updated all the same",
+        CHECK_CONTROLLERS,
     )
     return report.cause
 
@@ -116,7 +124,7 @@ def _image(over: Overview, layering: Layering, wait: Wait) -> Cause:
     message = cause_of(_typed(layering.build, "MachineOSBuild"), state.lower(), text, since_of(conditions, state))
     if state not in ("Failed", "Interrupted"):
         return replace(message, message=f"{text}; then nodes move to its image", then="nodes move to its image")
-    fix = f"correct MachineOSConfig {name_of(layering.config)}, or the MachineConfigs: it is built anew"
+    fix = f"correct MachineOSConfig {name_of(layering.config)}, or the MachineConfigs: it is rebuilt"
     return replace(message, next_action=fix)
 
 
@@ -139,7 +147,7 @@ def _quorum(over: Overview, pool: Obj, world: World, wait: Wait) -> Cause:
 
 
 def _used_up(over: Overview, pool: Obj, nodes: Sequence[Obj], world: World, wait: Wait) -> Cause | None:
-    """Nobody works, and yet nobody is next: who takes the places. While somebody works, that one is told."""
+    """No one works, and yet no one is next: who takes the places. While a user works, that one is reported."""
     if any(_works(node) for node in nodes):
         return None
     down = [node for node in nodes if name_of(node) in wait.takers]
@@ -154,7 +162,7 @@ def _used_up(over: Overview, pool: Obj, nodes: Sequence[Obj], world: World, wait
 
 
 def _ways_out(pool: Obj, down: Sequence[Obj], world: World, now: datetime) -> list[str]:
-    """Those with which a node is targeted when the controller looks again."""
+    """Those with which a node is targeted when the controller reconciles again."""
     found = []
     cordoned = [node for node in down if dig(node, "spec", "unschedulable")]
     freed = {name_of(node): node | {"spec": {**node["spec"], "unschedulable": False}} for node in cordoned}
@@ -183,11 +191,11 @@ def _works(node: Obj) -> bool:
     return bool(have.get(CURRENT)) and (have.get(CURRENT) != have.get(DESIRED) or mcd_state(node) == "Working")
 
 
-# -- somebody is next ------------------------------------------------------------------------------------------------
+# -- a node is next ------------------------------------------------------------------------------------------------
 
 
 def _about_to_begin(over: Overview, pool: Obj, decided: Decided) -> tuple[Cause, ...]:
-    """A place is free and somebody is next: that takes a moment, unless nobody keeps the pools."""
+    """A place is free and a node is next: it starts soon, unless no controller runs."""
     mine = decided.world.nodes_of(pool)
     names = {name_of(node) for node in mine}
     following = [each.node for each in decided.look.writes if DESIRED in each.annotations and each.node in names]
@@ -197,4 +205,4 @@ def _about_to_begin(over: Overview, pool: Obj, decided: Decided) -> tuple[Cause,
     since = max((each for each in times if each is not None), default=None)
     more = f" and {len(following) - MAX_NODES} more" if len(following) > MAX_NODES else ""
     message = Cause("roll-out", "about to begin", f"next: {', '.join(following[:MAX_NODES])}{more}", since)
-    return (awaited(message, over, PATIENCE, "it is drained, or updated in place", NOBODY).cause,)
+    return (awaited(message, over, PATIENCE, "it is drained, or updated in place", CHECK_CONTROLLERS).cause,)

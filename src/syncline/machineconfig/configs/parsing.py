@@ -99,7 +99,7 @@ def _read(text: str) -> _Read:
 
 
 def forget() -> None:
-    """Read everything anew; for measurements."""
+    """Read everything again; for measurements."""
     _read.cache_clear()
     _written.cache_clear()
 

@@ -1,4 +1,4 @@
-"""Whether a machine that has one configuration can take on another without being made anew.
+"""Whether a machine that has one configuration can take on another without being made again.
 
 Asked by the render (is the new configuration possible for the pool at all) and by the node (for what it really has).
 Source: reference machine-config 2.7, ``pkg/controller/common/reconcile.go``; old and new names are swapped in its

@@ -1,8 +1,8 @@
-"""Can a drain end? Decided before the cordon, by playing it on a copy of the cluster; pure.
+"""Can a drain end? Decided before the cordon, by simulating it on a copy of the cluster; pure.
 
 Pods that may go leave the copy, their replacements are placed by the scheduler's own filters, budgets are counted
-anew, until the node is empty or nothing moves any more. What is in the middle of starting counts as started, so that a
-roll-out that is just under way raises no alarm. If nothing moves, each way out that is proposed has been played too.
+again, until the node is empty or nothing moves any more. What is in the middle of starting counts as started, so that a
+roll-out that is just under way raises no alarm. If nothing moves, each way out that is proposed has been simulated too.
 
 Called by the drain controller and by ``explain``.
 """
@@ -131,7 +131,7 @@ class Sight:
 @dataclass(frozen=True, slots=True)
 class Homeless:
     """A pod that no node takes, and the scheduler's sentence with the names of the nodes. ``waits_already``: it is
-    there; else it would be made in the place of ``pod``, or like it."""
+    there; else it would be made instead of ``pod``, or like it."""
 
     pod: ObjectRef
     sentence: str
@@ -200,7 +200,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Changes of the copy under which a drain is played."""
+    """Changes of the copy under which a drain is simulated."""
 
     extra_nodes: tuple[Obj, ...] = ()
     changed_nodes: Mapping[str, Obj] = field(default_factory=dict)
@@ -230,7 +230,7 @@ def _is_cordoned(sight: Sight, node: str) -> bool:
 
 
 def in_update(node: Obj) -> bool:
-    """Drained by us and not yet given back: it is away for a while only."""
+    """Drained by us and not yet given back: it is away temporarily only."""
     have = annotations_of(node)
     request = have.get(DESIRED_DRAIN, "")
     return request.startswith("drain-") or request != have.get(LAST_DRAIN, request)
@@ -257,7 +257,7 @@ def simulate(sight: Sight, node: str, now: datetime, trial: Trial | None = None)
         budgets = [each for each in changed if each is not None]
     leaving = [pod for pod in sight.on(node) if leaves(pod, sight.daemon_sets)]
     if not any(covers(budget, pod) for budget in budgets for pod in leaving):
-        return ()  # without a budget nobody refuses
+        return ()  # without a budget no one refuses
     return _Simulation(sight, node, now, trial, leaving, budgets).run()
 
 
@@ -291,7 +291,7 @@ class _Simulation:
         return expected_pods(budget, there) + sum(covers(budget, pod) for pod in self._added)
 
     def _build_cluster(self) -> None:
-        """A copy of all nodes and pods costs more than all else; where nobody has to be placed it is not made."""
+        """A copy of all nodes and pods costs more than all else; where no one has to be placed it is not made."""
         sight, trial = self._sight, self._trial
         nodes = [trial.changed_nodes.get(name_of(each), each) for each in sight.nodes]
         nodes = [_cordoned(each) if name_of(each) == self._node else each for each in (*nodes, *trial.extra_nodes)]
@@ -521,7 +521,7 @@ def _controller(pod: Obj) -> Obj:
 
 
 def _is_gated(pod: Obj) -> bool:
-    """Held back by a scheduling gate: nobody knows until when."""
+    """Held back by a scheduling gate: it is unknown until when."""
     return bool(dig(pod, "spec", "schedulingGates"))
 
 
@@ -569,7 +569,7 @@ def _fresh(pod: Obj) -> Obj:
 
 
 def fresh_spec(pod: Obj) -> Obj:
-    """What another pod of the same controller is to be. Claims of its ephemeral volumes are made anew with it."""
+    """What another pod of the same controller is to be. Claims of its ephemeral volumes are made again with it."""
     spec: Obj = {key: value for key, value in (pod.get("spec") or {}).items() if key != "nodeName"}
     if "volumes" in spec:
         spec["volumes"] = [volume for volume in spec["volumes"] if "ephemeral" not in volume]

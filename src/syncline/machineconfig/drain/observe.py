@@ -91,7 +91,7 @@ class Observed:
     evicts: bool = True
     forecast: Callable[[], Sight] | None = field(default=None, compare=False)
     tries: int = 0
-    """How often writing the node was refused in this pass."""
+    """How often writing the node was refused in this reconcile."""
     holds: tuple[Hold, ...] = ()
 
     def kept(self, now: datetime) -> str:
@@ -118,7 +118,7 @@ def observe(cache: Snapshot, ref: ObjectRef, counted: Counted | None = None) -> 
     asked = have.get(DESIRED_DRAIN, "") != have.get(LAST_DRAIN, "")
     if not asked and PROGRESS not in have and BLOCKED not in have:
         return None
-    holds_are_known = cache.has_synced(HOLDS) or cache.mapper.preferred(HOLDS) is None  # or nobody can take one
+    holds_are_known = cache.has_synced(HOLDS) or cache.mapper.preferred(HOLDS) is None  # or no one can take one
     if not holds_are_known or not all(cache.has_synced(kind) for kind in (POD, DAEMON_SET, BUDGET, POOL)):
         return None
     try:
@@ -157,7 +157,7 @@ def sight(cache: Snapshot) -> Sight:
 
 
 class _Indexed(Sight):
-    """The same from a cache that has :func:`indices`: what nobody asks for is not read."""
+    """The same from a cache that has :func:`indices`: what no request needs is not read."""
 
     def __init__(self, cache: Snapshot, counted: Counted | None) -> None:
         object.__setattr__(self, "_cache", cache)
@@ -230,10 +230,10 @@ def node_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def held_back(_obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """A budget or a node changed: drains that could not finish are looked at again."""
+    """A budget or a node changed: drains that could not finish are checked again."""
     return (ref_of(node) for node in cache.indexed(HELD_BACK, ""))
 
 
 def not_begun(_obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """A pool was paused or resumed, a Hold came or went: drains that have not begun are looked at again."""
+    """A pool was paused or resumed, a Hold came or went: drains that have not begun are checked again."""
     return (ref_of(node) for node in cache.indexed(NOT_BEGUN, ""))

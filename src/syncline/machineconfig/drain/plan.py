@@ -1,8 +1,8 @@
 """How a node is drained: cordon, evict within budgets, wait, tell, try again; pure.
 
-The node's agent asks by ``desiredDrain`` and goes on when ``lastAppliedDrain`` says the same. An attempt lasts
-90 seconds, refused evictions are tried again every 5; then it is tried again after a minute, after ten minutes of
-failing every five minutes, for ever (reference machine-config 5). Ours: a drain that cannot finish is not begun
+The node's agent asks by ``desiredDrain`` and continues when ``lastAppliedDrain`` says the same. An attempt lasts 90
+seconds, refused evictions are tried again every 5; then it is tried again after a minute, after ten minutes of failing
+every five minutes, for ever (reference machine-config 5). Ours: a drain that cannot finish is not begun
 (``machineconfig/drain/feasible.py``), and the ladder survives a restart (``machineconfig/drain/progress.py``).
 """
 
@@ -49,7 +49,7 @@ UNWRITABLE = "the node could not be cordoned"
 """Upstream waits for the next change of the node; we try again as after any failed attempt."""
 DEADLINE = "context deadline exceeded"
 CLOCKS = timedelta(minutes=1)
-"""Notes of a later time than this were written by a clock that went wrong: nobody waits for it to come."""
+"""Notes of a later time than this were written by a clock that went wrong: nothing waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ class DrainSettings:
     limit_s: float = 3600.0
     """After this long each attempt tells that the drain fails; it is never given up."""
     look_again_s: float = 30.0
-    """Between looks at a drain that cannot finish, beside those that changes of budgets and nodes cause."""
+    """Between reads a drain that cannot finish, beside those that changes of budgets and nodes cause."""
     tries: int = 5
-    """Writes of the node in one pass, before the node's MachineConfigNode says that it cannot be written."""
+    """Writes of the node in one reconcile, before the node's MachineConfigNode says that it cannot be written."""
 
 
 UPSTREAM = DrainSettings()
@@ -93,12 +93,12 @@ def plan(observed: Observed, now: datetime, settings: DrainSettings = DrainSetti
 
 
 def _forget(observed: Observed) -> Plan:
-    """What is remembered of a drain that nobody asks for any more goes."""
+    """What is remembered of a drain that no request needs any more goes."""
     have = annotations_of(observed.node)
     notes: dict[str, str | None] = {key: None for key in (PROGRESS, BLOCKED) if key in have}
     if not notes:
         return Plan(why="the drain that is asked for is done")
-    return Plan(((_write(observed.node, notes, "nobody asks for the drain any more"),),), why="forget an old drain")
+    return Plan(((_write(observed.node, notes, "the drain is no longer requested"),),), why="forget an old drain")
 
 
 def _uncordon(observed: Observed, wanted: str, now: datetime) -> Plan:
@@ -107,7 +107,7 @@ def _uncordon(observed: Observed, wanted: str, now: datetime) -> Plan:
     child = Phase("Uncordoned", "True", "UpdateCompleteUncordoned", message)
     notes = {LAST_DRAIN: wanted, PROGRESS: None, BLOCKED: None}
     if KEEP_CORDON in annotations_of(observed.node):
-        patch = _write(observed.node, notes | {KEEP_CORDON: None}, "its update has ended; somebody else cordoned it")
+        patch = _write(observed.node, notes | {KEEP_CORDON: None}, "its update has ended; another client cordoned it")
     elif _cordoned_by_others(observed.node):
         patch = _write(observed.node, notes, "its update has ended, and was none of those that cordon")
     else:
@@ -129,7 +129,7 @@ def _drain(observed: Observed, wanted: str, now: datetime, settings: DrainSettin
     assert progress is not None, "it is mine"
     wait = _wait_s(progress, now)
     if progress.retry is not None and wait <= 0:
-        return _attempt_anew(observed, progress, now, settings)
+        return _retry_attempt(observed, progress, now, settings)
     if not observed.leaving:
         return _done(observed, wanted, now)
     if progress.retry is not None:
@@ -202,8 +202,8 @@ def _blocked_note(
 
 
 def _begin(observed: Observed, wanted: str, lifted: Progress | None, now: datetime, settings: DrainSettings) -> Plan:
-    """Cordon, also where somebody lifted it (``lifted``): the timer starts (anew, but this attempt still counts)."""
-    progress = Progress(wanted, now, now) if lifted is None else Progress(wanted, lifted.began, now, anew=True)
+    """Cordon, also where it was lifted (``lifted``): the timer starts (again, but this attempt still counts)."""
+    progress = Progress(wanted, now, now) if lifted is None else Progress(wanted, lifted.began, now, restarted=True)
     parent = Phase("UpdateExecuted", "Unknown", "Cordoned", "Cordoned Node as part of update executed phase")
     message = f"Cordoned node. The node is reporting Unschedulable = {_go(_cordoned(observed.node))}"
     child = Phase("Cordoned", "True", "UpdateExecutedCordoned", message)
@@ -211,23 +211,23 @@ def _begin(observed: Observed, wanted: str, lifted: Progress | None, now: dateti
     if _cordoned_by_others(observed.node):
         notes[KEEP_CORDON] = "true"
     elif KEEP_CORDON in annotations_of(observed.node) and not _cordoned(observed.node):
-        notes[KEEP_CORDON] = None  # whoever had cordoned it has lifted that, too
+        notes[KEEP_CORDON] = None  # a client that had cordoned it has lifted that, too
     patch = _write(observed.node, notes, "its agent asks for a drain", unschedulable=True)
     events = _too_long(observed, progress, now, settings)
     return Plan((*_phase(observed, parent, child, now), (patch, *events)), why=f"cordon node {name_of(observed.node)}")
 
 
 def _cordoned_by_others(node: Obj) -> bool:
-    """Cordoned, and neither a drain of ours goes on nor one has ended whose uncordon is still to come."""
+    """Cordoned, and neither a drain of ours continues nor one has ended whose uncordon is still to come."""
     ours = Progress.of(node) is not None or annotations_of(node).get(LAST_DRAIN, "").startswith("drain-")
     return _cordoned(node) and not ours
 
 
-def _attempt_anew(observed: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> Plan:
+def _retry_attempt(observed: Observed, progress: Progress, now: datetime, settings: DrainSettings) -> Plan:
     fresh = replace(progress, attempt=now, retry=None)
     patch = _write(observed.node, {PROGRESS: fresh.text()}, "another attempt to drain")
     events = _too_long(observed, progress, now, settings)
-    steps = ((patch,), events) if events else ((patch,),)  # what cannot be noted is not told again and again
+    steps = ((patch,), events) if events else ((patch,),)  # what cannot be noted is not reported again and again
     return Plan(steps, why=f"try again to drain node {name_of(observed.node)}")
 
 
@@ -243,7 +243,7 @@ def _go_on(
     observed: Observed, progress: Progress, now: datetime, settings: DrainSettings, *, first: bool = False
 ) -> Plan:
     """Within an attempt: evict all at first, then who is not going yet, and all once more at its end, so that what is
-    told of each is an answer."""
+    reported of each is an answer."""
     left = _left_s(progress, now, settings)
     asked = [pod for pod in observed.leaving if first or left <= 0 or not is_terminating(pod)]
     wait = min(settings.evict_again_s, left) if asked else left
@@ -325,7 +325,7 @@ def _give_up(
 
 
 def _done(observed: Observed, wanted: str, now: datetime) -> Plan:
-    """Told only of a node that is cordoned as it was seen: the write is conditional."""
+    """Reported only of a node that is cordoned as it was seen: the write is conditional."""
     parent = Phase("UpdateExecuted", "Unknown", "Drained", "Drained Node as part of update executed phase")
     message = f"Drained node. The drain is complete as the desired drainer matches current drainer: {wanted}"
     child = Phase("Drained", "True", "UpdateExecutedDrained", message)
@@ -345,9 +345,9 @@ def settle(
     if any(isinstance(result.error, Conflict) for result in results):
         return None  # something has changed meanwhile: the key is planned again at once
     if any(isinstance(result.action, SetStatus) and not result.ok for result in results):
-        untold = tuple(step for step in made.steps if not any(isinstance(action, SetStatus) for action in step))
-        if untold:
-            return observed, replace(made, steps=untold)  # a record that takes no writes holds no drain up
+        unreported = tuple(step for step in made.steps if not any(isinstance(action, SetStatus) for action in step))
+        if unreported:
+            return observed, replace(made, steps=unreported)  # a record that takes no writes holds no drain up
     written = next((r for r in results if isinstance(r.action, Patch) and r.action.gvk.kind == "Node"), None)
     if written is not None:
         after = _after_write if written.ok else _after_refused_write
@@ -427,7 +427,7 @@ def _unwritable(observed: Observed, written: Result, now: datetime, settings: Dr
 def _after_removals(
     observed: Observed, removals: Sequence[Result], now: datetime, settings: DrainSettings
 ) -> tuple[Observed, Plan] | None:
-    """An attempt fails when its time is over, or when nobody is left who may still go within it."""
+    """An attempt fails when its time is over, or when no one is left who may still go within it."""
     refused = _refusals(removals)
     others = [pod for pod in observed.leaving if (namespace_of(pod), name_of(pod)) not in refused]
     progress = Progress.of(observed.node) or Progress(_request(observed.node), now, now)

@@ -1,4 +1,4 @@
-"""What the drain controller remembers of a drain, as annotations of the node: a restart begins nothing anew.
+"""What the drain controller remembers of a drain, as annotations of the node: a restart begins nothing again.
 
 Upstream keeps it in the memory of its process, so that its ladder starts over with each restart.
 """
@@ -34,12 +34,12 @@ PROGRESS = "syncline.dev/drain-progress"
 BLOCKED = "syncline.dev/drain-blocked"
 """Annotation of a Node: JSON of :class:`BlockedNote`; there while a drain that is asked for cannot finish."""
 KEEP_CORDON = "syncline.dev/keep-cordon"
-"""Annotation of a Node: somebody else had cordoned it before its drain, and it stays so after its update."""
+"""Annotation of a Node: another client had cordoned it before its drain, and it stays so after its update."""
 INSIST = "syncline.dev/drain"
 INSISTS = "insist"
 """Value of :data:`INSIST` on a Node or a pool: cordon and drain although the drain cannot finish."""
 MAX_TEXT = 2000
-"""Characters of a note's message, and of each way out: half a command helps nobody."""
+"""Characters of a note's message, and of each way out: half a command helps no one."""
 
 
 def insists(*objects: Obj | None) -> bool:
@@ -49,18 +49,18 @@ def insists(*objects: Obj | None) -> bool:
 @dataclass(frozen=True, slots=True)
 class Progress:
     """``began``: the cordon; ``attempt``: when the last attempt to evict everybody began; ``retry``: when the next one
-    does, None while one is under way. ``anew``: somebody had lifted the cordon, and time counts from this attempt once
+    does, None while one is under way. ``restarted``: the cordon had been lifted, and time counts from this attempt once
     it has failed."""
 
     request: str
     began: datetime
     attempt: datetime
     retry: datetime | None = None
-    anew: bool = False
+    restarted: bool = False
 
     def failed(self, retry: datetime) -> Progress:
         """As it is once the attempt was given up."""
-        return Progress(self.request, self.attempt if self.anew else self.began, self.attempt, retry)
+        return Progress(self.request, self.attempt if self.restarted else self.began, self.attempt, retry)
 
     @classmethod
     def of(cls, node: Obj) -> Progress | None:
@@ -76,7 +76,7 @@ class Progress:
     def text(self) -> str:
         found = {"request": self.request, "began": format_time(self.began), "attempt": format_time(self.attempt)}
         marks = {"retry": format_time(self.retry)} if self.retry is not None else {}
-        return _json(found | marks | ({"anew": True} if self.anew else {}))
+        return _json(found | marks | ({"anew": True} if self.restarted else {}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What would let a blocked drain end; each proposal has been played on a copy of the cluster; pure.
+"""What would let a blocked drain end; each proposal has been simulated on a copy of the cluster; pure.
 
 Called by the drain controller for the message of a blocked drain, and by ``explain``.
 """
@@ -108,7 +108,7 @@ def _another_node(sight: Sight, home: Obj) -> tuple[Trial, Proposal]:
 
 def _open_nodes(sight: Sight, home: str) -> Iterator[tuple[Trial, Proposal]]:
     """Nodes that take no pods now: cordoned workers one by one, masters all together as ``mastersSchedulable`` does.
-    Those in the middle of an update are taken as they will be after it, and nobody is told to uncordon them."""
+    Those in the middle of an update are taken as they will be after it, and no one is asked to uncordon them."""
     away = {name_of(node): back(node) for node in sight.nodes if in_update(node) and name_of(node) != home}
     closed: list[str] = []
     masters: dict[str, Obj] = {}

@@ -52,7 +52,7 @@ class _Config:
 
 
 def configs_change_safely(old: Obj, new: Obj) -> bool:
-    """The same for two Ignition configs. ``compression`` is not looked at, as upstream: packed contents are refused.
+    """The same for two Ignition configs. ``compression`` is not examined, as upstream: packed contents are refused.
 
     Raises :class:`RegistriesError`.
     """

@@ -120,7 +120,7 @@ def _written(kind: Kind, observed: GeneratingObserved, made: list[Obj], now: dat
     changes = writes(made, observed.configs, f"{config['kind']} {name_of(config)} asks for it")
     stale = tuple(_stale(kind, observed, names))
     status = _status(kind, config, None, now)
-    # A write of the object makes its status wait for the next pass: its condition is on the revision.
+    # A write of the object makes its status wait for the next reconcile: its condition is on the revision.
     steps = tuple(step for step in (marks, changes, stale, () if marks else status) if step)
     why = f"{name_of(config)} is {', '.join(names)}"
     return Plan(steps=steps, outcome=Done(), why=why)

@@ -1,8 +1,8 @@
 """What a change would do to the nodes of a cluster, before anybody makes it; pure.
 
-A look at the cluster and a change come in. The change is made on a copy; the controllers that turn what people write
-into rendered configs settle on it; then the roll-out is played. An :class:`Impact` leaves. The controllers are given,
-since ``assembly`` puts rooms together.
+A snapshot of the cluster and a change come in. The change is made on a copy; the controllers that turn what people
+write into rendered configs settle on it; then the roll-out is simulated. An :class:`Impact` leaves. The controllers are
+given, since ``assembly`` puts rooms together.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Change:
 
 
 def kinds_read(controllers: Collection[Controller[Any]]) -> set[GroupKind]:
-    """Everything that a forecast looks at, without Events."""
+    """Everything that a forecast reads, without Events."""
     found = kinds_of(controllers) | {POOL, MACHINE_CONFIG, MACHINE_CONFIG_NODE, CONTROLLER_CONFIG, NODE, HOLDS, LEASES}
     found |= {CLUSTER.group_kind, OS_CONFIG, OS_BUILD, drain_observing.POD, *drain_observing.READS}
     return found | {index.kind for index in pool_observing.indices().values()}  # type: ignore[attr-defined]
@@ -81,7 +81,7 @@ def kinds_read(controllers: Collection[Controller[Any]]) -> set[GroupKind]:
 @dataclass(frozen=True)
 class Forecaster:
     """``controllers`` make rendered configs of what people write, rendering itself last. ``render`` and ``pools`` are
-    the settings of whoever keeps the cluster."""
+    the settings of code that keeps the cluster."""
 
     look: Snapshot
     controllers: Sequence[Controller[Any]]
@@ -89,7 +89,7 @@ class Forecaster:
     pools: PoolSettings = field(default_factory=PoolSettings)
 
     def forecast(self, change: Change, now: datetime, pool: str = "") -> Impact:
-        """``pool``: only this one is told; the others are played all the same."""
+        """``pool``: only this one is reported; the others are simulated all the same."""
         # Times in objects are whole seconds.
         report = _Telling(self, change, now.replace(microsecond=0))
         return report.impact(pool)
@@ -103,7 +103,7 @@ class Forecaster:
 
 
 class _Telling:
-    """One forecast: the copy after the change, its play, and what is told of them."""
+    """One forecast: the copy after the change, its simulation, and what is notified of them."""
 
     def __init__(self, by: Forecaster, change: Change, now: datetime) -> None:
         self._by, self._change, self._now = by, change, now
@@ -135,7 +135,7 @@ class _Telling:
     def _pools(self, scratch: Scratch) -> list[Obj]:
         return scratch.cache.objects(POOL)
 
-    # -- the copy and its play -----------------------------------------------------------------------------------
+    # -- the copy and its simulation -----------------------------------------------------------------------------------
 
     def _changed(self, resumed: Collection[str]) -> Scratch:
         scratch, now, change = self._by.scratch(), self._now, self._change
@@ -359,11 +359,11 @@ class _Telling:
         notes += [f"{text}; it may fail again" for text in self._failing(simulated)]
         notes += [f"{text} is dropped" for text in self._scratch.unknown]
         if simulated.cut:
-            notes.append("the pools are large: later nodes are told at the pace of the first ones")
+            notes.append("the pools are large: later nodes are estimated at the pace of the first ones")
         return tuple(notes)
 
     def _failing(self, simulated: Rollout) -> list[str]:
-        """Nodes that are told to be updated, and that failed before."""
+        """Nodes that are asked to be updated, and that failed before."""
         done = {turn.node for turn in simulated.turns if turn.state is State.DONE}
         nodes = [node for node in self._by.look.objects(NODE) if name_of(node) in done]
         return [text for node in nodes if (text := failing_words(node))]
@@ -400,7 +400,7 @@ def _limit(pool: Obj, nodes: int) -> int:
 
 def _paused(pool: Obj) -> str:
     writer, since = pause_writer(pool)
-    return f"{writer or 'somebody'}{f' since {since}' if since else ''} (spec.paused)"
+    return f"{writer or 'an unknown client'}{f' since {since}' if since else ''} (spec.paused)"
 
 
 def _steps(turn: Turn) -> tuple[str, ...]:

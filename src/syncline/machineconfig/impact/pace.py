@@ -117,7 +117,7 @@ def _last_update(lines: Sequence[tuple[datetime, str, str]]) -> dict[str, float]
         return {}
     end, config = done
     reboot = next((at for at, _, text in lines if (m := _REBOOT.search(text)) and m[1] == config), None)
-    # Told with the same words at each update: the Event holds when it was told last.
+    # Reported with the same words at each update: the Event holds when it was reported last.
     lines = [line for line in lines if line[1:] != ("Drain", SKIPPED)]
     drain, staging, staged = (_when(lines, each) for each in ("Drain", "OSUpdateStarted", "OSUpdateStaged"))
     found: dict[str, float] = {}
@@ -139,7 +139,7 @@ def _when(lines: Sequence[tuple[datetime, str, str]], reason: str) -> datetime |
 
 
 def _draining(record: Obj) -> float:
-    """Seconds of a drain that is over while its update still goes on; else 0."""
+    """Seconds of a drain that is over while its update still continues; else 0."""
     conditions = {each.get("type"): each for each in dig(record, "status", "conditions", default=[])}
     begun, ended = (conditions.get(kind) or {} for kind in ("Cordoned", "Drained"))
     if begun.get("status") != "True" or ended.get("status") != "True":

@@ -97,8 +97,8 @@ class NodeImpact:
 class PoolImpact:
     """``before``, ``after``: rendered configs that it aims at. ``machines``: how many it has; ``nodes``: those that
     something happens to or that wait, in order. ``paused``: by whom, and then ``nodes`` is what follows when it is
-    resumed. ``held``: by which Hold, until when. ``pending``: how many nodes had an update to come without the
-    change. ``waits``: why it is not rendered yet; ``error``: why the roll-out cannot go on."""
+    resumed. ``held``: by which Hold, until when. ``pending``: how many nodes had an update to come without the change.
+    ``waits``: why it is not rendered yet; ``error``: why the roll-out cannot continue."""
 
     name: str
     before: str
@@ -218,7 +218,7 @@ class PoolImpact:
         return [f"because {joined([*named, f'{more} more'] if more else named)}"]
 
     def _stuck(self) -> list[str]:
-        """Nodes with the same way out are told once."""
+        """Nodes with the same way out are reported once."""
         alike: dict[object, list[NodeImpact]] = {}
         for node in self._with(State.REFUSED, State.BLOCKED):
             alike.setdefault(node.fixes or node.reason.replace(node.node, ""), []).append(node)

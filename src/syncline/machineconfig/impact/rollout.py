@@ -2,7 +2,7 @@
 
 Pools are asked by their controller's own plan, drains by the drain controller's, what a node does by
 ``machineconfig/agent/planning/work.py``. Time goes from one event to the next: a node has been drained, a node is back,
-a Hold expires. What is played here and not asked is only how long the steps take.
+a Hold expires. What is simulated here and not asked is only how long the steps take.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ __all__ = ["Rollout", "State", "Turn", "worked_out"]
 _NODE = GVK("", "v1", "Node")
 SINGLE_REPLICA = "SingleReplica"
 MAX_LOOKS = 1_500_000
-"""Nodes that pools look at in one play, all looks together (some ten seconds); the rest is told at the same pace."""
+"""Nodes that one simulation evaluates, in all rounds together (some ten seconds); the rest is reported at the same
+pace."""
 MAX_IDLE_LOOKS = 500
 """Looks in a row after which no node has moved: a pool that waits for what never comes, like an operation's end."""
 MAX_ROUNDS = 8
@@ -102,7 +103,7 @@ class Turn:
 @dataclass
 class Rollout:
     """One play; :meth:`play` fills ``turns``, in the order in which they began. ``targets``: what each pool is to
-    reach; ``errors``: why a pool cannot go on, by its name. ``paces`` by name of pool."""
+    reach; ``errors``: why a pool cannot continue, by its name. ``paces`` by name of pool."""
 
     scratch: Scratch
     began: datetime
@@ -111,7 +112,7 @@ class Rollout:
     turns: list[Turn] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     cut: bool = False
-    """The play was ended early: there are more nodes than it is worth to look at one by one."""
+    """The simulation was ended early: there are more nodes than it is worth to read one by one."""
     _events: list[tuple[datetime, int, str, str]] = field(default_factory=list)
     _open: dict[str, Turn] = field(default_factory=dict)
     _homes: dict[str, str] = field(default_factory=dict)
@@ -168,7 +169,7 @@ class Rollout:
         self._end(turn, now)
         for other in [each for each in self._open.values() if each.state is not State.DONE and each.ended is None]:
             if other.drains and not dig(self._node(other.node), "spec", "unschedulable"):
-                self._drain(other, now)  # a node came back: what could not finish is looked at again
+                self._drain(other, now)  # a node came back: what could not finish is checked again
         node = self._node(name)
         return [ref.name for ref in pool_observing.pools_of_node(node, self.scratch.cache)]
 
@@ -264,7 +265,7 @@ class Rollout:
             self._change(turn, now)
 
     def _rebooting(self, name: str, now: datetime) -> float:
-        """Seconds since a node was told to reboot, as far as its MachineConfigNode says."""
+        """Seconds since a node was asked to reboot, as far as its MachineConfigNode says."""
         record = self.scratch.cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", name))
         for condition in dig(record, "status", "conditions", default=[]):
             if condition.get("type") == "RebootedNode" and condition.get("status") == "Unknown":
@@ -302,7 +303,7 @@ class Rollout:
         turn.fixes = note.fixes if note is not None else ()
 
     def _endless(self, observed: drain_observing.Observed, name: str, now: datetime) -> str:
-        """Why a drain that is begun because somebody insists does not end."""
+        """Why a drain that starts on request does not end."""
         if observed.forecast is None or not observed.leaving or not insists(observed.node, observed.pool):
             return ""
         verdict = judge(observed.forecast(), name, now)
@@ -370,7 +371,7 @@ def _moves(node: Obj) -> bool:
 
 
 def _back(node: Obj) -> Obj:
-    """A node that was away when the cluster was looked at, as it is when its update has ended."""
+    """A node that was away when the cluster was examined, as it is when its update has ended."""
     conditions = [
         each | {"status": "True"} if each.get("type") == "Ready" else each
         for each in dig(node, "status", "conditions", default=[])

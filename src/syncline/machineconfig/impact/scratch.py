@@ -86,7 +86,7 @@ class Scratch:
             self.put(json_merge_patch(live, patch) if live is not None else given, now)
 
     def put(self, obj: Obj, now: datetime) -> None:
-        """The object as it is to be, whatever was there; one that the API would refuse is left out and noted."""
+        """The object as desired, whatever was there; one that the API would refuse is left out and noted."""
         live = self.cache.get(ref_of(obj))
         admitted = self._admission.admit(obj, live)
         self.unknown += [f"{obj.get('kind')} {name_of(obj)}: {field}" for field in admitted.unknown]
@@ -148,7 +148,7 @@ class Scratch:
                 case Delete():
                     self.delete(action.target, now)
                 case Emit():
-                    pass  # nobody listens
+                    pass  # no one listens
                 case _:
                     raise AssertionError(f"{type(action).__name__} is not carried out on a copy")
 
@@ -185,7 +185,7 @@ class Scratch:
             self._drop(owned)
 
     def _wake(self, kind: GroupKind, old: Obj | None, new: Obj | None) -> None:
-        """Whoever would be woken by it, as ``control/loop.py`` routes changes."""
+        """A client that would be woken by it, as ``control/loop.py`` routes changes."""
         known = new if new is not None else old
         assert known is not None, "something was written"
         for index, controller in enumerate(self._controllers):

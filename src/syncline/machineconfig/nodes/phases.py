@@ -60,7 +60,7 @@ def advance(
 ) -> Obj | None:
     """The MachineConfigNode's status with the phase in it; None: nothing is to be written.
 
-    An equal status and message of the parent ends it before the child is looked at, as upstream.
+    An equal status and message of the parent ends it before the child is examined, as upstream.
     """
     status: Obj = dict(mcn.get("status") or {})
     old = status.get("conditions")

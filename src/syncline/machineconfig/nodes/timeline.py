@@ -28,7 +28,7 @@ _TARGETED = ("SetDesiredConfig", "SetDesiredConfigAndOSImage")
 
 
 class Stretch(StrEnum):
-    """What a node does for a while."""
+    """What a node does temporarily."""
 
     DRAINS = "drains"
     """Cordoned, drained, its files and OS written."""
@@ -47,7 +47,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """``until`` None: it goes on."""
+    """``until`` None: it continues."""
 
     stretch: Stretch
     since: datetime
@@ -121,7 +121,7 @@ def timeline_of(pool: Obj, nodes: Iterable[Obj], events: Iterable[Obj], now: dat
 
 
 def _sorted_out(pool: Obj, events: Iterable[Obj], config: str) -> tuple[dict[str, datetime], dict[str, list[_Said]]]:
-    """When each node was targeted last, and what each node told, the oldest first."""
+    """When each node was targeted last, and what each node reported, the oldest first."""
     targeted: dict[str, datetime] = {}
     fields: dict[str, list[_Said]] = {}
     for event in events:
@@ -163,7 +163,7 @@ def _of_node(node: Obj, config: str, targeted: datetime | None, report: Sequence
     ended = ended if base.outcome is Outcome.DONE else None
     spans = _spans(since, config, targeted, ended)
     if base.outcome is Outcome.DONE and not _has_ended(spans):
-        return replace(base, targeted=None)  # clocks disagree or were put right, or the end is no longer told
+        return replace(base, targeted=None)  # clocks disagree or were put right, or the end is no longer reported
     return replace(base, targeted=targeted, ended=ended, spans=spans)
 
 

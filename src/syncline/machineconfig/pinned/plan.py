@@ -30,7 +30,7 @@ Entry = dict[str, object]
 @dataclass(frozen=True)
 class PinnedObserved:
     """``pools``: those that the node belongs to, the owner first. ``sets``: PinnedImageSets by name. ``pulled``: what
-    this pass has fetched."""
+    this reconcile has fetched."""
 
     node: Obj
     pools: tuple[Obj, ...]
@@ -83,7 +83,7 @@ def plan_pinned(observed: PinnedObserved, now: datetime) -> Plan:
 def settle_pinned(
     observed: PinnedObserved, _plan: Plan, results: Sequence[Result], now: datetime
 ) -> tuple[PinnedObserved, Plan] | None:
-    """Go on from what was fetched; a failure is told."""
+    """Go on from what was fetched; a failure is reported."""
     for result in results:
         if isinstance(result.action, SetStatus) and result.ok and isinstance(result.value, dict):
             observed = replace(observed, record=result.value)

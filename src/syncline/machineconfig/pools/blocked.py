@@ -12,7 +12,7 @@ from syncline.machineconfig.pools.nodestate import facts_of_all
 __all__ = ["blocked_drains", "chains", "sentence"]
 
 MAX_NAMED = 3
-"""Nodes whose blocked drains are told in full."""
+"""Nodes whose blocked drains are reported in full."""
 
 
 def blocked_drains(nodes: Sequence[Obj]) -> tuple[BlockedNote, ...]:
@@ -32,5 +32,5 @@ def chains(notes: Sequence[BlockedNote]) -> str:
 
 
 def sentence(notes: Sequence[BlockedNote]) -> str:
-    """The chains, and what would help: drains of one pool mostly have the same ways out, and each is told once."""
+    """The chains, and what would help: drains of one pool mostly have the same ways out, and each is reported once."""
     return chains(notes) + would_help(dict.fromkeys(fix for note in notes[:MAX_NAMED] for fix in note.fixes))

@@ -39,7 +39,7 @@ _ANNOTATIONS = (CURRENT, DESIRED, STATE, REASON, CURRENT_IMAGE, DESIRED_IMAGE, T
 
 
 def _matters(node: Obj) -> tuple[Any, ...]:
-    """What of a node its pool looks at; heartbeats are left out."""
+    """What of a node its pool reads; heartbeats are left out."""
     have = annotations_of(node)
     return tuple(have.get(key) for key in _ANNOTATIONS), not_ready(node), labels_of(node), dig(node, "spec", "taints")
 

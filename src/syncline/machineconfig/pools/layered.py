@@ -20,7 +20,7 @@ BUILD_STATES = ("Prepared", "Building", "Failed", "Interrupted", "Succeeded")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """May the roll-out go on; ``error``: it cannot until a person does something."""
+    """May the roll-out continue; ``error``: it cannot until a person does something."""
 
     goes_on: bool
     reason: str

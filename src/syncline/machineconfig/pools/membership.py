@@ -1,7 +1,7 @@
 """Which pool a node is in; pure.
 
 A master stays in ``master`` whatever else matches, one custom pool beats ``worker``, and a node of two custom pools is
-in nobody's (source: Machine Config Operator ``pkg/helpers``, reference machine-config 3.1).
+in no one's (source: Machine Config Operator ``pkg/helpers``, reference machine-config 3.1).
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def pool_of_machine_config_node(node: Obj, pools: Iterable[Obj]) -> str:
 
 
 def members(pool: Obj, nodes: Iterable[Obj], pools: Sequence[Obj]) -> Nodes:
-    """The nodes that the pool owns, in the order given; a node that cannot be told is nobody's.
+    """The nodes that the pool owns, in the order given; a node that cannot be determined is no one's.
 
     Raises :class:`MembershipError` if the pool's own selector is bad.
     """
@@ -164,7 +164,7 @@ def _home_of(node: Obj, pools: Pools, key: object) -> str:
 
 
 def _owner(node: Obj, pools: Pools) -> str:
-    """The name of the pool that owns a node; empty: none does, or it cannot be told."""
+    """The name of the pool that owns a node; empty: none does, or it cannot be determined."""
     try:
         owner = pools.belonging(node).primary
     except MembershipError:

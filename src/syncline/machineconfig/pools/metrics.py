@@ -36,7 +36,7 @@ _COUNTS = (
 
 
 def pool_metrics(pools: Sequence[Obj], nodes: Sequence[Obj], configs: Sequence[Obj], now: datetime) -> list[Family]:
-    """``configs``: MachineConfigs, to tell pools whose OS image somebody has chosen."""
+    """``configs``: MachineConfigs, to find pools with a chosen OS image."""
     by_name = {name_of(config): config for config in configs}
     found: list[Family] = [
         (name, report, [(_by("pool", pool), float(dig(pool, "status", key, default=0) or 0)) for pool in pools])
@@ -82,7 +82,7 @@ def _build_state(build: Obj) -> str:
 
 
 def _boot_images_are_anyones(setting: Obj | None, controller_config: Obj | None) -> bool:
-    """A machine that comes may boot an image that is too old, and nobody minds; where no machine comes that is fine."""
+    """A machine that comes may boot an image that is too old, and no one minds; where no machine comes that is fine."""
     report = dig(setting, "status", "bootImageSkewEnforcementStatus", "mode")
     infra = dig(controller_config, "spec", "infra", "status", default={}) or {}
     alone = infra.get("controlPlaneTopology") == "SingleReplica"

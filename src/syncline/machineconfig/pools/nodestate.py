@@ -1,7 +1,7 @@
 """What the annotations and conditions of one node mean to its pool; pure.
 
-Source: Machine Config Operator ``LayeredNodeState``; reference machine-config 3.2. A look at a pool asks the same of
-each of its nodes several times, and a pool has thousands: a :class:`SeenNode` has been read once.
+Source: Machine Config Operator ``LayeredNodeState``; reference machine-config 3.2. A reconcile of a pool asks the same
+of each of its nodes several times, and a pool has thousands: a :class:`SeenNode` has been read once.
 """
 
 from __future__ import annotations

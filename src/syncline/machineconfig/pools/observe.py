@@ -89,7 +89,7 @@ def observe_plainly(look: Snapshot, ref: ObjectRef) -> Observed | None:
 
 def _observed(cache: Snapshot, ref: ObjectRef, indexed: Callable[[str], list[Obj]]) -> Observed | None:
     pool = cache.get(ref)
-    holds_are_known = cache.has_synced(HOLDS) or cache.mapper.preferred(HOLDS) is None  # or nobody can take one
+    holds_are_known = cache.has_synced(HOLDS) or cache.mapper.preferred(HOLDS) is None  # or no one can take one
     if pool is None or not (cache.has_synced(NODE) and holds_are_known):
         return None
     pools, nodes = cache.objects(POOL), cache.views(NODE, ObservedNode)

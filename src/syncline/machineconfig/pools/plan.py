@@ -1,6 +1,6 @@
 """What the pool controller does: honour Holds, target the next nodes, keep the status; pure.
 
-Rendering goes on while a pool is held or paused, its nodes wait, so that all that changes meanwhile costs one reboot
+Rendering continues while a pool is held or paused, its nodes wait, so that all that changes meanwhile costs one reboot
 each (DECISIONS 28-30). Whom to update is decided in ``machineconfig/pools/rollout.py``; here stand the rules about
 time, and the writes.
 """
@@ -34,14 +34,14 @@ COMPONENT = "machineconfigcontroller-nodecontroller"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 NODE = GVK("", "v1", "Node")
 CLOCKS = timedelta(minutes=1)
-"""Times further ahead than this were written by a clock that went wrong: nobody waits for them."""
+"""Times further ahead than this were written by a clock that went wrong: nothing waits for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolSettings:
     """``settle_s``: from the moment at which a pool has something to do to the first node, so that changes that come
-    together are taken together (upstream's debounce). ``defer_s``: how long an operation of our own controllers keeps
-    their node from being updated; after that it is updated, and the operation goes on from its notes."""
+    together are taken together (upstream's debounce). ``defer_s``: how long an operation of Syncline controllers keeps
+    their node from being updated; after that it is updated, and the operation continues from its notes."""
 
     settle_s: float = 5.0
     defer_s: float = 900.0
@@ -97,7 +97,7 @@ def _held(living: Iterable[Hold]) -> dict[str, str]:
 
 def updating_since(pool: Obj) -> datetime | None:
     """Since when its status says that there is something to do; None: it does not. A degraded pool in image mode says
-    that in place of Updating, and goes on."""
+    that in place of Updating, and continues."""
     for condition in dig(pool, "status", "conditions", default=[]):
         goes_on = condition.get("status") == "True" or condition.get("message") == DEGRADED_GOES_ON
         if condition.get("type") == "Updating" and goes_on:
@@ -222,7 +222,7 @@ def _statuses(look: PoolState, world: World) -> tuple[SetStatus, ...]:
     found: list[SetStatus] = []
     for name, status in look.statuses.items():
         pool = world.pool(name)
-        assert pool is not None, "it was looked at"
+        assert pool is not None, "it was read"
         found += set_status(_typed(pool), status, "the nodes changed")
     return tuple(found)
 
@@ -252,7 +252,7 @@ def _tell_blocked_drains(look: PoolState, world: World, now: datetime) -> None:
     """Condition ``DrainBlocked``, with what the drain controller noted on the nodes; an Event when it is news."""
     for name, status in look.statuses.items():
         pool = world.pool(name)
-        assert pool is not None, "it was looked at"
+        assert pool is not None, "it was read"
         message = sentence(blocked_drains(world.nodes_of(pool)))
         conditions: list[Obj] = status["conditions"]
         before = [dict(each) for each in conditions]

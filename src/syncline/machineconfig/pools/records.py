@@ -1,4 +1,4 @@
-"""One MachineConfigNode for each node: made with it, told of its pool, gone with it (by its owner reference).
+"""One MachineConfigNode for each node: made with it, reported of its pool, gone with it (by its owner reference).
 
 Conditions are written by the agent and the drain controller, the desired config by the pool controller; here only its
 being there and ``spec.pool``. Source: Machine Config Operator ``syncMachineConfigNodes``; reference 1.7.
@@ -25,7 +25,7 @@ NODE = GroupKind("", "Node")
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``pool``: the name that the record is to carry; None: it cannot be told, and stays."""
+    """``pool``: the name that the record is to carry; None: it cannot be determined, and stays."""
 
     node: Obj
     record: Obj | None

@@ -1,8 +1,8 @@
-"""One look at a pool: taints, topology, targets and the status that follow; pure.
+"""One snapshot of a pool: taints, topology, targets and the status that follow; pure.
 
-What a pass of the pool controller decides, without clients and without our own rules about time: those stand in
-the plan. Source: Machine Config Operator ``syncMachineConfigPool`` and ``updatePools``; reference
-machine-config 3.4 to 3.6.
+What a reconcile of the pool controller decides, without clients and without our own rules about time: those stand in
+the plan. Source: Machine Config Operator ``syncMachineConfigPool`` and ``updatePools``; reference machine-config 3.4 to
+3.6.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _look(look: PoolState, world: World, pool: Obj, now: datetime) -> None:
 
 
 def _arbiter_alone(look: PoolState, world: World, arbiter: Obj, with_arbiter: bool) -> bool:
-    """The arbiter is looked at together with the masters; alone only while they are paused and all there, since two
+    """The arbiter is examined together with the masters; alone only while they are paused and all there, since two
     control-plane nodes down at once may cost the quorum."""
     masters = world.pool(MASTER)
     if masters is None:
@@ -225,7 +225,7 @@ def _may_go_on(look: PoolState, world: World, pool: Obj) -> bool:
 
 
 def _behind(pool: Obj, nodes: Sequence[Obj], layering: Layering, reason: Reason, text: str) -> tuple[Wait, ...]:
-    """The wait, if there is a node that is not at what its pool wants; else nobody waits."""
+    """The wait, if there is a node that is not at what its pool wants; else nothing waits."""
     candidate = candidates_of(pool, layering)
     return (Wait(reason, text),) if any(candidate(each) for each in facts_of_all(nodes)) else ()
 

@@ -1,6 +1,7 @@
-"""Why nodes that are behind their pool are not targeted: what a look at a pool notes, for its plan and for people.
+"""Why nodes that are behind their pool are not targeted: what a reconcile of a pool notes, for its plan and for people.
 
-Whoever decides that nodes wait says so at the same place, so that an explanation cannot disagree with the decision.
+The code that lets nodes wait records the reason at the same place, so that an explanation cannot disagree with the
+decision.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _laid_over(configs: list[Obj]) -> Obj:
     """All of them, each over those before it.
 
     Merging neighbours first gives the same as merging one after the other, and costs far less for many, unless a name
-    stands in two lists of one namespace: a directory takes the place of a file, and what comes later begins anew.
+    stands in two lists of one namespace: a directory takes the place of a file, and what comes later begins again.
     """
     if _crosses(configs):
         merged = configs[0]

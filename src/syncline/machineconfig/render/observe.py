@@ -1,4 +1,4 @@
-"""What a render looks at: the pool, every MachineConfig, and what those are made from."""
+"""What a render reads: the pool, every MachineConfig, and what those are made from."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def _written(decision: Decision) -> tuple[Create | Replace, ...]:
     if decision.create is not None:
         return (Create(decision.create, "a new content of the pool"),)
     if decision.update is not None:
-        return (Replace(decision.update, "somebody changed a rendered MachineConfig"),)
+        return (Replace(decision.update, "another client changed a rendered MachineConfig"),)
     return ()
 
 
@@ -204,7 +204,7 @@ def _default_image(observed: RenderObserved) -> str:
 
 
 def restored(found: Obj, wanted: Obj) -> Obj | None:
-    """A rendered MachineConfig that somebody changed, as it was rendered; None if it is. Marks of others stay."""
+    """A rendered MachineConfig that a user changed, as it was rendered; None if it is. Foreign annotations stay."""
     spec = dict(found.get("spec") or {})
     for field, value in wanted["spec"].items():
         if value or not isinstance(value, str):

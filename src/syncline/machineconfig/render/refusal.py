@@ -7,7 +7,7 @@ __all__ = ["RenderError"]
 
 class RenderError(ValueError):
     """A configuration that cannot be rendered; the text is what the pool's RenderDegraded says. ``culprit``: the
-    MachineConfig that is to blame, empty where that cannot be told."""
+    MachineConfig that is to blame, empty where that cannot be determined."""
 
     def __init__(self, text: str, culprit: str = "") -> None:
         super().__init__(text)

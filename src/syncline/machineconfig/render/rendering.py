@@ -29,8 +29,8 @@ class Release:
 
 
 def release_of(controller_config: Obj | None, configs: Iterable[Obj]) -> Release:
-    """That of whoever renders for a cluster, as its ControllerConfig and generated MachineConfigs tell: most of these
-    were made by the one that runs now."""
+    """That of code that renders for a cluster, as its ControllerConfig and generated MachineConfigs tell: most of these
+    were made by code that runs now."""
     made = Counter(version for one in configs if (version := annotations_of(one).get(GENERATED_BY)))
     most = max(((count, version) for version, count in made.items()), default=(0, ""))[1]
     return Release(annotations_of(controller_config or {}).get(GENERATED_VERSION, ""), most)
@@ -62,8 +62,8 @@ def base_images(controller_config: Obj, stream: Obj | None = None) -> BaseImages
 def render(
     pool: Obj, configs: Sequence[Obj], controller_config: Obj, release: Release, stream: Obj | None = None
 ) -> Rendered:
-    """The rendered MachineConfig of ``pool``. Raises RenderError; a wrong MachineConfig is told before merging, in the
-    order of ``configs``."""
+    """The rendered MachineConfig of ``pool``. Raises RenderError; an invalid input is reported before merging, in
+    the order of ``configs``."""
     _of_this_release(configs, controller_config, release)
     for config in configs:
         wrong = invalid_spec(config.get("spec"))

@@ -15,7 +15,7 @@ KERNEL_TYPES = ("", "default", "realtime", "64k-pages")
 
 
 def invalid_spec(spec: Obj | None) -> str | None:
-    """Why this spec may not be rendered; None: it is fine. Extensions are only looked at beside a ``config``."""
+    """Why this spec may not be rendered; None: it is fine. Extensions are only examined beside a ``config``."""
     given = spec or {}
     kernel = given.get("kernelType") or ""
     if kernel not in KERNEL_TYPES:

@@ -35,8 +35,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``body`` of a HEAD request is what its GET would have: its size is told, it is not sent. It holds a credential.
-    ``why``: a refusal's reason, never for the client."""
+    """``body`` of a HEAD request is what its GET would have: its size is reported, it is not sent. It holds a
+    credential. ``why``: a refusal's reason, never for the client."""
 
     status: int
     body: str = field(default="", repr=False)

@@ -132,7 +132,7 @@ def _pool(name: str, world: World) -> Obj:
 
 
 def _with_arguments(found: Obj, config: Obj, asked: Version) -> Obj:
-    """The MachineConfig as it is told to the machine. Kernel arguments in ``config`` that its version cannot say move
+    """The MachineConfig as it is asked to the machine. Kernel arguments in ``config`` that its version cannot say move
     there (they leave ``config``). Raises Unserved where they cannot."""
     spec = typed_spec(found.get("spec"))
     if asked.older_than(FIRST_WITH_ARGUMENTS):

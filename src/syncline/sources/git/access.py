@@ -1,4 +1,4 @@
-"""Hands credentials to one git child, and to nobody else.
+"""Hands credentials to one git child, and to no other client.
 
 Called by ``sources/git/mirrors.py`` around each call of a remote. Passwords and tokens go through the environment of
 that child, keys and certificates through files that only this user can read, in memory where the machine has it; they
@@ -35,7 +35,7 @@ _HELPER = (
 )
 
 
-_NOBODY = {
+_ANONYMOUS = {
     "HOME": "/nonexistent",
     "XDG_CONFIG_HOME": "/nonexistent",
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -89,7 +89,7 @@ def git_environment(
         address = parse_address(access.url)
         values = _http(access, place) if _is_http(access) else {} if address.is_local else _ssh(access, place)
         config = _config(_settings(access), inherited)
-        own = _NOBODY if access.anonymous and address.host else {}
+        own = _ANONYMOUS if access.anonymous and address.host else {}
         yield own | values | config
 
 
@@ -142,8 +142,8 @@ def _http(access: RepositoryAccess, place: _Place) -> dict[str, str]:
 
 
 def _settings(access: RepositoryAccess) -> list[tuple[str, str]]:
-    """Settings of git for this one call. An empty helper forgets those of the administrator, which would keep what
-    they are told."""
+    """Settings of git for this one call. An empty helper forgets those of the administrator, which would keep what they
+    are reported."""
     if not _is_http(access):
         return []
     pairs: list[tuple[str, str]] = []

@@ -67,7 +67,7 @@ class GitSettings:
     """Seconds between two questions to one remote what it has: in a burst of refreshes those that come meanwhile share
     the next one. Not in virtual time, which would wait for nothing."""
     remembered: int = 4_096
-    """Remotes of which it is remembered what they answered, beside those in use."""
+    """Remotes whose state is remembered what they answered, beside those in use."""
 
 
 class Git:
@@ -76,7 +76,7 @@ class Git:
     def __init__(self, settings: GitSettings, border: Border | None = None, entropy: Entropy | None = None) -> None:
         self._settings = settings
         self._mirrors: WeakValueDictionary[tuple[str, str], _Mirror] = WeakValueDictionary()
-        """All that somebody uses: one place on disk has one lock. The newest are kept when nobody does."""
+        """All that are in use: one directory has one lock. The newest unused ones are kept."""
         self._recent: OrderedDict[tuple[str, str], _Mirror] = OrderedDict()
         self._border = border or Border()
         self._entropy = entropy
@@ -155,7 +155,7 @@ class Look:
     now: datetime
     since: datetime | None = None
     asked: bool = True
-    """Somebody waits: a remote that failed a short while ago is asked once more."""
+    """A user waits: a remote that failed a short while ago is asked once more."""
     wanted: int = 0
     """The :func:`moment` at which it was wanted; 0: when it comes to the remote."""
 
@@ -292,7 +292,7 @@ class Repository:
         self, revision: str, refs: Refs | None = None, *, tag_prefix: str = "", look: Look | None = None
     ) -> ResolvedRevision:
         """The commit that ``revision`` names now; empty means HEAD. ``refs`` spares asking the remote, ``look`` lets an
-        answer to somebody else do.
+        answer to another reader suffice.
 
         ``tag_prefix``: the revision is a range of versions among the tags that begin so.
 
@@ -504,7 +504,7 @@ class Repository:
 
     def _has(self, sha: str) -> bool:
         if not (self._mirror / "HEAD").exists():
-            self._kept.present.clear()  # somebody tidied up where the mirrors are
+            self._kept.present.clear()  # the mirrors' directory was cleaned
             return False
         if sha in self._kept.present:
             return True

@@ -40,10 +40,10 @@ MAX_OUTPUT = 256 * 1024 * 1024
 """Bytes of one answer: references of the largest repositories, or all manifests of one folder."""
 
 _MAX_COMPLAINT = 8192
-"""Bytes of git's complaint that are looked at: its end, after what a host may say at length."""
+"""Bytes of git's complaint that are examined: its end, after what a host may say at length."""
 CHUNK = 1 << 16
 NICE = 10
-"""Children begin in great numbers; whoever asks the API does not wait for their start."""
+"""Children begin in great numbers; the caller the API does not wait for their start."""
 
 _ALLOWED_PROTOCOLS = "file:http:https:ssh"
 """``file`` is here for the administrator's own ``url.<base>.insteadOf``; repository addresses are checked before."""
@@ -104,7 +104,7 @@ class RemoteLimits:
     trickle: int = 16
 
     def options(self, bounds: Bounds) -> list[str]:
-        """What git is told of it."""
+        """What git is notified of it."""
         quiet = max(int(bounds.quiet_s or self.listing_quiet_s), 1)
         return ["-c", f"http.lowSpeedLimit={self.trickle}", "-c", f"http.lowSpeedTime={quiet}"]
 

@@ -1,4 +1,4 @@
-"""Whether a revision was signed by somebody whom its project trusts.
+"""Whether a revision was signed by a user whom its project trusts.
 
 ``sources/sourcing.py`` asks before a Git source is rendered. Policies come from AppProjects, keys from the ConfigMap
 ``argocd-gpg-keys-cm`` (PGP) and, beyond upstream, ``syncline-ssh-signers-cm`` (SSH, as OpenSSH's allowed signers). Git
@@ -62,7 +62,7 @@ class GitPolicy:
     keys: tuple[str, ...]
 
     def trusts(self, key: str) -> bool:
-        """Whether ``key``, as git tells it, is one of the policy's; what is no id of a key trusts nobody."""
+        """Whether ``key``, as git tells it, is one of the policy's; what is no id of a key trusts no one."""
         for given in self.keys:
             if given.startswith("SHA256:"):
                 if given == key:
@@ -139,7 +139,7 @@ def check_signatures(
 ) -> None:
     """Raise :class:`SourceError` unless the commit (and the annotated ``tag`` it was named by) is signed as asked.
 
-    ``folder`` keeps the keyring, made anew when its keys change.
+    ``folder`` keeps the keyring, made again when its keys change.
     """
     environment, options = _prepared(keyring, folder)
     found: list[_Signature] = []
@@ -159,7 +159,7 @@ def check_signatures(
 
 
 def _problems(found: Sequence[_Signature], policy: GitPolicy) -> list[str]:
-    """The first ten; commits by one key are told once, unsigned ones each."""
+    """The first ten; commits by one key are named once, unsigned ones each."""
     reported: set[str] = set()
     problems: list[str] = []
     for one in found:

@@ -70,7 +70,7 @@ class GitTree:
 
     def _read_ahead(self, wanted: list[Entry]) -> bool:
         """Where many folders of one commit are read: the small files of those that follow, in one question. True if
-        something was read, also by somebody else meanwhile."""
+        something was read, also by another reader meanwhile."""
         listing = self._repository.listed(self.sha)
         if listing is None:
             return False

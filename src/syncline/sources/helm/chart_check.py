@@ -1,7 +1,7 @@
 """What Helm would read of this machine while it loads a chart; called in the render worker before Helm is.
 
 A values schema may name others by ``file://``, also where it lies in a packed dependency, or in one that is packed in
-that. Every schema that Helm will read is looked at, and what cannot be read here is not handed to Helm either.
+that. Every schema that Helm will read is examined, and what cannot be read here is not handed to Helm either.
 """
 
 from __future__ import annotations

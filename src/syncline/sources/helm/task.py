@@ -1,7 +1,7 @@
 """Renders one chart with Helm; runs in a render worker.
 
 A folder with a chart, values and options come in, texts of templates with their names leave: definitions first, then
-templates by name, hooks among them, notes left out. Every render loads the chart anew, since rendering changes it.
+templates by name, hooks among them, notes left out. Every render loads the chart again, since rendering changes it.
 """
 
 from __future__ import annotations

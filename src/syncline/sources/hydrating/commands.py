@@ -19,7 +19,7 @@ _EDITS = (("namePrefix", "nameprefix"), ("nameSuffix", "namesuffix"), ("namespac
 
 
 def commands_of(source_type: str, source: Mapping[str, Any], context: RenderContext) -> list[str]:
-    """Empty for plain manifests and plugins: nothing is run, or nobody else can."""
+    """Empty for plain manifests and plugins: nothing is run, or no other client can."""
     path = str(source.get("path") or ".")
     if source_type == SourceType.HELM:
         found = [_helm(path, _block(source, "helm"), context)]

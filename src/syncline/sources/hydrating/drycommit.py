@@ -30,7 +30,7 @@ __all__ = [
 
 TRAILER = "Argocd-reference-commit-"
 MAX_MESSAGE = 64 * 1024
-"""Characters of a message that are looked at."""
+"""Characters of a message that are examined."""
 SHORT = 7
 _SHA = re.compile(r"[0-9a-f]{5,40}")
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")

@@ -102,7 +102,7 @@ class HydratedRepository(Repository):
     # -- what is there ---------------------------------------------------------------------------------------------
 
     def _base(self, refs: Refs, wanted: HydratedWrite) -> str:
-        """The commit that is built on: the target branch, else the sync branch, which is begun if need be."""
+        """The commit that is built on: the target branch, else the sync branch, which starts if need be."""
         sync, target = (f"refs/heads/{branch}" for branch in (wanted.sync_branch, wanted.target_branch))
         there = [name for name in dict.fromkeys((sync, target)) if refs.sha_of(name) is not None]
         if there:

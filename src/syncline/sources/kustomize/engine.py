@@ -85,7 +85,7 @@ class KustomizeEngine:
                 self._traces.move_to_end(key)
                 while len(self._traces) > MAX_TRACES:
                     self._traces.popitem(last=False)
-                # Whoever asked what is read renders next, in the same thread.
+                # The caller what is read renders next, in the same thread.
                 self._last[threading.get_ident()] = (trace, manifests)
                 while len(self._last) > MAX_WAITING:
                     self._last.popitem(last=False)

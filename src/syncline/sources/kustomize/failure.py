@@ -1,4 +1,4 @@
-"""The error of a build. Raised by every module of the engine, told by the command line and by the renderer.
+"""The error of a build. Raised by every module of the engine, reported by the command line and by the renderer.
 
 Messages keep kustomize's own words where it has them, because people search for them.
 """

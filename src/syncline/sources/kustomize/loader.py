@@ -275,7 +275,7 @@ class Source:
         return content
 
     def listing(self, folder: str) -> list[tuple[str, bool]]:
-        """As :meth:`Files.listing`; what lies there has been looked at."""
+        """As :meth:`Files.listing`; what lies there has been examined."""
         found = self.files.listing(folder)
         self.touched[f"{folder}/"] = listed(found)
         return found

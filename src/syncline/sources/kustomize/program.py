@@ -1,4 +1,4 @@
-"""The way out for kustomizations that need other people's programs: a ``kustomize`` program, in the sandbox of plugins.
+"""The way out for kustomizations that need foreign programs: a ``kustomize`` program, in the sandbox of plugins.
 
 ``sources/rendering/renderer.py`` asks it where ``kustomize.buildOptions`` has ``--enable-alpha-plugins`` and the engine
 met a plugin or a function. The program works on a copy of the repository that is thrown away, without network:

@@ -306,7 +306,7 @@ class Artifacts:
     # -- values -------------------------------------------------------------------------------------------------
 
     def text(self, url: str) -> bytes:
-        """A values file or manifest by its address; nobody's credentials go with it. Raises :class:`SourceError`."""
+        """A values file or manifest by its address; no one's credentials go with it. Raises :class:`SourceError`."""
         label = f"file {shown_url(url)}"
         request = WebRequest(url, label, limits=WebLimits(bytes=MAX_VALUES), networks=self._border.networks)
         answer = self._asked(request, "values", "")
@@ -370,7 +370,7 @@ class Artifacts:
 
     @contextlib.contextmanager
     def _turn(self, key: str) -> Iterator[None]:
-        """Fetches of one archive take turns. Each has a lock of its own: one that hangs stops nobody else."""
+        """Fetches of one archive take turns. Each has a lock of its own: one that hangs stops no other client."""
         with self._lock:
             lock, users = self._turns.setdefault(key, (threading.Lock(), []))
             users.append(None)

@@ -53,7 +53,7 @@ class Lent:
 
     @property
     def owner(self) -> str:
-        """Whose caches hold what is read: nobody else finds it there."""
+        """Whose caches hold what is read: no other client finds it there."""
         if not self.permitted:
             return ANYBODY
         return self.access.project if self.access is not None else ""
@@ -97,7 +97,7 @@ class Border:
     def judge(self, url: str, project: str, *, charts: bool = False, local: bool = False) -> Lent:
         """``charts``: of a chart repository or registry; ``local``: places on this machine are allowed.
 
-        Raises :class:`SourceError` for an address that nobody may read.
+        Raises :class:`SourceError` for a forbidden address.
         """
         address = parse_address(url, charts=charts)
         if not charts:
@@ -132,7 +132,7 @@ class Border:
         return Lent(lent.address, owner, True, access)
 
     def check(self, address: Address) -> None:
-        """Raise :class:`SourceError` for an address of a network that nobody may reach."""
+        """Raise :class:`SourceError` for an address in a forbidden network."""
         if is_forbidden(address.host, self._networks):
             raise SourceError(
                 Problem.REFUSED,

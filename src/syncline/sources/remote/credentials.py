@@ -69,7 +69,7 @@ class AzurePrincipal:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryAccess:
-    """How one repository is reached. ``name`` is the Secret's, for messages; ``project`` owns it (empty: nobody).
+    """How one repository is reached. ``name`` is the Secret's, for messages; ``project`` owns it (empty: no one).
 
     ``kind`` is its ``type``: git, helm or oci; ``alias`` the name that charts may call it by.
     """
@@ -314,7 +314,7 @@ def credential_store(secrets: Iterable[Obj], config_maps: Iterable[Obj]) -> Cred
 
 
 def _parse(secret: Obj) -> RepositoryAccess | None:
-    """None: it names no repository. What cannot be used becomes a ``problem`` that is told when it would decide."""
+    """None: it names no repository. What cannot be used becomes a ``problem`` that is raised when it would decide."""
     name = name_of(secret)
     raw = dig(secret, "data", default={}) or {}
     try:

@@ -78,7 +78,8 @@ _inside: ContextVar[contextlib.ExitStack | None] = ContextVar("computing", defau
 
 @contextlib.contextmanager
 def computing() -> Iterator[None]:
-    """A turn at the interpreter. Inside nobody waits for a lock that is held across a conversation but :func:`away`."""
+    """A turn at the interpreter. Inside nothing waits for a lock that is held across a conversation but
+    :func:`away`."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(COMPUTING.turn())
         token = _inside.set(stack)

@@ -1,7 +1,7 @@
 """Asks chart repositories, registries and Git hosts over HTTP: one blocking request at a time, everything bounded.
 
 ``sources/remote/artifacts.py`` and ``sources/remote/registry.py`` call :func:`fetch` in worker threads. Credentials go
-to the origin they belong to and, after a redirect, to nobody else; bodies, redirects and time have limits; messages
+to the origin they belong to and, after a redirect, to no other client; bodies, redirects and time have limits; messages
 name the address without what may be secret in it.
 """
 
@@ -147,7 +147,7 @@ def _joined(request: WebRequest, url: str, target: str) -> str:
 
 
 def _checked_origin(request: WebRequest, url: str) -> str:
-    """Raises :class:`SourceError` for hosts that have no normal form, or that nobody may reach."""
+    """Raises :class:`SourceError` for hosts that have no normal form or are forbidden."""
     try:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:

@@ -56,7 +56,7 @@ class Documents:
         return tuple(entry for entry in files if entry.path not in taken)
 
     def among(self, files: Sequence[Entry]) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
-        """The manifests among ``files``, and the read set of the folder: what documents embed is told from its own
+        """The manifests among ``files``, and the read set of the folder: embedded files are tracked in their own
         files and from imports of Jsonnet. Raises :class:`SourceError`."""
         left = self.left_of(files)
         embedded = (replace(entry, path=f"//{entry.path}") for entry in self.reads())

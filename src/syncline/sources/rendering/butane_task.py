@@ -68,7 +68,7 @@ def render(payload: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _rendered(document: dict[str, Any], contents: dict[str, bytes]) -> dict[str, Any]:
     files = _Recorded(document["directory"], document["answers"], contents)
-    # Objects do not pass through text, so nothing that only damages text is to be told.
+    # Objects do not pass through text, so nothing that only damages text is to be reported.
     done = transpile(document["text"], Options(files=files, hints=True, safe_yaml=True))
     entries = [
         [entry.severity.value, _utf8(path_text(entry.path)), entry.line, entry.column, _utf8(entry.message)]

@@ -41,8 +41,8 @@ NO_CONTEXT = RenderContext()
 
 
 def plain_version(text: str) -> str:
-    """The numbers of a Kubernetes version, as charts and plugins are told it: ``v1.36.0+k3s1`` is ``1.36.0``. Whatever
-    begins otherwise stays as it is."""
+    """The numbers of a Kubernetes version, as charts and plugins get it: ``v1.36.0+k3s1`` is ``1.36.0``.
+    Whatever begins otherwise stays as it is."""
     found = _VERSION.match(text)
     return ".".join(str(int(part)) for part in found[1].split(".")) if found else text
 

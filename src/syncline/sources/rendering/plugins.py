@@ -159,7 +159,7 @@ class PluginRenderer:
         return self._claiming(tree, spec) is not None
 
     def reads(self, tree: Tree, spec: PluginSource) -> tuple[Entry, ...]:
-        """The whole repository with its modes: nobody knows what a program reads."""
+        """The whole repository with its modes: a program may read any file."""
         return with_modes(tree.whole().entries)
 
     def options(self, spec: PluginSource) -> object:

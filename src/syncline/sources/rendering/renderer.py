@@ -131,7 +131,7 @@ class Renderer(Protocol):
 
 @runtime_checkable
 class Claiming(Protocol):
-    """A tool that looks at a folder itself before its files decide."""
+    """A tool that reads a folder itself before its files decide."""
 
     @property
     def source_type(self) -> SourceType: ...
@@ -239,7 +239,7 @@ class KustomizeRenderer:
     given: KustomizeEngine | None = None
     """None: the one of this process, loaded with the first kustomization."""
     program: KustomizeProgram | None = None
-    """Builds what needs plugins; None: nobody does."""
+    """Builds what needs plugins; None: no one does."""
 
     @property
     def source_type(self) -> SourceType:
@@ -259,7 +259,7 @@ class KustomizeRenderer:
             if self.program is None:
                 fix = "install kustomize where the controllers run"
                 raise SourceError(error.problem, error.message, field=error.field, fix=fix) from None
-        # Nobody knows what a plugin reads.
+        # No one knows what a plugin reads.
         return Entry(_BY_PROGRAM, "", str(self.program.path), 0), *with_modes(tree.whole().entries)
 
     def options(self, spec: SourceSpec) -> KustomizeOptions:
@@ -484,8 +484,8 @@ def _rendered(spec: SourceSpec, tree: Tree, cache: RenderCache | None, renderers
 
 
 def _stays_inside(tree: Tree, source_type: SourceType, entries: tuple[Entry, ...]) -> bool:
-    """Whether nothing outside its folder can change what it renders to. Links and mounted repositories may lead out;
-    of plugins nobody knows."""
+    """Whether nothing outside its folder can change what it renders to. Links and mounted repositories may lead out; of
+    plugins it is unknown."""
     if not all(entry.is_file for entry in tree.entries):
         return False
     match source_type:

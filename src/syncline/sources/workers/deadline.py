@@ -1,8 +1,8 @@
 """A bound for computing that runs in this process: what uses up its processor time is ended where it is.
 
 ``sources/kustomize/engine.py`` runs builds with :func:`within`. When the thread has used its time, :class:`_Overrun` is
-raised in it, wherever it is, so that no loop of a build has to count. What must not be cut short (conversations,
-locks, files) goes on in a :func:`sheltered` part, at whose end it is raised. C functions return first.
+raised in it, wherever it is, so that no loop of a build has to count. What must not be cut short (conversations, locks,
+files) continues in a :func:`sheltered` part, at whose end it is raised. C functions return first.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Allowance:
 
     def _take_back(self) -> None:
         """What the timer raised and this thread may not have met. The interpreter can replace such an exception by none
-        but looks for one at every step from then on, and never goes on where a profiler counts: so it is met here."""
+        but looks for one at every step from then on, and never continues where a profiler counts: so it is met here."""
         try:
             self._raise()
             while True:

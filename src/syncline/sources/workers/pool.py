@@ -1,4 +1,4 @@
-"""Rendering that runs other people's programs happens here: in a few warm child processes with bounds.
+"""Rendering that runs foreign programs happens here: in a few warm child processes with bounds.
 
 ``sources/helm/rendering.py`` and ``sources/rendering/jsonnet.py`` call :func:`shared_workers` and
 :meth:`RenderWorkers.run` from worker threads. A named task with a value of plain data goes in, plain data leaves. A
@@ -39,8 +39,7 @@ __all__ = ["RenderWorkers", "WorkerLimits", "shared_workers"]
 HEADER = 8
 """Bytes of a frame's length, big-endian."""
 
-"""Letters of an error; a template that calls itself complains once for every call, and its
-reason stands at the end."""
+"""Letters of an error; a template that calls itself complains once for every call, and its reason stands at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ class RenderWorkers:
             yield Path(made)
 
     def _home(self) -> Path:
-        """Holds the folders of all tasks. If somebody tidied it up, children know another one and are replaced."""
+        """Holds the folders of all tasks. If it was cleaned, children know another one and are replaced."""
         with self._lock:
             if self._folder is not None and self._folder.is_dir():
                 return self._folder

@@ -30,7 +30,7 @@ SPREAD = 0.25
 
 @dataclass(frozen=True, slots=True)
 class ReadScope:
-    """One read of the sources of one Application. ``asked``: somebody waits for it, so a remote that failed is asked
+    """One read of the sources of one Application. ``asked``: a request waits for it, so a remote that failed is asked
     once more although its pause is not over. ``limit_s``: for everything together."""
 
     now: datetime | None = None
@@ -47,7 +47,7 @@ class ReadScope:
         return max(self.limit_s - (time.monotonic() - self._begun), 0.001)
 
     def time(self) -> datetime | None:
-        """The time by the clock of whoever asked, in whole seconds since then, so that virtual time stands still."""
+        """The time by the clock of the caller, in whole seconds since then, so that virtual time stands still."""
         return None if self.now is None else self.now + timedelta(seconds=int(time.monotonic() - self._begun))
 
 

@@ -11,7 +11,7 @@ __all__ = ["RULES"]
 
 
 def _judged(found: list[Obj], prefix: str, thing: str) -> Health | None:
-    """What a set of conditions has against its owner: refused references, not accepted, not programmed yet."""
+    """Problems in a set of conditions: refused references, not accepted, not programmed yet."""
     for kind in ("ResolvedRefs", "Accepted"):
         refused = first(found, f"{kind}=False")
         if refused is not None:

@@ -34,7 +34,7 @@ def promoter(obj: Obj, settings: Settings) -> Health | None:
 
 
 def _being_deleted(obj: Obj, settings: Settings) -> str:
-    """Finalizers that are known are told with what they wait for and what it risks to remove them."""
+    """For each known finalizer, what it waits for and the risk of removing it."""
     known = settings.get("finalizers")
     if known is None:
         return f"{settings['name']} is being deleted"

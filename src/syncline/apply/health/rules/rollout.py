@@ -72,7 +72,7 @@ def _missing_replicas(obj: Obj) -> str:
 
 
 def _unfinished(obj: Obj) -> str:
-    """What the strategy still has to do, when all replicas are there."""
+    """The remaining work of the strategy when all replicas are ready."""
     if at(obj, "spec.strategy") is None:
         raise CannotJudge("spec.strategy: is missing")
     current = at(obj, "status.currentPodHash")

@@ -41,7 +41,7 @@ def flux(obj: Obj, settings: Settings) -> Health:
 
 
 def knative_parts(obj: Obj, settings: Settings) -> Health:
-    """All of ``true`` must be True. One of ``false`` that is False, and anything Unknown, means that it goes on."""
+    """All of ``true`` must be True. One of ``false`` that is False, and anything Unknown, means that it continues."""
     kind = shown(obj.get("kind"), "kind")
     if at(obj, "status.conditions") is None:
         return Health(HealthStatus.PROGRESSING, f"Waiting for {kind}")

@@ -184,7 +184,7 @@ def _jsonnet(source: Obj, flags: Flags) -> None:
 
 
 def by_name(known: list[Obj] | None, given: list[Obj]) -> list[Obj]:
-    """``known`` with what is given: in the place of one of the same name, else at the end. The last one counts."""
+    """``known`` with what is given: instead of one of the same name, else at the end. The last one counts."""
     named = {one.get("name"): one for one in known or []}
     return list((named | {one["name"]: one for one in given}).values())
 

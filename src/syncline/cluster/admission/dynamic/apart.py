@@ -1,7 +1,7 @@
 """Expressions of admission, evaluated here or in another process (``kube/transport/elsewhere.py``).
 
-Called by ``enforcing``, ``changing`` and ``dispatching`` around what they evaluate. The authorizer stays here: whoever
-evaluates elsewhere gives up at a question that was not answered yet, and begins again with the answer.
+Called by ``enforcing``, ``changing`` and ``dispatching`` around what they evaluate. The authorizer stays here: the code
+that evaluates elsewhere gives up at a question that was not answered yet, and begins again with the answer.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def gvr_obj(resource: Resource) -> Obj:
 
 
 def kind_in(subject: Subject, resource: Resource) -> GVK:
-    """The kind of the object sent, where the request is looked at as one for ``resource``."""
+    """The kind of the object sent, where the request is examined as one for ``resource``."""
     return resource.gvk if subject.kind == subject.resource.gvk else subject.kind
 
 
@@ -46,7 +46,7 @@ def user_obj(user: UserInfo) -> Obj:
 
 
 def request_obj(subject: Subject, resource: Resource) -> Obj:
-    """An AdmissionRequest without its objects and its uid. ``resource``: the version it is looked at in."""
+    """An AdmissionRequest without its objects and its uid. ``resource``: the version it is examined in."""
     request: Obj = {"kind": gvk_obj(kind_in(subject, resource)), "resource": gvr_obj(resource)}
     sub = {"subResource": subject.subresource} if subject.subresource else {}
     request |= sub

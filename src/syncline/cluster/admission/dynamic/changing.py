@@ -148,7 +148,7 @@ def _schema(judging: Judging, subject: Subject, match: Match) -> Schema | None:
 
 
 def _merged(obj: Obj, made: Any, schema: Schema | None) -> Obj:
-    """Merged as server-side apply merges, but owned by nobody; what would be replaced as a whole is refused."""
+    """Merged as server-side apply merges, but owned by no one; what would be replaced as a whole is refused."""
     wrong = _misnamed(made, "Object")
     if wrong:
         raise _Refused(f"type mismatch: {wrong}")

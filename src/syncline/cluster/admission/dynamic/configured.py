@@ -1,6 +1,6 @@
 """The webhooks and policies that are in force, ready to be matched.
 
-Built once over a store and kept by its events; ``active`` is what a write looks at first, so that a cluster without any
+Built once over a store and kept by its events; ``active`` is what a write reads first, so that a cluster without any
 pays one attribute for it. Configurations count in the order of their names.
 """
 

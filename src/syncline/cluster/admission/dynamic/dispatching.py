@@ -37,7 +37,7 @@ MUTATION, PATCH = "mutation.webhook.admission.k8s.io/", "patch.webhook.admission
 FAILED_OPEN = "failed-open."
 VALIDATING_FAILED_OPEN = "failed-open.validating.webhook.admission.k8s.io/"
 MAX_ANNOTATION_CHARS = 64 * 1024
-"""Longest patch that the audit log is told."""
+"""Longest patch that the audit log is reported."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ def _message(rule: Rule, values: Mapping[str, Any], budget: Budget) -> str:
         try:
             said = rule.message.evaluate(values, budget)
         except EvaluationError:
-            said = ""  # Kubernetes logs it for the author of the policy and goes on; the fixed message follows.
+            said = ""  # Kubernetes logs it for the author of the policy and continues; the fixed message follows.
     text = said.strip() if isinstance(said, str) else ""
     if not text or "\n" in text or len(text.encode()) > MAX_MESSAGE_BYTES:
         text = rule.fixed

@@ -77,7 +77,7 @@ def _hook(configuration: Obj, hook: Obj, uid: str, mutating: bool) -> Hook:
 
 
 def authority_pem(bundle: Any) -> str:
-    """A ``caBundle`` as PEM; what is no base64 trusts nobody, and the call says so."""
+    """A ``caBundle`` as PEM; what is no base64 trusts no one, and the call says so."""
     if not bundle:
         return ""
     try:

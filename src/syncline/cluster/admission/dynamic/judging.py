@@ -74,7 +74,7 @@ class Round:
         self.due.setdefault(plugin, set()).update(self.called.pop(plugin, ()))
 
     def note(self, plugin: str, name: str, *, changed: bool, again: bool) -> None:
-        """``name`` was run. ``again``: it wants to be told of later changes."""
+        """``name`` was run. ``again``: it wants to be notified of later changes."""
         if changed:
             self.require(plugin)
             self.changed = True
@@ -83,7 +83,7 @@ class Round:
 
 
 def seen_as(obj: Obj | None, subject: Subject, resource: Resource) -> Obj | None:
-    """An object of the request in the version of ``resource``; its bytes are nobody's to change."""
+    """An object of the request in the version of ``resource``; its bytes are no one's to change."""
     return None if obj is None else convert(obj, kind_in(subject, resource))
 
 

@@ -47,7 +47,7 @@ class Rule:
     names: frozenset[str] = frozenset()
 
     def covers(self, subject: Subject, resource: Resource) -> bool:
-        """``resource`` is the one asked for, or an equivalent of it. Names are not looked at."""
+        """``resource`` is the one asked for, or an equivalent of it. Names are not examined."""
         info = resource.info
         return (
             self._scoped(subject)
@@ -109,7 +109,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """In which version the request is looked at."""
+    """In which version the request is examined."""
 
     resource: Resource
 

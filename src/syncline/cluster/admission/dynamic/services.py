@@ -66,7 +66,7 @@ def _sliced(store: Store, namespace: str, name: str, wanted: str) -> list[tuple[
 
 
 def _listed(store: Store, namespace: str, name: str, wanted: str) -> list[tuple[str, int, str]]:
-    """Endpoints that nobody has mirrored."""
+    """Endpoints that no client has mirrored."""
     stored = store.get(Key("/endpoints", namespace, name))
     found = []
     for subset in (stored.obj.get("subsets") or ()) if stored is not None else ():

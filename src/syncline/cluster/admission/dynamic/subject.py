@@ -37,7 +37,7 @@ class Subject:
 
 
 def forbidden(subject: Subject, obj: Obj | None, why: str) -> Forbidden:
-    """``pods "web" is forbidden: <why>`` (``admission.NewForbidden``): a name to be generated is told as such."""
+    """``pods "web" is forbidden: <why>`` (``admission.NewForbidden``): or that its name is to be generated."""
     info = subject.resource.info
     metadata = (obj or {}).get("metadata") or {}
     name = subject.name or metadata.get("name") or metadata.get("generateName") or "Unknown"

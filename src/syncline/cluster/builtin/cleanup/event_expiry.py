@@ -1,7 +1,8 @@
-"""Events go an hour after they were last said, so that what people are told is bounded.
+"""Events go an hour after they were last said, so that what users see is bounded.
 
 In Kubernetes the store forgets them (``--event-ttl``, one hour by default) by leases that Events of a minute share;
-here a controller deletes all of a minute in one pass. Its keys are minutes of a namespace, named as objects would be.
+here a controller deletes all of a minute in one reconcile. Its keys are minutes of a namespace, named as objects would
+be.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Removes pods that nobody is left to end: of nodes that are gone or out of service, and those that never had a node.
+"""Removes pods that no kubelet can end: of nodes that are gone or out of service, and those that never had a node.
 
 Rules and texts are those of Kubernetes' pod garbage collector. Upstream looks every 20 seconds, and waits 40 after it
 first misses a node; controllers here remember nothing, so the waits count from what the pod itself tells.

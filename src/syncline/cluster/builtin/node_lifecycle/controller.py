@@ -59,8 +59,9 @@ class _Noticed:
         self._everywhere = False
 
     def failing_with(self, node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        """Other failing nodes look again when their zone, or the cluster, begins or ceases to fail as a whole: that
-        decides whether their pods are evicted. Of each zone it is remembered how it was when somebody was told."""
+        """Other failing nodes reconcile again when their zone, or the cluster, begins or ceases to fail as a whole:
+        that decides whether their pods are evicted. Of each zone it is remembered how it was when a user was
+        reported."""
         zone, now = zone_of(node), observing.disruption_around(node, cache)
         everywhere = now is Disruption.TOTAL
         if self._everywhere is not everywhere or len(self._disruptions) >= MAX_NODES:

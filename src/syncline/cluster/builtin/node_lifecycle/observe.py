@@ -49,9 +49,9 @@ objects."""
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``heard`` is the latest sign of life: a lease, a status, or the machine itself. None: never. ``tells``: a
-    machine that stops writes so into its Node, so that a healthy one need not be looked at for its silence.
-    ``disruption``: how far other nodes fail with this one; ``taints_since``: when taints without a time were seen."""
+    """``heard`` is the latest sign of life: a lease, a status, or the machine itself. None: never. ``tells``: a machine
+    that stops writes so into its Node, so that a healthy one need not be examined for its silence. ``disruption``: how
+    far other nodes fail with this one; ``taints_since``: when taints without a time were seen."""
 
     node: Obj
     heard: datetime | None

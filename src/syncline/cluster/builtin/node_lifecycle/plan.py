@@ -43,7 +43,7 @@ _WATCHED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Silence first; then the taints; then the pods; then when to look again."""
+    """Silence first; then the taints; then the pods; then when to reconcile again."""
     lost = _lost(observed, now)
     if lost:
         return Plan(status=lost, why=f"{name_of(observed.node)} is silent")
@@ -91,7 +91,7 @@ def _unknown(node: Obj, kind: str, reason: str, message: str, now: datetime) -> 
 
 
 def _unready_pods(observed: Observed, now: datetime) -> tuple[SetStatus | Emit, ...]:
-    """Pods of a node that is not ready are not ready either: nobody there could say so."""
+    """Pods of a node that is not ready are not ready either: no one there could say so."""
     ready = condition(observed.node, "Ready")
     if ready is None or ready.get("status") == "True":
         return ()

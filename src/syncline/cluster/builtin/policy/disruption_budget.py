@@ -105,8 +105,8 @@ def _scaled_owner(cache: Snapshot, obj: Obj) -> Obj | None:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """One status; looked at again when a pod that was evicted should have gone. Foreign controllers are asked first,
-    and :func:`settle` goes on from their answers."""
+    """One status; checked again when a pod that was evicted should have gone. Foreign controllers are asked first, and
+    :func:`settle` continues from their answers."""
     if observed.foreign and observed.counts_controllers:
         return Plan(
             (tuple(read for read, _ in observed.foreign.values()),), why="other controllers are asked for scales"

@@ -1,8 +1,8 @@
 """Finds volumes for claims, keeps their status, and lets go of claims that no pod uses.
 
 A claim whose class waits for its first consumer gets the volume that the scheduler reserves for it, or, once the
-scheduler has selected a node, a new one. New volumes are made by provisioners: here the claim is only told whose turn
-it is. Source: Kubernetes' persistentvolume-controller.
+scheduler has selected a node, a new one. New volumes are made by provisioners: here the claim is only reported whose
+turn it is. Source: Kubernetes' persistentvolume-controller.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 _OLD_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 COMPONENT = "persistentvolume-controller"
 MAX_SAID = 10_000
-"""Claims of which it is remembered what was said last: an Event is for a change, not for each look."""
+"""Claims whose state is remembered what was said last: an Event is for a change, not for each look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _phase(claim: Obj, status: Obj, why: str) -> Plan:
 
 
 def _without_volume(observed: Observed) -> Plan:
-    """It stays Pending; people are told why, and a provisioner that it is its turn."""
+    """It stays Pending; an Event says why, and a provisioner that it is its turn."""
     claim, known = observed.claim, observed.storage_class
     if observed.default_class:
         body: Obj = {"spec": {"storageClassName": observed.default_class}}
@@ -185,7 +185,7 @@ def _without_volume(observed: Observed) -> Plan:
     provisioner = str(known.get("provisioner"))
     if provisioner == NO_PROVISIONER:
         event = _tell(observed, "ProvisioningFailed", f"no volume plugin matched name: {provisioner}", warning=True)
-        return Plan(event, why="nobody makes volumes of its class", status=pending)
+        return Plan(event, why="no provisioner makes volumes of its class", status=pending)
     event = _tell(observed, "ExternalProvisioning", _external(provisioner))
     notes = {PROVISIONER: provisioner, _OLD_PROVISIONER: provisioner}
     if notes.items() <= annotations_of(claim).items():

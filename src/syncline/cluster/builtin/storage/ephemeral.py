@@ -25,7 +25,7 @@ COMPONENT = "ephemeral_volume"
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``claims`` are those that exist by name, whoever made them."""
+    """``claims`` are those that exist by name, the user who made them."""
 
     pod: Obj
     claims: dict[str, Obj]
@@ -80,7 +80,7 @@ def _claim(pod: Obj, volume: Obj, name: str) -> Obj:
 
 
 def _owner(claim: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """The pod to which a claim belongs: one that was deleted is made anew."""
+    """The pod to which a claim belongs: one that was deleted is made again."""
     for owner in dig(claim, "metadata", "ownerReferences", default=[]):
         pod = cache.get(ObjectRef("", POD.kind, namespace_of(claim), str(owner.get("name"))))
         if owner.get("controller") and pod is not None and uid_of(pod) == owner.get("uid"):

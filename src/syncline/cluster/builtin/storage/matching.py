@@ -47,4 +47,4 @@ def reserve(volume: Obj, claim: Obj) -> Patch:
 
 def unprotect(obj: Obj, kind: GroupKind, finalizer: str) -> Patch:
     left = [each for each in finalizers(obj) if each != finalizer]
-    return edit(obj, kind, {"metadata": {"finalizers": left or None}}, "nobody uses it any more")
+    return edit(obj, kind, {"metadata": {"finalizers": left or None}}, "it is no longer used")

@@ -1,5 +1,6 @@
 """Keeps the phase of volumes: Available, Bound, Released, Failed; lets go of volumes that no claim holds, and removes
-released ones that are not to be kept, as far as nobody else does."""
+released ones that are not to be kept, as far as no other client does.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +96,7 @@ def _is_scratch(volume: Obj) -> bool:
 
 
 def _undeletable(volume: Obj) -> str:
-    """Only paths below /tmp are deleted; other kinds of volumes have nobody who deletes them."""
+    """Only paths below /tmp are deleted; other kinds of volumes have no one who deletes them."""
     if not _is_ours_to_delete(volume) or _is_scratch(volume):
         return ""
     path = dig(volume, "spec", "hostPath", "path")

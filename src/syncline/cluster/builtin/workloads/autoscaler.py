@@ -1,8 +1,8 @@
 """Keeps HorizontalPodAutoscalers within their bounds and says of each why it does not scale further.
 
 Source: Kubernetes' horizontal controller. There are no metrics in an embedded cluster, so what is left of it is: what
-is scaled is found, brought between the least and the most replicas, and every metric is told as one that cannot be
-had, in the words that Kubernetes uses in a cluster without a metrics API.
+is scaled is found, brought between the least and the most replicas, and every metric is reported as one that is
+unavailable, in the words that Kubernetes uses in a cluster without a metrics API.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["Observed", "autoscaler_controller", "plan", "settle"]
 COMPONENT = "horizontal-pod-autoscaler"
 AUTOSCALER = GroupKind("autoscaling", "HorizontalPodAutoscaler")
 MAX_OBJECTS = 10_000
-"""Autoscalers of which it is remembered when they were looked at."""
+"""Autoscalers whose state is remembered when they were examined."""
 PERIOD_S = 15.0
 """``--horizontal-pod-autoscaler-sync-period``: between two looks, and before the first."""
 NO_RESOURCES = (
@@ -73,7 +73,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class _Unknown:
-    """A metric that cannot be had. ``error`` is what is told of it, ``whole`` of the computation."""
+    """A metric that is unavailable. ``error`` is what is notified of it, ``whole`` of the computation."""
 
     reason: str
     error: str
@@ -96,8 +96,8 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """The scale is looked for a period after the autoscaler was made or last looked at, whatever changes meanwhile;
-    :func:`settle` goes on from it."""
+    """The scale is looked for a period after the autoscaler was made or last examined, whatever changes meanwhile;
+    :func:`settle` continues from it."""
     since = observed.looked or time_or_none(dig(observed.autoscaler, "metadata", "creationTimestamp")) or now
     left = (since + timedelta(seconds=PERIOD_S) - now).total_seconds()
     if left > 0:
@@ -203,8 +203,8 @@ def _status(
     status["desiredReplicas"] = int(old.get("desiredReplicas") or 0) if desired is None else desired
     status["currentMetrics"] = [{"type": ""}] * metrics or None
     status["conditions"] = _conditions(old, now, *conditions)
-    writes = set_status(observed.autoscaler, status, "the target was looked at")
-    return Plan(status=(*writes, *events), outcome=_later(), why="the target was looked at")
+    writes = set_status(observed.autoscaler, status, "the target was read")
+    return Plan(status=(*writes, *events), outcome=_later(), why="the target was read")
 
 
 def _rescaled(observed: Observed, result: Result, now: datetime) -> Plan:
@@ -222,7 +222,7 @@ def _rescaled(observed: Observed, result: Result, now: datetime) -> Plan:
     return _status(observed, now, able, desired=wanted, rescaled=True, events=(report,))
 
 
-# --- metrics that cannot be had ------------------------------------------------------------------------------------
+# --- metrics that is unavailable ------------------------------------------------------------------------------------
 
 
 def _without_metrics(observed: Observed, able: tuple[str, str, str, str], now: datetime) -> Plan:

@@ -108,7 +108,7 @@ class RefreshVolumes(Action):
 
 @dataclass(frozen=True, slots=True)
 class NoteFailures(Action):
-    """Remember that people are told of the first ``reported`` failed probes of a container."""
+    """Remember that Events exist for the first ``reported`` failed probes of a container."""
 
     pod: Obj
     container: Container

@@ -23,7 +23,7 @@ __all__ = ["Asked", "AskedCache", "Refusal", "answered_at", "refusal_of", "refus
 OS = "linux"
 OS_LABEL = "kubernetes.io/os"
 COUNTED = ("cpu", "memory", "ephemeral-storage")
-"""In the order in which they are looked at; others follow by name."""
+"""In the order in which they are examined; others follow by name."""
 REJECTED = "Pod was rejected: "
 FREE_REFUSALS, FIRST_WAIT_S, LONGEST_WAIT_S = 3, 1.0, 300.0
 """Pods of one controller that are refused at once; each one more is answered later, twice as late as the one before."""
@@ -68,7 +68,7 @@ def _lacking(pod: Obj, node: Obj, others: Sequence[Asked], room: Mapping[str, ob
 
 
 def _unknown(name: str, has: Mapping[str, int]) -> bool:
-    """An extended resource that the node does not have is somebody else's to judge."""
+    """An extended resource that the node does not have is another owner's to judge."""
     return "/" in name and name not in has
 
 

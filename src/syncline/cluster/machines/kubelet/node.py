@@ -273,7 +273,7 @@ def plan_node(observed: ObservedNode, now: datetime, *, heartbeats: bool) -> Pla
     if state.power is Power.ON and not observed.registered:
         report = _boots(observed, state)
         steps.append((*report, Registered(observed.name, state.boot_id, "its Node exists")))
-        if report:  # what is told next is told of the Node as it is then
+        if report:  # later Events refer to the Node as it is then
             return Plan(tuple(steps), Requeue(0.0, "then it tells how it is"), "tell that the machine has booted")
     steps += [
         step
@@ -300,7 +300,7 @@ def _register(observed: ObservedNode, state: MachineState) -> Plan:
 
 
 def _boots(observed: ObservedNode, state: MachineState) -> tuple[Patch, ...]:
-    """Nothing when the Node says it already: a process that died before it noted that goes on behind it."""
+    """Nothing when the Node says it already: a process that died before it noted that continues behind it."""
     body: Obj = {"metadata": {"annotations": {BOOTS: str(state.boots)}}}
     if not dig(observed.node, "spec", "podCIDR"):
         body["spec"] = {

@@ -224,7 +224,7 @@ def _recovered(pod: Obj, boot_id: str, ends_with_us: EndsWithUs, cache: Snapshot
 
 
 def _from_status(pod: Obj, boot_id: str, status: Obj, ends_with_us: EndsWithUs, images: ImageCache) -> Container | None:
-    """What runs by stages goes on with its stage, from the whole second that the status tells; what was a process of
+    """What runs by stages continues with its stage, from the whole second that the status tells; what was a process of
     ours ended with us."""
     running = dig(status, "state", "running")
     ended = dig(status, "state", "terminated") or dig(status, "lastState", "terminated")

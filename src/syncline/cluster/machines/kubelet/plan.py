@@ -68,7 +68,7 @@ class _Case:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Pure. The steps of a plan are either runtime actions or the status and what people are told."""
+    """Pure. The steps of a plan are either runtime actions or the status and what users see."""
     forgotten = tuple(ForgetPod(observed.ref, uid, "the pod is gone") for uid in observed.leftovers)
     if observed.pod is None or observed.machine is None:
         return Plan((forgotten,), why="end what is left of a pod that is gone")
@@ -203,7 +203,7 @@ def _sandbox(case: _Case) -> Plan | None:
 
 
 def _due(case: _Case) -> Plan | None:
-    """Runtimes that wanted to go on with a container now."""
+    """Runtimes that wanted to continue with a container now."""
     due = tuple(
         GoOn(case.pod, view.record, "its runtime has more to do")
         for view in case.views
@@ -224,7 +224,7 @@ def _probing(case: _Case) -> Plan | None:
         due = [each for each in course.failures if view.passed(each.after_s, case.now)]
         if len(due) > record.reported:
             ip = case.observed.sandbox.ip if case.observed.sandbox is not None else ""
-            acts.append(NoteFailures(case.pod, record, len(due), "people are told"))
+            acts.append(NoteFailures(case.pod, record, len(due), "Events are written"))
             events += [unhealthy(case.pod, view.spec, each, ip) for each in due[record.reported :]]
         elif view.passed(course.killed_s, case.now):
             acts.append(KillContainer(case.pod, record, _probe_grace_s(case, view), f"it failed: {course.killed_by}"))
@@ -346,7 +346,7 @@ def _still_fails(pod: Obj, view: View, images: ImageCache) -> bool:
 
 
 def _report(case: _Case, why: str) -> Plan:
-    """The status as it is now, what changed for people, and when to look again."""
+    """The status as it is now, what changed for people, and when to reconcile again."""
     new = status_of(case.observed, case.views, case.now, past_deadline=case.past_deadline)
     written = set_status(case.pod, new, why)
     if not written:

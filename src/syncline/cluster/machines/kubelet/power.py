@@ -101,7 +101,7 @@ def power_controller(machines: Machines) -> Controller[ObservedPower]:
 
 
 def plan_power(observed: ObservedPower, name: str) -> Plan:
-    """Pure. Whoever wants a machine off gets it off, whatever else is asked for."""
+    """Pure. A client that wants a machine off gets it off, whatever else is asked for."""
     asked, state = annotations_of(observed.node), observed.state
     if asked.get(POWER) == Switch.OFF:
         if state.power is Power.OFF:

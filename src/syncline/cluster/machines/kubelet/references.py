@@ -98,7 +98,7 @@ def referred(pod: Obj, cache: Snapshot) -> Iterator[Obj]:
 
 
 def missing_of(pod: Obj, cache: Snapshot) -> Missing:
-    """What cannot be had now."""
+    """What is unavailable now."""
     namespace = namespace_of(pod)
     volumes = []
     for volume in dig(pod, "spec", "volumes", default=[]):

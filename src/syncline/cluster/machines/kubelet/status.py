@@ -171,7 +171,7 @@ def waiting_of(observed: Observed, views: tuple[View, ...], view: View, now: dat
     record = view.record
     image = view.spec.get("image", "")
     if record is not None and record.pull_error:
-        if record.created_at == now and record.pulls <= 1:  # later tries are told by Events: the status stays quiet
+        if record.created_at == now and record.pulls <= 1:  # later tries only make Events, not status writes
             return {"reason": "ErrImagePull", "message": record.pull_error}
         message = f'Back-off pulling image "{image}": ErrImagePull: {record.pull_error}'
         return {"reason": "ImagePullBackOff", "message": message}

@@ -16,7 +16,7 @@ __all__ = ["CRASH_RESET_S", "View", "backoff_s", "views_of"]
 CRASH_BACKOFF_S, CRASH_BACKOFF_MAX_S = 10.0, 300.0
 """The kubelet waits 10, 20, 40 … 300 s before it restarts a container; the first restart is at once."""
 CRASH_RESET_S = 600.0
-"""A container that ran this long starts counting anew."""
+"""A container that ran this long starts counting again."""
 
 
 @dataclass(frozen=True, slots=True)

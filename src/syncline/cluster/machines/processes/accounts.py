@@ -11,7 +11,7 @@ from syncline.kube.objects import Obj, dig
 __all__ = ["Accounts", "AccountsError", "accounts_of"]
 
 ANYBODY = 65532
-"""Who runs what must not be root and names nobody, as images without root have it."""
+"""Who runs what must not be root and names no one, as images without root have it."""
 PARTS = ("initContainers", "containers", "ephemeralContainers")
 
 

@@ -49,9 +49,9 @@ VERDICT_BYTES = 4096
 MOST_SAID = 10 * 1024
 """Of what a probe prints."""
 OWNERLESS = {"TAR_OPTIONS": "--no-same-owner"}
-"""``kubectl cp`` unpacks as root, who gives files to whoever had them; in a sandbox there is nobody else."""
+"""``kubectl cp`` unpacks as root, who gives files to a client that had them; in a sandbox there is no one else."""
 STUBBORN_S = 5.0
-"""After this a launcher that was told to end is killed."""
+"""After this a launcher that was asked to stop is killed."""
 
 
 def package_root() -> Path:

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 MAX_FAILURES_REPORTED = 64
-"""Of one container; a probe that comes and goes for ever is told of no more."""
+"""Of one container; a probe that comes and goes for ever is notified of no more."""
 DEFAULT_TIMEOUT_S = 1
 
 
@@ -191,7 +191,7 @@ class Prober:
                     self._started.set()
                     return
                 if probe is not Probe.READINESS and not answer.ok and tally.decided:
-                    return  # it is killed for it; its next attempt is asked anew
+                    return  # it is killed for it; its next attempt is asked again
             elif self._started.wait(min(period_s, 1.0)):
                 continue
             self._ended.wait(period_s)

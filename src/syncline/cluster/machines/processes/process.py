@@ -1,4 +1,4 @@
-"""Live time's process: a container's command as a local process, in a sandbox unless told otherwise.
+"""Live time's process: a container's command as a local process, in a sandbox by default.
 
 The kubelet starts and stops containers by actions; their ends come back by ``wake``. Images are not pulled: commands
 are those of this machine, ``oc`` is ours, and ``kubectl`` too where the machine has none. All processes end with the
@@ -160,7 +160,7 @@ class ProcessSettings:
         }
 
     def together(self) -> dict[str, int]:
-        """What all sandboxes bound among themselves: the one that uses most ends first."""
+        """What all sandboxes bound among themselves: the code that uses most ends first."""
         figures = (self.all_processes, self.all_memory_bytes, self.all_open_files)
         return dict(zip(FIGURES, figures, strict=True))
 
@@ -454,7 +454,7 @@ class ProcessRuntime:
         root.mkdir(exist_ok=True)
         said = _last_words(place, order.container)
         said.write_bytes(b"")
-        said.chmod(0o666)  # whoever the command is
+        said.chmod(0o666)  # as any user of the command
         strict = bool(dig(order.container, "securityContext", "readOnlyRootFilesystem", default=False))
         mounts = mounting.mounts(order, places, volumes, variables)
         api = master_address(each for each in order.objects if each.get("kind") == "Service")
@@ -574,7 +574,7 @@ class ProcessRuntime:
         )
 
     def _write_volumes(self, place: Path, volumes: Mapping[str, Volume]) -> None:
-        """Shared by the containers of the pod; credentials are readable by nobody else."""
+        """Shared by the containers of the pod; credentials are readable by no other client."""
         for volume in volumes.values():
             folder = place / "volumes" / volume.name
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -84,7 +84,7 @@ def map_ids(process: str, users: str, groups: str, proc: int | None = None, *, f
 
 
 def hide_from_others(hidden: bool = True) -> None:
-    """What is hidden cannot be traced, and its files below ``/proc`` belong to root: nobody gets at our interpreter or
+    """What is hidden cannot be traced, and its files below ``/proc`` belong to root: no one gets at our interpreter or
     our descriptors by them. A program that is started is visible again."""
     check(libc.prctl(SET_DUMPABLE, int(not hidden), 0, 0, 0), "hide a process")
 

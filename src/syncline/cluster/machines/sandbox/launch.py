@@ -54,8 +54,7 @@ user ([path, and what is below it too]), ``verdict``: a descriptor that learns w
 descriptor of the :class:`Board`, ``line`` on it, and ``together``: limits of all sandboxes. ``ids``: ``user``,
 ``group`` and further ``groups`` of the command, and all that its pod names, in order (``known``; 0 is the first);
 ``writable_root``: the root is memory that it may write; ``strict_root``: neither that nor the usual folders for
-temporary files; ``updates``: a descriptor from which new states of ``files`` come.
-"""
+temporary files; ``updates``: a descriptor from which new states of ``files`` come."""
 
 
 # -- outside ---------------------------------------------------------------------------------------------------------
@@ -124,7 +123,7 @@ def _enter_namespaces(spec: Spec) -> None:
 
 
 def _mapped_from_outside(lines: str, namespaces: int, refused: str, proc: int | None = None) -> None:
-    """Whoever has left a user namespace may not map more than itself; a child that stayed may. ``proc`` is an open
+    """A process that left a user namespace may only map itself; a child that stayed may map more. ``proc`` is an open
     ``/proc`` that shows us where our own does not."""
     here = str(os.getpid()) if proc is None else os.readlink("self", dir_fd=proc)
     begin, tell = os.pipe()
@@ -145,7 +144,7 @@ def _mapped_from_outside(lines: str, namespaces: int, refused: str, proc: int | 
     os.write(tell, b"m")
     os.close(tell)
     if os.waitstatus_to_exitcode(os.waitpid(mapper, 0)[1]) != 0:
-        raise SandboxError("users of the sandbox cannot be told apart from those of this machine")
+        raise SandboxError("users of the sandbox cannot be distinguished from those of this machine")
 
 
 def _prefer_as_victim() -> None:
@@ -191,7 +190,7 @@ def _be_init(spec: Spec, alive: int) -> None:
         if select.select([alive], [], [], 0)[0]:
             return  # the guard is gone already
         code = _set_up_and_watch(spec)
-    except Exception as error:  # process 1 has nobody to tell but the log
+    except Exception as error:  # process 1 has no one to tell but the log
         _complain(f"no sandbox: {error}")
     finally:
         os._exit(code)
@@ -285,7 +284,7 @@ def _wait_and_watch(child: int, watch: Watch, projection: Projection, verdict: i
 
 
 def _reaped(child: int) -> int | None:
-    """Collect whoever has ended; the exit code of ``child`` if it is among them."""
+    """Collect a client that has ended; the exit code of ``child`` if it is among them."""
     found = None
     while True:
         try:
@@ -320,7 +319,7 @@ def _become(spec: Spec, proc: int | None) -> None:
             resource.setrlimit(kind, (value, value))
         _take_identity(spec, proc)
         if "alive" in spec and select.select([spec["alive"]], [], [], 0)[0]:
-            return  # whoever wanted it has gone meanwhile
+            return  # the caller has gone meanwhile
         try:
             os.chdir(str(spec["cwd"]))
         except OSError as error:
@@ -331,7 +330,7 @@ def _become(spec: Spec, proc: int | None) -> None:
     except FileNotFoundError:
         code = 127
         _complain(f"{spec['argv'][0]}: no such file; images are not pulled, commands are this machine's")
-    except Exception as error:  # there is nobody above us
+    except Exception as error:  # there is no one above us
         _complain(str(error))
     finally:
         os._exit(code)
@@ -404,8 +403,8 @@ JOINED = ("mnt", "net", "ipc", "uts", "cgroup", "pid")
 
 def _join(spec: Spec, wish: int) -> int:
     """Run one more command in the sandbox whose launcher is ``spec["launcher"]``, with the streams as they are, until
-    the pipe ``wish`` ends. The command is our child, so we have to be there when it ends: until somebody has taken
-    notice of it, the kernel does not end its sandbox.
+    the pipe ``wish`` ends. The command is our child, so we have to be there when it ends: until a user has taken notice
+    of it, the kernel does not end its sandbox.
 
     By way of the sandbox's command, which is there once the sandbox is complete; before that it sees this machine.
     """

@@ -1,5 +1,5 @@
-"""Places for mounts below folders of the machine, which nobody may write: such a folder is shown anew, from memory,
-with everything that it has and the place beside it.
+"""Places for mounts below folders of the machine, which are read-only: such a folder is shown again, from memory, with
+everything that it has and the place beside it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Mirrors"]
 
 MOST_ENTRIES = 20_000
-"""Of a folder that is shown anew: each costs a mount."""
+"""Of a folder that is shown again: each costs a mount."""
 
 
 class Mirrors:

@@ -71,7 +71,7 @@ def _carry(source: socket.socket, sink: socket.socket) -> None:
         while data := source.recv(CHUNK):
             sink.sendall(data)
     except OSError:
-        how = socket.SHUT_RDWR  # one of them is gone: nobody shall wait for it
+        how = socket.SHUT_RDWR  # one of them is gone: no one must wait for it
     for each in (sink,) if how == socket.SHUT_WR else (sink, source):
         with contextlib.suppress(OSError):
             each.shutdown(how)

@@ -16,7 +16,7 @@ SETGID, SETUID = 6, 7
 
 
 def identity(slot: int) -> int | None:
-    """The first of the :data:`WIDTH` users and groups of a pod if root starts its commands; None where nobody can be
+    """The first of the :data:`WIDTH` users and groups of a pod if root starts its commands; None where no one can be
     chosen: they are then who we are. The same slot gives the same users."""
     if os.geteuid() != 0 or not _may_choose():
         return None
@@ -47,7 +47,7 @@ def _extents(path: str) -> list[tuple[int, int]]:
 
 
 def give(path: str, user: int, *, whole: bool) -> None:
-    """Let ``path`` belong to a user, with ``whole`` also what is in it: only where nobody else may write. Links are
+    """Change the owner of ``path``, with ``whole`` also of its contents: only where no other user may write. Links are
     given themselves, not what they lead to."""
     os.chown(path, user, user, follow_symlinks=False)
     if not whole or not os.path.isdir(path) or os.path.islink(path):

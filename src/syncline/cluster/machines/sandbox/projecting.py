@@ -1,8 +1,8 @@
-"""Volumes of files, written as the kubelet's atomic writer does: each state in a folder of its own, one link that
-names the present one, and a link for each file. Whoever reads sees all of a state or nothing of it.
+"""Volumes of files, written as the kubelet's atomic writer does: each state in a folder of its own, one link that names
+the present one, and a link for each file. A client that reads sees all of a state or nothing of it.
 
-Process 1 of a sandbox writes, into memory that commands see read-only, at the start and whenever a ConfigMap, Secret
-or the pod itself has changed; new states come by a pipe from the cluster. Source of the layout: Kubernetes
+Process 1 of a sandbox writes, into memory that commands see read-only, at the start and whenever a ConfigMap, Secret or
+the pod itself has changed; new states come by a pipe from the cluster. Source of the layout: Kubernetes
 ``pkg/volume/util/atomic_writer.go``, of owners and modes ``pkg/volume/volume_linux.go``.
 """
 

@@ -1,4 +1,4 @@
-"""What a whole sandbox uses, whatever it consists of: looked at by its init, which ends it when it is too much.
+"""What a whole sandbox uses, whatever it consists of: examined by its init, which ends it when it is too much.
 
 Limits of the kernel without control groups are for one process each, or for one user; many small processes, files in
 memory, and folders on the disk are bounded here.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # loading it takes as long as making the sandbox
 __all__ = ["OVER", "Watch"]
 
 OVER = ("memory", "cpu", "processes", "open", "sessions", "disk", "sockets")
-"""Words for what was too much, told to who started the sandbox."""
+"""Words for what was too much, reported to who started the sandbox."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
 CALM_S, TENSE_S = 0.1, 0.03
@@ -38,7 +38,7 @@ MOST_SESSIONS = 32
 
 class Watch:
     """``folders`` are the volumes that the command may write; ``board`` and ``line`` are for the limits of all
-    sandboxes together. Every limit may be missing: then it is not looked at."""
+    sandboxes together. Every limit may be missing: then it is not examined."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ def _free(folder: int) -> int:
 
 def _size(folder: int, most: int) -> tuple[int, int]:
     """Bytes on the disk and entries; stops where ``most`` is exceeded. Each folder is opened in the one above it: a
-    path could be too long to be looked at."""
+    path could be too long to be examined."""
     try:
         opened = [os.open(".", _FOLDER, dir_fd=folder)]
     except NotADirectoryError:

@@ -1,7 +1,7 @@
-"""What simulated machines know of images that nobody pulls: data, ours (``images.json``) and people's own.
+"""What simulated machines know of images without a registry: data, ours (``images.json``) and people's own.
 
-An image says whether it runs until it is stopped when its container has no command of its own, and whether a tag can
-be had. People add theirs in the ConfigMap ``syncline-images`` of ``kube-system``, in the same form; theirs count first.
+An image says whether it runs until it is stopped when its container has no command of its own, and whether a tag can be
+had. People add theirs in the ConfigMap ``syncline-images`` of ``kube-system``, in the same form; theirs count first.
 Unknown images fare as their pods say. Pure.
 """
 
@@ -47,7 +47,7 @@ class Default:
     programs: tuple[tuple[str, str], ...] = ()
 
     def stays(self, container: Obj) -> bool | None:
-        """Whether it runs until it is stopped, as a shell does with somebody at its input. None: its arguments are the
+        """Whether it runs until it is stopped, as an interactive shell does. None: its arguments are the
         command, of which nothing is known."""
         arguments = container.get("args") or ()
         if self.runs:
@@ -89,7 +89,7 @@ class ImageCache:
         return self.defaults.get(name.repository) or self.defaults.get(whole) or self.defaults.get(last)
 
     def pull_error(self, image: str) -> str:
-        """What the kubelet says of an image that cannot be had; empty for all others."""
+        """What the kubelet says of an image that is unavailable; empty for all others."""
         name = _name(image)
         if name is None or name.digest:
             return ""

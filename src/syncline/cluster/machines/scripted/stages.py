@@ -2,22 +2,18 @@
 
 Read by the staged runtime. An annotation counts for every container of the pod, or with ``.NAME`` appended for one:
 
-=============================  ============================================================================
-``syncline.dev/pull-seconds``    how long its image is pulled
-``syncline.dev/image-pull``      ``fail``: its image cannot be had; a list such as ``fail,fail,ok`` counts by try
-``syncline.dev/start-seconds``   from pulled to started
-``syncline.dev/startup-seconds`` from start until it answers its startup probe; ``never``
-``syncline.dev/ready-seconds``   from start until it answers its readiness probe (is ready, where it has none)
-``syncline.dev/ready``           ``never``: it does not become ready
-``syncline.dev/unready-seconds`` from start until it no longer answers its readiness probe
-``syncline.dev/live-seconds``    from start until it no longer answers its liveness probe
-``syncline.dev/post-start``      ``fail``: its postStart hook fails
-``syncline.dev/run-seconds``     how long it runs; ``forever``
-``syncline.dev/exit-code``       how it ends; a list such as ``1,1,0`` counts by attempt, the last one repeats
-``syncline.dev/end-reason``      why it ended, such as ``OOMKilled`` (which exits with 137)
-``syncline.dev/end-message``     its termination message
-``syncline.dev/stop-seconds``    how long it takes to stop when asked, after its preStop hook
-=============================  ============================================================================
+============================= ============================================================================
+``syncline.dev/pull-seconds`` how long its image is pulled ``syncline.dev/image-pull`` ``fail``: its image is
+unavailable; a list such as ``fail,fail,ok`` counts by try ``syncline.dev/start-seconds`` from pulled to started
+``syncline.dev/startup-seconds`` from start until it answers its startup probe; ``never`` ``syncline.dev/ready-seconds``
+from start until it answers its readiness probe (is ready, where it has none) ``syncline.dev/ready`` ``never``: it does
+not become ready ``syncline.dev/unready-seconds`` from start until it no longer answers its readiness probe
+``syncline.dev/live-seconds`` from start until it no longer answers its liveness probe ``syncline.dev/post-start``
+``fail``: its postStart hook fails ``syncline.dev/run-seconds`` how long it runs; ``forever`` ``syncline.dev/exit-code``
+how it ends; a list such as ``1,1,0`` counts by attempt, the last one repeats ``syncline.dev/end-reason`` why it ended,
+such as ``OOMKilled`` (which exits with 137) ``syncline.dev/end-message`` its termination message
+``syncline.dev/stop-seconds`` how long it takes to stop when asked, after its preStop hook =============================
+============================================================================
 
 Probes have their own delays, periods and thresholds (:mod:`syncline.cluster.machines.probes`); a preStop hook takes as
 long as it sleeps.
@@ -48,7 +44,7 @@ T = TypeVar("T")
 ANNOTATION_PREFIX = "syncline.dev/"
 OOM_EXIT_CODE = 137
 MAX_SECONDS = 10 * 365 * 86400.0
-"""Longest stage: ten years, so that ``sleep infinity`` has an end that nobody meets."""
+"""Longest stage: ten years, so that ``sleep infinity`` has an end that is never reached."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ __all__ = ["unknown_in"]
 
 
 def unknown_in(script: Script, programs: Container[str]) -> str:
-    """The first command that is not known, as a sentence; empty if all are (as far as they can be told)."""
+    """The first command that is not known, as a sentence; empty if all are (as far as they can be determined)."""
     for simple in _simples(script):
         name = (simple.words[0].constant or "").rsplit("/", 1)[-1] if simple.words else ""
         if simple.words and simple.words[0].constant is not None and name not in programs:

@@ -1,1 +1,1 @@
-"""A small ``oc`` and ``kubectl`` of our own, for hooks on machines that have none and for virtual time."""
+"""A small ``oc`` and ``kubectl`` of Syncline, for hooks on machines that have none and for virtual time."""

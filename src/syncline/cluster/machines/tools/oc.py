@@ -36,7 +36,7 @@ COMMANDS: dict[str, Command] = {
 
 
 def run(argv: list[str], session: Session) -> Steps[int]:
-    """Run ``argv`` (without the program's name); returns the exit code. Raises nothing but bugs."""
+    """Run ``argv`` (without the program's name); returns the exit code. Raises only bugs."""
     try:
         arguments = parse(argv)
         name, *words = arguments.words or ["help"]

@@ -208,7 +208,7 @@ def _difference(info: ResourceInfo, wanted: Obj, live: Obj) -> tuple[PatchType, 
 
 
 def delete(session: Session, arguments: Arguments, words: list[str]) -> Steps[int]:
-    """Waits until the objects are gone, unless told ``--wait=false``."""
+    """Waits until the objects are gone, unless given ``--wait=false``."""
     propagation = {"background": "Background", "foreground": "Foreground", "orphan": "Orphan"}.get(
         arguments.get("cascade", "background"), ""
     )

@@ -173,7 +173,7 @@ def _json_causes(data: Obj, kind: str) -> list[FieldCause]:
 
 
 def json_problem(encoded: str) -> str:
-    """Where Go's reader of JSON stops. Only the one character is told, never what stands around it."""
+    """Where Go's reader of JSON stops. Only the one character is reported, never what stands around it."""
     try:
         text = base64.b64decode(encoded).decode("utf-8", "replace")
         json.loads(text)

@@ -60,7 +60,7 @@ SEMVER = re.compile(
 
 
 def _bounded(key: str, *rules: r.Rule, most: int = MOST_ENTRIES, named: bool = False) -> r.Rule:
-    """The entries of a list, which are not looked at when there are too many. ``named``: each has a name of its own."""
+    """The entries of a list, which are not examined when there are too many. ``named``: each has a name of its own."""
     entries = r.every(r.each(key, *rules), *([r.each(key, r.unique("name", at=""))] if named else []))
 
     def judge(owner: Any, path: str) -> list[FieldCause]:

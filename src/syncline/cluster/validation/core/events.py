@@ -67,7 +67,7 @@ def _length_causes(text: str, path: str, most: int) -> list[FieldCause]:
 
 
 class NewEventKind(EventKind):
-    """``events.k8s.io``: time, type and story are required, and only the series may go on."""
+    """``events.k8s.io``: time, type and story are required, and only the series may continue."""
 
     about = "regarding"
     note = "note"

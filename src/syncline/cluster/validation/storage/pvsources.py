@@ -58,4 +58,4 @@ _ORDER = (
     "flexVolume azureFile vsphereVolume photonPersistentDisk portworxVolume azureDisk scaleIO local storageos csi"
 )
 PV_SOURCES = {kind: (SHARED | _OWN)[kind] for kind in _ORDER.split()}
-"""In the order in which Kubernetes looks at them."""
+"""In the order in which Kubernetes reads them."""

@@ -282,7 +282,7 @@ class ReplicationControllerKind(Kind):
 
 
 class PodTemplateKind(Kind):
-    """A template that lies about; nobody makes pods of it."""
+    """A template that lies about; no one makes pods of it."""
 
     has_generation = True
     generation_follows = ("template",)

@@ -54,7 +54,7 @@ def _not_offered(x: Exchange, why: str, instead: str) -> BadRequest:
 
 
 def run_command(x: Exchange) -> Response:
-    """``pods/exec``. Whoever opens a WebSocket needs ``create`` too (AuthorizePodWebsocketUpgradeCreatePermission)."""
+    """``pods/exec``. Opening a WebSocket needs ``create`` too (AuthorizePodWebsocketUpgradeCreatePermission)."""
     pod = x.current().obj
     asked = parse_qs(x.request.raw_query, keep_blank_values=True)
     container = chosen_container(x, pod, asked.get("container", [""])[0])

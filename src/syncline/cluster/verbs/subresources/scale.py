@@ -125,7 +125,7 @@ def patch(x: Exchange) -> Response:
 
 
 def _apply(x: Exchange, current: Stored, body: Any, options: WriteOptions) -> Response:
-    """Applied as a Scale; the owners of the count are then told to the object itself."""
+    """Applied as a Scale; the owners of the count are carried over to the object."""
     check_applied_kind(SCALE, body)
     before = _owned_scale(x, current)
     result = managedfields.apply(

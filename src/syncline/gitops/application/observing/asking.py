@@ -1,8 +1,8 @@
 """Questions that a plan needs answered first: scripts and expressions of users, evaluated beside the loop.
 
-Begin at :class:`Ask`. A plan that lacks an answer becomes one that asks (``plan.py``); its handler lets the driver
-run the evaluation, and the plan is made again with the answers in the same pass. What takes longer goes on by itself:
-the Application says what it waits for, and its end wakes it. What ran out of its budget rests.
+Begin at :class:`Ask`. A plan that lacks an answer becomes one that asks (``plan.py``); its handler lets the driver run
+the evaluation, and the plan is made again with the answers in the same pass. What takes longer continues by itself: the
+Application says what it waits for, and its end wakes it. What ran out of its budget rests.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_RESTING_NAMESPACES = 3
 MAX_COST_S = 1.0
 """What a script or an expression may take."""
 PATIENCE_S = 2.0
-"""Answers that take longer come later, and the pass goes on without them."""
+"""Answers that take longer come later, and the pass continues without them."""
 MAX_KEPT_APPS = 10_000
 MAX_KEPT_ANSWERS = 200_000
 """Answers that are kept, in all; a hundred bytes each mostly."""

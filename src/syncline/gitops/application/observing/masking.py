@@ -23,7 +23,7 @@ GIVEN = ("operation", "source", "sources", "comparedTo", "history")
 
 
 def masked_status(view: AppView, status: Obj) -> Obj:
-    """``status`` without the values of Secrets in its messages. Times stay where nothing but the mask is new."""
+    """``status`` without the values of Secrets in its messages. Times stay where only the mask is new."""
     if status == view.status:
         return status
 

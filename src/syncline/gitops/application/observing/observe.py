@@ -1,4 +1,4 @@
-"""Everything one pass over an Application looks at, read once.
+"""Everything one reconcile over an Application reads, read once.
 
 Called by the controller with the cache; returns frozen values only. Missing input is a value, never a call.
 """
@@ -15,7 +15,7 @@ from syncline.apply.health import Health, HealthStatus
 from syncline.apply.health.overrides import HealthQuestion
 from syncline.apply.predicting import Kept
 from syncline.argo.application import AppView
-from syncline.argo.clusters import HERE, Cluster, destination_of
+from syncline.argo.clusters import HERE, Cluster, clusters_of, resolve_destination
 from syncline.argo.hydrator import sync_source, target_branch
 from syncline.argo.parameters import PARAMETERS_MAP, enables_namespace
 from syncline.argo.project import Reach
@@ -86,21 +86,21 @@ class AppSettings:
     hydrator: bool | None = None
     """Whether dry sources are hydrated; None: as ``hydrator.enabled`` of ``argocd-cmd-params-cm`` says."""
     poll_s: float = 120.0
-    """Seconds between looks at a repository without being told (upstream: timeout.reconciliation)."""
+    """Seconds between reads a repository without notice (upstream: timeout.reconciliation)."""
     error_poll_s: float = 60.0
     """Seconds until a source that failed is tried again."""
     sync_timeout_s: float = 0.0
     """Seconds that an operation may take, its retries included; 0: as long as it likes (upstream: sync timeout)."""
     tracking: Tracking = field(default_factory=Tracking)
     repo_grace_s: float = 180.0
-    """Seconds for which a source that cannot be read changes nothing, unless somebody asks
-    (upstream: controller.repo.error.grace.period.seconds)."""
+    """Seconds for which a source that cannot be read changes nothing, unless a refresh is requested (upstream:
+    controller.repo.error.grace.period.seconds)."""
     read_patience_s: float = PATIENCE_S
-    """Seconds after which an Application goes on without the render that it waits for, and says so."""
+    """Seconds after which an Application continues without the render that it waits for, and says so."""
     script_costs_s: Mapping[str, float] = field(default_factory=dict)
     """Virtual time: what scripts and expressions of users take, by their text; others take none."""
     kube_version: str = GIT_VERSION
-    """What charts are told where the destination has not said its version."""
+    """What charts get where the destination has not said its version."""
 
 
 class Destinations(Protocol):
@@ -144,7 +144,7 @@ class AppObserved:
     kube_version: str = ""
     """The destination's own; empty: not known."""
     reading: Reading | None = None
-    """The render for the spec that goes on now; ``latest`` is from before."""
+    """The render for the spec that continues now; ``latest`` is from before."""
     pinned_reading: Reading | None = None
     """That of the operation in progress."""
     namespace_live: Obj | None = None
@@ -164,7 +164,7 @@ class AppObserved:
     """Holds that operations of this Application took, by name."""
     all_holds: tuple[Hold, ...] = ()
     orphans: int | None = None
-    """Objects of the destination namespace that nobody tracks; None: the project does not warn of them."""
+    """Objects of the destination namespace that no Application tracks; None: the project does not warn of them."""
     remote: str = ""
     """Server of the destination where it is another cluster; empty at home."""
     remote_problem: str = ""
@@ -212,7 +212,7 @@ class AppObserved:
 
     @property
     def account(self) -> str:
-        """Who is impersonated at the destination; empty: nobody."""
+        """Who is impersonated at the destination; empty: no one."""
         try:
             return self._account()
         except AccountError:
@@ -220,7 +220,7 @@ class AppObserved:
 
     @property
     def account_problem(self) -> str:
-        """Why nobody can be impersonated although somebody has to be; empty where all is well."""
+        """Why the required impersonation is impossible; empty where it is possible."""
         try:
             self._account()
         except AccountError as error:
@@ -235,7 +235,7 @@ class AppObserved:
     @property
     def cluster(self) -> Cluster:
         """The destination; the one at home where it cannot be resolved."""
-        found = destination_of(self.view.obj, self.clusters)
+        found = resolve_destination(self.view.destination, self.clusters)
         return HERE if isinstance(found, str) else found
 
     @property
@@ -316,7 +316,7 @@ def _among_applications(
 
 
 def served_texts(kinds: Iterable[GVK]) -> set[str]:
-    """API versions as charts are told them."""
+    """API versions as charts get them."""
     return {text for gvk in kinds for text in (gvk.api_version, f"{gvk.api_version}/{gvk.kind}")}
 
 
@@ -371,7 +371,7 @@ def operation_start(view: AppView) -> datetime:
 
 def wanted_revisions(view: AppView) -> tuple[str, ...]:
     """Revisions that the operation asks for, else those of its sources: ``revisions`` where there are several sources,
-    ``revision`` where there is one. Their number may be wrong, if somebody wrote it so."""
+    ``revision`` where there is one. A status written by hand may hold a wrong number."""
     sync = dig(view.operation, "sync", default={})
     sources = operation_sources(view)
     several = sync.get("revisions")
@@ -436,8 +436,8 @@ def observe_application(
         return None
     view = AppView(app, control_namespace=settings.control_namespace)
     project_ref = ObjectRef(APP_PROJECT.group, APP_PROJECT.kind, settings.control_namespace, view.project)
-    clusters = system.settings.clusters(cache.objects(SECRETS, settings.control_namespace))
-    cluster = destination_of(app, clusters)
+    clusters = clusters_of(cache.objects(SECRETS, settings.control_namespace), here=system.settings.in_cluster)
+    cluster = resolve_destination(view.destination, clusters)
     remote = "" if isinstance(cluster, str) or cluster.is_here else cluster.server
     there: Snapshot | None = cache
     problem = ""
@@ -494,7 +494,7 @@ def observe_application(
 def _of_operation(
     view: AppView, store: ManifestStore, context: RenderContext
 ) -> tuple[Manifests | None, Reading | None]:
-    """Manifests of the operation in progress, and the render of them that goes on."""
+    """Manifests of the operation in progress, and the render of them that continues."""
     if view.operation is None:
         return None, None
     sources, asked = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)

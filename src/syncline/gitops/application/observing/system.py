@@ -1,7 +1,7 @@
 """The installation's settings as the controller knows them now, and the index that depends on them.
 
-``argocd-cm`` and ``argocd-cmd-params-cm`` are parsed once per version; everything else that looks at them gets the
-frozen result.
+``argocd-cm`` and ``argocd-cmd-params-cm`` are parsed once per version; everything else that reads them gets the frozen
+result.
 """
 
 from __future__ import annotations

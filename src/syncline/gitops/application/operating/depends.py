@@ -26,7 +26,7 @@ DEPENDS_ON = "syncline.dev/depends-on"
 MAX_NAMED = 50
 """Applications that one annotation may name."""
 MAX_APPLICATIONS = 200
-"""Applications looked at along the chains; longer ones are judged by their beginning."""
+"""Applications examined along the chains; longer ones are judged by their beginning."""
 
 
 def depends_on(app: Obj) -> list[ObjectRef]:

@@ -46,13 +46,13 @@ __all__ = [
 MAX_NAMED = 100
 """Pools that the annotation may name."""
 TAKES_EFFECT = timedelta(seconds=30)
-"""After this long nobody honours Holds on this cluster, and the sync goes on as it would without."""
+"""After this long no one honours Holds on this cluster, and the sync continues as it would without."""
 WORK_PATIENCE = timedelta(minutes=1)
 """So long machines wait for a Job that speaks of pools: to pause or resume one takes seconds."""
 HEALTH_PATIENCE = timedelta(minutes=5)
 """So long machines wait for something to become healthy. A Deployment has ten minutes, unless it says otherwise."""
 LONGEST = timedelta(hours=6)
-"""So long one operation keeps machines from being updated; then it goes on without its Hold."""
+"""So long one operation keeps machines from being updated; then it continues without its Hold."""
 COMPONENT = "syncline-application-controller"
 UNHELD = "PoolNotHeldWarning"
 HOLD_POOLS = "syncline.dev/hold-pools"
@@ -102,7 +102,7 @@ def _held_long(observed: AppObserved, now: datetime) -> bool:
 
 
 def taken(seen: AppObserved, observed: SyncObserved, sync: SyncPlan, now: datetime) -> Plan | None:
-    """Hold the pools that the next step of this pass reaches, before it is performed."""
+    """Hold the pools that the next step of this reconcile reaches, before it is performed."""
     if HOLD not in seen.kinds.served or not seen.pools:
         return None
     if _held_long(seen, now):
@@ -125,7 +125,8 @@ def taken(seen: AppObserved, observed: SyncObserved, sync: SyncPlan, now: dateti
 
 
 def _not_in_effect(observed: AppObserved, hold: Hold, wanted: frozenset[str], now: datetime) -> Plan | None:
-    """Whoever keeps the pools notes the Hold on them; the sync waits for that, but not for long where nobody does."""
+    """The code that keeps the pools notes the Hold on them; the sync waits for that, but not for long where no one
+    does."""
     made = time_or_none(meta(hold.obj).get("creationTimestamp"))
     pending = sorted(
         name_of(pool) for pool in observed.pools if name_of(pool) in wanted and hold.name not in noted_holds(pool)

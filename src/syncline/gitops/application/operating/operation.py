@@ -2,7 +2,7 @@
 
 The request is ``.operation``, the state is ``.status.operationState``; nothing else is remembered. A pass plans with
 ``gitops/sync/plan.py``, folds the answers in, plans again, and ends by writing the state. Killed anywhere, the next
-process goes on from the objects. Rules: ``processRequestedAppOperation`` and ``SyncAppState`` of Argo CD.
+process continues from the objects. Rules: ``processRequestedAppOperation`` and ``SyncAppState`` of Argo CD.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ __all__ = [
 
 COMPONENT = "syncline-application-controller"
 PASS_INTERVAL_S = 30.0
-"""An operation that waits is looked at this often even if nothing is heard (upstream's requeue cadence)."""
+"""An operation that waits is examined this often even if nothing is heard (upstream's requeue cadence)."""
 UNTRACKED = (WaitKind.ACCOUNT, WaitKind.DEFINITION, WaitKind.CONDITION)
-"""What the operation waits for without being told: it is not an object of the application."""
+"""What the operation waits for without notice: it is not an object of the application."""
 UNTRACKED_INTERVAL_S = 0.5
 LEAST_PAUSE = timedelta(seconds=1)
 """Between two attempts of an operation."""
@@ -79,13 +79,13 @@ TIMED_OUT = "operation is terminating due to timeout"
 
 @dataclass(frozen=True)
 class OperationPlan(Plan):
-    """A plan of one round, with what is needed to go on from its answers; of the last one, with what it came to."""
+    """A plan of one round, with what is needed to continue from its answers; of the last one, with what it came to."""
 
     observed: SyncObserved | None = None
     sync: SyncPlan | None = None
     pinned: Manifests | None = field(default=None)
     view: AppView | None = field(default=None)
-    """The Application with its status as it was compared in this pass."""
+    """The Application with its status as it was compared in this reconcile."""
 
 
 Compare = Callable[[AppObserved, Manifests], Comparison]
@@ -184,7 +184,7 @@ def _record_first(observed: AppObserved, state: Obj, pinned: Manifests) -> Plan 
 
 
 def _wait_for_applications(observed: AppObserved, state: Obj) -> Plan | None:
-    """Applications that this one depends on come first; what has begun to be applied goes on."""
+    """Applications that this one depends on come first; what has begun to be applied continues."""
     if state.get("phase") != OperationPhase.RUNNING or dig(state, "syncResult", "resources"):
         return None
     problem = not_ready(observed.view.obj, observed.before, observed.reach_of_applications)
@@ -197,13 +197,13 @@ def _wait_for_applications(observed: AppObserved, state: Obj) -> Plan | None:
 
 
 def _over(state: Obj) -> bool:
-    """No operation is in progress; a phase that somebody made up counts as none."""
+    """No operation is in progress; an unknown phase counts as none."""
     phase = state.get("phase") or ""
     return phase not in list(OperationPhase) or OperationPhase(phase).completed
 
 
 def _refused(observed: AppObserved, comparison: Comparison) -> tuple[OperationPhase, str] | None:
-    """What the comparison found that no sync may go on with (reference 1.5, step 8; behaviour 76)."""
+    """What the comparison found that no sync may continue with (reference 1.5, step 8; behaviour 76)."""
     view = observed.view
     circle = dependency_problem(view.obj, observed.before)
     if observed.account_problem or circle:
@@ -246,7 +246,7 @@ def _in_time(observed: AppObserved, state: Obj, wait: float, now: datetime) -> f
 
 
 def _terminate(view: AppView, state: Obj) -> Plan:
-    """Ask for the termination on record; the next pass ends the hooks, also after a restart."""
+    """Ask for the termination on record; the next reconcile ends the hooks, also after a restart."""
     ending = {key: value for key, value in state.items() if key != "finishedAt"}
     ending |= {"phase": str(OperationPhase.TERMINATING), "message": TIMED_OUT}
     patch = app_patch(view, {**view.current, "operationState": ending}, TIMED_OUT)
@@ -277,7 +277,7 @@ def _overtaken(observed: AppObserved, state: Obj, now: datetime) -> Plan | None:
 
 
 def _blocked_by_window(observed: AppObserved, state: Obj, now: datetime) -> Plan | None:
-    """A closed window holds a running operation; it goes on when it opens. A termination is never held."""
+    """A closed window holds a running operation; it continues when it opens. A termination is never held."""
     view = observed.view
     if state.get("phase") != OperationPhase.RUNNING:
         return None
@@ -345,14 +345,14 @@ def _round(seen: AppObserved, observed: SyncObserved, pinned: Manifests, now: da
 
 
 def begun(app: Obj, operation: Obj, now: datetime) -> Obj:
-    """The Application as it stands once this operation has begun: what a preview looks at, and what a begin writes."""
+    """The Application as it stands once this operation has begun: what a preview reads, and what a begin writes."""
     state: Obj = {"operation": operation, "phase": str(OperationPhase.RUNNING), "startedAt": format_time(now)}
     return {**app, "operation": operation, "status": {**AppView(app).status, "operationState": state}}
 
 
 def _begin(observed: AppObserved, now: datetime, problems: tuple[str, ...]) -> Plan:
     """Persist that it runs, and which pools are paused, before anything is written to the cluster (behaviour 2). What
-    the project does not permit is not even read; the next pass ends the operation."""
+    the project does not permit is not even read; the next reconcile ends the operation."""
     view = observed.view
     begins = begun(view.obj, view.operation or {}, now)["status"]
     status: Obj = {**view.current, "operationState": begins["operationState"]}
@@ -364,7 +364,7 @@ def _begin(observed: AppObserved, now: datetime, problems: tuple[str, ...]) -> P
 
 
 def _start_named(view: AppView, now: datetime) -> str:
-    """The second of this begin, told apart from operations before it in the same second."""
+    """The second of this begin, distinguished from operations before it in the same second."""
     second = str(int(now.timestamp()))
     last, _, number = _noted_start(view).partition(".")
     return f"{second}.{int(number or 0) + 1}" if last == second else second
@@ -458,11 +458,11 @@ def _with_revisions(operation: Obj, revisions: tuple[str, ...]) -> Obj:
     return operation | {"sync": sync}
 
 
-# -- what the engine looks at -----------------------------------------------------------------------------------
+# -- what the engine reads -----------------------------------------------------------------------------------
 
 
 def sync_observed(observed: AppObserved, pinned: Manifests, comparison: Comparison) -> SyncObserved:
-    """The engine's view of this pass."""
+    """The engine's view of this reconcile."""
     view = observed.view
     state = view.operation_state or {}
     started = time_or_none(state.get("startedAt"))
@@ -511,7 +511,7 @@ def sync_options(view: AppView, started: datetime) -> SyncOptions:
     )
 
 
-# -- the end of a pass ------------------------------------------------------------------------------------------
+# -- the end of a reconcile ------------------------------------------------------------------------------------------
 
 
 def _finish(
@@ -599,7 +599,7 @@ def _exhausted(view: AppView, why: str) -> tuple[Emit, ...]:
 
 
 def _overdue(view: AppView, sync: SyncPlan | None, now: datetime) -> list[Condition]:
-    """A gate that waits for longer than people expect is told of; the operation goes on waiting (DECISIONS 6)."""
+    """A gate that waits for longer than people expect is notified of; the operation continues waiting (DECISIONS 6)."""
     if sync is None or sync.wait is None or sync.wait.until is None or now < sync.wait.until:
         return []
     since = "" if sync.wait.since is None else f" since {format_time(sync.wait.since)}"

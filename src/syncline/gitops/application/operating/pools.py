@@ -36,7 +36,7 @@ __all__ = [
 AT_START = "syncline.dev/pools-at-start"
 """JSON object of pool name to ``spec.paused`` when the newest operation began."""
 LEFT = "syncline.dev/pools-left-paused"
-"""JSON object of pool name to the time at which it was paused: what operations left behind and nobody resumed since."""
+"""JSON object of pool name to the time at which it was paused: what operations left behind and no one resumed since."""
 COMPONENT = "syncline-application-controller"
 STAYS = "syncline.dev/leave-paused"
 """Annotation of an Application: ``true`` leaves pools as its hooks leave them; then they are only named."""
@@ -67,7 +67,7 @@ class LeftPaused:
 def begin_notes(app: Obj, pools: Sequence[Obj]) -> dict[str, str | None]:
     """Annotations to be written at a begin; None takes one away, as where there are no pools.
 
-    A pool that an operation before left paused counts as running, so that it stays ours until somebody resumes it.
+    A pool that an operation before left paused counts as running, so that it stays ours until a user resumes it.
     """
     if not pools:
         return {AT_START: None}
@@ -82,7 +82,7 @@ def end_notes(left: Sequence[LeftPaused]) -> dict[str, str | None]:
 
 
 def still_left(app: Obj, pools: Sequence[Obj]) -> tuple[LeftPaused, ...]:
-    """Pools that ended operations left paused and that nobody wrote since."""
+    """Pools that ended operations left paused and that is unset since."""
     noted = _noted(app, LEFT)
     found = [(name_of(pool), *pause_writer(pool)) for pool in sorted(pools, key=name_of) if _paused(pool)]
     return tuple(LeftPaused(pool, by, at) for pool, by, at in found if noted.get(pool) == at)
@@ -93,8 +93,8 @@ def left_paused(
 ) -> tuple[LeftPaused, ...]:
     """By name. ``hooks``: manifests of the operation; ``state``: its state, if newer than that of the Application.
 
-    A pool counts if it was noted as running, is paused now, a hook of this very operation may have paused it, and
-    nobody wrote the field after the operation's end. A pool's managed fields do not say which Job wrote them, and other
+    A pool counts if it was noted as running, is paused now, a hook of this very operation may have paused it, and no
+    one wrote the field after the operation's end. A pool's managed fields do not say which Job wrote them, and other
     operations and people pause pools, too: so the hook has to say in its own text that it pauses this pool.
     """
     state = dig(app, "status", "operationState", default={}) if state is None else state
@@ -157,7 +157,7 @@ def resume_left(app: Obj, pools: Sequence[Obj]) -> tuple[tuple[Patch | Emit, ...
 def _resumed(one: LeftPaused) -> str:
     return (
         f"MachineConfigPool {one.pool} is resumed: a hook of the operation that ended had turned spec.paused on, and "
-        "nobody wrote it since"
+        "it is unchanged since"
     )
 
 

@@ -1,6 +1,6 @@
 """What the sync engine asks of project, installation and cluster, answered from what was observed of the Application.
 
-Made by ``operation.py`` for each pass. Pure.
+Made by ``operation.py`` for each reconcile. Pure.
 """
 
 from __future__ import annotations

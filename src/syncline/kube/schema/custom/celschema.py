@@ -1,6 +1,6 @@
 """Schemas as expressions see them: which fields there are, of which types, how large they may become; and values.
 
-Called by ``rules.py`` and ``rulecheck.py``. In comes a plain ``openAPIV3Schema``; out comes a :class:`Decl`. Parts of a
+Called by ``rules.py`` and ``rulecheck.py``. Takes a plain ``openAPIV3Schema``; out comes a :class:`Decl`. Parts of a
 schema that say nothing of their type are not there for expressions. Source: apiserver ``pkg/cel/common`` (schemas.go,
 values.go) and ``pkg/cel/escaping.go``.
 """

@@ -1,7 +1,7 @@
 """CustomResourceDefinitions themselves: defaults, validation, and whether their names are accepted.
 
 Called by the embedded API when a definition is written, and by the controller that establishes definitions. In come
-definitions; out come new objects, causes in Kubernetes' words, or a new ``status``. Nothing is changed in place.
+definitions; returns new objects, causes in Kubernetes' words, or a new ``status``. Nothing is changed in place.
 
 Source: apiextensions-apiserver ``apis/apiextensions/v1/defaults.go``, ``validation/validation.go``,
 ``registry/customresourcedefinition/strategy.go`` and ``controller/status/naming_controller.go``.

@@ -1,10 +1,10 @@
 """The parts of a CustomResourceDefinition beside its schemas: columns, subresources, selectable fields, conversion.
 
-Called by ``crd.py``. In comes a definition; out come causes in Kubernetes' words, or the part with its defaults. Where
-all versions share a part, causes name it at the top of the spec, as the internal form of Kubernetes holds it there.
+Called by ``crd.py``. Takes a definition; returns causes in Kubernetes' words, or the part with its defaults. Where all
+versions share a part, causes name it at the top of the spec, as the internal form of Kubernetes holds it there.
 
-Source: apiextensions-apiserver ``apis/apiextensions`` (validation, defaults and conversion of v1)
-and apiserver ``pkg/util/webhook/validation.go``.
+Source: apiextensions-apiserver ``apis/apiextensions`` (validation, defaults and conversion of v1) and apiserver
+``pkg/util/webhook/validation.go``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Object metadata inside custom resources: read by its own type, wherever a schema says that a whole object stands.
 
-Called when the body of a custom resource is read. In come an object and its schema; out come the object with metadata
-as its type writes it (empty fields left out, unknown ones gone) and texts for strict decoding. Checks of names and
-labels are made by the validators. Source: apiextensions-apiserver ``pkg/apiserver/schema/objectmeta``.
+Called when the body of a custom resource is read. In come an object and its schema; returns the object with metadata as
+its type writes it (empty fields left out, unknown ones gone) and texts for strict decoding. Checks of names and labels
+are made by the validators. Source: apiextensions-apiserver ``pkg/apiserver/schema/objectmeta``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def coerce_root(obj: Obj) -> tuple[Obj, list[str]]:
 
 
 def _below(text: str, path: str) -> str:
-    """``unknown field "x"`` of metadata, told from the object."""
+    """``unknown field "x"`` of metadata, reported from the object."""
     return text.replace('"', f'"{causes.child(path, "metadata")}.', 1)
 
 

@@ -1,7 +1,7 @@
 """Validation rules in the schemas of definitions: do they compile, are they conditions, what may they cost.
 
-Called by ``schemacheck.py`` on its walk through a schema. What is wrong in the texts of a rule is told always; rules
-are compiled only in schemas that are sound. Source: apiextensions-apiserver ``apis/apiextensions/validation``
+Called by ``schemacheck.py`` on its walk through a schema. Errors in the texts of a rule are always reported;
+rules are compiled only in schemas that are sound. Source: apiextensions-apiserver ``apis/apiextensions/validation``
 (validation.go, cel_validation.go) and ``pkg/apiserver/schema/cel/compilation.go``.
 """
 

@@ -1,6 +1,6 @@
 """Validation rules of custom resources (``x-kubernetes-validations``).
 
-Called after the values of an object were validated. In come the object, the one it replaces and its schema; out come
+Called after the values of an object were validated. Takes the object, the one it replaces and its schema; returns
 causes in Kubernetes' words. Never runs on an object whose values are already refused for their types. On an update,
 what did not change is not refused for a rule that it broke before.
 

@@ -1,6 +1,6 @@
 """The schemas of a CustomResourceDefinition: what they may say, whether they are structural, and their defaults.
 
-Called when a definition is created or changed. In comes the definition, out come causes whose paths are those that
+Called when a definition is created or changed. Takes the definition, out come causes whose paths are those that
 Kubernetes names: ``spec.validation.openAPIV3Schema…`` where all versions share one schema, else
 ``spec.versions[i].schema.openAPIV3Schema…``. Rules are compiled by ``rulecheck.py``, only in schemas that are sound.
 
@@ -157,7 +157,7 @@ class _Place:
 
 
 def _document(raw: Obj, path: str, at: _Place) -> tuple[list[FieldCause], list[FieldCause]]:
-    """(causes of schemas, causes of rules). Rules above a schema that is wrong are not looked at."""
+    """(causes of schemas, causes of rules). Rules above a schema that is wrong are not examined."""
     found = _keywords(raw, path, at) + _lists(raw, path) + _maps(raw, path)
     rules: list[FieldCause] = []
     for below, here, place in _children(raw, path, at):

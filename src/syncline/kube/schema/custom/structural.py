@@ -1,7 +1,7 @@
 """Custom resources under their structural schemas: prune, fill in defaults, validate.
 
 Called by the embedded API for every custom resource. In come an object and the :class:`Schema` of its version, made
-with ``Schema.from_openapi(…, resource=True)``; out come a new object that shares every unchanged part, or causes in
+with ``Schema.from_openapi(…, resource=True)``; returns a new object that shares every unchanged part, or causes in
 Kubernetes' words. Validation rules (CEL) are in ``rules.py``; a schema's own shape is checked in ``schemacheck.py``.
 
 Source: apiextensions-apiserver ``pkg/apiserver/schema`` (pruning, defaulting, listtype, objectmeta).
@@ -26,7 +26,7 @@ from syncline.kube.text.names import dns_label_1035
 __all__ = ["check_part", "fill_defaults", "prune", "prune_part", "unknown_fields", "validate"]
 
 Pruned = Callable[[str], None] | None
-"""Is told the path of each field that goes; None: nobody asks, and paths are not made."""
+"""Receives the path of each field that goes; None: nothing asks, and paths are not made."""
 
 
 # --- pruning -------------------------------------------------------------------------------------------------------

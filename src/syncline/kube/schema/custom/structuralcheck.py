@@ -1,6 +1,6 @@
 """Is a schema structural: every field and item has a type outside of combinations, and combinations only restrict.
 
-Called by ``schemacheck.py`` for the schemas of a definition. In come a plain ``openAPIV3Schema`` and its path, out come
+Called by ``schemacheck.py`` for the schemas of a definition. Takes a plain ``openAPIV3Schema`` and its path, out come
 causes in Kubernetes' words. Source: apiextensions-apiserver ``pkg/apiserver/schema`` (validation.go, complete.go).
 """
 

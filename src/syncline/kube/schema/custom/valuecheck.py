@@ -1,8 +1,8 @@
 """Does a value satisfy an OpenAPI v3 schema: the checks of custom resources, word for word.
 
-Called by ``structural.py`` for objects and for defaults in a schema. In come a JSON value and a plain
-``openAPIV3Schema`` (no references); out come causes, in the order type, combinations, text, format, number, list, enum,
-object. Never reads a clock, never changes a value.
+Called by ``structural.py`` for objects and for defaults in a schema. Takes a JSON value and a plain ``openAPIV3Schema``
+(no references); returns causes, in the order type, combinations, text, format, number, list, enum, object. Never reads
+a clock, never changes a value.
 
 Source of checks and words: kube-openapi ``pkg/validation`` and apiextensions ``ValidateCustomResource``.
 """
@@ -22,7 +22,7 @@ from syncline.kube.text.re2 import compile_pattern
 __all__ = ["MAX_CAUSES", "UNRELATED", "check_value", "old_items", "unchanged"]
 
 MAX_CAUSES = 1000
-"""More causes than this help nobody; the rest is left out."""
+"""More causes than this help no one; the rest is left out."""
 
 Raw = Mapping[str, Any]
 

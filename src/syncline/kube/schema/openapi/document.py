@@ -1,8 +1,8 @@
 """OpenAPI documents of the served API, for ``kubectl explain``, validation and client-side apply.
 
-Called by the server for ``/openapi/v3`` and ``/openapi/v2``. In come the served resources and the schemas of custom
-ones; out come documents that hold only what the asked group version needs. Built-in schemas are the stored
-definitions with their descriptions. Never decides what is served; callers keep the documents if they want to.
+Called by the server for ``/openapi/v3`` and ``/openapi/v2``. Takes the served resources and the schemas of custom ones;
+returns documents that hold only what the asked group version needs. Built-in schemas are the stored definitions with
+their descriptions. Never decides what is served; callers keep the documents if they want to.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _all_paths(resources: Iterable[ResourceInfo], crds: CustomSchemas, dialect: 
 
 
 def _definition_name(gvk: GVK, crds: CustomSchemas) -> str:
-    """The definition of a kind; what nobody describes is an untyped object."""
+    """The definition of a kind; what no one describes is an untyped object."""
     owner = GVK(gvk.group, gvk.version, gvk.kind.removesuffix("List"))
     if gvk in crds or owner in crds:
         return custom_definition_name(gvk)

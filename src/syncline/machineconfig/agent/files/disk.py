@@ -1,6 +1,6 @@
 """Whether the disk is what a configuration says; nothing is changed.
 
-Asked at boot, before an update, and by the watch for drift. The first difference is told, files before units. A
+Asked at boot, before an update, and by the watch for drift. The first difference is reported, files before units. A
 configuration is compared in the version it is written in. Source: Machine Config Operator ``on_disk_validation.go``,
 reference machine-config 4.6, 4.7.
 """
@@ -29,7 +29,7 @@ _ELSEWHERE = (
     "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem",
     "/etc/mco/internal-registry-pull-secret.json",
 )
-"""Written past configurations; what they hold is nobody's drift."""
+"""Written past configurations; what they hold is no one's drift."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A pass of the agent being written down: steps in order, what the node says, how far its record has come; pure.
+"""A reconcile of the agent being written down: steps in order, what the node says, how far its record has come; pure.
 
 Used by the planners of ``machineconfig/agent``.
 """
@@ -39,20 +39,20 @@ REPORT = "irreconcilableChanges"
 class Script:
     """Steps in order, with the phases of the MachineConfigNode folded one onto the other.
 
-    The first note is written to the node as it was seen, or not at all, and nothing after it is done then: whoever acts
-    on an old view would drain, write or reboot for a target that is over. Later notes follow from our own first one.
-    ``proven``: something was done already, which is told however the node looks by now.
+    The first note is written to the node as it was seen, or not at all, and nothing after it is done then: the one that
+    acts on an old view would drain, write or reboot for a target that is over. Later notes follow from our own first
+    one. ``proven``: something was done already, which is reported in any case.
     """
 
     def __init__(self, observed: AgentObserved, now: datetime, why: str, *, proven: bool = False) -> None:
         self.steps: list[tuple[Step, ...]] = []
         self._observed, self._now, self._why = observed, now, why
         self._record, self._node, self._proven = observed.record, observed.node, proven
-        self._untold = self._finalization() | self._packages()
+        self._unreported = self._finalization() | self._packages()
 
     def annotate(self, notes: Mapping[str, str | None]) -> None:
-        notes = {**self._untold, **notes}
-        self._untold = {}
+        notes = {**self._unreported, **notes}
+        self._unreported = {}
         metadata: Obj = {"annotations": notes}
         if not self._proven and resource_version(self._node):
             metadata["resourceVersion"] = resource_version(self._node)
@@ -123,7 +123,7 @@ class Script:
         self.steps.append((step,))
 
     def plan(self, outcome: Outcome | None = None) -> Plan:
-        if self._untold:
+        if self._unreported:
             self.annotate({})
         return (
             Plan(tuple(self.steps), outcome, self._why)

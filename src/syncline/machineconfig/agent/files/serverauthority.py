@@ -90,7 +90,7 @@ def bundle_of(config_map: Mapping[str, Any]) -> bytes:
 
 def rotation(kubeconfig: bytes, bundle: bytes) -> Rotation | None:
     """None: nothing in ``bundle`` is new to it. What it trusts besides is forgotten once something is. Certificates
-    that nobody can read are left out. Raises ServerAuthorityError."""
+    that cannot be read are left out. Raises ServerAuthorityError."""
     document, cluster = _read(KUBECONFIG, kubeconfig)
     there = set(_CERTIFICATE.findall(_trusted(KUBECONFIG, cluster)))
     wanted = {text: name for text in _CERTIFICATE.findall(bundle) if (name := _common_name(text)) is not None}

@@ -1,7 +1,7 @@
 """ssh keys and password of ``core`` on a host, the only user whose settings a configuration may change.
 
 Called by the update. Keys of all users of a configuration go to one file, which is replaced as a whole. A password is
-never shown: of a command that failed only its name is told. Source: Machine Config Operator ``updateSSHKeys``,
+never shown: of a command that failed only its name is reported. Source: Machine Config Operator ``updateSSHKeys``,
 ``SetPasswordHash``.
 """
 
@@ -42,7 +42,7 @@ def update_keys(host: Host, new: Sequence[Obj], old: Sequence[Obj]) -> None:
 
 
 def _own_folder(host: Host) -> None:
-    """The folder is ``core``'s own: one of somebody else is made anew."""
+    """The folder is ``core``'s own: one of another client is made again."""
     if host.exists(SSH):
         found = host.stat(SSH)
         owner = host.user_name(found.uid) if found is not None else None

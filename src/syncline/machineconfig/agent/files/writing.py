@@ -200,7 +200,7 @@ def write_units(host: Host, units: Iterable[Obj]) -> None:
             raise UpdateError(f"daemon could not write systemd unit: {error}") from error
         wanted = unit.get("enabled")
         if wanted is None:
-            # A unit that nobody says anything about is as the system wants it; a preset may fail.
+            # A unit without settings keeps the system's default; a preset may fail.
             host.run(["systemctl", "preset", name])
         elif unit.get("contents") or name in known:
             (enabled if wanted else disabled).append(name)

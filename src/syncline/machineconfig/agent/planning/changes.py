@@ -79,8 +79,8 @@ def kernel_type(config: Obj | None) -> str:
 
 
 def changes_between(old: Obj | None, new: Obj, *, forced: bool = False) -> Changes:
-    """``old`` None: the node has none. ``forced``: everything is written anew. Images of image mode are those that
-    the configs carry (``machineconfig/agent/staging/imagemode.py``). Raises ConfigError."""
+    """``old`` None: the node has none. ``forced``: everything is rewritten. Images of image mode are those that the
+    configs carry (``machineconfig/agent/staging/imagemode.py``). Raises ConfigError."""
     try:
         before = config_of(old)
     except ConfigError as error:

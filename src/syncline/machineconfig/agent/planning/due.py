@@ -27,7 +27,7 @@ __all__ = ["Due", "DueError", "OnDisk", "Reported", "drain_is_open", "reported_b
 
 
 class DueError(ValueError):
-    """A node of which nobody can say what it is to have; the text is upstream's."""
+    """A node whose desired state cannot be determined; the text is upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Due:
 
 
 def reported_by(node: Obj, configs: Mapping[str, Obj]) -> Reported:
-    """What a node says after a boot, before the disk is looked at. Raises DueError."""
+    """What a node says after a boot, before the disk is examined. Raises DueError."""
     current, desired = _said(node, CURRENT), _said(node, DESIRED)
     now = _config(configs, current)
     notes = annotations_of(node)
@@ -112,7 +112,7 @@ def update_due(node: Obj, configs: Mapping[str, Obj], disk: OnDisk | None) -> Du
 
 
 def drain_is_open(node: Obj) -> bool:
-    """A drain or uncordon was asked for that has not been done: nothing else is looked at before."""
+    """A drain or uncordon was asked for that has not been done: nothing else is examined before."""
     notes = annotations_of(node)
     asked = notes.get(DESIRED_DRAIN, "")
     return bool(asked) and asked != notes.get(LAST_DRAIN, "")

@@ -29,7 +29,7 @@ MOST_UNPACKED = 1032
 
 def impossible(config: Obj) -> str:
     """The first field of a MachineConfig, what was found, and what to do; empty: there is none. A config that cannot be
-    read is told by others."""
+    read is reported by others."""
     try:
         ignition = config_of(config)
     except ConfigError:
@@ -77,4 +77,4 @@ def _size(contents: dict[str, Any]) -> int:
     try:
         return len(decode_file_contents(contents.get("source"), contents.get("compression")))
     except PayloadError:
-        return 0  # told when it is written, in upstream's words
+        return 0  # reported when it is written, in upstream's words

@@ -22,14 +22,14 @@ REBOOTING = "Rebooting"
 REBOOT_FROM = "syncline.dev/reboot-from"
 """Boot id at the moment a reboot was asked for: another one tells that it has happened."""
 WRITING, WRITING_IMAGE = "syncline.dev/writing", "syncline.dev/writing-image"
-"""The MachineConfig whose files are being written, and its image of image mode. It is finished before another one is
-begun."""
+"""The MachineConfig whose files are being written, and its image of image mode. It is finished before another one
+starts."""
 NOT_WRITING: dict[str, str | None] = {WRITING: None, WRITING_IMAGE: None}
 STAGED_AGAIN = "syncline.dev/staged-again"
-"""How often this update staged its system anew, as a boot went past it."""
+"""How often this update staged its system again, as a boot went past it."""
 FINALIZE_FAILURE = annotation("ostree-finalize-staged-failure")
 UNSUPPORTED = "syncline.dev/unsupported-packages"
-"""How many packages somebody has put on its image, or taken from it, that no extension brings."""
+"""Number of packages layered on the image or removed from it, beside extensions."""
 
 
 def reboot_request(target: str, boot_id: str) -> str:

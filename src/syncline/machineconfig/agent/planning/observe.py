@@ -58,10 +58,10 @@ class Provisioning:
 class AgentObserved:
     """``current`` and ``desired``: MachineConfigs that the annotations name; ``desired`` is the one whose files are
     being written, if there is one. ``provisioning``: what a machine without annotations begins with. ``policies``:
-    effective ones, None while the cluster has not caught up. ``misplaced``: why no pool can be told for it.
-    ``checked``, ``booted``, ``irreconcilable``: what this pass found on the disk, what runs, and what of ``desired`` it
-    will never have; None: not asked, or nobody can tell. ``pool``: the one that owns it.
-    ``server``: certificates of the API server that are to be known, empty where nobody tells any; None: not asked."""
+    effective ones, None while the cluster has not caught up. ``misplaced``: why no pool can be determined for it.
+    ``checked``, ``booted``, ``irreconcilable``: what this reconcile found on the disk, what runs, and what of
+    ``desired`` it will never have; None: not asked, or unknown. ``pool``: its owner. ``server``:
+    certificates of the API server that are to be known, empty where no one tells any; None: not asked."""
 
     node: Obj
     facts: HostFacts
@@ -139,7 +139,7 @@ def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserve
 
 def _provisioning(node: Obj, facts: HostFacts, cache: Snapshot) -> Provisioning | None:
     """What the install said; what the disk has; else what the config server gives to the node's pool, and the new
-    config where none is proven, since a simulated machine does not come from there. None: nobody knows yet."""
+    config where none is proven, since a simulated machine does not come from there. None: it is unknown yet."""
 
     def config(name: str) -> Obj | None:
         return cache.get(ObjectRef(*MACHINE_CONFIG, "", name))

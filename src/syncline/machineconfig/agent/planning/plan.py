@@ -1,10 +1,10 @@
 """What the agent of a node does next; pure.
 
 The node's annotations, the configuration that its disk says it has, and the phases of its MachineConfigNode are all the
-memory there is: a pass begun by one process is ended by the next. Here is in which order things are looked at; an
-update is in ``machineconfig/agent/planning/updating.py``, its end in ``machineconfig/agent/planning/resting.py``,
-failures in ``machineconfig/agent/planning/undoing.py``. Order and words: Machine Config Operator ``update`` and
-``syncNode``, reference machine-config 4.
+memory there is: a pass begun by one process is ended by the next. Here is in which order things are examined; an update
+is in ``machineconfig/agent/planning/updating.py``, its end in ``machineconfig/agent/planning/resting.py``, failures in
+``machineconfig/agent/planning/undoing.py``. Order and words: Machine Config Operator ``update`` and ``syncNode``,
+reference machine-config 4.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class AgentSettings:
     """Upstream's times."""
 
     drain_limit_s: float = 3600.0
-    """After this long a drain that has not ended makes the node Degraded; it goes on all the same."""
+    """After this long a drain that has not ended makes the node Degraded; it continues all the same."""
     uncordon_limit_s: float = 600.0
     """The same of the uncordon at the end of an update."""
 
@@ -142,7 +142,7 @@ def _after_reboot(observed: AgentObserved, now: datetime) -> Plan:
 
 
 def _await_drain(observed: AgentObserved, asked: str, now: datetime, settings: AgentSettings) -> Plan:
-    """A newer target is not looked at before the drain, or its end, has been done."""
+    """A newer target is not examined before the drain, or its end, has been done."""
     name, verb = name_of(observed.node), asked.partition("-")[0]
     began, limit_s, limit = _asked(observed, verb, settings)
     if began is None:
@@ -163,7 +163,7 @@ def _await_drain(observed: AgentObserved, asked: str, now: datetime, settings: A
 
 
 def _asked(observed: AgentObserved, verb: str, settings: AgentSettings) -> tuple[datetime | None, float, str]:
-    """Since when a drain or its end is waited for, for how many seconds at most, and how people say that. None: nobody
+    """Since when a drain or its end is waited for, for how many seconds at most, and how people say that. None: no one
     can tell. Of the end the record does, which says that the node has resumed just before it asks."""
     if verb == "drain":
         progress = Progress.of(observed.node)

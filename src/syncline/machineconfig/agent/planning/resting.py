@@ -46,9 +46,7 @@ def come_to_rest(observed: AgentObserved, due: Due, now: datetime) -> Plan:
     have, name, target = annotations_of(observed.node), name_of(observed.node), name_of(due.new)
     if observed.checked is None:
         check = CheckDisk(name, due.old, True, "after an update", due.new_image, layers=True)
-        return Plan(
-            ((check,), (CompareInstalled(name, due.new, "after an update"),)), why=f"look at the disk of {name}"
-        )
+        return Plan(((check,), (CompareInstalled(name, due.new, "after an update"),)), why=f"check the disk of {name}")
     lost = _lost_its_boot(observed, due)
     if lost:
         return _begin_again(observed, due, lost, now)
@@ -80,7 +78,7 @@ def _lost_its_boot(observed: AgentObserved, due: Due) -> str:
     """Why its update is to begin again, a few times at most; empty: it is not.
 
     A machine that lost its power between staging and the end of its shutdown boots what it had. One whose Node was
-    deleted meanwhile joined again as what its disk says: nobody knows that a boot was due. Upstream's node stays
+    deleted meanwhile joined again as what its disk says: it is unknown that a boot was due. Upstream's node stays
     Degraded then, if it finds out.
     """
     have, checked = annotations_of(observed.node), observed.checked
@@ -116,13 +114,13 @@ def _images(have: Mapping[str, str], image: str) -> dict[str, str | None]:
 
 
 def watch(observed: AgentObserved, now: datetime) -> Plan:
-    """Drift is told, never repaired."""
+    """Drift is reported, never repaired."""
     name, config = name_of(observed.node), observed.facts.stored or observed.desired
     assert config is not None, "it has what it is to have"
     target = name_of(config)
     if observed.checked is None and observed.facts.fresh:
         check = CheckDisk(name, config, True, "it has booted", observed.facts.image, layers=True)
-        return Plan(((check,),), why=f"look at what {name} has booted")
+        return Plan(((check,),), why=f"check what {name} has booted")
     if observed.checked is None and observed.facts.touched:
         return Plan(((CheckDisk(name, config, False, "its files were touched"),),), why=f"look for drift on {name}")
     if observed.checked is not None and observed.checked.difference:

@@ -1,4 +1,4 @@
-"""How a pass goes on from what its steps answered: a comparison decides, a failure is undone and told; pure."""
+"""How a pass continues from what its steps answered: a comparison decides, a failure is undone and reported; pure."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _UNDONE = (WriteFiles, SetUsers, DropStaged, StageSystem, StoreConfig, RunServic
 def settle_agent(
     observed: AgentObserved, made: Plan, results: Sequence[Result], now: datetime, settings: AgentSettings = UPSTREAM
 ) -> tuple[AgentObserved, Plan] | None:
-    """Go on from what the host answered: a comparison decides, a failure is undone and told."""
+    """Go on from what the host answered: a comparison decides, a failure is undone and reported."""
     for result in results:  # the next write of each is conditional on the last one
         if result.ok and isinstance(result.value, dict):
             if isinstance(result.action, SetStatus):

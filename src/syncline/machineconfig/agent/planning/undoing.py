@@ -1,4 +1,4 @@
-"""What failed is undone: at once, as far as it was done, and by the next pass where that failed as well; pure.
+"""What failed is undone: at once, as far as it was done, and by the next reconcile where that failed as well; pure.
 
 Called by ``machineconfig/agent/planning/plan.py`` and ``machineconfig/agent/planning/settling.py``.
 """
@@ -65,7 +65,7 @@ def put_back(observed: AgentObserved, begun: Due, now: datetime) -> Plan:
 
 def undo(observed: AgentObserved, done: Sequence[Step], failed: Result, now: datetime) -> Plan:
     """What was done is done the other way round, in reverse; what failed half way stays, as upstream, until the next
-    pass puts it back."""
+    reconcile puts it back."""
     text = str(failed.error)
     name = name_of(observed.node)
     script = Script(observed, now, text, proven=True)

@@ -62,7 +62,7 @@ def plan_update(observed: AgentObserved, due: Due, now: datetime) -> Plan:
     begun = bool(annotations_of(observed.node).get(WRITING))
     if observed.checked is None and not begun and not observed.facts.forced:
         check = CheckDisk(name, due.old, True, "before an update", due.old_image)
-        return Plan(((check,),), why=f"look at the disk of {name} first")
+        return Plan(((check,),), why=f"check the disk of {name} first")
     if observed.checked is not None and observed.checked.difference:
         return fail(observed, observed.checked.difference.text, now, event="PreflightConfigDriftCheckFailed")
     if observed.policies is None:
@@ -76,10 +76,15 @@ def plan_update(observed: AgentObserved, due: Due, now: datetime) -> Plan:
     beyond = beyond_reach(observed.node, observed.facts.fixed, new)
     if beyond:
         return _refuse(observed, old, new, beyond, now)
-    anew = begun and due.arrived  # nothing is to change: what the node was born with has not been booted
+    fresh = begun and due.arrived  # nothing is to change: what the node was born with has not been booted
     try:
         work = work_of(
-            old, new, observed.policies, observed.waived, forced=observed.facts.forced or anew, fips=observed.facts.fips
+            old,
+            new,
+            observed.policies,
+            observed.waived,
+            forced=observed.facts.forced or fresh,
+            fips=observed.facts.fips,
         )
     except Irreconcilable as error:
         return _refuse(observed, old, new, str(error), now)
@@ -149,7 +154,7 @@ def _carry_out(observed: AgentObserved, old: Obj, new: Obj, work: Work, now: dat
 
 def _prepared(observed: AgentObserved) -> bool:
     """It was begun in an earlier pass, which asked for the drain; where no record of it is kept, that is assumed. One
-    that was made anew meanwhile, as its Node was, knows of the cordon alone: to begin again would take that back."""
+    that was made again meanwhile, as its Node was, knows of the cordon alone: to begin again would take that back."""
     conditions = dig(observed.record, "status", "conditions", default=()) or ()
     so = {one.get("type") for one in conditions if one.get("status") == "True"}
     return observed.record is None or bool(so & {"UpdatePrepared", "Cordoned"})
@@ -219,7 +224,7 @@ def _stage(script: Script, old: Obj, step: StageSystem) -> None:
 
 
 def _act(script: Script, observed: AgentObserved, target: str, work: Work) -> None:
-    """What brings it into force; without a reboot the next pass finds a disk that has its target."""
+    """What brings it into force; without a reboot the next reconcile finds a disk that has its target."""
     name = name_of(observed.node)
     for action in work.actions:
         match action.type:

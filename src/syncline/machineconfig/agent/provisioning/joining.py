@@ -1,8 +1,8 @@
 """How a machine becomes a node that the agent keeps: from a blank disk to its first annotations; pure.
 
 A blank machine gets what the config server gives to its pool; one that Ignition has written finds it there. Its first
-boot stages what differs and reboots. Then its node says what the install told, or what the disk tells, or is taken over
-with the config of its pool. All memory is on the disk and in the node. Source: Machine Config Operator
+boot stages what differs and reboots. Then its node says what the install reported, or what the disk tells, or is taken
+over with the config of its pool. All memory is on the disk and in the node. Source: Machine Config Operator
 ``RunFirstbootCompleteMachineconfig``, ``loadNodeAnnotations`` and ``checkStateOnFirstRun``.
 """
 
@@ -61,7 +61,7 @@ def plan_joining(observed: AgentObserved, now: datetime) -> Plan | None:
     if joining.annotations is not None:
         return Plan(((EndJoining(name, "its node says it"),),), Requeue(0, "joined"), f"{name} has joined")
     if not have.get(DESIRED):
-        return Plan(why=f"nobody has said yet what {name} is to have")
+        return Plan(why=f"{name} has no desired configuration yet")
     if facts.stored is None and observed.current is not None:
         step = Provision(name, observed.current, "its disk does not say what it has")
         return Plan(((step,),), Requeue(0, "provisioned"), f"{name} is taken over as it is")
@@ -71,7 +71,7 @@ def plan_joining(observed: AgentObserved, now: datetime) -> Plan | None:
 def _first_boot(observed: AgentObserved, config: Obj, now: datetime) -> Plan:
     name = name_of(observed.node)
     if observed.booted is None:
-        return Plan(((LookAtBoot(name, "its first boot"),),), why=f"look at what {name} has booted")
+        return Plan(((LookAtBoot(name, "its first boot"),),), why=f"check what {name} has booted")
     try:
         boot = first_boot(config, observed.booted)
     except FirstBootError as error:
@@ -90,7 +90,7 @@ def _first_boot(observed: AgentObserved, config: Obj, now: datetime) -> Plan:
 
 
 def _missed(observed: AgentObserved, now: datetime) -> Plan:
-    """A node that works is not rebooted undrained: what differs is told by the look at its disk."""
+    """A node that works is not rebooted undrained: the check of its disk reports differences."""
     name, why = name_of(observed.node), "it joined before its first boot was finished"
     script = Script(observed, now, f"{name}: {why}")
     script.event("FirstBootMissed", f"{why}; its config is kept in {ENCAPSULATED}.bak", warning=True)

@@ -31,7 +31,7 @@ _REFERENCE = re.compile(
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """``packages``: asked for on top of ``image``; ``removals``: of the image's own; ``foreign``: further packages that
-    somebody has put there from files. ``version``: of the system."""
+    a user has put there from files. ``version``: of the system."""
 
     image: str = ""
     packages: tuple[str, ...] = ()
@@ -54,8 +54,8 @@ class Deployment:
 
     @property
     def kernel_type(self) -> str:
-        """As in a MachineConfig. Another kernel without the removal of the image's own, or the other way round, is
-        somebody's own affair."""
+        """As in a MachineConfig. Another kernel without the removal of the image's own, or the other way round, is a
+        user's own affair."""
         if not (self.removed_kernels and self.added_kernels):
             return "default"
         return next(kind for begin, kind in OTHER_KERNELS.items() if self.added_kernels[0].startswith(begin))

@@ -18,7 +18,7 @@ FETCHED_AT_ONCE = 10
 
 
 def pull_images(hosts: Hosts, action: PullImages) -> Pulled:
-    """An image that cannot be had does not keep the others from being fetched."""
+    """An image that is unavailable does not keep the others from being fetched."""
     until, error, fetched = None, "", 0
     for image in action.images:
         found = hosts.pull(action.node, image)
@@ -45,7 +45,7 @@ def pin_images(host: Host, action: PinImages, reload: Callable[[], None]) -> Non
     try:
         reload()
     except UpdateError:
-        _put(host, old)  # or nobody would reload it the next time
+        _put(host, old)  # or no one would reload it the next time
         raise
 
 

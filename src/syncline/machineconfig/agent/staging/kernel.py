@@ -1,7 +1,7 @@
 """Kernel arguments of a node; pure.
 
-What a configuration asks for, what ``rpm-ostree kargs`` is told, and whether the running kernel has it. Source: Machine
-Config Operator ``pkg/daemon/update.go``.
+What a configuration asks for, what ``rpm-ostree kargs`` is reported, and whether the running kernel has it. Source:
+Machine Config Operator ``pkg/daemon/update.go``.
 """
 
 from __future__ import annotations

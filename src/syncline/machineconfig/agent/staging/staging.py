@@ -1,6 +1,6 @@
 """The system of the next boot, by rpm-ostree: image, kernel arguments, kernel and packages. Nothing is in force before.
 
-What is told to rpm-ostree follows from both configs and from what is booted, so that a machine that lost some of it
+What is asked to rpm-ostree follows from both configs and from what is booted, so that a machine that lost some of it
 gets it again. Source: Machine Config Operator ``applyLayeredOSChanges`` and what it calls, in ``pkg/daemon/update.go``.
 """
 
@@ -65,7 +65,7 @@ def staging_commands(
     image = str(dig(new, "spec", "osImageURL") or "")
     another = bool(changes.os_update and image and image != booted_image)
     own_image = changes.image_mode and not changes.from_image_mode
-    # Whoever forces an update, or does one again, wants what the config says, not what changed since the last one.
+    # A forced or repeated update applies what the config says, not what changed since the last one.
     lost = (changes.os_update or action.again) and booted.kernel_type != kernel_type(new)
     kernel = not own_image and (another or changes.kernel_type or lost)
     found: list[Command] = []
@@ -107,7 +107,7 @@ def not_staged(config: Obj, there: Deployments | None) -> str:
 
 
 def is_staged(config: Obj, there: Deployments | None, image: str = "") -> bool:
-    """The next boot is into the image, kernel and packages of ``config``. Its kernel arguments nobody can tell.
+    """The next boot is into the image, kernel and packages of ``config``. Its kernel arguments no one can tell.
     ``image``: of image mode, instead of the config's; it holds kernel and packages."""
     if there is None or there.staged is None:
         return False

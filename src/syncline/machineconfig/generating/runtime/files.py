@@ -121,7 +121,7 @@ def dropin_files(config: Obj, *, additional_storage: bool = False) -> list[Runti
 
 
 def needs_storage(config: Obj, *, additional_storage: bool = False) -> bool:
-    """Whether storage.conf must be written anew."""
+    """Whether storage.conf must be rewritten."""
     given = _given(config) or {}
     stores = _paths(given, "additionalLayerStores") + _paths(given, "additionalImageStores")
     return bool(_quantity(given, "overlaySize")) or bool(additional_storage and stores)

@@ -60,7 +60,7 @@ class PayloadError(RegistryError):
 @dataclass(frozen=True, slots=True)
 class RegistryLists:
     """``blocked`` for registries.conf; ``policy_blocked`` and ``allowed`` for policy.json. None: nothing is said.
-    ``error``: why an entry was left out; the rest goes on."""
+    ``error``: why an entry was left out; the rest continues."""
 
     blocked: tuple[str, ...] | None = None
     policy_blocked: tuple[str, ...] | None = None

@@ -81,7 +81,7 @@ def _wrong(name: str, value: Any) -> TomlError:
 
 
 def write(table: Mapping[str, Any]) -> str:
-    """Text for ``table``, in its order; None, and nothing but None, is left out."""
+    """Text for ``table``, in its order; None, and only None, is left out."""
     lines: list[str] = []
     _table(lines, (), table)
     return "\n".join(lines) + "\n" if lines else ""

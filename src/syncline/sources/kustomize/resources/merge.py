@@ -123,7 +123,7 @@ class _Merger:
 
 
 def _choose_map(target: Node | None, patch: Node | None) -> Node | None:
-    """The node that goes on, None to delete it; a ``$patch`` is obeyed and removed."""
+    """The node that continues, None to delete it; a ``$patch`` is obeyed and removed."""
     if target is None or target.tag == NULL:
         if patch is not None and patch.kind is Kind.MAP and _map_directive(patch) is _Directive.DELETE:
             return None
@@ -255,7 +255,7 @@ def _ensure_key(item: Node, key: str, value: str) -> None:
 
 
 def _set_element(target: Node, element: Node | None, keys: Sequence[str], values: Sequence[str]) -> None:
-    """Put ``element`` in the place of those with the same keys, else at the end; None removes them (ElementSetter)."""
+    """Put ``element`` instead of those with the same keys, else at the end; None removes them (ElementSetter)."""
     keys = list(keys) or [""]
     by_key = bool(keys[0]) and bool(values) and bool(values[0])
     kept: list[Node] = []

@@ -52,7 +52,7 @@ _NOTES = (
 )
 _OLD_NOTES = ("config.kubernetes.io/index", "config.kubernetes.io/path", "config.k8s.io/id")
 BUILD_ANNOTATIONS = frozenset([*(BUILD_PREFIX + name for name in _NOTES), *_OLD_NOTES])
-"""Notes that are never printed, whoever wrote them."""
+"""Notes that are never printed, the user who wrote them."""
 
 NO_NAMESPACE = "_non_namespaceable_"
 DEFAULT_NAMESPACE = "default"

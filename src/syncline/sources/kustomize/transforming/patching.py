@@ -34,7 +34,7 @@ SchemaInUse = Callable[[], MergeSchema]
 
 
 def patch_transformer(settings: dict[str, Any], folder: Folder, schema: SchemaInUse) -> Transform:
-    """An entry of ``patches``: strategic merge or JSON patch, told apart by what can be read."""
+    """An entry of ``patches``: strategic merge or JSON patch, distinguished by what can be read."""
     patch, path = (settings.get("patch") or "").strip(), settings.get("path") or ""
     if not patch and not path:
         raise BuildError(f"must specify one of patch and path in\n{quoted(write_one(settings))}")

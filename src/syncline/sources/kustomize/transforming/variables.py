@@ -72,7 +72,7 @@ def bind(resources: ResMap, variables: Iterable[Variable]) -> None:
 
 
 def resolve_vars(resources: ResMap, variables: dict[str, Variable], specs: Iterable[FieldSpec]) -> list[str]:
-    """Put all values in; the names of variables that nobody uses are given back. Raises :class:`BuildError`."""
+    """Put all values in; returns the names of unused variables. Raises :class:`BuildError`."""
     values = {name: _value_of(resources, variables[name]) for name in sorted(variables)}
     if not values:
         return []

@@ -109,7 +109,7 @@ def is_old_non_string(text: str) -> bool:
         return False
     if not isinstance(resolve_plain(text), str):
         return True
-    # A whole document is read, so text with syntax may be a list, a mapping or nothing but a comment.
+    # A whole document is read, so text with syntax may be a list, a mapping or only a comment.
     if text[0] in "[{#" or text.startswith("- ") or text == "-":
         return _parses_as_other(text)
     if ": " in text or text.endswith(":"):

@@ -70,8 +70,8 @@ def refolded(text: str) -> str:
     """What is read again of a folded text that was printed.
 
     go-yaml v3 puts a second break where a line is followed by a break, meaning to look whether the next line is
-    indented; it looks at the beginning of the whole text instead. So an indented line gets an empty line before it,
-    unless the text begins with a blank.
+    indented; it reads the beginning of the whole text instead. So an indented line gets an empty line before it, unless
+    the text begins with a blank.
     """
     if "\n" not in text or _UNFOLDABLE.search(text):
         return text

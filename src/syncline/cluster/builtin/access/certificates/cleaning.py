@@ -1,4 +1,4 @@
-"""Deletes signing requests that nobody needs any longer, by the ages of Kubernetes' csrcleaner."""
+"""Deletes old signing requests, at the ages of Kubernetes' csrcleaner."""
 
 from __future__ import annotations
 

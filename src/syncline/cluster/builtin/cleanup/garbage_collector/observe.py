@@ -90,7 +90,7 @@ def _target(cache: Snapshot, obj: Obj, reference: Obj) -> ObjectRef:
 
 
 def concerned(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """Who looks again when ``obj`` changed: itself, its owners if they wait, its dependents if it is going."""
+    """Who reconciles again when ``obj`` changed: itself, its owners if they wait, its dependents if it is going."""
     ref = ref_of(obj)
     if ref.kind == EVENT:
         return

@@ -33,7 +33,7 @@ __all__ = ["FINALIZER", "NAMESPACE", "Observed", "observe", "plan"]
 NAMESPACE = GroupKind("", "Namespace")
 FINALIZER = "kubernetes"
 MAX_DELETES = 1000
-"""Objects deleted in one pass; the rest follows in the next, woken by the deletions."""
+"""Objects deleted in one reconcile; the rest follows in the next, woken by the deletions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _failure(observed: Observed, pods: tuple[Obj, ...], now: datetime) -> tuple[
 
 
 def _conditions(observed: Observed, pods: tuple[Obj, ...], now: datetime) -> list[Obj]:
-    """While there are pods, Kubernetes has not looked at the rest yet, and says nothing of what remains."""
+    """While there are pods, Kubernetes has not examined the rest yet, and says nothing of what remains."""
     counted = () if pods else observed.content
     remaining = sorted(f"{info.plural}.{info.group} has {len(objects)} resource instances" for info, objects in counted)
     holding = {} if pods else _finalizer_counts(observed)

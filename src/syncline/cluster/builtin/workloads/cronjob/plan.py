@@ -37,12 +37,12 @@ REPEATED = frozenset({"JobAlreadyActive", "TooManyMissedTimes", "UnexpectedJob"}
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 """Annotation of a Job: its due time, in the zone of the schedule."""
 MANY_MISSED = 100
-"""Due times missed beyond which people are told that something is wrong, as in Kubernetes."""
+"""Due times missed beyond which users are notified that something is wrong, as in Kubernetes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``jobs`` are those that the CronJob controls, whoever made them; ``taken`` the names of all Jobs around."""
+    """``jobs`` are those that the CronJob controls, the user who made them; ``taken`` the names of all Jobs around."""
 
     cronjob: Obj
     jobs: tuple[Obj, ...]
@@ -187,7 +187,7 @@ def _start(observed: Observed, schedule: Schedule | Every, due: datetime) -> _St
         return None
     made = next((each for each in observed.jobs if name_of(each) == name_of(job)), None)
     if made is None and name_of(job) in observed.taken:
-        return None  # somebody else's Job has the name: it is left to them, as in Kubernetes
+        return None  # another owner's Job has the name: it is left to them, as in Kubernetes
     return _Start(due, job, made)
 
 

@@ -27,7 +27,7 @@ _EVERY = "@every "
 _LOOK_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=366), timedelta(days=5 * 366))
 """How far back the latest due time is looked for, in growing steps, so that few moments are ever walked through."""
 _NEAR = timedelta(hours=6)
-"""A change of the clock in this time is looked at to the second; no clock is changed by as much."""
+"""A change of the clock in this time is examined to the second; no clock is changed by as much."""
 _SECOND = timedelta(seconds=1)
 _MOST_STEPS = 400
 """Changes of the clock on the way to a due time: two a year for as long as one is looked for, with room."""
@@ -55,7 +55,7 @@ class Schedule:
             if change is not None and due >= change:
                 moment, inclusive = change, True
             elif change is None and self._offset(due) != offset:
-                # The clock is changed on the way: nothing is due before, so look again from shortly before.
+                # The clock is changed on the way: nothing is due before, so reconcile again from shortly before.
                 moment, inclusive = max(moment + _NEAR / 2, due - _NEAR / 2), True
             else:
                 return due

@@ -35,8 +35,8 @@ def _ends(old: Obj | None, new: Obj | None) -> bool:
 
 
 def _at_rest(obj: Obj) -> bool:
-    """The status follows from the sets alone, and its deadline has been asked for. Noting that it was paused or
-    resumed is only the first step of a pass."""
+    """The status follows from the sets alone, and its deadline has been asked for. Noting that it was paused or resumed
+    is only the first step of a reconcile."""
     if dig(obj, "status", "observedGeneration") != generation(obj):
         return False
     progress = condition(obj, "Progressing")

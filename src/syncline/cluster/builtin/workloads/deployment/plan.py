@@ -74,7 +74,7 @@ class _Rollout:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """One pass over one Deployment."""
+    """One reconcile of one Deployment."""
     current = current_set(observed.deployment, observed.sets)
     old = [each for each in observed.sets if current is None or uid_of(each) != uid_of(current)]
     conditions = list(dig(observed.deployment, "status", "conditions", default=[]))
@@ -220,7 +220,7 @@ def _create_current(rollout: _Rollout) -> Plan | None:
 
 
 def _roll(rollout: _Rollout) -> Plan | None:
-    """Grow the current set, then shrink old ones: one direction per pass, so that each looks at fresh numbers."""
+    """Grow the current set, then shrink old ones: one direction per pass, so that each reads fresh numbers."""
     observed, current = rollout.observed, rollout.current
     if current is None:
         return None

@@ -17,7 +17,7 @@ COMPONENT = "deployment-controller"
 
 
 def rollback(deployment: Obj, sets: tuple[Obj, ...]) -> Plan | None:
-    """None where nobody asks for it, or the annotation is no number."""
+    """None where no request needs it, or the annotation is no number."""
     text = annotations_of(deployment).get(ROLLBACK_TO, "")
     if not (text.isascii() and text.isdigit()):
         return None

@@ -129,11 +129,11 @@ def _timed_out(observed: Observed, progressing: Obj | None, now: datetime) -> bo
 
 
 def seconds_until_deadline(observed: Observed, status: Obj, now: datetime) -> float | None:
-    """When to look again for a rollout that makes no progress; None: never, or it is over."""
+    """When to reconcile again for a rollout that makes no progress; None: never, or it is over."""
     if is_complete(observed, status) or observed.paused:
         return None
     deadline = _deadline(observed, find(status["conditions"], PROGRESSING))
-    # One second more, so that the deadline has passed when the key is looked at again (times are whole seconds).
+    # One second more, so that the deadline has passed when the key is checked again (times are whole seconds).
     return None if deadline is None else max((deadline - now).total_seconds(), 0) + 1
 
 

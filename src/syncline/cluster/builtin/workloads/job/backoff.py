@@ -1,8 +1,8 @@
 """How long a Job waits before it replaces a failed pod.
 
-Ten seconds after the first failure, then twice as long each time, ten minutes at most; a success begins anew
-(Kubernetes' job controller). The count is read from the pods themselves, so it survives a restart. With back-off
-limits per index each index waits for itself; its pods carry how often it failed.
+Ten seconds after the first failure, then twice as long each time, ten minutes at most; a success begins again
+(Kubernetes' job controller). The count is read from the pods themselves, so it survives a restart. With back-off limits
+per index each index waits for itself; its pods carry how often it failed.
 """
 
 from __future__ import annotations

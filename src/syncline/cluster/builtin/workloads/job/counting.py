@@ -121,7 +121,7 @@ def _kept(observed: Observed, fresh: list[Obj], done: frozenset[int], broken: fr
 
 
 def ledger(observed: Observed, counted: Tally, success: bool | None) -> Ledger:
-    """``success``: how the Job ends; None while it goes on. Of a Job that ends, every pod may go; of one that failed,
+    """``success``: how the Job ends; None while it continues. Of a Job that ends, every pod may go; of one that failed,
     those that never ended count as failed."""
     status = observed.job.get("status") or {}
     sides = {side: _uncounted(observed.job, side) for side in ("succeeded", "failed")}

@@ -26,7 +26,7 @@ Steps: TypeAlias = tuple[tuple[Create | Delete | Patch, ...], ...]
 
 
 def plan(observed: Observed | Orphans, now: datetime) -> Plan:
-    """One pass over one Job."""
+    """One reconcile of one Job."""
     if isinstance(observed, Orphans):
         return Plan((tuple(let_go(pod, "its Job is gone") for pod in observed.pods),), why="the Job is gone")
     end = is_finished(observed.job)

@@ -25,7 +25,7 @@ from syncline.kube.objects import Obj, dig, name_of
 __all__ = ["MAX_PER_PASS", "surplus", "wanted_pods"]
 
 MAX_PER_PASS = 500
-"""Most pods made or removed in one pass, as in Kubernetes."""
+"""Most pods made or removed in one reconcile, as in Kubernetes."""
 MAX_GENERATE_NAME = 58
 """Longest prefix that the API server keeps whole; the index must survive."""
 _REASON = "the Job is not complete"

@@ -1,4 +1,4 @@
-"""The status of a Job, and what people are told when it changes."""
+"""The status of a Job, and the Events of its changes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def status_of(
 
 
 def _suspension(observed: Observed, conditions: list[Obj], started: Any, now: datetime) -> tuple[list[Obj], Any, Any]:
-    """The condition Suspended; the clock of the Job stops with it and starts anew."""
+    """The condition Suspended; the clock of the Job stops with it and starts again."""
     old = find(conditions, "Suspended")
     was = old is not None and old.get("status") == "True"
     stamp = format_time(now)

@@ -70,7 +70,7 @@ def deadline(observed: Observed) -> datetime | None:
 
 
 def verdict(observed: Observed, counted: Tally, now: datetime) -> Verdict | None:
-    """Failure first, then success; None while the Job goes on."""
+    """Failure first, then success; None while the Job continues."""
     known = _announced(observed.job)
     if known is not None:
         return known

@@ -50,7 +50,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def _settled_elsewhere(pod: Obj) -> bool:
-    """A finished pod that nobody controls is not adopted: it would only be counted out again."""
+    """A finished pod without a controller is not adopted: it would only be counted out again."""
     return controller_of(pod) is None and not is_active(pod)
 
 

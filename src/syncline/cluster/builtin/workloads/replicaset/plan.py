@@ -17,7 +17,7 @@ from syncline.kube.objects import Obj, dig, gvk_of, is_terminating, name_of
 __all__ = ["BURST_REPLICAS", "COMPONENTS", "plan", "settle"]
 
 BURST_REPLICAS = 500
-"""Most pods made or removed in one pass, as in Kubernetes, so that one set cannot occupy the server."""
+"""Most pods made or removed in one reconcile, as in Kubernetes, so that one set cannot occupy the server."""
 COMPONENTS = {"ReplicaSet": "replicaset-controller", "ReplicationController": "replication-controller"}
 
 Steps: TypeAlias = tuple[tuple[Create | Delete, ...], ...]

@@ -1,4 +1,4 @@
-"""Pods with names, in order: made upwards, removed and updated downwards, one at a time unless told otherwise.
+"""Pods with names, in order: made upwards, removed and updated downwards, one at a time by default.
 
 Source: Kubernetes' stateful set control.
 """
