@@ -64,6 +64,20 @@ def test_machine_config_controllers_run_against_any_api_with_their_rights_and_le
         assert _holders(admin)["syncline-machineconfig-controller"] == ""
 
 
+def test_two_roles_of_one_process_hold_leases_of_their_own_and_give_them_back(tmp_path: Path) -> None:
+    with served_cluster(tmp_path, ClusterSettings()) as served:
+        admin = BlockingClient(load_kubeconfig(served.kubeconfig))
+        leader = LeaderSettings("a", "argocd")
+        running = start(served, tmp_path / "cache", leader, roles=("gitops", "machineconfig"))
+        try:
+            _await_rendered(served)
+        finally:
+            running.end()
+        after = _holders(admin)
+        names = ("syncline-application-controller", "syncline-machineconfig-controller")
+        assert [after[name] for name in names] == ["", ""]
+
+
 def _holders(admin: BlockingClient) -> dict[str, str]:
     leases = admin.send(Request("GET", LEASES)).or_raise()["items"]
     return {lease["metadata"]["name"]: lease["spec"]["holderIdentity"] for lease in leases}
