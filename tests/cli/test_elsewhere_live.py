@@ -113,3 +113,20 @@ def test_a_cluster_that_does_not_answer_is_named(shell: Shell, clusters: tuple[S
     (tmp_path / "app.yaml").write_text(json.dumps(manifest))
     assert "cluster https://127.0.0.1:9" in shell("plan", "-f", str(tmp_path / "app.yaml"), code=3)
     ask(clusters[0], "DELETE", "/api/v1/namespaces/argocd/secrets/cluster-lost")
+
+
+def test_verbs_refuse_a_destination_that_the_settings_disable(
+    shell: Shell, clusters: tuple[Served, Served], tmp_path: Path
+) -> None:
+    repository = Repository(tmp_path / "here")
+    repository.commit(menu=CONFIG % "tomato")
+    shell(
+        *("app", "create", "here", "--repo", str(repository.folder), "--dest-namespace", "default"),
+        *("--dest-server", "https://kubernetes.default.svc"),
+    )
+    maps = "/api/v1/namespaces/argocd/configmaps"
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}}
+    ask(clusters[0], "POST", maps, settings | {"data": {"cluster.inClusterEnabled": "false"}})
+    assert 'cluster "https://kubernetes.default.svc" is disabled' in shell("app", "actions", "list", "here", code=20)
+    ask(clusters[0], "DELETE", f"{maps}/argocd-cm")
+    shell("app", "delete", "here", "--yes", "--wait")

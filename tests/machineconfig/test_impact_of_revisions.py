@@ -106,3 +106,15 @@ def test_what_cannot_be_asked_is_named(one: PoolWorld, source: Source) -> None:
     assert revised(one, source, source.head).notes == (
         "Application both has several sources, and --revision is for one: it was not asked",
     )
+
+
+def test_an_application_of_a_disabled_cluster_changes_no_machine(one: PoolWorld, source: Source) -> None:
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}}
+    settings["data"] = {"cluster.inClusterEnabled": "false"}
+    one.send("POST", f"/api/v1/namespaces/{one.settings.control_namespace}/configmaps", settings)
+    head = source.commit(OLD, MOTD)
+    assert revised(one, source, head).problem.endswith("there is no Application in the cluster")
+    assert revised(one, source, head, "app").problem == (
+        '--app app: error getting cluster by server "https://kubernetes.default.svc": '
+        'cluster "https://kubernetes.default.svc" is disabled'
+    )

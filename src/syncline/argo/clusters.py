@@ -27,6 +27,7 @@ __all__ = [
     "cluster_access",
     "clusters_of",
     "declared_twice",
+    "destination_of",
     "is_cluster_secret",
     "resolve_destination",
     "secret_text",
@@ -152,6 +153,11 @@ def resolve_destination(destination: Obj, clusters: tuple[Cluster, ...]) -> Clus
         # Which project and credentials count would be chance.
         return f"there are {len(same)} clusters with the same server {named[0].server}: [{' '.join(same)}]"
     return named[0]
+
+
+def destination_of(app: Obj, clusters: tuple[Cluster, ...]) -> Cluster | str:
+    """The cluster of an Application, or why there is none; for controllers and commands alike."""
+    return resolve_destination(dig(app, "spec", "destination", default={}) or {}, clusters)
 
 
 def declared_twice(clusters: Iterable[Cluster]) -> dict[str, tuple[str, ...]]:

@@ -22,6 +22,7 @@ from syncline.apply.health.overrides import (
     parse_overrides,
     question_of,
 )
+from syncline.argo.clusters import Cluster, clusters_of
 from syncline.argo.customizations import ALL, customized, setting_value, yaml_map
 from syncline.argo.excluded import ResourceFilter
 from syncline.argo.hydrator import AUTHOR, EMAIL, HydrationSettings
@@ -72,6 +73,10 @@ class SystemSettings:
     """Whether the cluster in which Applications live is a destination (``cluster.inClusterEnabled``)."""
     hydration: HydrationSettings = field(default_factory=HydrationSettings)
     problems: tuple[str, ...] = ()
+
+    def clusters(self, secrets: Iterable[Obj]) -> tuple[Cluster, ...]:
+        """The destinations that Secrets declare, as far as these settings allow them."""
+        return clusters_of(secrets, here=self.in_cluster)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncline.argo.clusters import HERE, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, Cluster, resolve_destination
+from syncline.argo.clusters import HERE, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, Cluster, destination_of
 from syncline.argo.conditions import Condition
 from syncline.argo.hydrator import dry_source, hydrator_problems, sync_source
 from syncline.argo.project import permits_app_namespace, permits_destination, permits_source
@@ -62,7 +62,7 @@ def validate_spec(
     app: Obj, project: Obj | None, *, control_namespace: str, clusters: tuple[Cluster, ...] = (HERE,)
 ) -> list[Condition]:
     """Every problem that keeps the application from being compared, as ``InvalidSpecError`` conditions."""
-    destination = resolve_destination(dig(app, "spec", "destination", default={}) or {}, clusters)
+    destination = destination_of(app, clusters)
     found = [*_source_problems(app), *([destination] if isinstance(destination, str) else [])]
     name = str(dig(app, "spec", "project") or "default")
     if project is None:

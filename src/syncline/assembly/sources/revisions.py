@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from syncline.argo.application import AppView
-from syncline.argo.clusters import clusters_of, resolve_destination
+from syncline.argo.clusters import destination_of
 from syncline.assembly.inspection.differences import application_differences
 from syncline.assembly.machines.impact import impact_kinds
 from syncline.control.cache import Cache
 from syncline.gitops.application.manifests import SourceReader
 from syncline.gitops.application.observing.observe import AppSettings, Destinations
+from syncline.gitops.application.observing.system import SystemCache
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of
 from syncline.machineconfig.impact.forecast import Change
@@ -94,13 +95,16 @@ def revised_change(
 
 def _applications(cache: Cache, names: Sequence[str], settings: AppSettings) -> list[Obj] | str:
     """Applications that bring objects to this very cluster; a text: the name that does not exist."""
-    clusters = clusters_of(cache.objects(SECRET, settings.control_namespace))
+    system = SystemCache(settings).of(cache).settings
+    clusters = system.clusters(cache.objects(SECRET, settings.control_namespace))
     found = []
     for app in cache.objects(APPLICATION.group_kind):
         called = {name_of(app), f"{namespace_of(app)}/{name_of(app)}"}
         if names and not called & set(names):
             continue
-        cluster = resolve_destination(dig(app, "spec", "destination", default={}) or {}, clusters)
+        cluster = destination_of(app, clusters)
+        if names and isinstance(cluster, str):
+            return f"--app {name_of(app)}: {cluster}"
         if not isinstance(cluster, str) and cluster.is_here:
             found.append(app)
     missing = [

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from syncline.argo.clusters import ClusterError, cluster_access, clusters_of, is_cluster_secret, resolve_destination
+from syncline.argo.clusters import ClusterError, cluster_access, clusters_of, destination_of, is_cluster_secret
+from syncline.argo.settings import CONFIG_MAP, SystemSettings, parse_system
 from syncline.assembly.inspection.pulled import PulledCache, pulled
 from syncline.assembly.inspection.snapshot import application_indices, index_as
 from syncline.cli.access.connection import Connection
@@ -22,6 +23,7 @@ from syncline.kube.objects import GVK, Obj, dig
 __all__ = ["Elsewhere"]
 
 SECRET = GVK("", "v1", "Secret")
+SETTINGS = GVK("", "v1", "ConfigMap")
 UNREAD = "its Secret cannot be read with this kubeconfig"
 
 
@@ -102,7 +104,7 @@ class Elsewhere:
 
     def _server_of(self, app: Obj) -> str:
         """Empty for the cluster in which Applications live."""
-        cluster = resolve_destination(dig(app, "spec", "destination", default={}), clusters_of(self._secrets()))
+        cluster = destination_of(app, self._system().clusters(self._secrets()))
         if isinstance(cluster, str):
             raise CommandFailed(self._unread or cluster)
         return "" if cluster.is_here else cluster.server
@@ -119,6 +121,13 @@ class Elsewhere:
             except ClusterError as error:
                 raise CommandFailed(str(error)) from error
         return self._links[server]
+
+    def _system(self) -> SystemSettings:
+        """The settings of the controllers; as they come where they may not be read, for the API judges each request."""
+        if self._home is None:
+            return SystemSettings()
+        answer = self._home.send(client.get(self._home.resource(SETTINGS), self._namespace, CONFIG_MAP))
+        return parse_system(dig(answer.obj, "data", default={}) or {}) if answer.ok else SystemSettings()
 
     def _secrets(self) -> list[Obj]:
         """Those that declare clusters; none where they may not be listed."""

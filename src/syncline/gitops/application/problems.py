@@ -8,13 +8,13 @@ fields.
 
 from __future__ import annotations
 
-from syncline.argo.clusters import resolve_destination
+from syncline.argo.clusters import destination_of
 from syncline.argo.conditions import Condition
 from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.argo.spec import validate_spec
 from syncline.gitops.application.observing.observe import AppObserved, operation_sources
 from syncline.gitops.application.operating.holds import refused_pools
-from syncline.kube.objects import Obj, dig
+from syncline.kube.objects import Obj
 
 __all__ = ["spec_problems"]
 
@@ -51,7 +51,7 @@ def _not_enabled(observed: AppObserved) -> list[Condition]:
 
 def _judged(observed: AppObserved, app: Obj) -> list[Condition]:
     """What may not be read is no reason to call the spec wrong: neither its project nor its cluster is absent."""
-    cluster = resolve_destination(dig(app, "spec", "destination", default={}) or {}, observed.clusters)
+    cluster = destination_of(app, observed.clusters)
     if observed.project_unread:
         why = f"what project {observed.view.project} permits is not known: {observed.project_unread}"
         return [Condition("UnknownError", why)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from syncline.argo.application import AppView
-from syncline.argo.clusters import clusters_of, resolve_destination
+from syncline.argo.clusters import destination_of
 from syncline.argo.hydrator import GroupKey, group_key
 from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.argo.settings import CONFIG_MAP, System, with_globals
@@ -115,8 +115,7 @@ class Hydrations:
     def _destination(self, cache: Snapshot, view: AppView, system: System) -> Snapshot | None:
         """The cluster whose versions charts get; None where it is not known."""
         secrets = cache.objects(SECRETS, self._settings.control_namespace)
-        clusters = clusters_of(secrets, here=system.settings.in_cluster)
-        cluster = resolve_destination(view.destination, clusters)
+        cluster = destination_of(view.obj, system.settings.clusters(secrets))
         if isinstance(cluster, str):
             return None
         if cluster.is_here:

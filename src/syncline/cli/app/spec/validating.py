@@ -44,7 +44,7 @@ def checked(link: Connection, read: bool) -> Callable[[Obj], None]:
 
 
 def _check(link: Connection, app: Obj, read: bool) -> None:
-    from syncline.argo.clusters import IN_CLUSTER_NAME, IN_CLUSTER_SERVER, clusters_of
+    from syncline.argo.clusters import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
     from syncline.argo.settings import CONFIG_MAP as SETTINGS
     from syncline.argo.settings import parse_system
     from syncline.argo.spec import validate_spec
@@ -70,8 +70,8 @@ def _check(link: Connection, app: Obj, read: bool) -> None:
         return
     hidden = "secrets" in unseen
     settings = cache.get(ObjectRef("", CONFIG_MAP.kind, control, SETTINGS))
-    here = parse_system(dig(settings, "data", default={}) or {}).in_cluster
-    clusters = clusters_of(cache.objects(SECRET.group_kind, control), here=here)
+    system = parse_system(dig(settings, "data", default={}) or {})
+    clusters = system.clusters(cache.objects(SECRET.group_kind, control))
     name = str(dig(app, "spec", "project") or "default")
     project = projects.get(name)
     if project is None:

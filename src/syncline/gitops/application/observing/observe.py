@@ -15,7 +15,7 @@ from syncline.apply.health import Health, HealthStatus
 from syncline.apply.health.overrides import HealthQuestion
 from syncline.apply.predicting import Kept
 from syncline.argo.application import AppView
-from syncline.argo.clusters import HERE, Cluster, clusters_of, resolve_destination
+from syncline.argo.clusters import HERE, Cluster, destination_of
 from syncline.argo.hydrator import sync_source, target_branch
 from syncline.argo.parameters import PARAMETERS_MAP, enables_namespace
 from syncline.argo.project import Reach
@@ -235,7 +235,7 @@ class AppObserved:
     @property
     def cluster(self) -> Cluster:
         """The destination; the one at home where it cannot be resolved."""
-        found = resolve_destination(self.view.destination, self.clusters)
+        found = destination_of(self.view.obj, self.clusters)
         return HERE if isinstance(found, str) else found
 
     @property
@@ -436,8 +436,8 @@ def observe_application(
         return None
     view = AppView(app, control_namespace=settings.control_namespace)
     project_ref = ObjectRef(APP_PROJECT.group, APP_PROJECT.kind, settings.control_namespace, view.project)
-    clusters = clusters_of(cache.objects(SECRETS, settings.control_namespace), here=system.settings.in_cluster)
-    cluster = resolve_destination(view.destination, clusters)
+    clusters = system.settings.clusters(cache.objects(SECRETS, settings.control_namespace))
+    cluster = destination_of(app, clusters)
     remote = "" if isinstance(cluster, str) or cluster.is_here else cluster.server
     there: Snapshot | None = cache
     problem = ""
