@@ -42,7 +42,7 @@ from syncline.kube.errors import AlreadyExists, Conflict, TooManyRequests
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of, resource_version
 
-__all__ = ["OWN_WRITE_PATIENCE_S", "ControlLoop", "Joined", "Watched", "Observer", "Pass"]
+__all__ = ["OWN_WRITE_PATIENCE_S", "ControlLoop", "Joined", "Watched", "Observer", "Reconcile"]
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ TWINS = frozenset({GroupKind("events.k8s.io", "Event")})
 MAX_ROUNDS = 1000
 """Rounds of one reconcile: a sync pass has a few; beyond this a controller talks to itself."""
 
-Pass = Generator["Request | Work | Together", Any, None]
+Reconcile = Generator["Request | Work | Together", Any, None]
 """One reconcile of one key, to be driven to its end."""
 
 
@@ -331,7 +331,7 @@ class ControlLoop:
 
     # -- what to do --------------------------------------------------------------------------------------------
 
-    def begin(self, key: Key) -> Pass:
+    def begin(self, key: Key) -> Reconcile:
         """The pass for a key taken from the queue. Drive it to its end; it finishes the key by itself."""
         now = self._clock.now()
         if self._must_wait_for_cache(key, now):
@@ -368,7 +368,7 @@ class ControlLoop:
         del self._own_writes[key]
         return False
 
-    def _reconcile(self, key: Key, controller: Controller[Any]) -> Pass:
+    def _reconcile(self, key: Key, controller: Controller[Any]) -> Reconcile:
         cache = self._cache_of(key.cluster)
         observed = controller.observe(cache, key.ref) if cache is not None else None
         if observed is None:
