@@ -69,7 +69,7 @@ def test_a_file_that_cannot_be_taken_is_one_clear_error(
 
 
 @pytest.mark.parametrize(
-    ("checked", "told"),
+    ("checked", "summary"),
     [
         (Checked(None), "it is as it should be"),
         (Checked(None, "", None), "it is as it should be"),
@@ -77,8 +77,8 @@ def test_a_file_that_cannot_be_taken_is_one_clear_error(
         (Checked(None, "no space"), "what was staged was not put in place: no space"),
     ],
 )
-def test_a_look_at_the_disk_is_told_in_words(checked: Checked, told: str) -> None:
-    assert checked.told == told
+def test_a_check_of_the_disk_is_summarized(checked: Checked, summary: str) -> None:
+    assert checked.summary == summary
 
 
 def test_an_agent_below_a_directory_says_at_once_what_it_cannot_do(

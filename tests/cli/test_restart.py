@@ -34,16 +34,16 @@ def test_an_application_that_is_older_than_what_the_server_remembers_is_followed
         link.ask(client.create(link.resource(APPLICATION), app | {"spec": SPEC}, namespace="argocd"))
         link.ask(client.create(link.resource(MAPS), {"metadata": {"name": "later"}}, namespace="default"))
     with served_cluster(tmp_path, settings) as served, Connection(str(served.kubeconfig)) as link:
-        looks = []
+        views = []
 
         def reached(found: dict[str, Any]) -> bool:
             """Nothing at the first look; that look also makes the change that is waited for."""
-            looks.append(annotations_of(found).get("told", ""))
-            if len(looks) == 1:
+            views.append(annotations_of(found).get("told", ""))
+            if len(views) == 1:
                 body = {"metadata": {"annotations": {"told": "yes"}}}
                 with Connection(str(served.kubeconfig)) as other:
                     other.ask(client.patch(other.resource(APPLICATION), *WHERE, PatchType.MERGE, body))
-            return looks[-1] == "yes"
+            return views[-1] == "yes"
 
         assert until(link, WHERE, reached, 300, "the change")["metadata"]["name"] == "shop"
-        assert looks == ["", "yes"]
+        assert views == ["", "yes"]

@@ -170,7 +170,7 @@ def test_explain_says_where_a_node_is_since_when_and_what_comes_then(rolled: Rol
 
 def test_a_reboot_that_takes_too_long_is_somebodys_business(rolled: Rolled) -> None:
     at = progress_of(rolled.record, rolled.aim)
-    assert at is not None and at.doing == "rebooting" and "console" in at.look
+    assert at is not None and at.doing == "rebooting" and "console" in at.check
     assert not at.overdue(at.until) and at.overdue(at.until + timedelta(seconds=1))
 
 

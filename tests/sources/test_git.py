@@ -20,7 +20,7 @@ import pytest
 from tests.recorded import CONFORMANCE, absent
 
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git.mirrors import Git, GitSettings, Look, check_url, normalize_url
+from syncline.sources.git.mirrors import Freshness, Git, GitSettings, check_url, normalize_url
 from syncline.sources.git.process import Bounds, RemoteLimits
 from syncline.sources.remote.requests import MAX_ADDRESSES, OTHERS, RemoteRequests
 
@@ -339,29 +339,31 @@ def looks(git: Git) -> int:
 def test_one_look_at_a_remote_serves_all_that_are_content_with_its_moment(upstream: Any, git: Git) -> None:
     upstream.commit({"a": "1"})
     repository = git.repository(str(upstream.path))
-    first = repository.resolve("main", look=Look(NOON))
+    first = repository.resolve("main", freshness=Freshness(NOON))
     second = upstream.commit({"a": "2"})
-    half_a_minute = Look(NOON + timedelta(seconds=20), NOON - timedelta(seconds=10))
-    assert repository.resolve("main", look=half_a_minute).sha == first.sha
+    half_a_minute = Freshness(NOON + timedelta(seconds=20), NOON - timedelta(seconds=10))
+    assert repository.resolve("main", freshness=half_a_minute).sha == first.sha
     assert looks(git) == 1
-    later = Look(NOON + timedelta(seconds=40), NOON + timedelta(seconds=10))
-    assert repository.resolve("main", look=later).sha == second
+    later = Freshness(NOON + timedelta(seconds=40), NOON + timedelta(seconds=10))
+    assert repository.resolve("main", freshness=later).sha == second
     assert looks(git) == 2
 
 
 def test_who_asks_for_news_never_gets_an_answer_from_before(upstream: Any, git: Git) -> None:
     upstream.commit({"a": "1"})
     repository = git.repository(str(upstream.path))
-    repository.resolve("main", look=Look(NOON))
+    repository.resolve("main", freshness=Freshness(NOON))
     second = upstream.commit({"a": "2"})
-    assert repository.resolve("main", look=Look(NOON)).sha == second, "at the same instant, but asked after the push"
+    assert repository.resolve("main", freshness=Freshness(NOON)).sha == second, (
+        "at the same instant, but asked after the push"
+    )
 
 
 def test_a_remote_that_does_not_answer_is_asked_once_for_all(upstream: Any, git: Git, tmp_path: Path) -> None:
     repository = git.repository(str(tmp_path / "nowhere"))
     for _ in range(3):
         with pytest.raises(SourceError, match="not reachable"):
-            repository.resolve("main", look=Look(NOON, NOON))
+            repository.resolve("main", freshness=Freshness(NOON, NOON))
     assert looks(git) == 1
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.sources.conftest import Upstream
 from tests.sources.githttp import Server
 
-from syncline.sources.git.mirrors import Git, GitSettings, Look
+from syncline.sources.git.mirrors import Freshness, Git, GitSettings
 from syncline.sources.remote.listing import Listing, SmallFiles
 from syncline.sources.rendering.cache import RenderCache
 from syncline.sources.rendering.environment import RenderContext
@@ -144,7 +144,7 @@ def test_polls_of_many_applications_ask_the_host_once(upstream: Upstream, tmp_pa
     sources = Sources(GitSettings(tmp_path / "cache"))
     with served(upstream, tmp_path) as (_, url):
         for path in ("plain", "base", "overlay", "chart"):
-            sources.open({"repoURL": url, "path": path}, "main", look=Look(NOON, NOON))
+            sources.open({"repoURL": url, "path": path}, "main", freshness=Freshness(NOON, NOON))
         asked = {what: count for _, what, _, count in sources.requests()}
         assert asked == {"ls-remote": 1, "fetch": 1}
         sources.open({"repoURL": url, "path": "plain"}, "main")

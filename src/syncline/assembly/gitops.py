@@ -27,7 +27,7 @@ from syncline.gitops.application.observing.observe import AppSettings
 from syncline.gitops.destinations import Connect, destination_controller
 from syncline.gitops.holds.controllers import HOLD_CONTROLLER, bridge_controller
 from syncline.gitops.hydration.controller import Hydrations
-from syncline.gitops.hydration.work import Forget, Hydrate, HydrationCache, HydrationHandler, LookDry
+from syncline.gitops.hydration.work import Forget, Hydrate, HydrationCache, HydrationHandler, ResolveDry
 from syncline.kube.kinds.argoproj import crds
 from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.objects import Obj, ObjectRef
@@ -103,7 +103,7 @@ def gitops(
         mine: dict[type, Handler] = dict.fromkeys(SYNC_ACTIONS, SyncHandler(mapper))
         mine[Render] = mine[Join] = Taught(RenderHandler(reader, store, clock, settings.read_patience_s), teacher)
         hydrations = HydrationHandler(reader, hydrated, clock, patience_s=settings.read_patience_s)
-        mine |= dict.fromkeys((LookDry, Hydrate, Forget), Taught(hydrations, teacher))
+        mine |= dict.fromkeys((ResolveDry, Hydrate, Forget), Taught(hydrations, teacher))
         mine[Predict] = PredictHandler(mapper, book, clock)
         mine |= kube_handlers(mapper, clock, FIELD_MANAGER)
         mine[Ask] = AskHandler(Expressions(), answers, clock, settings.script_costs_s)

@@ -95,15 +95,15 @@ def plan(
         if link is not None:
             place = application_ref(target, app_namespace).namespace if target else app_namespace
             control = control_namespace(link, place)
-            look: Cache = stack.enter_context(looking(link, control))
+            snapshot: Cache = stack.enter_context(looking(link, control))
         else:
             stand = stand_offline(against or "", control)
-            look = stand.look.cache
+            snapshot = stand.snapshot.cache
         settings = AppSettings(control_namespace=control)
         request = SyncRequest(revision, prune)
         found = [
-            _planned(link, look, app, settings, request, folder, partial(_questions, stand))
-            for app in _applications(look, target, file, folder, app_namespace)
+            _planned(link, snapshot, app, settings, request, folder, partial(_questions, stand))
+            for app in _applications(snapshot, target, file, folder, app_namespace)
         ]
     if output:
         print_documents(found[0].to_obj() if len(found) == 1 else [one.to_obj() for one in found], output)
@@ -181,8 +181,8 @@ def plan_ahead(link: Connection, app: Obj, request: SyncRequest) -> PlannedSync 
     """The plan of a sync that is about to be asked for, for its live view; None where it cannot be made."""
     settings = AppSettings(control_namespace=control_namespace(link, namespace_of(app)))
     try:
-        with looking(link, settings.control_namespace, tell=False) as look:
-            return _planned(link, look, app, settings, request, None, None)
+        with looking(link, settings.control_namespace, tell=False) as snapshot:
+            return _planned(link, snapshot, app, settings, request, None, None)
     except (CommandFailed, OSError):
         return None  # the sync itself will say what is wrong
 

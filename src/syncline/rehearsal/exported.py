@@ -35,10 +35,10 @@ SETTLE_S = 10
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """``look.unreadable`` names what has no kind here. ``questions``: an empty cluster of the same kinds, to be asked
+    """``snapshot.unreadable`` names kinds unknown here. ``questions``: an empty cluster of the same kinds, to be asked
     what it thinks of manifests."""
 
-    look: ClusterSnapshot
+    snapshot: ClusterSnapshot
     questions: Questions
 
 
@@ -48,17 +48,17 @@ def exported_cluster(exported: Sequence[Obj], settings: AppSettings, indices: Ma
     world.driver.settle()
     problems = [text for obj in exported if (text := _define(world, obj))]
     world.driver.advance(SETTLE_S)
-    look = run_in_place(snapshot_of_cluster(indices), world.admin)
+    snapshot = run_in_place(snapshot_of_cluster(indices), world.admin)
     for obj in exported:
         gvk = gvk_of(obj)
-        info = look.cache.mapper.find(gvk) or look.cache.mapper.preferred(gvk.group_kind)
+        info = snapshot.cache.mapper.find(gvk) or snapshot.cache.mapper.preferred(gvk.group_kind)
         if info is None:
             problems.append(f"{gvk.api_version} {gvk.kind} {name_of(obj)}: the export holds no definition of its kind")
             continue
         namespace = {"namespace": meta(obj).get("namespace") or "default"} if info.namespaced else {}
-        look.cache.put(info.group_kind, obj | {"metadata": {**meta(obj), **namespace}})
+        snapshot.cache.put(info.group_kind, obj | {"metadata": {**meta(obj), **namespace}})
     namespaces = not exported or any(gvk_of(obj).group_kind == NAMESPACE for obj in exported)
-    found = ClusterSnapshot(look.cache, (*look.unreadable, *problems))
+    found = ClusterSnapshot(snapshot.cache, (*snapshot.unreadable, *problems))
     return Exported(found, Questions(_Roomy(world), whole=False, namespaces=namespaces))
 
 

@@ -19,13 +19,13 @@ from syncline.rehearsal.scenario import (
     AddNode,
     Delete,
     Ends,
-    Look,
     NodeShape,
     Patching,
     Scenario,
     ScenarioError,
     Step,
     Until,
+    View,
 )
 
 __all__ = ["read_scenario"]
@@ -160,7 +160,7 @@ def _scenario(at: _At, folder: Path) -> Scenario:
         policy=at["syncPolicy"].map(),
         applications=at["applications"].texts(),
         steps=steps,
-        looks=tuple(_look(one.known("path", "columns")) for one in at["look"].each()),
+        views=tuple(_look(one.known("path", "columns")) for one in at["look"].each()),
         events=at["events"].texts(),
         nodes=nodes,
         machine_config=machine_config,
@@ -226,8 +226,8 @@ def _node(at: _At) -> NodeShape:
     )
 
 
-def _look(at: _At) -> Look:
+def _look(at: _At) -> View:
     path = at["path"]
     if not path.text().startswith("/"):
         raise path.wrong(repr(path.value), "the path of a list: /api/v1/nodes")
-    return Look(path.text(), at["columns"].pairs())
+    return View(path.text(), at["columns"].pairs())

@@ -21,13 +21,13 @@ __all__ = [
     "AddNode",
     "Delete",
     "Ends",
-    "Look",
     "NodeShape",
     "Patching",
     "Scenario",
     "ScenarioError",
     "Step",
     "Until",
+    "View",
 ]
 
 PLACE = "https://git.example.org/repository.git"
@@ -56,7 +56,7 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class View:
     """Objects to show after each step: the path of a list, and columns as paths below an object. Without columns, what
     ``kubectl get`` prints of them, but for their age."""
 
@@ -149,7 +149,7 @@ class Scenario:
     """All that have to be Synced and Healthy before a step is over; the story's own if none is named."""
 
     steps: tuple[Step, ...] = (Step("The first commit"),)
-    looks: tuple[Look, ...] = ()
+    views: tuple[View, ...] = ()
     events: tuple[str, ...] = ()
     """Reasons of Events that are shown with each step."""
     nodes: tuple[NodeShape, ...] = ()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from syncline.base.entropy import Entropy
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git.mirrors import Git, GitSettings, Look, Repository
+from syncline.sources.git.mirrors import Freshness, Git, GitSettings, Repository
 from syncline.sources.git.signatures import NO_KEYS, GitPolicy, Keyring, check_signatures
 from syncline.sources.kustomize.flags import BuildFlags, no_flags
 from syncline.sources.remote.address import DEFAULT_NETWORKS, Networks
@@ -127,10 +127,12 @@ class Sources:
         """What renders for an application of ``project`` may fetch."""
         return ProjectRemote(self, self.git, self._rules, project, self.border.viewer(project))
 
-    def open(self, source: Mapping[str, Any], revision: str, project: str = "", look: Look | None = None) -> Opened:
+    def open(
+        self, source: Mapping[str, Any], revision: str, project: str = "", freshness: Freshness | None = None
+    ) -> Opened:
         """The folder of ``source`` at ``revision`` as it was asked for. Raises :class:`SourceError`.
 
-        ``look``: how new the answer of a Git host has to be; None: it is asked now.
+        ``freshness``: how new the answer of a Git host has to be; None: it is asked now.
         """
         path, chart = str(source.get("path") or ""), str(source.get("chart") or "")
         lent = self._lent(source, project)
@@ -143,7 +145,9 @@ class Sources:
             digest, whole = self.artifacts.artifact(lent.url, revision, project)
             return Opened(_folder(whole, path, lent.url), ResolvedRevision(revision, digest))
         repository = self.git.lent(lent)
-        resolved = repository.resolve(revision or "HEAD", tag_prefix=str(source.get("tagPrefix") or ""), look=look)
+        resolved = repository.resolve(
+            revision or "HEAD", tag_prefix=str(source.get("tagPrefix") or ""), freshness=freshness
+        )
         self._check_signatures(repository, resolved, source, project)
         variant = "+lfs" if repository.access is not None and repository.access.lfs else ""
         return Opened(repository.tree(resolved, path), resolved, variant)
@@ -157,7 +161,7 @@ class Sources:
         return self.git.writable(self.border.judge_writing(url, projects, local=self._settings.allow_local), kind)
 
     def changed_since(
-        self, source: Mapping[str, Any], revision: str, project: str, commits: Sequence[str], look: Look
+        self, source: Mapping[str, Any], revision: str, project: str, commits: Sequence[str], freshness: Freshness
     ) -> dict[str, tuple[str, ...] | None]:
         """The files by which the commit that ``revision`` names now differs from each of ``commits``; None where that
         does not tell all. Raises :class:`SourceError`."""
@@ -165,7 +169,9 @@ class Sources:
         if lent.address.scheme == "oci" or self._rules.policy(project, lent.url) is not None:
             return {}
         repository = self.git.lent(lent)
-        resolved = repository.resolve(revision or "HEAD", tag_prefix=str(source.get("tagPrefix") or ""), look=look)
+        resolved = repository.resolve(
+            revision or "HEAD", tag_prefix=str(source.get("tagPrefix") or ""), freshness=freshness
+        )
         repository.ensure(resolved)
         return {commit: repository.changed(commit, resolved.sha) for commit in commits}
 
@@ -202,14 +208,16 @@ class Sources:
             tag = repository.annotated_tag(resolved.sha, *asked)
             check_signatures(repository, resolved.sha, tag, policy, keyring, folder)
 
-    def lend(self, source: Mapping[str, Any], revision: str, project: str = "", look: Look | None = None) -> Opened:
+    def lend(
+        self, source: Mapping[str, Any], revision: str, project: str = "", freshness: Freshness | None = None
+    ) -> Opened:
         """The whole repository of a source that lends files to others by its ``ref``. Raises :class:`SourceError`."""
         for field, url in (("chart", source.get("chart")), ("repoURL", str(source.get("repoURL") or ""))):
             if (field == "chart" and url) or str(url).lower().startswith("oci://"):
                 what = "a `chart` field" if field == "chart" else "an OCI address"
                 message = f"source with ref {source.get('ref')!r} has {what}, which lends no files"
                 raise SourceError(Problem.INVALID, message, field="spec.sources")
-        return self.open({**source, "path": ""}, revision, project, look)
+        return self.open({**source, "path": ""}, revision, project, freshness)
 
 
 def _folder(whole: MemoryTree, path: str, url: str) -> MemoryTree:

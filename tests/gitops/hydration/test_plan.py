@@ -14,7 +14,7 @@ from syncline.base.clock import format_time
 from syncline.control.plan import Patch, Requeue
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.gitops.hydration.plan import Group, Member, collisions, plan_hydration
-from syncline.gitops.hydration.work import Forget, Hydrate, Hydrated, Look, LookDry, Run
+from syncline.gitops.hydration.work import Forget, Hydrate, Hydrated, Resolution, ResolveDry, Run
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.rendering.environment import NO_CONTEXT
 
@@ -45,8 +45,8 @@ def member(obj: Obj, project: Obj | None = OPEN) -> Member:
 
 
 def group(*members: Member, sha: str = NEW, **given: Any) -> Group:
-    look = given.pop("look", Look(NOW, sha))
-    return Group(group_key(members[0].hydrator), members, AppSettings(), look=look, **given)
+    resolution = given.pop("look", Resolution(NOW, sha))
+    return Group(group_key(members[0].hydrator), members, AppSettings(), resolution=resolution, **given)
 
 
 def failure(observed: Group) -> str:
@@ -251,8 +251,8 @@ def test_a_group_is_hydrated_for_a_reason(status: Obj | None, sha: str, hydrates
 def test_a_request_is_answered_by_a_look_that_began_for_it(kind: str, status: Obj, hydrates: bool) -> None:
     asking = member(app(status=status, hydrate=kind, hydrate_timestamp="t1"))
     first = plan_hydration(group(asking, sha=OLD), NOW)
-    assert [type(one) for one in first.actions] == [LookDry], "an older look does not answer"
-    answered = plan_hydration(group(asking, look=Look(NOW, OLD, answers=(asking.asked,))), NOW)
+    assert [type(one) for one in first.actions] == [ResolveDry], "an older look does not answer"
+    answered = plan_hydration(group(asking, resolution=Resolution(NOW, OLD, answers=(asking.asked,))), NOW)
     assert any(isinstance(one, Hydrate) for one in answered.actions) is hydrates
     taken = [one for one in answered.actions if isinstance(one, Patch) and one.body["metadata"].get("annotations")]
     assert bool(taken) is not hydrates, "one that is hydrated keeps its request until the end"
@@ -260,7 +260,7 @@ def test_a_request_is_answered_by_a_look_that_began_for_it(kind: str, status: Ob
 
 def test_a_request_that_came_while_git_worked_stays() -> None:
     before, after = (app(status=done("Hydrating"), hydrate="normal", hydrate_timestamp=t) for t in ("t1", "t2"))
-    begun = plan_hydration(group(member(before), look=Look(NOW, NEW, answers=(member(before).asked,))), NOW)
+    begun = plan_hydration(group(member(before), resolution=Resolution(NOW, NEW, answers=(member(before).asked,))), NOW)
     (action,) = [one for one in begun.actions if isinstance(one, Hydrate)]
     for obj, stays in ((before, False), (after, True)):
         run = Run(action, NOW, Hydrated(NOW, OLD))

@@ -23,13 +23,13 @@ from syncline.machineconfig.render.rendering import release_of
 __all__ = ["forecaster", "impact_kinds", "planned_impact"]
 
 
-def forecaster(look: Snapshot, settings: MachineConfigSettings | None = None) -> Forecaster:
+def forecaster(snapshot: Snapshot, settings: MachineConfigSettings | None = None) -> Forecaster:
     """With the settings that this cluster renders with: its release is taken over."""
-    configs = [one for one in look.objects(MACHINE_CONFIG) if not name_of(one).startswith(PREFIX)]
-    release = release_of(look.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME)), configs)
+    configs = [one for one in snapshot.objects(MACHINE_CONFIG) if not name_of(one).startswith(PREFIX)]
+    release = release_of(snapshot.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME)), configs)
     mine = replace(settings or MachineConfigSettings(), release=release, kept=None)
     controllers = sorted(rendering_controllers(mine), key=lambda one: one.name == RENDER)
-    return Forecaster(look, tuple(controllers), RenderSettings(release, None), mine.pools)
+    return Forecaster(snapshot, tuple(controllers), RenderSettings(release, None), mine.pools)
 
 
 def impact_kinds() -> Collection[GroupKind]:
@@ -38,14 +38,19 @@ def impact_kinds() -> Collection[GroupKind]:
 
 
 def planned_impact(
-    look: Snapshot, applied: Sequence[Obj], put: Sequence[Obj], gone: Sequence[ObjectRef], origin: str, now: datetime
+    snapshot: Snapshot,
+    applied: Sequence[Obj],
+    put: Sequence[Obj],
+    gone: Sequence[ObjectRef],
+    origin: str,
+    now: datetime,
 ) -> tuple[PoolImpact, ...]:
     """Of the changes of one sync, all waves together: its own Hold keeps nodes from beginning before its end. Objects
     that do not concern machines are passed over."""
-    if not look.objects(POOL):
+    if not snapshot.objects(POOL):
         return ()
     kinds = impact_kinds()
     mine, kept = ([one for one in some if gvk_of(one).group_kind in kinds] for some in (applied, put))
     deleted = [ref for ref in gone if ref.group_kind in kinds]
     origins = dict.fromkeys((*map(ref_of, (*mine, *kept)), *deleted), origin)
-    return forecaster(look).forecast(Change(mine, kept, deleted, origins), now).pools
+    return forecaster(snapshot).forecast(Change(mine, kept, deleted, origins), now).pools

@@ -9,13 +9,12 @@ from syncline.argo.application import HYDRATE, HYDRATE_STAMP
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.clock import SystemClock, format_time
 from syncline.gitops.application.manifests import READ_LIMIT_S, Manifests
-from syncline.gitops.hydration.work import Hydrate, Hydrated, Job, Look, LookDry, Scope
+from syncline.gitops.hydration.work import Hydrate, Hydrated, Job, Resolution, ResolveDry, Scope
 from syncline.gitops.webhooks import Push, touches_dry_source
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.kube.text.glob import GlobError, path_match
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git.mirrors import Look as RemoteLook
-from syncline.sources.git.mirrors import Repository
+from syncline.sources.git.mirrors import Freshness, Repository
 from syncline.sources.hydrating.commands import commands_of
 from syncline.sources.hydrating.drycommit import (
     DryCommit,
@@ -50,22 +49,22 @@ def hydration_asked(app: Obj | None, pushes: Iterable[Push]) -> dict[str, str]:
 class HydratingReader(GitSourceReader):
     """Reads the sources of Applications, and hydrates dry ones."""
 
-    def look_dry(self, action: LookDry, now: datetime) -> Look:
+    def resolve_dry(self, action: ResolveDry, now: datetime) -> Resolution:
         """The commit of a dry source now, and of whose files none changed since theirs."""
         asked = bool(action.answers)
         since = now - timedelta(seconds=action.may_be_old_s) if action.may_be_old_s else None
-        look = RemoteLook(now, since, asked=asked)
+        freshness = Freshness(now, since, asked=asked)
         with read_scope(
             ReadScope(now, action.project, str(action.source["repoURL"]), asked=asked, limit_s=READ_LIMIT_S)
         ):
             try:
                 repository = self._sources.repository(action.source, action.project)
-                resolved = repository.resolve(str(action.source.get("targetRevision") or "HEAD"), look=look)
+                resolved = repository.resolve(str(action.source.get("targetRevision") or "HEAD"), freshness=freshness)
                 changed = _Changes(repository, resolved.sha)
                 untouched = frozenset(scope.app for scope in action.scopes if not changed.touch(scope))
             except SourceError as error:
-                return Look(now, error=str(error), answers=action.answers)
-        return Look(now, resolved.sha, resolved.ref, answers=action.answers, untouched=untouched)
+                return Resolution(now, error=str(error), answers=action.answers)
+        return Resolution(now, resolved.sha, resolved.ref, answers=action.answers, untouched=untouched)
 
     def hydrate(self, action: Hydrate, now: datetime) -> Hydrated:
         """Render all jobs at the dry commit, write what changed, push. Of each project all or none."""

@@ -13,7 +13,7 @@ from syncline.base.entropy import Entropy
 from syncline.gitops.application.manifests import READ_LIMIT_S, Manifests
 from syncline.kube.objects import Obj
 from syncline.sources.errors import SourceError
-from syncline.sources.git.mirrors import GitSettings, Look, moment
+from syncline.sources.git.mirrors import Freshness, GitSettings, moment
 from syncline.sources.git.process import RemoteLimits
 from syncline.sources.remote.credentials import CredentialStore
 from syncline.sources.remote.turns import computing
@@ -116,7 +116,7 @@ class GitSourceReader:
         source = {"repoURL": url, "tagPrefix": tag_prefix}
         with read_scope(ReadScope(now, project, url, limit_s=CHANGED_LIMIT_S)):
             try:
-                return self._sources.changed_since(source, revision, project, commits, Look(now, wanted=moment()))
+                return self._sources.changed_since(source, revision, project, commits, Freshness(now, wanted=moment()))
             except SourceError:
                 return {}
 
@@ -130,7 +130,7 @@ class GitSourceReader:
         wanted: int = 0,
     ) -> Manifests:
         """Never raises for what a repository may contain."""
-        return self._read(sources, revisions, context, Look(now, wanted=wanted))
+        return self._read(sources, revisions, context, Freshness(now, wanted=wanted))
 
     def poll(
         self,
@@ -143,51 +143,51 @@ class GitSourceReader:
         wanted: int = 0,
     ) -> Manifests:
         """As :meth:`read`, content with what a host answered to another client at ``since`` or later."""
-        return self._read(sources, revisions, context, Look(now, since, asked=False, wanted=wanted))
+        return self._read(sources, revisions, context, Freshness(now, since, asked=False, wanted=wanted))
 
     def _read(
-        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext, look: Look
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext, freshness: Freshness
     ) -> Manifests:
         first = str(sources[0].get("repoURL") or "") if sources else ""
-        here = ReadScope(look.now, context.project, first, asked=look.asked, limit_s=READ_LIMIT_S)
+        here = ReadScope(freshness.now, context.project, first, asked=freshness.asked, limit_s=READ_LIMIT_S)
         with read_scope(here):
-            return self._read_all(sources, revisions, context, look)
+            return self._read_all(sources, revisions, context, freshness)
 
     def _read_all(
-        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext, look: Look
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext, freshness: Freshness
     ) -> Manifests:
         rendered: list[Rendered] = []
         try:
             pairs = list(zip(sources, revisions, strict=True))
             lent = {
-                str(one["ref"]): self._sources.lend(one, revision, context.project, look)
+                str(one["ref"]): self._sources.lend(one, revision, context.project, freshness)
                 for one, revision in pairs
                 if one.get("ref")
             }
             for number, (source, revision) in enumerate(pairs, 1):
                 try:
-                    rendered.append(self._read_one(source, revision, context, lent, look))
+                    rendered.append(self._read_one(source, revision, context, lent, freshness))
                 except SourceError as error:
                     raise _of_source(error, source, number, len(pairs)) from None
         except SourceError as error:
-            return Manifests((), (), (), look.now, error=str(error))
+            return Manifests((), (), (), freshness.now, error=str(error))
         return Manifests(
             revisions=tuple(one.sha for one in rendered),
             objects=tuple(obj for one in rendered for obj in one.manifests),
             source_types=tuple(str(one.source_type) for one in rendered),
-            resolved_at=look.now,
+            resolved_at=freshness.now,
             content=tuple(one.key for one in rendered),
             own_folder=all(one.own_folder for one in rendered),
             warnings=tuple(warning for one in rendered for warning in one.warnings),
         )
 
     def _read_one(
-        self, source: Obj, revision: str, context: RenderContext, lent: Mapping[str, Opened], look: Look
+        self, source: Obj, revision: str, context: RenderContext, lent: Mapping[str, Opened], freshness: Freshness
     ) -> Rendered:
         if source.get("ref") and not source.get("path") and not source.get("chart"):
             # It only lends its files.
             return Rendered((), lent[str(source["ref"])].revision.sha, SourceType.DIRECTORY, "")
-        opened = self._sources.open(source, revision, context.project, look)
+        opened = self._sources.open(source, revision, context.project, freshness)
         with computing():
             return self._rendered(source, opened, context, lent)
 

@@ -48,9 +48,9 @@ class Elsewhere:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for server, look in self._looks.items():
+        for server, snapshot in self._looks.items():
             if self._cache is not None and isinstance(self._cache, PulledCache):
-                for text in look.sentences(aside=value is not None):
+                for text in snapshot.sentences(aside=value is not None):
                     self._cache.note(f"cluster {server}: {text}")
         for link in self._links.values():
             link.__exit__(kind, value, trace)
@@ -67,12 +67,12 @@ class Elsewhere:
 
     def _looked(self, link: Connection) -> PulledCache:
         settings = AppSettings(control_namespace=self._namespace)
-        look = pulled(link, application_indices(settings))
+        snapshot = pulled(link, application_indices(settings))
         if self._cache is not None:
-            index_as(self._cache, look, settings)
+            index_as(self._cache, snapshot, settings)
         if isinstance(self._cache, PulledCache):
-            look.followed = self._cache.followed
-        return look
+            snapshot.followed = self._cache.followed
+        return snapshot
 
     def problem(self, server: str) -> str:
         self.snapshot(server)

@@ -100,10 +100,10 @@ def _without_limits(ref: ObjectRef) -> Obj:
 
 def look_at(link: Connection, control_namespace: str) -> Cache:
     """Everything that may be listed, for questions about the whole cluster."""
-    look = link.run(snapshot_of_cluster(application_indices(AppSettings(control_namespace=control_namespace))))
-    for problem in look.unreadable:
+    snapshot = link.run(snapshot_of_cluster(application_indices(AppSettings(control_namespace=control_namespace))))
+    for problem in snapshot.unreadable:
         click.echo(f"warning: not seen: {problem}", err=True)
-    return look.cache
+    return snapshot.cache
 
 
 @contextlib.contextmanager
@@ -177,7 +177,7 @@ def _objects_in(file: Path) -> Iterator[Obj]:
 
 def look_offline(against: str, control_namespace: str) -> Cache:
     """An exported cluster as if it were examined; what cannot be placed in it is said on stderr."""
-    return stand_offline(against, control_namespace).look.cache
+    return stand_offline(against, control_namespace).snapshot.cache
 
 
 def stand_offline(against: str, control_namespace: str) -> Exported:
@@ -186,7 +186,7 @@ def stand_offline(against: str, control_namespace: str) -> Exported:
 
     settings = AppSettings(control_namespace=control_namespace)
     found = exported_cluster(exported(against), settings, application_indices(settings))
-    for problem in found.look.unreadable:
+    for problem in found.snapshot.unreadable:
         click.echo(f"warning: left out: {problem}", err=True)
     return found
 

@@ -84,9 +84,9 @@ def logs(
         "follow": follow or None,
     }
     query = {key: "true" if value is True else str(value) for key, value in given.items() if value is not None}
-    with Connection(kubeconfig, context) as home, looked_for(home, split(name, app_namespace)) as look:
-        link = look.others.link_to(look.app)
-        trees = _chosen(resource_tree(look.there, look.app), ObjectRef(group, kind, namespace, resource))
+    with Connection(kubeconfig, context) as home, looked_for(home, split(name, app_namespace)) as snapshot:
+        link = snapshot.others.link_to(snapshot.app)
+        trees = _chosen(resource_tree(snapshot.there, snapshot.app), ObjectRef(group, kind, namespace, resource))
         streams = streams_of(trees, container, namespace)
         if not streams:
             raise CommandFailed(f"no pods to read; `syncline app resources {name} -o tree` shows what there is")

@@ -39,9 +39,9 @@ def resources(
               syncline app resources shop --orphaned
     """
     with Connection(kubeconfig, context) as link:
-        with looked_for(link, split(name, app_namespace)) as look:
-            orphans = orphaned_resources(look.there, look.app, look.project, look.settings)
-            nodes = () if orphaned else resource_tree(look.there, look.app)
+        with looked_for(link, split(name, app_namespace)) as snapshot:
+            orphans = orphaned_resources(snapshot.there, snapshot.app, snapshot.project, snapshot.settings)
+            nodes = () if orphaned else resource_tree(snapshot.there, snapshot.app)
         now = link.now()
     if output in ("json", "yaml"):
         print_documents([*node_objects(nodes, False), *node_objects(orphans, True)], output)

@@ -137,8 +137,8 @@ def get(
         from syncline.cli.app.looked import looked_for
         from syncline.cli.views.tree import app_tree
 
-        with looked_for(link, where, found) as look:
-            nodes = resource_tree(look.there, found)
+        with looked_for(link, where, found) as snapshot:
+            nodes = resource_tree(snapshot.there, found)
         print(describe_app(found, windows, resources=False))
         print()
         print(app_tree(nodes, link.now(), detailed=output == "tree=detailed"))

@@ -121,16 +121,16 @@ def _look(link: Connection | None, against: str | None, namespace: str, given: S
         return look_offline(against or "", namespace)
     if whole:
         return look_at(link, namespace)
-    look = link.run(snapshot_of_cluster({}, impact_kinds()))
-    for problem in look.unreadable:
+    snapshot = link.run(snapshot_of_cluster({}, impact_kinds()))
+    for problem in snapshot.unreadable:
         click.echo(f"warning: not seen: {problem}", err=True)
     definitions = link.mapper.find(GVK(DEFINITIONS.group, "v1", DEFINITIONS.kind))
-    for info in (look.cache.mapper.preferred(kind) for kind in sorted({gvk_of(one).group_kind for one in given})):
+    for info in (snapshot.cache.mapper.preferred(kind) for kind in sorted({gvk_of(one).group_kind for one in given})):
         if info is not None and definitions is not None and "." in info.group:
             answer = link.send(client.get(definitions, "", f"{info.plural}.{info.group}"))
             if answer.status != 404:
-                look.cache.put(DEFINITIONS, link.check(answer))
-    return look.cache
+                snapshot.cache.put(DEFINITIONS, link.check(answer))
+    return snapshot.cache
 
 
 def _has_pool(cache: Cache, name: str) -> None:

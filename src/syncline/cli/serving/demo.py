@@ -198,7 +198,7 @@ class Showing:
                 self.stage.begin(step, app)
             await self._reached(step)
         await asyncio.sleep(min(step.rests.total_seconds(), REST_S))
-        if len(story.steps) > 1 or story.looks:
+        if len(story.steps) > 1 or story.views:
             print("\n" + transcript(self.stage, StepResult(step, began)), end="")
         state = _state(self.stage.applications()[story.waited_for()[0]])
         print(f"\nApplication {story.name} is {state} after {self._clock.monotonic() - self._begun:.1f} s.", flush=True)
@@ -236,9 +236,9 @@ def _example() -> Path:
 async def _plan(cluster: LiveCluster, app: Obj, mirrors: Path, clock: SystemClock) -> PlannedSync:
     """What the sync will do, from the functions that will do it."""
     settings = AppSettings()
-    look = run_in_place(snapshot_of_cluster(application_indices(settings)), cluster.core.transport())
+    snapshot = run_in_place(snapshot_of_cluster(application_indices(settings)), cluster.core.transport())
     reader = GitSourceReader(mirrors, allow_local=True)
-    return await asyncio.to_thread(planned_sync, look.cache, app, reader, settings, clock.now())
+    return await asyncio.to_thread(planned_sync, snapshot.cache, app, reader, settings, clock.now())
 
 
 async def _follow(

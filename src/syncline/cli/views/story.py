@@ -16,7 +16,7 @@ from syncline.cli.views.cause import describe_cause
 from syncline.explain.naming import NamingError
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.kube.text.durations import format_seconds
-from syncline.rehearsal.scenario import Look, ScenarioError
+from syncline.rehearsal.scenario import ScenarioError, View
 from syncline.rehearsal.simulation import NotReached, StepResult
 from syncline.rehearsal.stage import Stage, said_at
 
@@ -69,8 +69,8 @@ def transcript(stage: Stage, simulated: StepResult) -> str:
         headers = ("PHASE", "KIND", "NAME", "STATUS", "HOOK", "MESSAGE")
         lines += [table(headers, [_result(row) for row in _results(state)]), ""]
     lines += [table(("APPLICATION", "SYNC", "HEALTH"), [_application(apps[name]) for name in story.waited_for()])]
-    for look in story.looks:
-        lines += ["", f"{look.path.rpartition('/')[2]}:", _looked(stage, look)]
+    for snapshot in story.views:
+        lines += ["", f"{snapshot.path.rpartition('/')[2]}:", _looked(stage, snapshot)]
     news = stage.news()
     if news:
         rows = [_event(event, simulated.began) for event in news]
@@ -97,12 +97,12 @@ def _result(row: Obj) -> tuple[str, ...]:
     return tuple(shown)
 
 
-def _looked(stage: Stage, look: Look) -> str:
-    if look.columns:
-        headers = ("NAME", *(name.upper() for name, _ in look.columns))
-        found = sorted(stage.items(look.path), key=lambda obj: (obj["metadata"]["creationTimestamp"], name_of(obj)))
-        return table(headers, [(name_of(obj), *(_cell(obj, path) for _, path in look.columns)) for obj in found])
-    shown = stage.table(look.path)
+def _looked(stage: Stage, snapshot: View) -> str:
+    if snapshot.columns:
+        headers = ("NAME", *(name.upper() for name, _ in snapshot.columns))
+        found = sorted(stage.items(snapshot.path), key=lambda obj: (obj["metadata"]["creationTimestamp"], name_of(obj)))
+        return table(headers, [(name_of(obj), *(_cell(obj, path) for _, path in snapshot.columns)) for obj in found])
+    shown = stage.table(snapshot.path)
     columns = [
         (place, str(column["name"]).upper())
         for place, column in enumerate(shown["columnDefinitions"])

@@ -221,8 +221,8 @@ def _drawn_row(
     return parts
 
 
-def _text(x: float, y: float, text: str, look: str, *, anchor: str = "start") -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" class="{look}">{escape(text)}</text>'
+def _text(x: float, y: float, text: str, snapshot: str, *, anchor: str = "start") -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" class="{snapshot}">{escape(text)}</text>'
 
 
 def _ticks(length_s: float) -> list[int]:

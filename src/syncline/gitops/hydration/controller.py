@@ -82,7 +82,7 @@ class Hydrations:
             tuple(self._member(cache, one, system) for one in apps),
             effective_settings(self._settings, system.settings),
             system.settings.hydration,
-            self._book.look(key),
+            self._book.resolution(key),
             self._book.looking(key),
             self._book.run(key),
             tuple(branch),

@@ -31,7 +31,7 @@ from syncline.base.action import Action
 from syncline.base.clock import format_time, time_or_none
 from syncline.control.plan import Patch, Plan, Requeue
 from syncline.gitops.application.observing.observe import AppSettings
-from syncline.gitops.hydration.work import Forget, Hydrate, Hydrated, Job, Look, LookDry, Run, Scope
+from syncline.gitops.hydration.work import Forget, Hydrate, Hydrated, Job, Resolution, ResolveDry, Run, Scope
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, resource_version, uid_of
 from syncline.kube.patching.patches import create_merge_patch
@@ -109,7 +109,7 @@ class Group:
     members: tuple[Member, ...]
     settings: AppSettings
     hydration: HydrationSettings = field(default_factory=HydrationSettings)
-    look: Look | None = None
+    resolution: Resolution | None = None
     looking: bool = False
     run: Run | None = None
     others: tuple[Obj, ...] = ()
@@ -135,22 +135,24 @@ def _plan_sound(observed: Group, now: datetime) -> Plan:
     if observed.looking:
         why = f"waiting to read {observed.key.dry_url}"
         return Plan(outcome=Requeue(BESIDE_S, why, background=True), why=why)
-    look = observed.look
-    asked = tuple(sorted({m.asked for m in observed.members if m.asked and not (look and m.asked in look.answers)}))
-    if look is None or asked or now >= look.at + _period(observed, look):
+    resolution = observed.resolution
+    asked = tuple(
+        sorted({m.asked for m in observed.members if m.asked and not (resolution and m.asked in resolution.answers)})
+    )
+    if resolution is None or asked or now >= resolution.at + _period(observed, resolution):
         return _looked(observed, asked)
-    if look.error:
-        return _unseen(observed, look, now)
-    reasons = [reason for member in observed.members if (reason := _needs(member, look, now))]
+    if resolution.error:
+        return _unseen(observed, resolution, now)
+    reasons = [reason for member in observed.members if (reason := _needs(member, resolution, now))]
     if not reasons:
-        return _settled(observed, look, now)
-    return _begun(observed, look, reasons[0], now)
+        return _settled(observed, resolution, now)
+    return _begun(observed, resolution, reasons[0], now)
 
 
 # -- whether ----------------------------------------------------------------------------------------------------------
 
 
-def _needs(member: Member, look: Look, now: datetime) -> str:
+def _needs(member: Member, resolution: Resolution, now: datetime) -> str:
     """Why an Application needs hydration; empty where it does not."""
     operation, request = member.operation, member.request
     if not operation:
@@ -168,7 +170,7 @@ def _needs(member: Member, look: Look, now: datetime) -> str:
             return "previous hydrate operation failed more than 2 minutes ago"
         if not member.compared:
             return ""
-    if member.compared == look.sha or (member.compared and member.ref in look.untouched):
+    if member.compared == resolution.sha or (member.compared and member.ref in resolution.untouched):
         return ""
     return "new revision may have changes"
 
@@ -272,15 +274,17 @@ def _collides(other: AppView, folder: str) -> str:
 
 def _looked(observed: Group, asked: tuple[str, ...]) -> Plan:
     first = observed.members[0]
-    reason = "hydration was requested" if asked else ("no look yet" if observed.look is None else "time to look again")
+    reason = (
+        "hydration was requested" if asked else ("no look yet" if observed.resolution is None else "time to look again")
+    )
     scopes = tuple(
         Scope(member.ref, member.compared, paths)
         for member in observed.members
         if member.compared and (paths := _generate_paths(member))
     )
-    old = 0.0 if asked or observed.look is None else SHARED_LOOK * observed.settings.poll_s
-    look = LookDry(observed.key, dry_source(first.hydrator), first.view.project, reason, asked, scopes, old)
-    return Plan(steps=((look,),), outcome=Requeue(0, "looked"), why=reason)
+    old = 0.0 if asked or observed.resolution is None else SHARED_LOOK * observed.settings.poll_s
+    resolution = ResolveDry(observed.key, dry_source(first.hydrator), first.view.project, reason, asked, scopes, old)
+    return Plan(steps=((resolution,),), outcome=Requeue(0, "looked"), why=reason)
 
 
 def _generate_paths(member: Member) -> tuple[str, ...]:
@@ -294,7 +298,7 @@ def _generate_paths(member: Member) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _begun(observed: Group, look: Look, reason: str, now: datetime) -> Plan:
+def _begun(observed: Group, resolution: Resolution, reason: str, now: datetime) -> Plan:
     """Mark all Applications Hydrating, then let Git work."""
     first = observed.members[0]
     jobs = tuple(
@@ -310,7 +314,14 @@ def _begun(observed: Group, look: Look, reason: str, now: datetime) -> Plan:
     )
     sync = sync_source(first.hydrator)
     action = Hydrate(
-        observed.key, look.sha, look.ref, jobs, sync["repoURL"], sync["targetRevision"], observed.hydration, reason
+        observed.key,
+        resolution.sha,
+        resolution.ref,
+        jobs,
+        sync["repoURL"],
+        sync["targetRevision"],
+        observed.hydration,
+        reason,
     )
     started = {"startedAt": format_time(now), "phase": HYDRATING, "message": ""}
     marks = _patches(
@@ -326,29 +337,29 @@ def _begun(observed: Group, look: Look, reason: str, now: datetime) -> Plan:
     return Plan(steps=steps, outcome=Requeue(0, "hydrated"), why=reason)
 
 
-def _settled(observed: Group, look: Look, now: datetime) -> Plan:
+def _settled(observed: Group, resolution: Resolution, now: datetime) -> Plan:
     """Nothing is to be hydrated: the commit that was compared is noted, answered requests go."""
     patches = _patches(
         observed.members,
         lambda member: (
             member.status
             if member.phase == FAILED and not member.compared
-            else member.status | {"lastComparedDryRevision": look.sha}
+            else member.status | {"lastComparedDryRevision": resolution.sha}
         ),
         "no hydration is needed",
         lambda member: _without_request(member, member.request),
     )
     cooling = [(_cools_until(m, now) - now).total_seconds() + 1 for m in observed.members if m.phase == FAILED]
-    wait = (look.at + _period(observed, look) - now).total_seconds()
+    wait = (resolution.at + _period(observed, resolution) - now).total_seconds()
     after = max(min([wait, *cooling]), 0.1)
-    why = f"hydrated at {look.sha}"
+    why = f"hydrated at {resolution.sha}"
     return Plan(status=patches, outcome=Requeue(after, "read the dry source again", background=True), why=why)
 
 
-def _unseen(observed: Group, look: Look, now: datetime) -> Plan:
+def _unseen(observed: Group, resolution: Resolution, now: datetime) -> Plan:
     """The dry source cannot be examined: said where a request waits for it; what was hydrated stays so."""
     concerned = {m.ref for m in observed.members if m.phase != HYDRATED or m.request is not None}
-    return _failed(observed, dict.fromkeys(concerned, look.error), now, _period(observed, look))
+    return _failed(observed, dict.fromkeys(concerned, resolution.error), now, _period(observed, resolution))
 
 
 def _generic(problems: Mapping[ObjectRef, str]) -> str:
@@ -419,8 +430,8 @@ def _concluded(observed: Group, run: Run, end: Hydrated) -> Plan:
 
     def annotations(member: Member) -> dict[str, str | None]:
         done = member.operation.get("phase") != HYDRATING
-        look = {} if member.ref in errors or done else {REFRESH: "normal"}
-        return look | _without_request(member, jobs[member.ref].request)
+        resolution = {} if member.ref in errors or done else {REFRESH: "normal"}
+        return resolution | _without_request(member, jobs[member.ref].request)
 
     why = (
         f"failed: {next(iter(errors.values()))}"
@@ -448,8 +459,8 @@ def _without_request(member: Member, answered: tuple[str, str] | None) -> dict[s
     return {HYDRATE: None, HYDRATE_STAMP: None}
 
 
-def _period(observed: Group, look: Look) -> timedelta:
-    return timedelta(seconds=observed.settings.error_poll_s if look.error else observed.settings.poll_s)
+def _period(observed: Group, resolution: Resolution) -> timedelta:
+    return timedelta(seconds=observed.settings.error_poll_s if resolution.error else observed.settings.poll_s)
 
 
 def _patches(

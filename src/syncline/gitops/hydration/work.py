@@ -29,8 +29,8 @@ __all__ = [
     "HydrationCache",
     "HydrationHandler",
     "Job",
-    "Look",
-    "LookDry",
+    "Resolution",
+    "ResolveDry",
     "Run",
     "Scope",
 ]
@@ -52,7 +52,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class LookDry(Action):
+class ResolveDry(Action):
     """Resolve the revision of a dry source, and see whose files changed."""
 
     key: GroupKey
@@ -69,7 +69,7 @@ class LookDry(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Resolution:
     """What a look found. ``untouched``: Applications of whose files none changed."""
 
     at: datetime
@@ -146,7 +146,7 @@ class Run:
 class HydrationWorker(Protocol):
     """Blocking; assembly gives the one made of ``sources``. Never raises for what a repository may contain."""
 
-    def look_dry(self, action: LookDry, now: datetime) -> Look: ...
+    def resolve_dry(self, action: ResolveDry, now: datetime) -> Resolution: ...
 
     def hydrate(self, action: Hydrate, now: datetime) -> Hydrated: ...
 
@@ -155,11 +155,11 @@ class HydrationCache:
     """Looks and runs by group, each bounded: of groups that are gone the oldest are thrown out."""
 
     def __init__(self) -> None:
-        self._looks: OrderedDict[GroupKey, Look] = OrderedDict()
+        self._looks: OrderedDict[GroupKey, Resolution] = OrderedDict()
         self._looking: set[GroupKey] = set()
         self._runs: OrderedDict[GroupKey, Run] = OrderedDict()
 
-    def look(self, key: GroupKey) -> Look | None:
+    def resolution(self, key: GroupKey) -> Resolution | None:
         return self._looks.get(key)
 
     def looking(self, key: GroupKey) -> bool:
@@ -171,7 +171,7 @@ class HydrationCache:
     def begin_look(self, key: GroupKey) -> None:
         self._looking.add(key)
 
-    def end_look(self, key: GroupKey, found: Look) -> None:
+    def end_look(self, key: GroupKey, found: Resolution) -> None:
         self._looking.discard(key)
         before = self._looks.pop(key, None)
         answers = (*(before.answers if before else ()), *found.answers)[-MAX_ANSWERS:]
@@ -199,7 +199,7 @@ class HydrationHandler:
         self._clock = clock
         self._patience_s = patience_s
 
-    def handle(self, action: LookDry | Hydrate | Forget) -> Generator[Work, Any, Any]:
+    def handle(self, action: ResolveDry | Hydrate | Forget) -> Generator[Work, Any, Any]:
         if isinstance(action, Forget):
             self._book.forget(action.key)
             return None
@@ -207,9 +207,9 @@ class HydrationHandler:
         worker, keep = self._worker, partial(self._keep, action, now)
         if worker is None:
             return keep(RuntimeError("this process cannot write to Git"))
-        run: Callable[[], Look | Hydrated]
-        if isinstance(action, LookDry):
-            run, projects = partial(worker.look_dry, action, now), {action.project}
+        run: Callable[[], Resolution | Hydrated]
+        if isinstance(action, ResolveDry):
+            run, projects = partial(worker.resolve_dry, action, now), {action.project}
             self._book.begin_look(action.key)
         else:
             run, projects = partial(worker.hydrate, action, now), {job.project for job in action.jobs}
@@ -227,12 +227,12 @@ class HydrationHandler:
             found = yield work
         except Exception as error:  # a defect of ours, or too many that wait: it is tried again as after errors
             return keep(error)
-        return keep(found) if isinstance(found, Look | Hydrated) else None
+        return keep(found) if isinstance(found, Resolution | Hydrated) else None
 
-    def _keep(self, action: LookDry | Hydrate, began: datetime, found: Any) -> None:
-        if isinstance(action, LookDry):
-            if not isinstance(found, Look):
-                found = Look(began, error=_error_text(found), answers=action.answers)
+    def _keep(self, action: ResolveDry | Hydrate, began: datetime, found: Any) -> None:
+        if isinstance(action, ResolveDry):
+            if not isinstance(found, Resolution):
+                found = Resolution(began, error=_error_text(found), answers=action.answers)
             self._book.end_look(action.key, found)
             return
         if not isinstance(found, Hydrated):

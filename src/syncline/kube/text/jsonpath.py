@@ -93,13 +93,13 @@ class JsonPath:
         """
         steps = _Steps(limit)
         try:
-            return [value for group in _groups(self.parts, obj, _Look(allow_missing, steps)) for value in group]
+            return [value for group in _groups(self.parts, obj, _Walk(allow_missing, steps)) for value in group]
         finally:
             spent(limit - max(steps.left, 0))
 
     def groups(self, obj: Any, *, allow_missing: bool = True) -> list[list[Any]]:
         """The values of each action and text of the template, ranges unrolled."""
-        return list(_groups(self.parts, obj, _Look(allow_missing, _Steps(MAX_STEPS))))
+        return list(_groups(self.parts, obj, _Walk(allow_missing, _Steps(MAX_STEPS))))
 
     def render(
         self,
@@ -115,7 +115,7 @@ class JsonPath:
         """
         steps = _Steps(limit)
         try:
-            groups = list(_groups(self.parts, obj, _Look(allow_missing, steps)))
+            groups = list(_groups(self.parts, obj, _Walk(allow_missing, steps)))
             return "".join(" ".join([_shown(value, steps) for value in group]) for group in groups)
         finally:
             spent(limit - max(steps.left, 0))
@@ -138,52 +138,52 @@ def compile_path(text: str) -> JsonPath:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Walk:
     """``missing``: fields may be. ``steps``: what is left to read."""
 
     missing: bool
     steps: _Steps
 
 
-def _groups(parts: tuple[Part, ...], obj: Any, look: _Look) -> Iterator[list[Any]]:
+def _groups(parts: tuple[Part, ...], obj: Any, walk: _Walk) -> Iterator[list[Any]]:
     for part in parts:
         match part:
             case Text(text):
-                look.steps.take(1)
+                walk.steps.take(1)
                 yield [text]
             case Action(nodes):
-                yield _walk([obj], nodes, look)
+                yield _walk([obj], nodes, walk)
             case Range(nodes, body):
-                for value in _walk([obj], nodes, look):
-                    yield from _groups(body, value, look)
+                for value in _walk([obj], nodes, walk):
+                    yield from _groups(body, value, walk)
             case _:
                 assert_never(part)
 
 
-def _walk(values: list[Any], nodes: tuple[Node, ...], look: _Look) -> list[Any]:
-    look.steps.take(1)
+def _walk(values: list[Any], nodes: tuple[Node, ...], walk: _Walk) -> list[Any]:
+    walk.steps.take(1)
     for node in nodes:
-        look.steps.take(len(values))
-        values = _step(values, node, look)
+        walk.steps.take(len(values))
+        values = _step(values, node, walk)
         if len(values) > MAX_RESULTS:
             raise JsonPathError(f"more than {MAX_RESULTS} results")
     return values
 
 
-def _step(values: list[Any], node: Node, look: _Look) -> list[Any]:
+def _step(values: list[Any], node: Node, walk: _Walk) -> list[Any]:
     match node:
         case Field(name):
-            return _field(values, name, look.missing)
+            return _field(values, name, walk.missing)
         case Wildcard():
-            return [child for value in values for child in _paid(_children(value), look)]
+            return [child for value in values for child in _paid(_children(value), walk)]
         case Recursive():
-            return _below(values, look)
+            return _below(values, walk)
         case Slice():
-            return [item for value in values if value is not None for item in _paid(_slice(value, node), look)]
+            return [item for value in values if value is not None for item in _paid(_slice(value, node), walk)]
         case Filter():
-            return [item for value in values for item in _filtered(value, node, look)]
+            return [item for value in values for item in _filtered(value, node, walk)]
         case Union(branches):
-            return [value for branch in branches for value in _walk(values, branch, look)]
+            return [value for branch in branches for value in _walk(values, branch, walk)]
         case Constant(constant):
             return [constant for _ in values]
         case Text(text):
@@ -204,18 +204,18 @@ def _children(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _paid(values: list[Any], look: _Look) -> list[Any]:
-    look.steps.take(len(values))
+def _paid(values: list[Any], walk: _Walk) -> list[Any]:
+    walk.steps.take(len(values))
     return values
 
 
-def _below(values: list[Any], look: _Look) -> list[Any]:
+def _below(values: list[Any], walk: _Walk) -> list[Any]:
     """The maps and lists that are not empty, each followed by those below it."""
     found: list[Any] = []
     todo = list(reversed(values))
     while todo:
         value = todo.pop()
-        children = _paid(_children(value), look)
+        children = _paid(_children(value), walk)
         if children:
             found.append(value)
             todo += reversed(children)
@@ -248,25 +248,25 @@ def _slice(value: Any, wanted: Slice) -> list[Any]:
     return value[start : stop : wanted.step or 1]
 
 
-def _filtered(value: Any, wanted: Filter, look: _Look) -> Iterator[Any]:
+def _filtered(value: Any, wanted: Filter, walk: _Walk) -> Iterator[Any]:
     if not isinstance(value, list):
         raise JsonPathError(f"{_go_type(value)} is not array or slice and cannot be filtered")
     for item in value:
         if wanted.operator == "exists":
             # Whatever goes wrong while looking for it, it does not exist.
-            if _exists(item, wanted.left, look):
+            if _exists(item, wanted.left, walk):
                 yield item
             continue
-        left, right = _walk([item], wanted.left, look), _walk([item], wanted.right, look)
+        left, right = _walk([item], wanted.left, walk), _walk([item], wanted.right, walk)
         if len(left) > 1 or len(right) > 1:
             raise JsonPathError("can only compare one element at a time")
-        if left and right and _compare(left[0], wanted.operator, right[0], look.steps):
+        if left and right and _compare(left[0], wanted.operator, right[0], walk.steps):
             yield item
 
 
-def _exists(item: Any, nodes: tuple[Node, ...], look: _Look) -> bool:
+def _exists(item: Any, nodes: tuple[Node, ...], walk: _Walk) -> bool:
     try:
-        return bool(_walk([item], nodes, look))
+        return bool(_walk([item], nodes, walk))
     except TooManySteps:
         raise
     except JsonPathError:

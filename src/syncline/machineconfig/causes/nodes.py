@@ -100,7 +100,7 @@ def _updating(over: Overview, node: Obj) -> Diagnosis:
         return awaited(report, over, PATIENCE, "it is done", LOOK_AT_AGENT)
     late = f"; expected by {at.until:%H:%M:%S}" if at.overdue(over.now) else ""
     report = Cause(who, at.doing, text, at.since)
-    found = awaited(report, over, at.patience, at.then, at.look)
+    found = awaited(report, over, at.patience, at.then, at.check)
     return replace(found, cause=replace(found.cause, message=found.cause.message + late))
 
 

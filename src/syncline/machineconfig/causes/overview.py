@@ -62,24 +62,24 @@ class Decided:
 
     observed: Observed
     world: World
-    look: PoolState
+    state: PoolState
 
 
 @dataclass(frozen=True)
 class Overview:
     """One snapshot of a cluster, and when it was taken. What is asked for several times is read once."""
 
-    look: Snapshot
+    snapshot: Snapshot
     now: datetime
 
     @cached_property
     def pools(self) -> Sequence[Obj]:
-        return self.look.objects(POOL)
+        return self.snapshot.objects(POOL)
 
     @cached_property
     def sight(self) -> Sight:
         """Nodes, pods and budgets, for forecasts of drains."""
-        return drains.sight(self.look)
+        return drains.sight(self.snapshot)
 
     @property
     def nodes(self) -> Sequence[Obj]:
@@ -87,7 +87,7 @@ class Overview:
 
     @cached_property
     def records(self) -> Records:
-        return {name_of(each): each for each in self.look.objects(MACHINE_CONFIG_NODE)}
+        return {name_of(each): each for each in self.snapshot.objects(MACHINE_CONFIG_NODE)}
 
     @cached_property
     def _decided(self) -> dict[str, Decided | None]:
@@ -102,12 +102,12 @@ class Overview:
         if name not in self._decided:
             self._decided[name] = self._decide(name)
         found = self._decided[name]
-        if name == ARBITER and found is not None and MASTER in found.look.wakes and not found.look.waits:
+        if name == ARBITER and found is not None and MASTER in found.state.wakes and not found.state.waits:
             return self.decided(MASTER) or found
         return found
 
     def _decide(self, name: str) -> Decided | None:
-        observed = observe_plainly(self.look, ObjectRef(*POOL, "", name))
+        observed = observe_plainly(self.snapshot, ObjectRef(*POOL, "", name))
         return Decided(observed, *looked(observed, self.now)) if observed is not None else None
 
     def kept(self, node: Obj) -> str:
@@ -116,15 +116,15 @@ class Overview:
             pool = primary_pool(node, self.pools)
         except MembershipError:
             return ""
-        return drains.kept_back(pool, drains.holds_on(pool, self.look.objects(drains.HOLDS)), self.now)
+        return drains.kept_back(pool, drains.holds_on(pool, self.snapshot.objects(drains.HOLDS)), self.now)
 
     def rendering(self, pool: Obj) -> Decision | None:
         """What the render controller makes of the pool now; None if its kinds cannot be seen."""
         name = name_of(pool)
         if name not in self._renders:
-            config = self.look.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME))
-            release = release_of(config, self.look.objects(MACHINE_CONFIG))
-            observed = observe_render(self.look, ref_of(pool), RenderSettings(release))
+            config = self.snapshot.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME))
+            release = release_of(config, self.snapshot.objects(MACHINE_CONFIG))
+            observed = observe_render(self.snapshot, ref_of(pool), RenderSettings(release))
             self._renders[name] = decide(observed) if observed is not None else None
         return self._renders[name]
 

@@ -96,9 +96,9 @@ def _turns(pool: Obj, nodes: Sequence[Obj]) -> str:
 def _stalled(over: Overview, pool: Obj) -> Cause | None:
     """What the controller cannot decide on until a person has changed something. A build that failed is a wait."""
     decided = over.decided(name_of(pool))
-    if decided is None or not decided.look.error or decided.look.waits.get(name_of(pool)):
+    if decided is None or not decided.state.error or decided.state.waits.get(name_of(pool)):
         return None
-    return cause_of(pool, "Stalled", decided.look.error, next_action=decided.look.fix)
+    return cause_of(pool, "Stalled", decided.state.error, next_action=decided.state.fix)
 
 
 def _rendering(over: Overview, pool: Obj, said: dict[str, Obj]) -> tuple[Cause, ...]:

@@ -26,13 +26,13 @@ PATIENCE = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class NodeProgress:
-    """``doing``: in a word; ``then``: what follows; ``look``: what to read once it is overdue."""
+    """``doing``: in a word; ``then``: what follows; ``check``: what to read once it is overdue."""
 
     doing: str
     since: datetime
     then: str
     patience: timedelta
-    look: str
+    check: str
 
     def overdue(self, now: datetime) -> bool:
         return now - self.since > self.patience
@@ -73,6 +73,6 @@ def progress_of(record: Obj | None, desired: str) -> NodeProgress | None:
         if status not in ("True", "Unknown") or at is None:
             continue
         reboots = kind == "RebootedNode" and status == "Unknown"
-        patience, look = (REBOOT_PATIENCE, _CONSOLE) if reboots else (PATIENCE, LOOK_AT_AGENT)
-        found = NodeProgress(doing if status == "Unknown" else done, at, then, patience, look)
+        patience, check = (REBOOT_PATIENCE, _CONSOLE) if reboots else (PATIENCE, LOOK_AT_AGENT)
+        found = NodeProgress(doing if status == "Unknown" else done, at, then, patience, check)
     return found

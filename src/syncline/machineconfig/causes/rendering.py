@@ -81,22 +81,22 @@ def _culprit(over: Overview, pool: Obj) -> str:
     decision = over.rendering(pool)
     if decision is None or decision.error is None:
         return ""
-    mine = (each for each in over.look.objects(MACHINE_CONFIG) if may_select(pool, each))
+    mine = (each for each in over.snapshot.objects(MACHINE_CONFIG) if may_select(pool, each))
     refused = sorted(name_of(each) for each in mine if invalid_spec(each.get("spec")))
     return decision.culprit or next(iter(refused), "")
 
 
 def _changed_at(over: Overview, pool: Obj) -> datetime | None:
     """When something that is rendered, or waited for, was written last."""
-    mine = [config for config in over.look.objects(MACHINE_CONFIG) if may_select(pool, config)]
-    others = [one for kind in _WAITED_FOR for one in over.look.objects(kind)]
+    mine = [config for config in over.snapshot.objects(MACHINE_CONFIG) if may_select(pool, config)]
+    others = [one for kind in _WAITED_FOR for one in over.snapshot.objects(kind)]
     return written_at(pool, *mine, *others)
 
 
 def _refused_generators(over: Overview, pool: Obj) -> Iterable[Cause]:
     """KubeletConfigs and their kin for which this pool waits, and of which nothing is made."""
     for kind in (KUBELET_CONFIG, CONTAINER_RUNTIME_CONFIG):
-        for config in over.look.objects(kind.group_kind):
+        for config in over.snapshot.objects(kind.group_kind):
             if _meant(config, pool):
                 cause = generating_cause(over, config)
                 if cause.blocked:

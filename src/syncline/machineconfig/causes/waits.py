@@ -37,7 +37,7 @@ def rollout_causes(over: Overview, pool: Obj, nodes: Sequence[Obj]) -> tuple[Cau
     if decided is None:
         return ()
     found: dict[tuple[Reason, tuple[str, ...]], Cause] = {}
-    for wait in decided.look.waits.get(name_of(pool), ()):
+    for wait in decided.state.waits.get(name_of(pool), ()):
         cause = _cause(over, pool, nodes, decided, wait)
         if cause is not None:
             found.setdefault((wait.reason, wait.nodes), cause)
@@ -181,8 +181,8 @@ def _ways_out(pool: Obj, down: Sequence[Obj], world: World, now: datetime) -> li
 
 
 def _begins(world: World, pool: Obj, now: datetime) -> bool:
-    look = pool_state(replace(world, resting=frozenset()), name_of(pool), now)
-    return any(DESIRED in write.annotations for write in look.writes)
+    state = pool_state(replace(world, resting=frozenset()), name_of(pool), now)
+    return any(DESIRED in write.annotations for write in state.writes)
 
 
 def _works(node: Obj) -> bool:
@@ -198,7 +198,7 @@ def _about_to_begin(over: Overview, pool: Obj, decided: Decided) -> tuple[Cause,
     """A place is free and a node is next: it starts soon, unless no controller runs."""
     mine = decided.world.nodes_of(pool)
     names = {name_of(node) for node in mine}
-    following = [each.node for each in decided.look.writes if DESIRED in each.annotations and each.node in names]
+    following = [each.node for each in decided.state.writes if DESIRED in each.annotations and each.node in names]
     if not following:
         return ()
     times = (updating_since(pool), written_at(pool, *mine))

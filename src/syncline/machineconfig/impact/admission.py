@@ -38,8 +38,8 @@ class Admitted:
 class Admission:
     """Reads each definition once."""
 
-    def __init__(self, look: Snapshot) -> None:
-        self._look = look
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._look = snapshot
         self._schemas: Mapping[GVK, Schema] | None = None
 
     def admit(self, obj: Obj, live: Obj | None) -> Admitted:

@@ -83,7 +83,7 @@ class Forecaster:
     """``controllers`` make rendered configs of what people write, rendering itself last. ``render`` and ``pools`` are
     the settings of code that keeps the cluster."""
 
-    look: Snapshot
+    snapshot: Snapshot
     controllers: Sequence[Controller[Any]]
     render: RenderSettings
     pools: PoolSettings = field(default_factory=PoolSettings)
@@ -96,10 +96,10 @@ class Forecaster:
 
     def scratch(self) -> Scratch:
         indices = pool_observing.indices() | drain_observing.indices()
-        return Scratch(self.look, kinds_read(self.controllers), indices, self.controllers)
+        return Scratch(self.snapshot, kinds_read(self.controllers), indices, self.controllers)
 
     def samples(self) -> Samples:
-        return sampled(self.look.objects(EVENTS), self.look.objects(MACHINE_CONFIG_NODE))
+        return sampled(self.snapshot.objects(EVENTS), self.snapshot.objects(MACHINE_CONFIG_NODE))
 
 
 class _Telling:
@@ -110,7 +110,7 @@ class _Telling:
         self._samples = by.samples()
         self._known: dict[tuple[str, str, str, bool], tuple[Cause, ...]] = {}
         self._scratch = self._changed(resumed=())
-        self._before = {name_of(one): one for one in by.look.objects(MACHINE_CONFIG)}
+        self._before = {name_of(one): one for one in by.snapshot.objects(MACHINE_CONFIG)}
         self._after = {name_of(one): one for one in self._scratch.cache.objects(MACHINE_CONFIG)}
         self._all = tuple(self._after.values())
         self._decisions = {name_of(pool): self._decision(pool) for pool in self._pools(self._scratch)}
@@ -169,7 +169,7 @@ class _Telling:
 
     def _pool(self, pool: Obj, simulated: Rollout) -> PoolImpact:
         name = name_of(pool)
-        live = self._by.look.get(ref_of(pool))
+        live = self._by.snapshot.get(ref_of(pool))
         before, after = target_of(live or {}), target_of(pool)
         nodes = _members(self._scratch, pool)
         refused, waits = self._not_rendered(name)
@@ -212,9 +212,9 @@ class _Telling:
         """How many nodes have an update to come without the change, and have not begun it."""
         if live is None:
             return 0
-        look = self._by.look
+        snapshot = self._by.snapshot
         try:
-            nodes = members(live, look.objects(NODE), look.objects(POOL))
+            nodes = members(live, snapshot.objects(NODE), snapshot.objects(POOL))
         except MembershipError:
             return 0
         waiting = [node for node in nodes if name_of(node) not in busy]
@@ -272,7 +272,8 @@ class _Telling:
     def _sides(self, name: str) -> Sides:
         ref = ObjectRef(*POOL, "", name)
         before, after = (
-            _selected(look.get(ref), look.objects(MACHINE_CONFIG)) for look in (self._by.look, self._scratch.cache)
+            _selected(snapshot.get(ref), snapshot.objects(MACHINE_CONFIG))
+            for snapshot in (self._by.snapshot, self._scratch.cache)
         )
         return Sides(before, after, self._touched(), self._origins())
 
@@ -365,7 +366,7 @@ class _Telling:
     def _failing(self, simulated: Rollout) -> list[str]:
         """Nodes that are asked to be updated, and that failed before."""
         done = {turn.node for turn in simulated.turns if turn.state is State.DONE}
-        nodes = [node for node in self._by.look.objects(NODE) if name_of(node) in done]
+        nodes = [node for node in self._by.snapshot.objects(NODE) if name_of(node) in done]
         return [text for node in nodes if (text := failing_words(node))]
 
     def _unselected(self, obj: Obj) -> str:

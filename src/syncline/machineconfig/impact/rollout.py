@@ -350,8 +350,8 @@ class Rollout:
         observed = pool_observing.observe(self.scratch.cache, ref_of(pool))
         if observed is None:
             return ()
-        _, look = pool_planning.looked(observed, self._now, self.settings)
-        return look.waits.get(name_of(pool), ())
+        _, snapshot = pool_planning.looked(observed, self._now, self.settings)
+        return snapshot.waits.get(name_of(pool), ())
 
     def left(self, pool: Obj) -> list[Obj]:
         """Nodes that are not at what the pool wants, and whose turn has not begun."""

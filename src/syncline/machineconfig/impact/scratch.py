@@ -52,15 +52,15 @@ class Scratch:
 
     def __init__(
         self,
-        look: Snapshot,
+        snapshot: Snapshot,
         kinds: Iterable[GroupKind],
         indices: Mapping[str, IndexFn],
         controllers: Sequence[Controller[Any]],
     ) -> None:
-        self.cache = Cache(look.mapper, indices)
+        self.cache = Cache(snapshot.mapper, indices)
         for kind in kinds:
             self.cache.mark_synced(kind)
-            for obj in look.objects(kind):
+            for obj in snapshot.objects(kind):
                 self.cache.put(kind, obj)
         self.plans: dict[tuple[str, ObjectRef], Plan] = {}
         """The last plan by controller and object."""
@@ -68,7 +68,7 @@ class Scratch:
         """Objects that the API would refuse, and why."""
         self.unknown: list[str] = []
         """Fields of objects that the API would drop."""
-        self._admission = Admission(look)
+        self._admission = Admission(snapshot)
         self._controllers = tuple(controllers)
         self._due: dict[tuple[int, ObjectRef], None] = {}
         self._made = 0

@@ -77,14 +77,14 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     return _observed(cache, ref, lambda index: cache.indexed(index, ""))
 
 
-def observe_plainly(look: Snapshot, ref: ObjectRef) -> Observed | None:
+def observe_plainly(state: Snapshot, ref: ObjectRef) -> Observed | None:
     """The same of a look that has none of our indices."""
 
     def found(index: str) -> list[Obj]:
         rule = _INDICES[index]
-        return [obj for obj in look.objects(rule.kind) if tuple(rule(obj))]
+        return [obj for obj in state.objects(rule.kind) if tuple(rule(obj))]
 
-    return _observed(look, ref, found)
+    return _observed(state, ref, found)
 
 
 def _observed(cache: Snapshot, ref: ObjectRef, indexed: Callable[[str], list[Obj]]) -> Observed | None:

@@ -53,11 +53,11 @@ def plan(observed: Observed, now: datetime, settings: PoolSettings = PoolSetting
     note = _note_holds(observed.pool, [hold.name for hold in living if name in hold.pools])
     if note:
         return Plan((note,), Requeue(0.0, "what follows from it"), note[0].reason)
-    world, look = looked(observed, now, settings)
-    _tell_blocked_drains(look, world, now)
-    steps = (*_writes(look, world), _events(look, world), _stalled(look, world, name))
-    outcome = Retry(look.error) if look.error else _next_look(observed, world, look, living, now, settings)
-    return Plan(tuple(step for step in steps if step), outcome, _why(look, world, name), _statuses(look, world))
+    world, state = looked(observed, now, settings)
+    _tell_blocked_drains(state, world, now)
+    steps = (*_writes(state, world), _events(state, world), _stalled(state, world, name))
+    outcome = Retry(state.error) if state.error else _next_look(observed, world, state, living, now, settings)
+    return Plan(tuple(step for step in steps if step), outcome, _why(state, world, name), _statuses(state, world))
 
 
 def looked(observed: Observed, now: datetime, settings: PoolSettings = PoolSettings()) -> tuple[World, PoolState]:
@@ -69,12 +69,12 @@ def looked(observed: Observed, now: datetime, settings: PoolSettings = PoolSetti
         resting=frozenset({each for each in _pools_at_once(name) if _rests(observed.world.pool(each), now, settings)}),
         deferred=_deferred(observed, now, settings),
     )
-    look = pool_state(world, name, now)
-    if look.error and name not in look.statuses:
+    state = pool_state(world, name, now)
+    if state.error and name not in state.statuses:
         # Upstream's ends as it was while an image build fails; its counts are to be true nevertheless.
         with contextlib.suppress(MembershipError):
-            tell_status(look, world, observed.pool, now)
-    return world, look
+            tell_status(state, world, observed.pool, now)
+    return world, state
 
 
 def _pools_at_once(name: str) -> tuple[str, ...]:
@@ -134,18 +134,18 @@ def _is_renewed(lease: Obj, now: datetime) -> bool:
 
 
 def _next_look(
-    observed: Observed, world: World, look: PoolState, living: list[Hold], now: datetime, settings: PoolSettings
+    observed: Observed, world: World, state: PoolState, living: list[Hold], now: datetime, settings: PoolSettings
 ) -> Requeue | Done:
     """When time alone changes what is to be done."""
     name = name_of(observed.pool)
     due: list[tuple[float, str, bool]] = []
     ends = [hold.expires for hold in living if name in hold.pools and hold.expires is not None]
     due += [((end - now).total_seconds(), "a Hold expires", True) for end in ends]
-    for pool in (world.pool(each) for each in look.waits_for(Reason.GATHERING)):
+    for pool in (world.pool(each) for each in state.waits_for(Reason.GATHERING)):
         since = (updating_since(pool) if pool is not None else None) or now
         left = (since - now).total_seconds() + settings.settle_s
         due.append((left, "changes that come together are taken together", False))
-    if look.waits_for(Reason.DEFERRED):
+    if state.waits_for(Reason.DEFERRED):
         due.append((settings.defer_s / 15, "an operation runs on a node that is due", False))
     if not due:
         return Done()
@@ -166,10 +166,10 @@ def _note_holds(pool: Obj, names: list[str]) -> tuple[Patch, ...]:
     return (Patch(MACHINE_CONFIG_POOL, "", name_of(pool), body, why),)
 
 
-def _writes(look: PoolState, world: World) -> tuple[tuple[Patch, ...], tuple[Patch, ...]]:
+def _writes(state: PoolState, world: World) -> tuple[tuple[Patch, ...], tuple[Patch, ...]]:
     """MachineConfigNodes first: a node that is targeted is known to be. One conditional patch for each node."""
     merged: dict[str, NodeWrite] = {}
-    for write in (*look.writes, *_control_plane_labels(look, world)):
+    for write in (*state.writes, *_control_plane_labels(state, world)):
         old = merged.get(write.node, NodeWrite(write.node))
         merged[write.node] = NodeWrite(
             write.node,
@@ -179,16 +179,16 @@ def _writes(look: PoolState, world: World) -> tuple[tuple[Patch, ...], tuple[Pat
         )
     targets = tuple(
         Patch(MACHINE_CONFIG_NODE, "", name, {"spec": {"configVersion": {"desired": target}}}, "the node is targeted")
-        for name, target in look.targets.items()
+        for name, target in state.targets.items()
         if dig(world.machine_config_nodes[name], "spec", "configVersion", "desired") != target
     )
     nodes = {name_of(node): node for node in world.nodes} if merged else {}
     return targets, tuple(_node_patch(nodes[name], write) for name, write in merged.items() if name in nodes)
 
 
-def _control_plane_labels(look: PoolState, world: World) -> list[NodeWrite]:
+def _control_plane_labels(state: PoolState, world: World) -> list[NodeWrite]:
     """Masters carry the newer label of their role, too."""
-    pool = world.pool(MASTER) if MASTER in look.statuses else None
+    pool = world.pool(MASTER) if MASTER in state.statuses else None
     nodes = world.nodes_of(pool) if pool is not None else ()
     return [NodeWrite(name_of(n), {}, {CONTROL_PLANE: ""}) for n in nodes if CONTROL_PLANE not in labels_of(n)]
 
@@ -205,9 +205,9 @@ def _node_patch(node: Obj, write: NodeWrite) -> Patch:
     return Patch(NODE, "", name_of(node), body, "its pool moves on")
 
 
-def _events(look: PoolState, world: World) -> tuple[Emit, ...]:
+def _events(state: PoolState, world: World) -> tuple[Emit, ...]:
     pools = {name_of(pool): _typed(pool) for pool in world.pools}
-    return tuple(_emit(pools[name], said) for name, said in look.events)
+    return tuple(_emit(pools[name], said) for name, said in state.events)
 
 
 def _typed(pool: Obj) -> Obj:
@@ -218,39 +218,39 @@ def _emit(pool: Obj, said: Said) -> Emit:
     return Emit(pool, said.reason, said.message, COMPONENT, warning=said.warning)
 
 
-def _statuses(look: PoolState, world: World) -> tuple[SetStatus, ...]:
+def _statuses(state: PoolState, world: World) -> tuple[SetStatus, ...]:
     found: list[SetStatus] = []
-    for name, status in look.statuses.items():
+    for name, status in state.statuses.items():
         pool = world.pool(name)
         assert pool is not None, "it was read"
         found += set_status(_typed(pool), status, "the nodes changed")
     return tuple(found)
 
 
-def _stalled(look: PoolState, world: World, name: str) -> tuple[Emit, ...]:
+def _stalled(state: PoolState, world: World, name: str) -> tuple[Emit, ...]:
     """Ours: upstream tells its log alone."""
     pool = world.pool(name)
-    if pool is None or not look.error:
+    if pool is None or not state.error:
         return ()
-    text = f"no node of pool {name} is updated: {look.error}" + (f"; {look.fix}" if look.fix else "")
+    text = f"no node of pool {name} is updated: {state.error}" + (f"; {state.fix}" if state.fix else "")
     return (_emit(_typed(pool), Said("RolloutStalled", text, warning=True)),)
 
 
-def _why(look: PoolState, world: World, name: str) -> str:
-    if look.error:
-        return look.error
-    if look.targets or look.writes:
-        return f"MachineConfigPool {name}: {len(look.writes)} nodes are written"
-    message = dict.fromkeys(each.message for each in look.waits.get(name, ()))
+def _why(state: PoolState, world: World, name: str) -> str:
+    if state.error:
+        return state.error
+    if state.targets or state.writes:
+        return f"MachineConfigPool {name}: {len(state.writes)} nodes are written"
+    message = dict.fromkeys(each.message for each in state.waits.get(name, ()))
     return f"MachineConfigPool {name}: {'; '.join(message) or 'nothing to be written to nodes'}"
 
 
 # -- drains that cannot finish ---------------------------------------------------------------------------------------
 
 
-def _tell_blocked_drains(look: PoolState, world: World, now: datetime) -> None:
+def _tell_blocked_drains(state: PoolState, world: World, now: datetime) -> None:
     """Condition ``DrainBlocked``, with what the drain controller noted on the nodes; an Event when it is news."""
-    for name, status in look.statuses.items():
+    for name, status in state.statuses.items():
         pool = world.pool(name)
         assert pool is not None, "it was read"
         message = sentence(blocked_drains(world.nodes_of(pool)))
@@ -259,6 +259,6 @@ def _tell_blocked_drains(look: PoolState, world: World, now: datetime) -> None:
         if message:
             put_condition(conditions, "DrainBlocked", True, now, "DrainCannotFinish", message)
             if conditions != before:
-                look.events.append((name, Said("DrainBlocked", message, warning=True)))
+                state.events.append((name, Said("DrainBlocked", message, warning=True)))
         elif any(each.get("type") == "DrainBlocked" for each in conditions):
             put_condition(conditions, "DrainBlocked", False, now)

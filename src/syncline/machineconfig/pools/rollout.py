@@ -107,77 +107,79 @@ class PoolState:
 
 def pool_state(world: World, name: str, now: datetime) -> PoolState:
     """Never raises for what objects contain: ``error`` says what is wrong, and what could be done is done."""
-    look = PoolState()
+    state = PoolState()
     pool = world.pool(name)
     if pool is None or not target_of(pool):
-        return look  # the render controller has not got to it yet
+        return state  # the render controller has not got to it yet
     try:
-        _look(look, world, pool, now)
+        _look(state, world, pool, now)
     except MembershipError as error:
-        look.error = str(error)
-    return look
+        state.error = str(error)
+    return state
 
 
-def _look(look: PoolState, world: World, pool: Obj, now: datetime) -> None:
+def _look(state: PoolState, world: World, pool: Obj, now: datetime) -> None:
     if world.controller_config is None:
         missing = f'controllerconfig.machineconfiguration.openshift.io "{CONTROLLER_CONFIG_NAME}" not found'
-        look.error = f'error getting controllerconfig "{CONTROLLER_CONFIG_NAME}", error: {missing}'
-        look.fix = f"bring ControllerConfig {CONTROLLER_CONFIG_NAME} back: who installs the cluster makes it"
+        state.error = f'error getting controllerconfig "{CONTROLLER_CONFIG_NAME}", error: {missing}'
+        state.fix = f"bring ControllerConfig {CONTROLLER_CONFIG_NAME} back: who installs the cluster makes it"
         return
     with_arbiter = world.topology == ARBITER_TOPOLOGY
-    if name_of(pool) == ARBITER and not _arbiter_alone(look, world, pool, with_arbiter):
-        tell_status(look, world, pool, now)
+    if name_of(pool) == ARBITER and not _arbiter_alone(state, world, pool, with_arbiter):
+        tell_status(state, world, pool, now)
         return
     pools = [pool]
     if name_of(pool) == MASTER and with_arbiter:
         arbiter = world.pool(ARBITER)
         if arbiter is None:
             message = "not found in HighlyAvailableArbiterMode; cluster may be misconfigured"
-            look.error = f'arbiter pool "{ARBITER}" {message}'
-            look.fix = f"make MachineConfigPool {ARBITER}"
+            state.error = f'arbiter pool "{ARBITER}" {message}'
+            state.fix = f"make MachineConfigPool {ARBITER}"
             return
         pools.append(arbiter)
     masters_down = 0
     for each in pools:
-        going = _update(look, world, each, pools, masters_down, now)
+        going = _update(state, world, each, pools, masters_down, now)
         if going is None:
             return
         masters_down = going if name_of(each) == MASTER else masters_down
 
 
-def _arbiter_alone(look: PoolState, world: World, arbiter: Obj, with_arbiter: bool) -> bool:
+def _arbiter_alone(state: PoolState, world: World, arbiter: Obj, with_arbiter: bool) -> bool:
     """The arbiter is examined together with the masters; alone only while they are paused and all there, since two
     control-plane nodes down at once may cost the quorum."""
     masters = world.pool(MASTER)
     if masters is None:
-        look.wait(arbiter, Wait(Reason.QUORUM, f"arbiters are updated together with pool {MASTER}, which is not there"))
+        state.wait(
+            arbiter, Wait(Reason.QUORUM, f"arbiters are updated together with pool {MASTER}, which is not there")
+        )
         return False
     if with_arbiter and world.paused(masters):
         doing = f"pool {ARBITER}: failed to get master nodes for quorum check"
         down = [name_of(node) for node in unavailable(_nodes_for(world, masters, doing))]
         if down:
             text = f"masters are down while their pool is paused: {', '.join(down)}"
-            look.wait(arbiter, Wait(Reason.QUORUM, text, takers=tuple(down)))
+            state.wait(arbiter, Wait(Reason.QUORUM, text, takers=tuple(down)))
         return not down
     if not with_arbiter:
         text = f"arbiters are updated in the control-plane topology {ARBITER_TOPOLOGY} only; this is {world.topology}"
-        look.wait(arbiter, Wait(Reason.QUORUM, text))
-    look.wakes.append(MASTER)
+        state.wait(arbiter, Wait(Reason.QUORUM, text))
+    state.wakes.append(MASTER)
     return False
 
 
 def _update(
-    look: PoolState, world: World, pool: Obj, pools: Sequence[Obj], masters_down: int, now: datetime
+    state: PoolState, world: World, pool: Obj, pools: Sequence[Obj], masters_down: int, now: datetime
 ) -> int | None:
     """How many nodes of the pool are or may be down then; None: nothing more is to be done in this look."""
     if selects_all(pool):
         text = "This machineconfigpool is selecting all nodes. A non-empty selector is required."
-        look.events.append((name_of(pool), Said("SelectingAll", text, warning=True)))
-        look.wait(pool, Wait(Reason.SELECTS_ALL, "spec.nodeSelector {} selects all nodes: it gets none"))
+        state.events.append((name_of(pool), Said("SelectingAll", text, warning=True)))
+        state.wait(pool, Wait(Reason.SELECTS_ALL, "spec.nodeSelector {} selects all nodes: it gets none"))
         return None
-    if is_terminating(pool) or not _may_go_on(look, world, pool):
-        if not look.error:
-            tell_status(look, world, pool, now)
+    if is_terminating(pool) or not _may_go_on(state, world, pool):
+        if not state.error:
+            tell_status(state, world, pool, now)
         return None
     layering = world.layering(pool)
     nodes = _nodes_for(world, pool, f'error getting nodes for pool "{name_of(pool)}", sync error')
@@ -185,42 +187,42 @@ def _update(
         limit = max_unavailable(pool, len(nodes))
         canaries = canaries_left(pool, nodes, layering)
     except LimitError as error:
-        tell_status(look, world, pool, now)
-        look.error, look.fix = str(error), error.fix
+        tell_status(state, world, pool, now)
+        state.error, state.fix = str(error), error.fix
         return None
     with_arbiter = world.topology == ARBITER_TOPOLOGY
     arbiter_down = name_of(pool) == MASTER and with_arbiter and _some_down(world, pools, ARBITER)
-    _write_marks(look, world, pool, nodes)
+    _write_marks(state, world, pool, nodes)
     if name_of(pool) == ARBITER and with_arbiter and masters_down:
-        look.wait(pool, *_behind(pool, nodes, layering, Reason.QUORUM, "masters are updated first, all of them"))
-        tell_status(look, world, pool, now)
+        state.wait(pool, *_behind(pool, nodes, layering, Reason.QUORUM, "masters are updated first, all of them"))
+        tell_status(state, world, pool, now)
         return 0
     candidates, capacity = all_candidates(pool, nodes, 0 if arbiter_down else limit, layering)
     if arbiter_down:
-        look.wait(pool, *_behind(pool, nodes, layering, Reason.QUORUM, "an arbiter is down: masters wait for it"))
+        state.wait(pool, *_behind(pool, nodes, layering, Reason.QUORUM, "an arbiter is down: masters wait for it"))
     elif capacity <= 0:
-        look.wait(pool, *_no_place(pool, nodes, layering, limit))
+        state.wait(pool, *_no_place(pool, nodes, layering, limit))
     going = len(unavailable(nodes)) + len(candidates)
     if candidates:
-        _take(look, world, pool, candidates, capacity, canaries)
-    tell_status(look, world, pool, now)
+        _take(state, world, pool, candidates, capacity, canaries)
+    tell_status(state, world, pool, now)
     return going
 
 
-def _may_go_on(look: PoolState, world: World, pool: Obj) -> bool:
+def _may_go_on(state: PoolState, world: World, pool: Obj) -> bool:
     """Neither paused nor held, and in image mode with an image."""
     if world.paused(pool):
         held = world.held.get(name_of(pool))
         paused = Wait(Reason.PAUSED, "spec.paused is set")
-        look.wait(pool, Wait(Reason.HELD, f"held by {held}") if held is not None else paused)
+        state.wait(pool, Wait(Reason.HELD, f"held by {held}") if held is not None else paused)
         return False
     layering = world.layering(pool)
     if not layering.layered:
         return True
     progress = layering.progress()
-    look.error = progress.error
+    state.error = progress.error
     if not progress.goes_on:
-        look.wait(pool, Wait(Reason.IMAGE, progress.reason))
+        state.wait(pool, Wait(Reason.IMAGE, progress.reason))
     return progress.goes_on
 
 
@@ -255,7 +257,7 @@ def _nodes_for(world: World, pool: Obj, doing: str) -> Sequence[Obj]:
         raise MembershipError(f"{doing}: {error}") from None
 
 
-def _write_marks(look: PoolState, world: World, pool: Obj, nodes: Sequence[Obj]) -> None:
+def _write_marks(state: PoolState, world: World, pool: Obj, nodes: Sequence[Obj]) -> None:
     """Topology for the agents; a taint that keeps pods from nodes whose update is still to come."""
     layering = world.layering(pool)
     topology, target = world.topology, target_of(pool)
@@ -267,7 +269,7 @@ def _write_marks(look: PoolState, world: World, pool: Obj, nodes: Sequence[Obj])
         at_target = wants_build(facts, layering) if layering.layered else in_place
         taints = None if at_target != facts.tainted else _taints(node, at_target)
         if marks or taints is not None:
-            look.writes.append(NodeWrite(facts.name, marks, {}, taints))
+            state.writes.append(NodeWrite(facts.name, marks, {}, taints))
 
 
 def _taints(node: Obj, without: bool) -> tuple[Obj, ...]:
@@ -277,21 +279,21 @@ def _taints(node: Obj, without: bool) -> tuple[Obj, ...]:
 
 
 def _take(
-    look: PoolState, world: World, pool: Obj, candidates: Sequence[Obj], capacity: int, canaries: int | None
+    state: PoolState, world: World, pool: Obj, candidates: Sequence[Obj], capacity: int, canaries: int | None
 ) -> None:
     """Target the next ones; what keeps candidates from being next is noted."""
     if name_of(pool) in world.resting:
-        look.wait(pool, Wait(Reason.GATHERING, "changes that come together are taken together"))
+        state.wait(pool, Wait(Reason.GATHERING, "changes that come together are taken together"))
         return
     if canaries is not None and canaries < len(candidates):
         text = "all canaries have to be at the new config before any other node begins"
-        look.wait(pool, Wait(Reason.CANARIES, text))
+        state.wait(pool, Wait(Reason.CANARIES, text))
     free = [node for node in candidates if name_of(node) not in world.deferred]
     for node in candidates:
         if name_of(node) in world.deferred:
             why = world.deferred[name_of(node)]
-            look.events.append((name_of(pool), Said("DeferringNodeUpdate", f"Deferring update of node {why}")))
-            look.wait(pool, Wait(Reason.DEFERRED, why, (name_of(node),)))
+            state.events.append((name_of(pool), Said("DeferringNodeUpdate", f"Deferring update of node {why}")))
+            state.wait(pool, Wait(Reason.DEFERRED, why, (name_of(node),)))
     if canaries is not None:
         capacity = min(capacity, canaries)
     if not free or capacity <= 0:
@@ -305,21 +307,21 @@ def _take(
         pools=world.pools,
         rendered=world.rendered,
     )
-    look.wait(pool, *chosen.waits)
-    _note_targets(look, world, pool, chosen)
+    state.wait(pool, *chosen.waits)
+    _note_targets(state, world, pool, chosen)
 
 
-def _note_targets(look: PoolState, world: World, pool: Obj, chosen: Chosen) -> None:
-    look.writes += chosen.writes
-    look.events += [(name_of(pool), said) for said in chosen.events]
+def _note_targets(state: PoolState, world: World, pool: Obj, chosen: Chosen) -> None:
+    state.writes += chosen.writes
+    state.events += [(name_of(pool), said) for said in chosen.events]
     layering = world.layering(pool)
     config = layering.rendered if layering.layered else target_of(pool)
     for write in chosen.writes:
         if write.node in chosen.targeted and write.node in world.machine_config_nodes:
-            look.targets[write.node] = write.annotations.get(DESIRED) or config
+            state.targets[write.node] = write.annotations.get(DESIRED) or config
 
 
-def tell_status(look: PoolState, world: World, pool: Obj, now: datetime) -> None:
+def tell_status(state: PoolState, world: World, pool: Obj, now: datetime) -> None:
     """From the state before the writes of this look."""
     nodes = world.nodes_of(pool)
     known = world.machine_config_nodes
@@ -330,8 +332,8 @@ def tell_status(look: PoolState, world: World, pool: Obj, now: datetime) -> None
         pool, nodes, mcns, world.controller_config, layering, world.gates, held, chains(blocked_drains(nodes))
     )
     status = pool_status(observed, now)
-    look.statuses[name_of(pool)] = status
+    state.statuses[name_of(pool)] = status
     before = dig(pool, "status", "configuration", "name", default="") or ""
     if (status["configuration"].get("name") or "") != before:
         text = f"Pool {name_of(pool)} has completed update to {update_line(pool, layering)}"
-        look.events.append((name_of(pool), Said("Completed", text)))
+        state.events.append((name_of(pool), Said("Completed", text)))

@@ -40,7 +40,7 @@ from syncline.sources.revision import Ref, Refs, ResolvedRevision, choose, choos
 from syncline.sources.tree import Tree, clean_path
 from syncline.sources.workers.read_scope import Failing, current
 
-__all__ = ["Git", "GitSettings", "Look", "Repository", "check_url", "moment", "normalize_url"]
+__all__ = ["Freshness", "Git", "GitSettings", "Repository", "check_url", "moment", "normalize_url"]
 
 
 MODULES = ".gitmodules"
@@ -149,7 +149,7 @@ class Git:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Freshness:
     """How new an answer of a remote has to be: asked at ``since`` or later; None: asked after this look was wanted."""
 
     now: datetime
@@ -251,17 +251,17 @@ class Repository:
         """Whether it lies on this machine."""
         return parse_address(self.url).is_local
 
-    def advertised(self, look: Look | None) -> Refs:
+    def advertised(self, freshness: Freshness | None) -> Refs:
         """As :meth:`refs`; one look serves all that are content with its moment, and all that waited for it to begin.
         Failures are shared, too: a remote that does not answer is not asked by a thousand applications in turn."""
-        if look is None:
+        if freshness is None:
             return self.refs()
-        wanted = look.wanted or moment()
+        wanted = freshness.wanted or moment()
         with self._asking:
             kept = self._kept.advertised
-            if kept is None or kept.access != self.access or not (kept.moment > wanted or look.takes(kept.at)):
+            if kept is None or kept.access != self.access or not (kept.moment > wanted or freshness.takes(kept.at)):
                 self._wait_between_looks()
-                kept = self._kept.advertised = self._look(look.now, moment())
+                kept = self._kept.advertised = self._look(freshness.now, moment())
         if isinstance(kept.found, SourceError):
             raise kept.found
         return kept.found
@@ -289,10 +289,10 @@ class Repository:
         return _parse_refs(answer.output.decode("utf-8", "replace"))
 
     def resolve(
-        self, revision: str, refs: Refs | None = None, *, tag_prefix: str = "", look: Look | None = None
+        self, revision: str, refs: Refs | None = None, *, tag_prefix: str = "", freshness: Freshness | None = None
     ) -> ResolvedRevision:
-        """The commit that ``revision`` names now; empty means HEAD. ``refs`` spares asking the remote, ``look`` lets an
-        answer to another reader suffice.
+        """The commit that ``revision`` names now; empty means HEAD. ``refs`` saves a request to the remote,
+        ``freshness`` accepts an answer to another reader.
 
         ``tag_prefix``: the revision is a range of versions among the tags that begin so.
 
@@ -301,8 +301,8 @@ class Repository:
         if revision.startswith("-") or any(ord(letter) < 32 for letter in revision) or len(revision) > 1024:
             raise self._unknown(revision, "it is not a name of a branch, tag or commit")
         if tag_prefix:
-            return self._among_tags(revision, tag_prefix, refs or self.advertised(look))
-        advertised = Refs(()) if choose(revision, Refs(())) is not None else refs or self.advertised(look)
+            return self._among_tags(revision, tag_prefix, refs or self.advertised(freshness))
+        advertised = Refs(()) if choose(revision, Refs(())) is not None else refs or self.advertised(freshness)
         found = choose(revision, advertised)
         if found is not None:
             return found

@@ -271,10 +271,10 @@ def _wait_and_watch(child: int, watch: Watch, projection: Projection, verdict: i
         code = _reaped(child)
         if code is not None:
             return code
-        projection.look()
+        projection.check()
         if not over:
             ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-            over = watch.look(ended.ru_utime + ended.ru_stime)
+            over = watch.check(ended.ru_utime + ended.ru_stime)
             if over:
                 _complain(f"ended, it used too much {over}")
                 if verdict is not None:

@@ -41,7 +41,7 @@ class Projection:
             if name in self._folders:
                 project(self._folders[name], volume, self._ids)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Take over what has come: whole lines, of which the last one counts."""
         if self._pipe < 0:
             return

@@ -58,7 +58,7 @@ class Watch:
         """Sessions whose share of the processors is the least."""
         self.pause_s = CALM_S
 
-    def look(self, reaped_cpu_s: float) -> str:
+    def check(self, reaped_cpu_s: float) -> str:
         """One of :data:`OVER` with figures, or nothing. ``reaped_cpu_s``: of processes that have ended."""
         limits = self._limits
         threads, cpu_s, resident, files = 0, reaped_cpu_s, 0, 0
