@@ -220,7 +220,7 @@ def test_unknown_fields_of_all_wire_types_are_passed_over() -> None:
 @pytest.mark.parametrize(
     "data,words",
     [
-        (b'{"kind":"Pod"}', "does not begin with the protobuf prefix"),
+        (b'{"kind":"Pod"}', "provided data does not appear to be a protobuf message"),
         (MAGIC, "names no apiVersion and kind"),
         (MAGIC + b"\x0a\x7f", "127 bytes announced, 0 left"),
         (MAGIC + field(1, 5), "a number stands where a message belongs"),

@@ -45,7 +45,7 @@ def member(obj: Obj, project: Obj | None = OPEN) -> Member:
 
 
 def group(*members: Member, sha: str = NEW, **given: Any) -> Group:
-    resolution = given.pop("look", Resolution(NOW, sha))
+    resolution = given.pop("resolution", Resolution(NOW, sha))
     return Group(group_key(members[0].hydrator), members, AppSettings(), resolution=resolution, **given)
 
 

@@ -177,7 +177,7 @@ def read_apart(body: bytes) -> _Read:
     except RecursionError:
         return _Read(None, "exceeded max depth", repeated)
     except (msgspec.DecodeError, ValueError) as error:
-        return _Read(None, str(error), repeated)
+        return _Read(None, _yaml_words(error), repeated)
 
 
 def remember_read(body: bytes, read: _Read) -> None:
@@ -205,12 +205,17 @@ def _unreadable(body: bytes | bytearray | str, kind: str, error: Exception) -> U
     if kind not in _YAML_TYPES:
         why = go_words(raw, error)
         return Unreadable(why, f"{_NO_TYPE}{why}")
-    what, line = str(error), 0
-    if isinstance(error, yaml.YamlError):
-        what, line = error.message.rpartition(", did")[2], error.position.line - 1
-        what = f"did{what}" if what != error.message else what
-    why = f"yaml: line {line}: {what}" if line else f"yaml: {what}"
+    why = f"yaml: {_yaml_words(error)}"
     return Unreadable(f"error converting YAML to JSON: {why}", why)
+
+
+def _yaml_words(error: Exception) -> str:
+    """What go-yaml says of it."""
+    if not isinstance(error, yaml.YamlError):
+        return str(error)
+    what, line = error.message.rpartition(", did")[2], error.position.line - 1
+    what = f"did{what}" if what != error.message else what
+    return f"line {line}: {what}" if line else what
 
 
 def decode_watching(request: Request, validation: str) -> tuple[Any, list[str]]:

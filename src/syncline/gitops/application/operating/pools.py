@@ -155,10 +155,8 @@ def resume_left(app: Obj, pools: Sequence[Obj]) -> tuple[tuple[Patch | Emit, ...
 
 
 def _resumed(one: LeftPaused) -> str:
-    return (
-        f"MachineConfigPool {one.pool} is resumed: a hook of the operation that ended had turned spec.paused on, and "
-        "it is unchanged since"
-    )
+    because = "a hook of the operation that ended had set spec.paused, and it has not changed since then"
+    return f"MachineConfigPool {one.pool} is resumed: {because}"
 
 
 def _paused(pool: Obj) -> bool:
