@@ -1,1 +1,1 @@
-"""The API over HTTP: connections, encodings, answers, calls to webhooks."""
+"""Serve the API over HTTP: connections, encodings, responses and webhook calls."""

@@ -1,6 +1,6 @@
-"""A request with what became of it: what metrics and the audit log are reported.
+"""Describe one finished request, for metrics and the audit log.
 
-Made by ``serve`` for each request once its status is known; read by ``metrics`` and ``audit``. Holds no bodies.
+``serve`` creates an :class:`Answered` once a status is known; ``metrics`` and ``audit`` read it. It holds no bodies.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ __all__ = ["Answered"]
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """``user`` is who asked, anonymous where credentials were refused; ``address`` is the caller's. ``annotations``
-    are what admission has to say."""
+    """``user`` is anonymous if the credentials were refused; ``address`` is the caller's; ``annotations`` come from
+    admission."""
 
     request: Request
     user: UserInfo

@@ -1,7 +1,7 @@
-"""Objects and lists as answers: JSON or YAML, whole, as a table, or metadata only.
+"""Encode objects and lists as responses: JSON or YAML, in full, as a table, or metadata only.
 
-Called by the verbs with stored objects. Where nothing has to be changed, stored bytes are passed on or joined; objects
-are decoded only when a form needs it. Never mutates stored objects.
+The verbs call it with stored objects. Stored bytes are sent unchanged where possible; objects are decoded only when the
+requested form needs it. Stored objects are never mutated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ListResponse(Response):
-    """A list whose bytes are joined, or whose objects are gathered, only on demand."""
+    """A list that joins its bytes, or collects its objects, only on demand."""
 
     __slots__ = ("_meta", "_resource", "_stored")
 
@@ -58,13 +58,13 @@ class ListResponse(Response):
 
 
 def _list_meta(resource: Resource, metadata: Obj) -> Obj:
-    """Lists of custom resources say that they do not go on."""
+    """Return list metadata; lists of custom resources always carry ``continue``, even when empty."""
     return {"continue": "", **metadata} if resource.custom is not None else metadata
 
 
 def _items_bytes(resource: Resource, stored: Sequence[Stored]) -> list[bytes]:
-    """Items of built-in lists have no apiVersion and kind; custom resources keep theirs. Stored bytes that are the
-    served bytes are only cut: this loop is most of a LIST."""
+    """Encode list items: built-in ones without apiVersion and kind, custom resources with both. Stored bytes in the
+    served version are only sliced, because this loop takes most of the time of a LIST."""
     head = resource.head
     start, opening = (0, b"") if resource.custom else (len(head), b"{")
     since = resource.custom.since if resource.custom else 0
@@ -97,11 +97,11 @@ def partial(obj: Obj, version: str) -> Obj:
 
 
 def list_answer(x: Exchange, stored: Sequence[Stored], metadata: Obj, revision: int) -> Response:
-    """``metadata`` is the list's: resourceVersion, continue, remainingItemCount."""
+    """Return a list response; ``metadata`` is the list's: resourceVersion, continue, remainingItemCount."""
     accepted = x.accepted
     if x.resource.custom is not None and x.resource.custom.called:
         for one in stored:
-            x.resource.shown(one.obj)  # What cannot be converted refuses the list, not its reader.
+            x.resource.shown(one.obj)  # An object that cannot be converted fails the list here, not when it is read.
     if accepted.plain:
         return ListResponse(x.resource, stored, metadata, revision)
     return aside(_shaped_list, x, stored, metadata, revision)
@@ -129,7 +129,7 @@ def _shaped_list(x: Exchange, stored: Sequence[Stored], metadata: Obj, revision:
 
 
 def _go_type(resource: Resource, kind: str) -> str:
-    """What Kubernetes calls the type that it would have sent."""
+    """Return the Go type that Kubernetes names for this kind."""
     if resource.custom is not None:
         return "*unstructured.UnstructuredList" if kind == resource.list_kind else "*unstructured.Unstructured"
     return f"*{package_of(resource.info.group)}.{kind}"
@@ -149,7 +149,7 @@ def _include(x: Exchange) -> str:
 
 
 def object_answer(x: Exchange, status: int, stored: Stored) -> Response:
-    """A stored object in the form asked for."""
+    """Return a stored object in the requested form."""
     accepted = x.accepted
     if accepted.plain and x.resource.shown_as_stored(stored):
         return Response(status, stored._decoded, stored.raw, revision=stored.revision)
@@ -157,7 +157,7 @@ def object_answer(x: Exchange, status: int, stored: Stored) -> Response:
 
 
 def fresh_answer(x: Exchange, status: int, obj: Obj, revision: int = 0) -> Response:
-    """An object that is not stored as such (dry runs, deleted objects, other versions)."""
+    """Return an object that is not stored in this form: dry runs, deleted objects, other versions."""
     accepted = x.accepted
     if accepted.plain:
         return aside(_encoded_here, Response.of(status, obj, revision=revision))
@@ -174,8 +174,8 @@ def _shaped_answer(x: Exchange, status: int, obj: Obj, revision: int) -> Respons
 
 
 def shaped(x: Exchange, obj: Obj, *, headed: bool = True) -> Obj:
-    """One object (already in the served version) in the shape asked for; also used for watch events, of which only the
-    first of tables is ``headed``."""
+    """Return an object of the served version in the requested shape. Watch events use it too; only their first table is
+    ``headed``."""
     accepted = x.accepted
     match accepted.shape:
         case Shape.TABLE:
@@ -199,7 +199,7 @@ def encode(body: Any) -> bytes:
 
 
 def in_yaml(answer: Response) -> Response:
-    """An answer of JSON as YAML; any other stays as it is."""
+    """Convert a JSON response to YAML; return any other response unchanged."""
     if answer.headers.get("content-type", "application/json") != "application/json" or answer.stream or answer.session:
         return answer
     headers = {**answer.headers, "content-type": "application/yaml"}
@@ -209,7 +209,7 @@ def in_yaml(answer: Response) -> Response:
 
 
 def success(status: int = 200, details: Obj | None = None, *, code: bool = False) -> Response:
-    """A ``Status`` of success; deletions add details, subresources that only act add the code."""
+    """Return a ``Status`` of success; deletions add ``details``, action subresources the ``code``."""
     body: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details:
         body["details"] = details

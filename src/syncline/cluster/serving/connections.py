@@ -1,8 +1,8 @@
-"""Connections of the API server: how many there are, and the end of those that keep it waiting.
+"""Limit the API server's connections, and close those that never send a request.
 
-``serve`` makes one :class:`Connections` and asks it for protocols. A connection that never sends a whole request is
-closed; the rest (idle ones, pipelined requests, sizes and number of headers) is bounded by settings of aiohttp
-here. The numbers are those of Kubernetes' API server (``server/secure_serving.go``) where it has one.
+``serve`` creates one :class:`Connections` and takes a protocol from it for each connection. A connection without a
+complete first request is closed in time; idle time, pipelining and headers are bounded by aiohttp settings given here.
+The limits are those of Kubernetes' API server (``server/secure_serving.go``) where it has one.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ __all__ = ["HEADER_LIMIT_BYTES", "Connections", "allow_many_connections"]
 log = logging.getLogger("syncline.serve")
 
 MAX_CONNECTIONS = 12_000
-"""Open at once, watches included. An idle one with TLS costs some 60 KB; further ones are closed as they come."""
+"""Open connections, watches included. An idle one with TLS costs about 60 KB; more are closed when they connect."""
 
 HEADER_LIMIT_BYTES = 64 * 1024
-"""One header line or request line: label selectors of controllers grow long."""
+"""Size limit of one header line or request line: controllers send long label selectors."""
 MAX_HEADERS = 128
 
 FIRST_REQUEST_S = 32
-"""Until the first request must have come whole (``ReadHeaderTimeout``)."""
+"""Seconds until the first request must be complete (``ReadHeaderTimeout``)."""
 IDLE_S = 90.0
-"""Between requests (``IdleTimeout``)."""
+"""Seconds a connection may idle between requests (``IdleTimeout``)."""
 
 
 FILES_WANTED = 65_536
 
 
 def allow_many_connections() -> None:
-    """Each connection is an open file, of which a process may have 1,024 by default and many more if it asks."""
+    """Raise the limit of open files, which by default allows a process 1,024 connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -45,19 +45,19 @@ def allow_many_connections() -> None:
 
 
 class Connections:
-    """Counts; :meth:`tick` is called once a second."""
+    """Counts the open connections; call :meth:`tick` once a second."""
 
     def __init__(self) -> None:
         self.open = 0
         self.refused = 0
-        """Connections that were one too many."""
+        """Connections refused at the limit."""
         self.cut_off = 0
-        """Connections that sent no request in time."""
+        """Connections closed because they sent no request in time."""
         self._silent: dict[RequestHandler, int] = {}
         self._seconds = 0
 
     def options(self) -> dict[str, Any]:
-        """What aiohttp's handlers are reported. Bodies are taken as they are: Kubernetes accepts no compressed ones."""
+        """Return aiohttp's handler settings. Bodies stay as sent: Kubernetes accepts no compressed ones."""
         return {
             "access_log": None,
             "max_line_size": HEADER_LIMIT_BYTES,
@@ -68,16 +68,16 @@ class Connections:
         }
 
     def protocol(self, server: web.Server) -> asyncio.Protocol:
-        """For one new connection."""
+        """Return the protocol for one new connection."""
         return _Connection(self, server)
 
     def spoke(self, protocol: RequestHandler | None) -> None:
-        """A whole request has come on this connection."""
+        """Record that this connection sent a complete request."""
         if protocol is not None:
             self._silent.pop(protocol, None)
 
     def tick(self) -> None:
-        """A second has passed."""
+        """Count one second and close the connections that sent no request in time."""
         self._seconds += 1
         late = [each for each, since in self._silent.items() if self._seconds - since > FIRST_REQUEST_S]
         for protocol in late:
@@ -87,7 +87,7 @@ class Connections:
                 protocol.transport.abort()
 
     def _opened(self, connection: RequestHandler) -> bool:
-        """Whether there is room for one more."""
+        """Count a new connection; return False if it exceeds the limit."""
         self.open += 1
         if self.open > MAX_CONNECTIONS:
             self.refused += 1
@@ -115,7 +115,7 @@ class _Connection(RequestHandler):
             transport.abort()
 
     def log_exception(self, *args: Any, **kwargs: Any) -> None:
-        """What clients send that is no HTTP is answered 400 and no fault of ours: it must not fill the log."""
+        """Log malformed HTTP at debug level only: the client caused it, and must not fill the log."""
         if isinstance(kwargs.get("exc_info"), HttpProcessingError):
             log.debug(*args)
         else:

@@ -1,8 +1,8 @@
-"""The WebSocket of a command inside a container: Kubernetes' channel protocol, versions 1, 4 and 5.
+"""Carry a command in a container over a WebSocket: Kubernetes' channel protocol, versions 1, 4 and 5.
 
-Called by ``serve`` with the session that the API opened. Each binary message begins with the number of its channel:
-0 input, 1 output, 2 errors, 3 the Status at the end, 4 the size of the terminal, 255 (version 5) closes a channel.
-Source: apimachinery ``remotecommand``, client-go ``websocket.go``.
+``serve`` calls :func:`converse` with the session that the API opened. The first byte of each binary message is its
+channel: 0 input, 1 output, 2 errors, 3 the final Status, 4 the terminal size, 255 (version 5) closes a channel. Source:
+apimachinery ``remotecommand``, client-go ``websocket.go``.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = ["converse", "status_of_exit"]
 
 STDIN, STDOUT, STATUS, RESIZE, CLOSE = 0, 1, 3, 4, 255
 MESSAGE_BYTES = 1024 * 1024
-"""Longest message of a client."""
+"""Size limit of a client message."""
 WAITING_MESSAGES = 64
-"""Output that waits for a slow client; a command that writes more waits too."""
+"""Output messages buffered for a slow client; when they are full, the command blocks."""
 HEARTBEAT_S = 30.0
 LOOK_S = 1.0
-"""How often output that finds no room looks whether anybody still listens."""
+"""How often blocked output checks whether the client is still connected."""
 
 
 async def converse(incoming: web.BaseRequest, session: Session) -> web.StreamResponse:
-    """Carry both ways until the command has ended or the client has left; then nothing of it is left."""
+    """Carry both directions until the command ends or the client leaves, then end both."""
     socket = web.WebSocketResponse(protocols=PROTOCOLS, max_msg_size=MESSAGE_BYTES, heartbeat=HEARTBEAT_S)
     loop = asyncio.get_running_loop()
     waiting: asyncio.Queue[tuple[int, bytes] | int] = asyncio.Queue(WAITING_MESSAGES)
@@ -41,7 +41,7 @@ async def converse(incoming: web.BaseRequest, session: Session) -> web.StreamRes
     over = threading.Event()
 
     def put(item: tuple[int, bytes] | int) -> None:
-        """From the session's threads: returns when there is room, or no one listens any more."""
+        """Queue output from a thread of the session; block until there is room or the connection ends."""
         if over.is_set() or loop.is_closed():
             return
         placed = asyncio.run_coroutine_threadsafe(waiting.put(item), loop)
@@ -54,7 +54,7 @@ async def converse(incoming: web.BaseRequest, session: Session) -> web.StreamRes
     listening: asyncio.Task[None] | None = None
     try:
         await socket.prepare(incoming)
-        await socket.send_bytes(bytes([STDOUT]))  # tells the client that the connection stands
+        await socket.send_bytes(bytes([STDOUT]))  # confirms to the client that the connection is open
         session.start(lambda stream, data: put((stream, data)), put)
         listening = asyncio.create_task(_listen(socket, session, writer))
         while True:
@@ -79,7 +79,7 @@ async def converse(incoming: web.BaseRequest, session: Session) -> web.StreamRes
 
 
 async def _listen(socket: web.WebSocketResponse, session: Session, writer: ThreadPoolExecutor) -> None:
-    """What the client sends, in its order; the end of the connection ends the command."""
+    """Pass the client's messages to the session, in order; end the command when the connection ends."""
     loop = asyncio.get_running_loop()
     async for message in socket:
         data = message.data if message.type is WSMsgType.BINARY else b""
@@ -96,7 +96,7 @@ async def _listen(socket: web.WebSocketResponse, session: Session, writer: Threa
 
 
 def _resize(session: Session, content: bytes) -> None:
-    """A size that cannot be read is left out."""
+    """Resize the terminal; ignore a malformed size."""
     try:
         size: Any = json.loads(content)
         session.resize(int(size["Width"]), int(size["Height"]))
@@ -105,7 +105,7 @@ def _resize(session: Session, content: bytes) -> None:
 
 
 def status_of_exit(code: int) -> Obj:
-    """The last message, as a kubelet words it."""
+    """Return the final Status, in the words of a kubelet."""
     if code == 0:
         return {"metadata": {}, "status": "Success"}
     return {

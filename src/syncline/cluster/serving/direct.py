@@ -1,7 +1,7 @@
-"""The API in process: what controllers and rehearsals use instead of HTTP.
+"""Call the API in process, without HTTP: the transport of controllers and rehearsals.
 
-Implements ``kube.client.Transport``. Bodies go in as objects, answers are decoded only on demand. Objects in answers
-are the store's own: callers never change them.
+:class:`DirectTransport` implements ``kube.client.Transport``. Request bodies are objects; responses are decoded only on
+demand. Objects in responses are the store's own, so callers must not change them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Impersonate: TypeAlias = Callable[[UserInfo, Headers, Request], Acting]
 
 
 class DirectTransport:
-    """Sends every request as one user, or as whom that user impersonates by the headers of the request.
+    """Sends every request as one user, or as the user that its impersonation headers name.
 
-    ``waits``: answers may be pending, for a caller that can have calls made meanwhile. ``judged``: False goes past
-    webhooks and policies.
+    ``waits``: responses may be pending, for callers that can make outbound calls. ``judged``: False skips webhooks and
+    policies.
     """
 
     def __init__(

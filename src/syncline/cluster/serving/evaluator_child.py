@@ -1,7 +1,7 @@
-"""The process that runs computations: one pickled function with its arguments in, one answer out, until its input ends.
+"""The child process that runs computations, one pickled function call at a time, until its input ends.
 
-Started by ``cluster/serving/evaluators.py``. It yields to the server that waits for it, opens no sockets, and its
-memory is bounded.
+``cluster/serving/evaluators.py`` starts it. It runs at lower priority than the server, opens no sockets, and its memory
+is bounded.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ HEADER = 8
 """As in ``cluster/serving/evaluators.py``."""
 MEMORY_BYTES = 2 << 30
 NICE = 10
-"""Against the server that started it; a session of its own would have the share of one."""
+"""Niceness below the server; a separate session would get a full CPU share."""
 
 
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(NICE)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the server ends this process
     seccomp.restrict(families=())
     landlock.confine(landlock.programs())
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
@@ -41,7 +41,7 @@ def _answer(request: bytes) -> bytes:
         return pickle.dumps((function(*arguments), ""))
     except MemoryError:
         return pickle.dumps((None, "the evaluation takes more memory than it may"))
-    except Exception as error:  # a bug of ours: the request is answered with it
+    except Exception as error:  # our bug: return the error as the request's result
         return pickle.dumps((None, f"{type(error).__name__}: {error}"))
 
 

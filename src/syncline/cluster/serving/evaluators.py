@@ -1,9 +1,9 @@
-"""Computations of requests, run in child processes: expressions and bodies that take long
+"""Run the long computations of requests (expressions, large bodies) in child processes
 (``kube/transport/elsewhere.py``).
 
-Used by ``webhooks`` for computations that a request waits for and by ``serve`` for bodies. A child starts on first use,
-runs one computation at a time at low priority, and is killed when one exceeds its time. Users share the places fairly.
-Only functions and data of Syncline cross the border, never users' programs.
+``webhooks`` uses it for computations that a request waits for, ``serve`` for bodies. A child starts on first use, runs
+one computation at a time at low priority, and is killed when one exceeds its time limit. Users share the children
+fairly. Children receive only Syncline's functions and data, never programs of users.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from syncline.kube.transport.outbound import Computation, Outcome
 __all__ = ["Evaluators", "shared_evaluators"]
 
 HEADER = 8
-"""Bytes of a frame's length, big-endian."""
+"""Bytes of a frame's length prefix, big-endian."""
 PLACES = Limits(2, {"user": 1}, waiting=200)
-"""Computations at once, in all and of one user; more wait, and beyond that are answered 429."""
+"""Concurrent computations, in total and per user; more wait, and beyond that limit requests get 429."""
 WALL_S = 30.0
-"""Of one computation. All steps of one object take two seconds of a processor, at most five."""
+"""Time limit of one computation. All steps for one object take two seconds of CPU time, five at most."""
 RETRY_AFTER_S = 1
 _COMMAND = (sys.executable, "-s", "-m", "syncline.cluster.serving.evaluator_child")
 
 
 class Evaluators:
-    """A few child processes, kept for what comes next."""
+    """A few child processes, reused for later computations."""
 
     def __init__(self) -> None:
         self._idle: list[subprocess.Popen[bytes]] = []
@@ -45,7 +45,7 @@ class Evaluators:
         self.started = 0
 
     async def run(self, computation: Computation) -> Outcome:
-        """What came of it; raises only cancellation."""
+        """Return the result of a computation as an Outcome; raise only cancellation."""
         if self._threads is None:
             self._threads = Threads("evaluation", PLACES)
         try:
@@ -65,7 +65,7 @@ class Evaluators:
             _end(child)
 
     def _done(self, computation: Computation) -> Any:
-        """In a thread. Raises _Ended."""
+        """Run a computation in a child; called in a thread. Raises _Ended."""
         with self._lock:
             child = self._idle.pop() if self._idle else None
         child = child or self._start()
@@ -105,7 +105,7 @@ class Evaluators:
 
 
 class _Ended(Exception):
-    """A computation without an answer; the text says why."""
+    """A computation ended without a result; the message says why."""
 
 
 def _exchanged(child: subprocess.Popen[bytes], request: bytes) -> bytes:
@@ -133,7 +133,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 @cache
 def shared_evaluators() -> Evaluators:
-    """Those of this process."""
+    """Return the Evaluators of this process."""
     evaluators = Evaluators()
     atexit.register(evaluators.close)
     return evaluators

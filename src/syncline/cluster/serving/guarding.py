@@ -1,6 +1,6 @@
-"""Asks the browser guard before a request is answered: the one way in of listeners without TLS or credentials.
+"""Apply the browser guard to each request of listeners without TLS or credentials.
 
-``cluster/serving/serve.py`` and ``assembly/endpoints/listening.py`` put it around their handlers.
+``cluster/serving/serve.py`` and ``assembly/endpoints/listening.py`` wrap their handlers with :func:`guarded`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def guarded(
     guard: BrowserGuard,
     refuse: Callable[[Refusal], web.Response],
 ) -> Callable[[Asked], Awaitable[web.StreamResponse]]:
-    """``handler``, for requests that the guard lets in; ``refuse`` words the answer to the others."""
+    """Wrap ``handler`` so that it sees only requests the guard allows; ``refuse`` builds the other responses."""
 
     async def handle(incoming: Asked) -> web.StreamResponse:
         refusal = guard.refusal(_local_address(incoming), incoming.raw_path, incoming.headers.items())
@@ -32,12 +32,12 @@ def guarded(
 
 
 def plainly(refusal: Refusal) -> web.Response:
-    """A refusal as text, which no browser takes for anything else."""
+    """Return a refusal as plain text that no browser interprets as another type."""
     headers = {"X-Content-Type-Options": "nosniff"}
     return web.Response(status=refusal.status, text=refusal.message + "\n", headers=headers)
 
 
 def _local_address(incoming: web.BaseRequest) -> str:
-    """The address of ours that the request came to; empty where the connection is gone."""
+    """Return the local address of the request's connection, or "" if the connection is closed."""
     name = incoming.transport.get_extra_info("sockname") if incoming.transport is not None else None
     return str(name[0]) if isinstance(name, tuple) and name else ""

@@ -1,7 +1,7 @@
-"""Counts of requests and the state of the store as Prometheus text, under the names that dashboards know.
+"""Expose request counts and the state of the store as Prometheus text, under the names that dashboards use.
 
-``serve`` tells each answered request; ``assembly`` gives the gauges and registers :meth:`Metrics.text` as ``/metrics``.
-Names and labels follow Kubernetes' API server where it has the metric; ours begin with ``syncline_``.
+``serve`` reports each finished request; ``assembly`` gives the gauges and registers :meth:`Metrics.text` as
+``/metrics``. Names and labels follow Kubernetes' API server where it has the metric; ours begin with ``syncline_``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["MEDIA_TYPE", "Metrics"]
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MAX_SERIES = 10_000
-"""Series of a counter: more resources than that are counted together, so that callers cannot fill our memory."""
+"""Series per counter; further resources share one series, so that callers cannot exhaust memory."""
 
 _VERBS = {
     "get": "GET",
@@ -31,12 +31,12 @@ _VERBS = {
 _METHODS = frozenset(_VERBS.values()) | {"HEAD", "OPTIONS"}
 
 Series = tuple[str, str, str, str, str]
-"""verb, group, resource, subresource, code."""
+"""Labels: verb, group, resource, subresource, code."""
 _OTHERS: Series = ("OTHER", "", "", "", "")
 
 
 class Metrics:
-    """``gauges`` gives name → (help, value) on demand; ``families`` gives metrics with labels."""
+    """``gauges`` returns name → (help, value); ``families`` returns metrics with labels."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Metrics:
         verb = _VERBS.get(answered.verb, answered.verb.upper())
         verb = verb if verb in _METHODS else "OTHER"
         code = str(answered.status)
-        known = 200 <= answered.status < 300  # Others may name anything at all.
+        known = 200 <= answered.status < 300  # A failed request may name any resource at all.
         series = (verb, route.group, route.resource, route.subresource, code) if known else (verb, "", "", "", code)
         if series not in self._requests and len(self._requests) >= MAX_SERIES:
             series = _OTHERS
@@ -63,7 +63,7 @@ class Metrics:
         self._seconds[verb] = self._seconds.get(verb, 0.0) + (answered.ended - answered.began).total_seconds()
 
     def text(self) -> str:
-        """Prometheus' exposition format, sorted."""
+        """Return all metrics in Prometheus' exposition format, sorted."""
         lines = [
             "# HELP apiserver_request_total Requests by verb, resource and HTTP code.",
             "# TYPE apiserver_request_total counter",

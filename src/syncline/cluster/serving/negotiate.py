@@ -1,7 +1,7 @@
-"""Which form of an answer the caller accepts.
+"""Choose the response format that a request's Accept header allows.
 
-Called by ``api`` with the Accept header; leaves an :class:`Accepted` (JSON or YAML; the object, a table, or its
-metadata only). Rules of Kubernetes' ``negotiation`` package: the first clause that can be served wins, after quality.
+``api`` calls :func:`accepted_of`, which returns an :class:`Accepted`: JSON or YAML, and the object, a table or metadata
+only. Rules of Kubernetes' ``negotiation`` package: by quality, the first clause that can be served wins.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Accepted:
     form: Form = Form.JSON
     shape: Shape = Shape.OBJECT
     version: str = "v1"
-    """Of ``meta.k8s.io``, for tables and metadata."""
+    """Version of ``meta.k8s.io``, for tables and metadata."""
 
     @property
     def plain(self) -> bool:
-        """True when stored bytes can be sent as they are."""
+        """Return True if stored bytes can be sent unchanged."""
         return self.form is Form.JSON and self.shape is Shape.OBJECT
 
 
@@ -68,13 +68,13 @@ def _clauses(header: str) -> list[_Clause]:
 
 _MEDIA = {"application/json": Form.JSON, "*/*": Form.JSON, "application/*": Form.JSON, "application/yaml": Form.YAML}
 _ROUTED = frozenset({"application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "*/*"})
-"""What the router of built-in resources lets through before anything is negotiated."""
+"""Media types that the router of built-in resources accepts before negotiation."""
 
 
 @remember(256)
 def accepted_of(header: str, *, streams: bool = False, tables: bool = True, custom: bool = False) -> Accepted:
-    """Read an Accept header; raises NotAcceptable (406) in Kubernetes' words. ``streams``: the address can be watched.
-    ``tables``: there are rows to show."""
+    """Parse an Accept header. ``streams``: the path supports watch. ``tables``: the resource has table rows. Raises
+    NotAcceptable (406) in Kubernetes' words."""
     if not header or header == "application/json":
         return JSON
     clauses = _clauses(header)
@@ -91,7 +91,7 @@ def accepted_of(header: str, *, streams: bool = False, tables: bool = True, cust
 
 @remember(256)
 def form_of_refusals(header: str) -> Form:
-    """Refusals and what is no object are never tables; what is not accepted comes as JSON."""
+    """Return the form for errors and other non-objects: never a table, JSON if the header accepts no known type."""
     plain = (_MEDIA.get(clause.media) for clause in _clauses(header) if not clause.parameters.keys() & {"as", "g", "v"})
     return next((form for form in plain if form is not None), Form.JSON)
 
@@ -110,7 +110,7 @@ def _shape(parameters: dict[str, str]) -> Shape | None:
 
 @remember(64)
 def discovery_of(header: str) -> str:
-    """The version of aggregated discovery that is asked for (``v2``, ``v2beta1``), or empty for the old form."""
+    """Return the requested version of aggregated discovery (``v2``, ``v2beta1``), or "" for the unaggregated form."""
     for clause in _clauses(header):
         if clause.media not in _MEDIA:
             continue

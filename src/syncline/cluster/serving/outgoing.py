@@ -1,8 +1,8 @@
-"""How streams leave: as lines of an HTTP answer, or as messages of a WebSocket where the client asks for one.
+"""Send streams as lines of an HTTP response, or as WebSocket messages if the client requests an upgrade.
 
-Used by ``serve`` for watches and logs. A watch over WebSocket is a text message for each event; logs are binary
-messages, or base64 in text where the client's subprotocol says so, after an empty one that says that the connection
-stands. Source: apiserver ``handlers/watch.go``, ``streaming/pkg/httpstream/wsstream``.
+``serve`` uses it for watches and logs. A watch over WebSocket sends one text message per event. A log sends binary
+messages, or base64 text if the subprotocol says so, after an empty message that confirms the connection. Source:
+apiserver ``handlers/watch.go``, ``streaming/pkg/httpstream/wsstream``.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ __all__ = ["Outgoing", "asks_for_socket", "outgoing", "sent_in_full"]
 
 LOG_PROTOCOLS = ("binary.k8s.io", "base64.binary.k8s.io")
 MESSAGE_BYTES = 4096
-"""Longest message of a client, which has nothing to say."""
+"""Size limit of a client message; its content is ignored."""
 PIECE_BYTES = 32 * 1024
 HEARTBEAT_S = 30.0
 
 
 class Outgoing(Protocol):
-    """An answer without an end of its own."""
+    """A response that streams until it is closed."""
 
     @property
     def response(self) -> web.StreamResponse:
-        """What the server returns when the answer is over."""
+        """The response that the server returns when the stream ends."""
         ...
 
     async def begin(self, incoming: web.BaseRequest, gone: Callable[[], None]) -> None:
-        """``gone`` is called when the client leaves while nothing is sent."""
+        """Start the response; ``gone`` is called if the client leaves."""
         ...
 
     async def send(self, frames: list[bytes]) -> None: ...
@@ -41,12 +41,12 @@ class Outgoing(Protocol):
     async def end(self) -> None: ...
 
     def close(self) -> None:
-        """Whatever happened: nothing continues."""
+        """Release everything, in any state; safe after an error."""
         ...
 
 
 def asks_for_socket(headers: Mapping[str, str]) -> bool:
-    """``wsstream.IsWebSocketRequest``."""
+    """Return whether the client requests a WebSocket (``wsstream.IsWebSocketRequest``)."""
     connection = headers.get("Connection", "").lower()
     return headers.get("Upgrade", "").lower() == "websocket" and "upgrade" in connection.replace(" ", "").split(",")
 
@@ -59,7 +59,7 @@ def outgoing(incoming: web.BaseRequest, status: int, headers: CIMultiDict[str]) 
 
 
 async def sent_in_full(incoming: web.BaseRequest, content: bytes) -> web.StreamResponse:
-    """A log that is there as a whole, as messages."""
+    """Send a complete log as WebSocket messages."""
     messages = Messages(incoming, events=False)
     try:
         await messages.begin(incoming, lambda: None)
@@ -73,7 +73,7 @@ async def sent_in_full(incoming: web.BaseRequest, content: bytes) -> web.StreamR
 
 
 class Lines:
-    """In chunks: events of a watch, one a line; or a log as its container wrote it."""
+    """A chunked HTTP response: watch events, one per line, or a log as its container wrote it."""
 
     def __init__(self, status: int, headers: CIMultiDict[str], *, events: bool) -> None:
         self._end = b"\n" if events else b""
@@ -94,7 +94,7 @@ class Lines:
 
 
 class Messages:
-    """One frame a message. ``events``: they are those of a watch; else pieces of a log."""
+    """A WebSocket with one message per frame. ``events``: frames are watch events; else pieces of a log."""
 
     def __init__(self, incoming: web.BaseRequest, *, events: bool) -> None:
         spoken = [
@@ -116,7 +116,7 @@ class Messages:
             await self._message(frame + b"\n" if self._events else frame)
 
     async def send_all(self, content: bytes) -> None:
-        """A log that is there as a whole, piece by piece."""
+        """Send a complete log, piece by piece."""
         for start in range(0, len(content), PIECE_BYTES):
             await self._message(content[start : start + PIECE_BYTES])
 
@@ -137,7 +137,7 @@ class Messages:
             await self.response.send_bytes(content)
 
     async def _listen(self, gone: Callable[[], None]) -> None:
-        """What the client sends is dropped; that it leaves is what matters."""
+        """Drop what the client sends; call ``gone`` when it leaves."""
         while (await self.response.receive()).type not in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.ERROR):
             pass
         gone()

@@ -1,10 +1,9 @@
-"""Kubernetes' protobuf bodies as JSON values: what kubectl's generator commands and typed clients send.
+"""Decode Kubernetes protobuf bodies to JSON values, as kubectl's generator commands and typed clients send them.
 
-Called where a request's body is read. Takes the bytes of one enveloped object; out goes the object as Go's JSON encoder
-would write it, so that it takes the same way as a JSON body from here on. Never writes protobuf (answers are JSON),
-never reads values, and never repeats them in an error. Rules: the envelope of apimachinery
-``runtime/serializer/protobuf``; which empty values are written follows the marks of ``protobuf.json.xz``, the facts of
-Kubernetes' Go types as ``tools/build_protobuf.py`` found them.
+:func:`decode` takes the bytes of one enveloped object and returns the object as Go's JSON encoder would write it, so
+that later code treats it like a JSON body. It never writes protobuf (responses are JSON), and its errors never contain
+values of the body. Rules: the envelope of apimachinery ``runtime/serializer/protobuf``; ``protobuf.json.xz`` marks
+which empty values are written, from Kubernetes' Go types as ``tools/build_protobuf.py`` found them.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ __all__ = ["MAX_DEPTH", "MAX_PARTS", "MAX_SIZE_BYTES", "MEDIA_TYPE", "decode"]
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 
 MAX_SIZE_BYTES = 3 * 1024 * 1024
-"""Of a body; Kubernetes' limit for any request body (``MaxRequestBodyBytes``)."""
+"""Size limit of a body; Kubernetes' limit for any request body (``MaxRequestBodyBytes``)."""
 MAX_PARTS = 400_000
-"""Fields and messages of one body, those that are skipped included."""
+"""Limit of fields and messages in one body, skipped ones included."""
 MAX_DEPTH = 100
-"""Messages within messages; a schema of a custom resource takes two for each of its levels."""
+"""Limit of nested messages; each level of a custom resource's schema takes two."""
 
 _MAGIC = b"k8s\x00"
 _SCALARS = frozenset({"string", "bool", "int32", "int64", "double", "bytes"})
@@ -44,7 +43,7 @@ _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TYPE_META, _RAW, _ENCODING = 1, 2, 3
-"""Fields of the envelope (``runtime.Unknown``)."""
+"""Field numbers of the envelope (``runtime.Unknown``)."""
 
 
 class _Wire(IntEnum):
@@ -60,7 +59,7 @@ class _Wire(IntEnum):
 class _Field:
     name: str
     kind: str
-    """A scalar, or the name of a message."""
+    """A scalar type, or the name of a message."""
     is_map: bool
     repeated: bool
     pointer: bool
@@ -74,11 +73,11 @@ class _Field:
 
 
 class _Malformed(Exception):
-    """What is wrong with the bytes; the caller words the refusal."""
+    """The bytes are malformed, and why; the caller writes the refusal."""
 
 
 _Found = dict[int, list[tuple[_Wire, Any]]]
-"""Field number → what stood on the wire, in order: an integer or a view of the bytes."""
+"""Field number → values on the wire, in order: integers or views of the bytes."""
 
 
 @cache
@@ -94,7 +93,7 @@ def _fields(message: str) -> tuple[tuple[int, _Field], ...]:
 
 @cache
 def _is_list(message: str) -> bool:
-    """A Go type that is a list, which protobuf must wrap in a message."""
+    """Return whether the Go type is a list, which protobuf must wrap in a message."""
     return any("=" in marks for _, _, _, marks in store.protobuf_table()[message])
 
 
@@ -102,7 +101,7 @@ NO_ENVELOPE = "provided data does not appear to be a protobuf message, expected 
 
 
 def decode(body: bytes) -> Obj:
-    """The object in an enveloped body, with ``kind`` and ``apiVersion`` of the envelope; raises BadRequest."""
+    """Return the object of an enveloped body, with the envelope's ``kind`` and ``apiVersion``; raise BadRequest."""
     if len(body) > MAX_SIZE_BYTES:
         raise BadRequest(f"the protobuf body has {len(body)} bytes, of at most {MAX_SIZE_BYTES}")
     if not body.startswith(_MAGIC):
@@ -120,7 +119,7 @@ def decode(body: bytes) -> Obj:
 
 
 def _opened(reader: _Reader, data: memoryview) -> tuple[GVK, memoryview]:
-    """The kind that an envelope names, and the bytes in it."""
+    """Return the kind that an envelope names, and the object's bytes."""
     envelope = reader.found(data)
     if reader.last_text(envelope, _ENCODING):
         raise _Malformed("its content is encoded (contentEncoding); send it plain")
@@ -137,7 +136,7 @@ def _api_version(gvk: GVK) -> str:
 
 
 def _message_of(gvk: GVK) -> str:
-    """``DeleteOptions`` belong to every group, and a client names them under any."""
+    """Return the message type of a kind; clients send ``DeleteOptions`` under any group."""
     name = store.kinds().get(gvk, "") if gvk.kind != "DeleteOptions" else f"{_META}.DeleteOptions"
     if name not in store.protobuf_table():
         raise BadRequest(
@@ -148,7 +147,7 @@ def _message_of(gvk: GVK) -> str:
 
 
 def _joined(occurrences: list[tuple[_Wire, Any]]) -> memoryview:
-    """A message that was sent in pieces is the message of all pieces together (protobuf's rule of merging)."""
+    """Join a message that was sent in pieces (protobuf's merge rule)."""
     if any(wire is not _Wire.BYTES for wire, _ in occurrences):
         raise _Malformed("a number stands where a message belongs")
     if len(occurrences) == 1:
@@ -161,7 +160,7 @@ def _joined(occurrences: list[tuple[_Wire, Any]]) -> memoryview:
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    """An unsigned number of at most 64 bits, and where it ends."""
+    """Return the unsigned 64-bit number at ``at``, and the offset after it."""
     number = shift = 0
     while True:
         if at >= len(data):
@@ -177,7 +176,7 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def _one(data: memoryview, at: int, wire: _Wire) -> tuple[Any, int]:
-    """The value at a place, and where it ends; markers of groups have none."""
+    """Return the value at ``at`` and the offset after it; group markers have no value."""
     size = 0
     if wire is _Wire.VARINT:
         return _varint(data, at)
@@ -198,7 +197,7 @@ def _signed(number: int, bits: int) -> int:
 
 
 class _Reader:
-    """Reads one body; counts what it has read against the bounds."""
+    """Reads one body and enforces the limits of parts and depth."""
 
     __slots__ = ("_left",)
 
@@ -211,7 +210,7 @@ class _Reader:
             raise _Malformed(f"it has more than {MAX_PARTS} fields and messages")
 
     def _records(self, data: memoryview) -> Iterator[tuple[int, _Wire, Any]]:
-        """Number, wire type and value of each field; groups, which Kubernetes does not use, are passed over."""
+        """Yield number, wire type and value of each field; skip groups, which Kubernetes does not use."""
         at = groups = 0
         while at < len(data):
             self._count()
@@ -248,7 +247,7 @@ class _Reader:
     # --- messages ----------------------------------------------------------------------------------------------
 
     def message(self, name: str, data: memoryview, depth: int) -> Any:
-        """The JSON value of a message: an object, or what its Go type writes instead."""
+        """Return the JSON value of a message: an object, or what its Go type's own encoder writes."""
         self._count()
         if depth > MAX_DEPTH:
             raise _Malformed(f"messages lie more than {MAX_DEPTH} deep in each other")
@@ -268,7 +267,7 @@ class _Reader:
         return made
 
     def _put(self, made: Obj, field: _Field, occurrences: list[tuple[_Wire, Any]], depth: int) -> None:
-        """Write a field as Go's JSON encoder does: pointers when set, lists and maps and zeros unless omitted."""
+        """Write a field as Go's JSON encoder does: set pointers always, lists, maps and zeros unless omitempty."""
         if field.is_map or field.repeated:
             value = (self._map if field.is_map else self._list)(field, occurrences, depth) or None
             omitted = value is None and field.omit_empty
@@ -301,7 +300,7 @@ class _Reader:
         return values
 
     def _packed(self, kind: str, data: memoryview) -> Iterator[Any]:
-        """The newer form of a repeated number: all values in one field. Go reads both."""
+        """Yield the values of a packed repeated field; Go accepts packed and unpacked ones."""
         at, wire = 0, _WIRES[kind]
         while at < len(data):
             self._count()
@@ -309,7 +308,7 @@ class _Reader:
             yield _scalar(kind, wire, value)
 
     def _map(self, field: _Field, occurrences: list[tuple[_Wire, Any]], depth: int) -> Obj:
-        """Each entry is a message of key and value; of a key sent twice, the last counts."""
+        """Return a map from its entry messages; for a repeated key, the last entry wins."""
         made: Obj = {}
         for wire, data in occurrences:
             entry = self.found(_message_bytes([(wire, data)]))
@@ -326,7 +325,7 @@ _NOTHING = memoryview(b"")
 
 
 class _WrongWire(_Malformed):
-    """A value of another wire type than the field's; said with the field's name."""
+    """The value's wire type does not fit its field; the refusal names the field."""
 
 
 def _message_bytes(occurrences: list[tuple[_Wire, Any]]) -> memoryview:
@@ -384,7 +383,7 @@ def _last_int(found: _Found, number: int, bits: int = 64) -> int:
 
 
 def _instant(found: _Found, *, micro: bool) -> str | None:
-    """``Time`` keeps whole seconds, ``MicroTime`` microseconds; an empty message is no time."""
+    """Return a timestamp: ``Time`` has seconds, ``MicroTime`` microseconds; None for an empty message."""
     if not found:
         return None
     try:
@@ -397,7 +396,7 @@ def _instant(found: _Found, *, micro: bool) -> str | None:
 
 
 def _json(found: _Found) -> Any:
-    """Bytes that are a JSON document of their own."""
+    """Decode bytes that hold an embedded JSON document."""
     raw = _message_bytes(found.get(1, [])[-1:])
     if not raw:
         return None

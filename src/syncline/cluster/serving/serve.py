@@ -1,8 +1,8 @@
-"""HTTP around the API: sockets, TLS, credentials, watch frames, durability.
+"""Serve the API over HTTP: sockets, TLS, credentials, watch frames, durability.
 
-Called by ``assembly``. Turns an HTTP request into a :class:`Request` and a user, asks :class:`Api`, and writes the
-answer once the revision it depends on is on disk. Knows no kinds and no verbs; content negotiation belongs to the API.
-One handler takes every path: a routing table would only cost time.
+``assembly`` creates an :class:`ApiServer`. It converts an HTTP request to a :class:`Request` and a user, calls
+:class:`Api`, and sends the response once the revision it depends on is on disk. It knows no kinds and no verbs; the API
+does content negotiation. One handler serves every path, because a routing table would only cost time.
 """
 
 from __future__ import annotations
@@ -62,37 +62,37 @@ BODY_LIMIT_BYTES = 3 * 1024 * 1024
 """Largest request body (Kubernetes' MaxRequestBodyBytes)."""
 
 DRAIN_LIMIT_BYTES = 16 * 1024 * 1024
-"""How much of a body that is too large is still read, so that its sender sees the refusal instead of a broken pipe."""
+"""Bytes of an oversized body that are still read, so that the client sees the refusal and not a broken pipe."""
 
 GZIP_FROM_BYTES = 128 * 1024
-"""Smaller answers are not worth the time (Kubernetes' defaultGzipThresholdBytes)."""
+"""Size from which responses are compressed (Kubernetes' defaultGzipThresholdBytes)."""
 GZIP_LEVEL = 1
 
 WATCH_BATCH_EVENTS = 500
-"""Events joined into one write before other requests get their turn."""
+"""Events per write, so that other requests get their turn."""
 
 MAX_WATCHES = 10_000
-"""Open at once; a waiting one costs some 60 KB of memory. More are answered 429."""
+"""Open watches; an idle one costs about 60 KB of memory. More get 429."""
 MAX_WATCHES_OF_ONE = MAX_WATCHES // 2
-"""Open for one user, so that none takes all of them; members of system:masters may have all."""
+"""Open watches per user, so that none takes all of them; members of system:masters are exempt."""
 WATCH_RETRY_S = 10
 
 STALLED_S = 60
-"""A client that takes nothing of what it is sent for so long is cut off."""
+"""Seconds after which a client that reads nothing is disconnected."""
 BODY_S = 60.0
-"""Until a body must have come whole (Kubernetes' ``--request-timeout``)."""
+"""Seconds until a body must be complete (Kubernetes' ``--request-timeout``)."""
 QUEUE_WAIT_S = 15.0
-"""Longest wait for a seat: a quarter of the request timeout, as in Kubernetes."""
+"""Longest wait for a seat, in seconds: a quarter of the request timeout, as in Kubernetes."""
 BIG_ANSWER_BYTES = 64 * 1024
-"""Larger answers are sent while the request still has its seat; smaller ones fit in a socket's buffer."""
+"""Larger responses hold their seat while they are sent; smaller ones fit in a socket's buffer."""
 
 TICK_S = 1.0
-"""How often open watches are asked for bookmarks and for their end."""
+"""Interval of the check for due bookmarks and expired watches."""
 
 BACKLOG_CONNECTIONS = 1024
 HANDSHAKE_S = 10.0
 SHUTDOWN_S = 5.0
-"""How long requests in flight may take when the server stops."""
+"""Seconds that requests in flight may take when the server stops."""
 
 IDLE_TLS_BUFFER_BYTES = 16384
 """asyncio reserves 256 KiB for each idle TLS stream by default; uvloop does not."""
@@ -107,20 +107,20 @@ class ServeError(Exception):
 
 
 class Api(Protocol):
-    """What is served. Never raises for a refusal: the answer carries it, or is pending."""
+    """The API behind the server. It raises no refusals: the response carries them, or is pending."""
 
     def begin(self, request: Request, user: UserInfo) -> Response: ...
 
 
 @runtime_checkable
 class TimedStream(Protocol):
-    """A watch that ends or sends bookmarks by the clock."""
+    """A watch with a deadline or bookmarks, driven by the clock."""
 
     def tick(self, now: datetime) -> None: ...
 
 
 class Durability:
-    """Holds answers back until the store's writes are on disk. Without a disk everything is durable at once."""
+    """Delays responses until the store's writes are on disk. Without a disk, writes are durable at once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -128,11 +128,11 @@ class Durability:
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self.failure: Exception | None = None
         self._refusal: WriteRefused | None = None
-        """Why the last writes were taken back."""
+        """Why the last writes were undone."""
 
     async def wait(self, revision: int) -> None:
-        """Until ``revision`` is durable; raises WriteRefused when it was taken back, InternalError when the disk has
-        failed. A large request writes before its answer is encoded: it may come after its write was taken back."""
+        """Wait until ``revision`` is durable. Raises WriteRefused if it was undone, InternalError if the disk failed. A
+        large request encodes its response after its write, so the write may already be undone when this is called."""
         if self._refusal is not None and self._store.is_undone(revision):
             raise self._refusal
         if revision <= self._store.committed:
@@ -144,11 +144,11 @@ class Durability:
         await future
 
     async def wait_for_all(self) -> None:
-        """Until everything written so far is durable."""
+        """Wait until all writes so far are durable."""
         await self.wait(self._store.revision)
 
     def advance(self, revision: int) -> None:
-        """Everything up to ``revision`` is durable: wake watchers and release answers. In the loop's thread only."""
+        """Mark all writes up to ``revision`` durable and release what waits. Only in the loop's thread."""
         self._store.mark_durable(revision)
         while self._waiting and self._waiting[0][0] <= revision:
             _, _, future = heappop(self._waiting)
@@ -156,13 +156,13 @@ class Durability:
                 future.set_result(None)
 
     def take_back(self, refusal: WriteRefused) -> None:
-        """What is not durable never will be: undo it, and tell those who wait for it. In the loop's thread only."""
+        """Undo the writes that are not durable and refuse their requests. Only in the loop's thread."""
         self._store.take_back()
         self._refusal = refusal
         self._refuse(refusal)
 
     def fail(self, error: Exception) -> None:
-        """Nothing more will become durable: refuse what waits and what comes."""
+        """Record that the disk failed: refuse waiting and later writes."""
         self.failure = error
         self._refuse(InternalError(f"the write is not on disk: {error}"))
 
@@ -175,7 +175,7 @@ class Durability:
 
 @dataclass(slots=True, eq=False)
 class _OpenWatch:
-    """``stop`` marks that the server ends it; ``ready`` lets its writer look."""
+    """``stop`` is set when the server ends the watch; ``ready`` wakes its writer."""
 
     stream: Stream
     ready: asyncio.Event
@@ -184,7 +184,7 @@ class _OpenWatch:
     stop: bool = False
     writing: bool = False
     stalled: int = 0
-    """Seconds for which the client has taken nothing."""
+    """Seconds since the client last read anything."""
 
     def leave(self) -> None:
         self.stop = True
@@ -192,9 +192,9 @@ class _OpenWatch:
 
 
 class ApiServer:
-    """One listening address. ``durability`` is shared with followers of the disk; ``observers`` are notified of
-    each request when its status is known, and must be quick; ``fairness`` seats requests (None: all at once);
-    ``caller`` makes the calls that requests wait for; ``auditor`` is notified of the stages of requests."""
+    """One listening address. ``durability`` is shared with the disk's followers; ``observers`` are called with each
+    request once its status is known, and must be quick; ``fairness`` assigns seats (None: no limit); ``caller`` makes
+    outbound calls for requests; ``auditor`` is notified of the stages of requests."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class ApiServer:
         self._auditor = auditor
         self.connections = Connections()
         self.watches_cut_off = 0
-        """Watches whose client took nothing any more."""
+        """Watches closed because their client stopped reading."""
         self._watches: dict[_OpenWatch, None] = {}
         self._watchers: Counter[str] = Counter()
         self._stopping = False
@@ -235,8 +235,8 @@ class ApiServer:
         certificate: KeyPair | None = None,
         client_ca_pem: str = "",
     ) -> None:
-        """Listen; ``port`` 0 takes a free one (see :attr:`port`). Without a certificate it speaks plain HTTP; where
-        that needs no credentials either, it listens on the loopback only, and callers may call it ``names``.
+        """Listen; ``port`` 0 takes a free one (see :attr:`port`). Without a certificate it serves plain HTTP; if that
+        needs no credentials either, it listens on loopback only, and clients may address it as ``names``.
 
         Raises :class:`ServeError`.
         """
@@ -267,7 +267,7 @@ class ApiServer:
         self._tick()
 
     async def stop(self) -> None:
-        """End watches properly, let requests in flight finish, close."""
+        """End watches cleanly, let requests in flight finish, close."""
         self._stopping = True
         if self._ticker is not None:
             self._ticker.cancel()
@@ -277,7 +277,7 @@ class ApiServer:
             watch.stop = True
             watch.ready.set()
         if self._web is not None:
-            self._web.pre_shutdown()  # Connections that clients keep open, but do not use, would hold us up.
+            self._web.pre_shutdown()  # Idle keep-alive connections would delay the shutdown.
             await self._web.shutdown(SHUTDOWN_S)
 
     def _tick(self) -> None:
@@ -333,7 +333,7 @@ class ApiServer:
             except (ConnectionError, asyncio.CancelledError):
                 raise
             except Exception:
-                # A bug of ours. The client gets Kubernetes' words for it, the log gets the trace.
+                # Our bug: the client gets Kubernetes' message, the log gets the trace.
                 log.exception("%s %s failed", incoming.method, incoming.path)
                 answer = Response.refused(InternalError(f'Internal error occurred: failed to answer "{incoming.path}"'))
                 if audited is not None and self._auditor is not None:
@@ -380,9 +380,9 @@ class ApiServer:
         return await _written(incoming, answer)
 
     async def _durable_answer(self, request: Request, user: UserInfo) -> Response:
-        """The answer once all that it shows is on disk: no crash may take back what a client was answered.
+        """Return the response once all that it shows is on disk: a crash must not undo what a client saw.
 
-        If it was taken back for want of space, everything but a write that succeeded is answered again without it.
+        If the disk has no space and the write is undone, run the request again, unless its write succeeded.
         """
         while True:
             answer = self._api.begin(request, user)
@@ -393,7 +393,7 @@ class ApiServer:
                 if answer.stream is None and answer.session is None:
                     answer.raw  # noqa: B018 - encode here, where a failure still becomes an answer
                 if answer.stream is not None or refused:
-                    # The first frames, a 404 and a 409 show the store as it is now.
+                    # Initial watch frames, 404 and 409 show the store's current state.
                     await self._durability.wait_for_all()
                 await self._durability.wait(answer.revision)
             except BaseException as error:
@@ -405,7 +405,7 @@ class ApiServer:
             return answer
 
     async def _seat(self, fairness: Fairness, request: Request, user: UserInfo) -> Admitted | None:
-        """A seat, after waiting for it where all are taken; None for what needs none. Raises :class:`_NoSeat`."""
+        """Wait for a seat; return None for requests that need none. Raises :class:`_NoSeat`."""
         route = route_of(request.path)
         verb = verb_of(request.method, route, request.query)
         if verb != "watch" and is_long_running(route, verb):
@@ -419,7 +419,7 @@ class ApiServer:
         return admitted
 
     async def _queued(self, fairness: Fairness, admitted: Admitted) -> None:
-        """Until there is a seat, the time is over or the caller is gone."""
+        """Wait until a seat is free, the time limit passes or the client leaves."""
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
 
@@ -446,7 +446,7 @@ class ApiServer:
             self._fairness.leave(admitted.ticket, asyncio.get_running_loop().time())
 
     def _room_for_watch(self, user: UserInfo, stream: Stream) -> None:
-        """Raises TooManyRequests when there are enough; then the stream is closed."""
+        """Check the watch limits; at the limit, close the stream and raise TooManyRequests."""
         most = MAX_WATCHES if SUPERUSERS in user.groups else MAX_WATCHES_OF_ONE
         if len(self._watches) < MAX_WATCHES and self._watchers[user.name] < most:
             return
@@ -463,13 +463,13 @@ class ApiServer:
 
     @property
     def watching(self) -> int:
-        """Watches that are open now."""
+        """The number of open watches."""
         return len(self._watches)
 
     def _identify(
         self, incoming: web.BaseRequest, request: Request, began: datetime
     ) -> tuple[UserInfo, dict[str, list[str]]]:
-        """Who is calling, and the headers that may name as whom. Raises Unauthorized."""
+        """Return the authenticated user and the headers that may impersonate another. Raises Unauthorized."""
         credentials: dict[str, list[str]] = {}
         for name, value in incoming.headers.items():
             lower = name.lower()
@@ -488,7 +488,7 @@ class ApiServer:
             raise
 
     def _health(self, path: str, verbose: bool) -> web.Response | None:
-        """The probes: alive while we answer, ready while we serve and the disk writes. None: no such check."""
+        """Answer livez and readyz: ready while requests are served and the disk writes. None: no such check."""
         probe, _, check = path.lstrip("/").partition("/")
         failing = self._durability.failure is not None or (probe == "readyz" and self._stopping)
         checks = {"ping": True, "disk": self._durability.failure is None}
@@ -509,10 +509,10 @@ class ApiServer:
     async def _watch(
         self, incoming: web.BaseRequest, answer: Response, stream: Stream, user: UserInfo, seated: Admitted | None
     ) -> web.StreamResponse:
-        """Write frames as they come, one object a line, until the stream ends, the client leaves or we stop.
+        """Write frames, one object per line, until the stream ends, the client leaves or the server stops.
 
-        A client that does not read blocks only its own ``write``: its cursor overruns, and after a while it is cut
-        off. The seat is for the beginning only.
+        A client that does not read blocks only its own ``write``: its cursor overruns, and it is disconnected after a
+        while. The seat is held only until the watch has started.
         """
         out = outgoing(incoming, answer.status, _headers(answer))
         watch = _OpenWatch(stream, asyncio.Event(), user, incoming.transport, stop=self._stopping)
@@ -535,7 +535,7 @@ class ApiServer:
                     await watch.ready.wait()
             await out.end()
         except ConnectionError:
-            pass  # The client left; it will come back with the last resourceVersion it saw.
+            pass  # The client left; it resumes from the last resourceVersion it saw.
         finally:
             out.close()
             del self._watches[watch]
@@ -550,7 +550,7 @@ class ApiServer:
 
 
 class _NoSeat(Exception):
-    """All seats are taken, and so are the places in the queue. Kubernetes answers in plain text."""
+    """All seats and the queue are full. Kubernetes responds in plain text."""
 
     def __init__(self, admitted: Admitted, retry_after_s: int) -> None:
         super().__init__("too many requests")
@@ -564,14 +564,14 @@ class _NoSeat(Exception):
 
 
 def _refused(refusal: Refusal) -> web.Response:
-    """What no program of Kubernetes sends is answered in its words."""
+    """Return the guard's refusal as a Kubernetes Status."""
     error = error_from_status(refusal.message, refusal.status)
     headers = {"X-Content-Type-Options": "nosniff", "Content-Type": JSON}
     return web.Response(status=refusal.status, body=Response.refused(error).raw, headers=headers)
 
 
 def _request_of(incoming: web.BaseRequest) -> Request:
-    """Without its body. Lower-case header names, repeated headers joined; a repeated query parameter counts once."""
+    """Convert all but the body: lower-case header names, repeated headers joined, the first of repeated parameters."""
     headers: dict[str, str] = {}
     for name, value in incoming.headers.items():
         lower = name.lower()
@@ -584,7 +584,7 @@ def _request_of(incoming: web.BaseRequest) -> Request:
 
 
 async def _with_body(request: Request, incoming: web.BaseRequest, user: UserInfo) -> Request:
-    """Raises ApiError."""
+    """Add the body to a request. Raises ApiError."""
     content = incoming.content
     whole = content.is_eof() and content.total_bytes <= BODY_LIMIT_BYTES
     body = content.read_nowait(-1) if whole else await _read_body(incoming)
@@ -598,7 +598,7 @@ async def _with_body(request: Request, incoming: web.BaseRequest, user: UserInfo
 
 
 async def _read_body(incoming: web.BaseRequest) -> bytes:
-    """Raises TooLarge, and Timeout (504) when it comes too slowly."""
+    """Read the body. Raises TooLarge, or Timeout (504) if it arrives too slowly."""
     chunks: list[bytes] = []
     size = 0
     try:
@@ -643,7 +643,7 @@ async def _written(incoming: web.BaseRequest, answer: Response) -> web.Response:
 
 
 def _headers(answer: Response) -> CIMultiDict[str]:
-    """A header value of several lines is sent as several headers of that name (``Warning``)."""
+    """Return the headers; a value of several lines becomes several headers (``Warning``)."""
     headers: CIMultiDict[str] = CIMultiDict()
     for name, value in answer.headers.items():
         for line in value.split("\n"):
@@ -662,7 +662,7 @@ def _gzip(raw: bytes) -> bytes:
 
 
 def tls_context(certificate: KeyPair, client_ca_pem: str) -> ssl.SSLContext:
-    """TLS 1.2 or newer, HTTP/1.1; client certificates are asked for and may be missing."""
+    """Return a context for TLS 1.2 or newer and HTTP/1.1; client certificates are requested, not required."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -677,7 +677,7 @@ def tls_context(certificate: KeyPair, client_ca_pem: str) -> ssl.SSLContext:
 
 
 def threadsafe(loop: asyncio.AbstractEventLoop, function: Callable[[Any], None]) -> Callable[[Any], None]:
-    """``function`` to be called from another thread, run in ``loop``: for the disk's callbacks."""
+    """Wrap ``function`` so that other threads can call it and it runs in ``loop``; for the disk's callbacks."""
 
     def call(value: Any) -> None:
         if not loop.is_closed():

@@ -1,8 +1,8 @@
-"""A request that others have to be asked for: given up while they answer, run again with what they said.
+"""Run a request that depends on outbound calls: stop at a missing result, make the calls, run it again.
 
-Made by ``api`` while webhooks or policies are configured, and for what takes long to evaluate. Each run sees the store
-as it is then, so a write that came in between is seen like any other; the request's clock and its chance stand still.
-Holds only the request.
+``api`` creates a :class:`Waiting` while webhooks or policies are configured, and for slow evaluations. Each run reads
+the current store, so it sees writes made in between; the request's clock and random values stay the same. It holds only
+the request.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = ["Asked", "Waiting"]
 
 
 MAX_OVERTAKEN = 5
-"""Runs that others overtook, after which a large request is answered 409 (apiserver ``MaxRetryWhenPatchConflicts``)."""
+"""Runs overtaken by other writes before a large request gets 409 (apiserver ``MaxRetryWhenPatchConflicts``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is known from earlier runs, and when the first of them began."""
+    """Results of earlier runs, and the time of the first run."""
 
     asking: Asking
     now: datetime
@@ -43,7 +43,7 @@ Run = Callable[[Backend, Request, UserInfo, Asked | None], Response]
 
 
 class Waiting:
-    """A ``Pending``: see ``kube.outbound``. ``slow`` None: everything is evaluated here, however long it takes."""
+    """A ``Pending`` (see ``kube.outbound``). With ``slow`` None, every evaluation runs here, however long it takes."""
 
     __slots__ = (
         *("_asked", "_backend", "_keys", "_large", "_overtaken", "_request", "_run", "_runs", "_slow", "_strand"),
@@ -63,7 +63,7 @@ class Waiting:
         self.calls: tuple[OutboundCall | Computation | Aside, ...] = ()
 
     def run(self) -> Response:
-        """An answer, or one that waits for :attr:`calls`."""
+        """Run the request; return its response, or a pending one with :attr:`calls`."""
         self._runs += 1
         self._tape.rewind()
         if not self._large:
@@ -87,7 +87,7 @@ class Waiting:
             return self._run(self._backend, self._request, self._user, self._asked)
 
     def _go_on(self, strand: Strand[Response], *, first: bool = False) -> Response:
-        """A large request, until it has a part to be done aside or is over."""
+        """Continue a large request until it ends or has a part to run in a thread."""
         job = strand.go_on()
         if job is not None:
             self.calls = (Aside(job.run, self._user.name, first),)
@@ -99,7 +99,7 @@ class Waiting:
         return (self._backend.clock.now() - self._asked.now).total_seconds() >= REQUEST_S
 
     def _ended(self, run: Callable[[], Response]) -> Response:
-        """What came of one run."""
+        """Return the response of one run, or a pending one if the run waits for calls."""
         try:
             return run()
         except Overtaken:

@@ -1,8 +1,8 @@
-"""What requests wait for: HTTPS calls of webhooks and aggregated APIs, and long evaluations.
+"""Make the outbound calls of requests: webhooks and aggregated APIs over HTTPS, and long evaluations.
 
-Used by ``serve`` and by the live controllers' way in; the API says what to call and continues with what came of it
-(``kube.outbound``). Failures are worded as Go's HTTP client words them, because webhook owners search for these words.
-Every answer is bounded, in time and in size.
+``serve`` and the live controllers' transport use it: the API names the calls and continues with their results
+(``kube.outbound``). Failures use the words of Go's HTTP client, because webhook owners search for them. Every response
+is bounded in time and in size.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 __all__ = ["Caller"]
 
 ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
-"""Longest answer of a webhook: more than twice what a request may carry."""
+"""Size limit of a webhook response: more than twice that of a request."""
 CALLS_LIMIT = 512
-"""Calls at once; more wait for their turn, on their own time."""
+"""Concurrent calls; more wait, within their own timeout."""
 CONTEXTS_KEPT = 64
-"""TLS settings remembered, one for each bundle of authorities."""
+"""Cached TLS contexts, one per CA bundle."""
 MAX_REDIRECTS = 10
 LINES_AHEAD = 1000
-"""Lines of a watch that wait for a slow reader before no more are read."""
+"""Buffered lines of a watch; when the buffer is full, reading pauses."""
 MAX_RETRIES = 10
-"""How often a call is made again that asks for it with Retry-After (client-go ``WithMaxRetries``)."""
+"""Retries of a call whose response has Retry-After (client-go ``WithMaxRetries``)."""
 PARTS = Limits(2, {"user": 1})
-"""Parts of large requests at once, in all and of one user."""
+"""Concurrent parts of large requests, in total and per user."""
 PARTS_WAITING = 200
-"""While so many wait, new large requests are answered 429."""
+"""Waiting parts at which new large requests get 429."""
 RETRY_AFTER_S = 1
 _HOSTNAME, _ADDRESS, _EXPIRED, _NOT_YET = 62, 64, 10, 9
-"""OpenSSL's codes of what is wrong with a certificate."""
+"""OpenSSL's error codes of certificate verification."""
 
 
 class LineStream:
-    """The lines of an answer without an end, as the watch of another API. Reads ahead a bounded number of them."""
+    """The lines of a streaming response, such as another API's watch. Reads ahead a bounded number of lines."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self.on_ready: Callable[[], None] | None = None
@@ -96,8 +96,8 @@ class LineStream:
 
 
 class Caller:
-    """Made once for a cluster that is served; belongs to its event loop. ``proxy`` is what it shows to aggregated
-    APIs: the certificate of a front proxy."""
+    """Makes calls for one served cluster; belongs to its event loop. ``proxy`` is the front proxy certificate that it
+    presents to aggregated APIs."""
 
     def __init__(self, proxy: KeyPair | None = None) -> None:
         self._proxy = proxy
@@ -106,7 +106,7 @@ class Caller:
         self._contexts: OrderedDict[tuple[str, bool, bool], ssl.SSLContext] = OrderedDict()
 
     async def settle(self, answer: Response) -> Response:
-        """Make the calls that ``answer`` waits for, side by side, until it is one."""
+        """Make the calls that ``answer`` waits for, concurrently, until it is complete."""
         while answer.pending is not None:
             pending = answer.pending
             try:
@@ -123,7 +123,7 @@ class Caller:
         return await (shared_evaluators().run(one) if isinstance(one, Computation) else self.call(one))
 
     async def _beside(self, part: Aside) -> Outcome:
-        """Run a part of a large request beside the loop."""
+        """Run a part of a large request in a thread."""
         if part.first and self._parts.counts()["waiting"] >= PARTS_WAITING:
             why = "too many large requests wait for their turn, please try again later"
             return Outcome(error=TooManyRequests(why, retry_after_s=RETRY_AFTER_S))
@@ -131,7 +131,7 @@ class Caller:
         return Outcome()
 
     async def call(self, call: OutboundCall) -> Outcome:
-        """What came of it; raises only cancellation."""
+        """Return the result of a call as an Outcome; raise only cancellation."""
         import aiohttp
 
         try:
@@ -186,7 +186,7 @@ class Caller:
             return Outcome(answer.status, found, await _bounded(answer))
 
     def _opened(self) -> aiohttp.ClientSession:
-        """Made on first use: a session belongs to the running loop."""
+        """Return the session, created on first use because it belongs to the running loop."""
         import aiohttp
 
         if self._session is None:
@@ -216,7 +216,7 @@ class Caller:
 
 
 def _show(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """The ssl module reads keys from files only."""
+    """Load a client certificate; the ssl module reads keys from files only."""
     with named_in_memory(pair.certificate_pem + pair.key_pem.reveal()) as name:
         context.load_cert_chain(name)
 
