@@ -1,8 +1,8 @@
-"""Webhooks and policies in the way of a request: who is asked when, and with what.
+"""Call webhooks and policies for a request, in Kubernetes' order.
 
-Called by the verbs around their own admission, and only while something is configured (``concerned``). A request that
-needs answers from elsewhere is given up here and run again by ``api`` when they are there, so nothing may be written
-before. Source: apiserver ``endpoints/handlers`` (create, update, patch, delete, connect).
+The verbs call it around their own admission, and only if something is configured (:func:`concerned`). A request that
+needs an outbound result stops here and ``api`` runs it again with the result, so nothing may be written before. Source:
+apiserver ``endpoints/handlers`` (create, update, patch, delete, connect).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["admitted", "concerned", "reshaped", "subject_of", "too_late", "valid
 
 META = "meta.k8s.io/v1"
 REQUEST_S = 34.0
-"""Longest that a write may take with all that it has to wait for (apiserver ``requestTimeoutUpperBound``)."""
+"""Longest that a write may take, outbound calls included (apiserver ``requestTimeoutUpperBound``)."""
 
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
@@ -43,12 +43,12 @@ def too_late() -> ApiError:
 
 
 def concerned(x: Exchange) -> bool:
-    """Whether anybody has anything to say; all else here is called only then."""
+    """Return whether any webhook or policy is configured; call the other functions only then."""
     return x.asking is not None
 
 
 def subject_of(x: Exchange, operation: str, name: str, *, options: Obj | None = None, dry_run: bool = False) -> Subject:
-    """``name`` may be empty, where it will be generated. ``options``: those of a deletion's body."""
+    """Return the subject of admission. ``name`` is empty if it will be generated; ``options`` is a deletion's body."""
     resource, route = x.resource, x.route
     sub = subresource_of(resource.info, route.subresource) if route.subresource else None
     kind = sub.gvk if sub is not None else resource.gvk
@@ -87,13 +87,13 @@ def _judging(x: Exchange) -> Judging:
 
 
 def _warn(x: Exchange, text: str) -> None:
-    """A text that no header can hold is left out (``net.NewWarningHeader``)."""
+    """Add a warning, unless a header cannot hold its text (``net.NewWarningHeader``)."""
     if text and text.isprintable():
         x.warn(text)
 
 
 def interested(x: Exchange, subject: Subject, obj: Obj | None, old: Obj | None) -> bool:
-    """Whether a mutation may come: conditions are not examined yet."""
+    """Return whether a mutation may match; match conditions are not evaluated yet."""
     if exempt(subject):
         return False
     world = _judging(x).world
@@ -103,7 +103,7 @@ def interested(x: Exchange, subject: Subject, obj: Obj | None, old: Obj | None) 
 
 
 def mutated(x: Exchange, subject: Subject, obj: Obj | None, old: Obj | None, turn: Round) -> Obj | None:
-    """The object as mutations leave it, owned by the request. Raises the first refusal, or Awaiting."""
+    """Return the mutated object, owned by the request. Raises the first refusal, or Awaiting."""
     if exempt(subject):
         return obj
     configured, judging = x.backend.admission.configured, _judging(x)
@@ -112,7 +112,7 @@ def mutated(x: Exchange, subject: Subject, obj: Obj | None, old: Obj | None, tur
 
 
 _SYSTEM = ("uid", "creationTimestamp")
-"""Metadata that a new object has only once mutations are over (``WipeObjectMetaSystemFields``)."""
+"""Metadata that a new object gets only after mutation (``WipeObjectMetaSystemFields``)."""
 
 
 def reshaped(
@@ -123,9 +123,9 @@ def reshaped(
     tracked: Callable[[Obj], Obj],
     admit: Callable[[Obj], None],
 ) -> bool:
-    """Let mutations have ``obj``, in place; False: none is interested, and nothing was done. Mutations are shown whom
-    each field belongs to, so the object leaves with its managedFields. ``admit`` is our own admission, which runs again
-    before a second round. Raises the first refusal, or Awaiting."""
+    """Mutate ``obj`` in place; return False, without a change, if no mutation matches. Mutations see field ownership,
+    so the object leaves with its managedFields. ``admit`` is built-in admission, repeated before a second round. Raises
+    the first refusal, or Awaiting."""
     if not interested(x, subject, obj, old):
         return False
     system = {key: obj["metadata"].pop(key) for key in _SYSTEM if old is None and key in obj["metadata"]}
@@ -149,7 +149,8 @@ def reshaped(
 
 
 def _are_owners(entries: Any) -> bool:
-    """Mutations that spoil managedFields do not (``NewManagedFieldsValidatingAdmissionController``)."""
+    """Return whether managedFields are valid; invalid ones are dropped
+    (``NewManagedFieldsValidatingAdmissionController``)."""
     return isinstance(entries, list) and all(
         isinstance(entry, dict)
         and entry.get("operation") in ("Apply", "Update")
@@ -169,8 +170,8 @@ def admitted(
     options: Obj | None = None,
     dry_run: bool = False,
 ) -> Obj | None:
-    """What is sent to be done rather than kept (an eviction, a review, a connection), or what is deleted: mutated, then
-    judged."""
+    """Mutate, then validate an object that is not stored (an eviction, a review, a connection) or that is deleted.
+    Returns the mutated object."""
     subject = subject_of(x, operation, name or x.route.name, options=options, dry_run=dry_run)
     turn = Round()
     obj = mutated(x, subject, obj, old, turn)
@@ -182,7 +183,7 @@ def admitted(
 
 
 def validated(x: Exchange, subject: Subject, obj: Obj | None, old: Obj | None) -> None:
-    """Raises the first refusal, or Awaiting."""
+    """Call validating webhooks and policies. Raises the first refusal, or Awaiting."""
     if exempt(subject):
         return
     configured, judging = x.backend.admission.configured, _judging(x)
@@ -191,7 +192,7 @@ def validated(x: Exchange, subject: Subject, obj: Obj | None, old: Obj | None) -
 
 
 def _renewed(x: Exchange, value: Any, kind: GVK) -> Obj:
-    """A mutated value as the API reads one: fields that do not exist dropped, types checked, defaults filled in."""
+    """Decode a mutated value as the API does: drop unknown fields, check types, fill in defaults."""
     if not isinstance(value, dict):
         raise internal(f"json: cannot unmarshal {type(value).__name__} into Go value of type {kind.kind}")
     return aside(_read_again, own_copy(value), kind, x.backend.registry.of_kind(kind))

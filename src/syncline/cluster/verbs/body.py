@@ -1,7 +1,7 @@
-"""Bodies as objects: decoded, checked against the address they were sent to, and stripped of what is unknown.
+"""Decode request bodies: check them against the request's path and drop unknown fields.
 
-Called by create, update and patch. A body of bytes or an object of an in-process caller comes in; an object that the
-request owns leaves. Refusals are Kubernetes': media types, decoding, versions, kinds, strict field validation.
+Create, update and patch call it with bytes, or with the object of an in-process caller; they get an object that the
+request owns. Refusals are Kubernetes': media types, decoding, versions, kinds, strict field validation.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 LARGE_YAML = 16_384
-"""Bytes of a YAML body that is read beforehand: about twenty milliseconds."""
+"""Size from which a YAML body is read beforehand; that takes about twenty milliseconds."""
 _JSON_TYPES = frozenset({"", "application/json"})
 _YAML = "application/yaml"
 _YAML_TYPES = frozenset({_YAML, "application/apply-patch+yaml"})
@@ -57,14 +57,14 @@ _MEDIA = re.compile(r'\s*([^\s;,/]+/[^\s;,]+)\s*(;\s*[^\s;,=]+=("[^"]*"|[^\s;,"]
 
 
 def content_type(request: Request) -> str:
-    """The media type of the body without its parameters; what is none (``application/json;;``) as it stands."""
+    """Return the media type of the body without parameters; a malformed one (``application/json;;``) unchanged."""
     given = request.headers.get("content-type", "")
     found = _MEDIA.fullmatch(given)
     return found[1].lower() if found is not None else given
 
 
 class Unreadable(BadRequest):
-    """Bytes that are no object. ``why`` is what their decoder says, in Go's words."""
+    """The bytes are not an object. ``why`` is the decoder's message, in Go's words."""
 
     def __init__(self, why: str, message: str) -> None:
         super().__init__(message)
@@ -72,7 +72,7 @@ class Unreadable(BadRequest):
 
 
 def own_copy(value: Any) -> Any:
-    """A deep copy of a JSON value that the request may change."""
+    """Return a deep copy of a JSON value, which the request may change."""
     return value if value is None else aside(_copied, value)
 
 
@@ -84,7 +84,7 @@ def _copied(value: Any) -> Any:
 
 
 def decode(request: Request, *, media: str | None = None) -> Any:
-    """The JSON value of a body, owned by the request. Raises UnsupportedMedia or BadRequest."""
+    """Return the JSON value of a body, owned by the request. Raises UnsupportedMedia or BadRequest."""
     body = request.body
     kind = content_type(request) if media is None else media
     check_media(kind)
@@ -95,7 +95,7 @@ def decode(request: Request, *, media: str | None = None) -> Any:
 
 
 def check_media(kind: str, resource: Resource | None = None) -> None:
-    """Raises UnsupportedMedia for what no body of this resource is written in."""
+    """Raise UnsupportedMedia if this resource accepts no body of the media type."""
     custom = resource is not None and resource.custom is not None
     if kind not in _JSON_TYPES | {_YAML} and (kind != protobuf.MEDIA_TYPE or custom):
         raise UnsupportedMedia(
@@ -105,7 +105,7 @@ def check_media(kind: str, resource: Resource | None = None) -> None:
 
 
 def _received(body: Any) -> Any:
-    """A copy of what an in-process caller sent."""
+    """Return a copy of an in-process caller's body."""
     if body is None:
         return None
     try:
@@ -140,7 +140,7 @@ def _decoded(body: bytes | bytearray | str, kind: str) -> Any:
 
 
 def reads_slowly(request: Request) -> bool:
-    """A body that takes long to read: YAML of a megabyte takes seconds. JSON that is called YAML does not."""
+    """Return whether a body takes long to read: large YAML takes seconds, JSON labelled YAML does not."""
     body = request.body
     if not isinstance(body, bytes) or len(body) < LARGE_YAML or content_type(request) not in _YAML_TYPES:
         return False
@@ -153,7 +153,7 @@ def reads_slowly(request: Request) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A YAML body: its JSON (None where it is no document, for ``problem``), and the keys that are given twice."""
+    """A decoded YAML body: its JSON (None if it is malformed, with ``problem``), and its repeated keys."""
 
     raw: bytes | None
     problem: str
@@ -161,14 +161,14 @@ class _Read:
 
 
 def repeated_keys(body: bytes) -> tuple[str, ...]:
-    """``line 9: key "foo" already set in map`` for each key that a YAML body gives twice (go-yaml)."""
+    """Return ``line 9: key "foo" already set in map`` for each repeated key of a YAML body (go-yaml)."""
     documents = yaml.load_all(body, by_lines=True).documents
     found = [repeated for document in documents for repeated in document.duplicates]
     return tuple(f"line {each.position.line}: key {json.dumps(each.key)} already set in map" for each in found)
 
 
 def read_apart(body: bytes) -> _Read:
-    """Read a YAML body; in another process where :func:`reads_slowly`."""
+    """Read a YAML body; call it in another process if :func:`reads_slowly`."""
     repeated = repeated_keys(body)
     try:
         return _Read(
@@ -181,7 +181,7 @@ def read_apart(body: bytes) -> _Read:
 
 
 def remember_read(body: bytes, read: _Read) -> None:
-    """For the request that follows."""
+    """Cache a body that was read apart, for the request that follows."""
     _READ[body] = read
     while len(_READ) > READ_KEPT:
         del _READ[next(iter(_READ))]
@@ -192,7 +192,7 @@ READ_KEPT = 8
 
 
 def _encodable(value: Any) -> Any:
-    """YAML reaches lone surrogates, too, and numbers beyond all bounds."""
+    """Return a YAML value as one that JSON can encode: no lone surrogates, no unbounded numbers."""
     try:
         raw = _encode(value)
     except UnicodeEncodeError:
@@ -219,7 +219,7 @@ def _yaml_words(error: Exception) -> str:
 
 
 def decode_watching(request: Request, validation: str) -> tuple[Any, list[str]]:
-    """As :func:`decode`, with the fields that a JSON body gives twice (``duplicate field "data.a"``)."""
+    """As :func:`decode`, with the repeated fields of a JSON body (``duplicate field "data.a"``)."""
     body = request.body
     plain = content_type(request) in _JSON_TYPES and isinstance(body, bytes | bytearray | str)
     if not plain or validation == Validation.IGNORE:
@@ -232,19 +232,19 @@ def decode_watching(request: Request, validation: str) -> tuple[Any, list[str]]:
 
 
 def repeated_fields(request: Request) -> list[str]:
-    """The fields that a JSON body which could be read gives twice."""
+    """Return the repeated fields of a readable JSON body."""
     text = _text(request)
     return loads(text)[1] if text is not None else []
 
 
 def _text(request: Request) -> bytes | str | None:
-    """A body as it was written; None: it came as an object."""
+    """Return the body as it was sent; None if an in-process caller sent an object."""
     body = request.body
     return bytes(body) if isinstance(body, bytearray) else body if isinstance(body, bytes | str) else None
 
 
 def keys_given_twice(request: Request) -> tuple[str, ...]:
-    """What is wrong with a YAML body that gives keys twice; it may have been read apart."""
+    """Return the errors for repeated keys of a YAML body, which may have been read apart."""
     body = request.body
     if not isinstance(body, bytes | bytearray | str):
         return ()
@@ -254,11 +254,11 @@ def keys_given_twice(request: Request) -> tuple[str, ...]:
 
 
 MAX_STRICT_ERRORS = 100
-"""Problems named in one refusal, as Kubernetes lists."""
+"""Errors listed in one refusal, the limit that Kubernetes has."""
 
 
 def read_object(x: Exchange, validation: str) -> Obj:
-    """The body of a create or update as an object of the resource's version, unknown fields dealt with."""
+    """Return the body of a create or update in the resource's version, with field validation applied."""
     sent = _text(x.request) or b""
     obj, duplicates = _typed_object(
         x.resource.info.kind, sent, lambda: decode_watching(x.request, validation), _empty(x.request)
@@ -282,7 +282,7 @@ def _empty(request: Request) -> bool:
 def _typed_object(
     kind: str, sent: bytes | str, read: Callable[[], tuple[Any, list[str]]], empty: bool
 ) -> tuple[Obj | None, list[str]]:
-    """A body that says what it is, or leaves it to the address: an object, or null."""
+    """Return a body whose type is valid or absent: an object, or null."""
     if empty:
         raise _unrecognized(kind, f"{_NO_TYPE}unexpected end of JSON input", b"")
     try:
@@ -300,7 +300,7 @@ _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind 
 
 
 def untyped(obj: Any) -> str:
-    """What the decoder says before it looks at versions; empty: it finds out what the object is."""
+    """Return the decoder's error about the type's form; empty if apiVersion and kind can be read."""
     if obj is None:
         return ""
     if not isinstance(obj, dict):
@@ -314,7 +314,7 @@ def untyped(obj: Any) -> str:
 
 
 def read_typed(x: Exchange, gvk: GVK, validation: str = Validation.IGNORE) -> Obj:
-    """The body of a request that is about an object and is none itself: an eviction, a review, a scale."""
+    """Return the body of a request about an object: an eviction, a review, a scale."""
     sent = _text(x.request) or b""
     check_media(content_type(x.request))
     obj, _ = _typed_object(gvk.kind, sent, lambda: (decode(x.request), []), _empty(x.request))
@@ -336,8 +336,8 @@ def fitted(
     warn: Callable[[str], None] | None = None,
     unhandled: Callable[[str], BadRequest] | None = None,
 ) -> Obj:
-    """``obj`` without unknown fields, of which ``warn`` hears; raises BadRequest where a value does not fit its type,
-    or (``strict``) where a field is unknown. ``unhandled`` words the refusal."""
+    """Return ``obj`` without unknown fields, each reported to ``warn``. Raises BadRequest if a value does not fit its
+    type or, with ``strict``, if a field is unknown. ``unhandled`` words the refusal."""
     schema = schema_for(gvk)
     assert schema is not None, f"{gvk} has a schema of its own"
     found = aside(decode_strictly, obj, schema)
@@ -380,9 +380,9 @@ def check_kind(resource: Resource, obj: Obj) -> None:
 
 
 def unconvertible(wanted: GVK, obj: Obj) -> str:
-    """How Kubernetes says that one kind is not another: it reads the body as what it says it is, and then converts."""
+    """Return Kubernetes' error for a body of another kind: it decodes the stated kind first, then converts."""
     gvk = gvk_of(obj)
-    schema = schema_for(gvk) if gvk in kinds() else None  # what callers invent is not remembered
+    schema = schema_for(gvk) if gvk in kinds() else None  # kinds that callers invent are not cached
     if gvk == LIST:
         items = obj.get("items")
         if items is not None and not isinstance(items, list):
@@ -399,28 +399,28 @@ LIST = GVK("", "v1", "List")
 
 
 def _in_scheme(gvk: GVK) -> bool:
-    """Whether Kubernetes reads the kind, in whatever version: older ones are known, though not served."""
+    """Return whether Kubernetes' scheme has the kind in any version, including old ones that are not served."""
     return gvk in _OLD_KINDS or any(known.group_kind == gvk.group_kind for known in kinds())
 
 
 _OLD_KINDS = frozenset(
     GVK("extensions", "v1beta1", kind) for kind in ("DaemonSet", "Deployment", "Ingress", "NetworkPolicy", "ReplicaSet")
 )
-"""Kinds of a group that is gone."""
+"""Kinds of a removed API group."""
 
 
 def unregistered(obj: Obj) -> str:
-    """How Kubernetes' scheme says that it has no such kind."""
+    """Return the scheme's error for an unknown kind."""
     kind, version = obj.get("kind"), obj.get("apiVersion")
     return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
 SHOWN_BYTES = 30
-"""How much of a body that cannot be recognized is shown, beside the whole of it where its type is missing."""
+"""Bytes shown of a body whose type cannot be read."""
 
 
 def _unrecognized(kind: str, why: str, body: bytes | str) -> BadRequest:
-    """A body without a readable type. It goes back to the caller who sent it, and nowhere else."""
+    """Return the error for a body without a readable type. It shows the body only to its sender."""
     raw = body.encode() if isinstance(body, str) else body
     begun = raw[:SHOWN_BYTES]
     shown = begun.decode(errors="replace") if raw.startswith(b"{") else begun.hex()
@@ -433,7 +433,7 @@ def _without(field: str, body: bytes | str) -> str:
 
 
 class StrictError(Exception):
-    """Unknown or repeated fields under fieldValidation=Strict."""
+    """Unknown or repeated fields with fieldValidation=Strict."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
@@ -441,7 +441,7 @@ class StrictError(Exception):
 
 
 def typed(x: Exchange, obj: Obj, validation: str, duplicates: list[str] | None = None) -> Obj:
-    """Type errors refused, unknown fields refused, warned of or ignored, and dropped."""
+    """Refuse type errors; refuse, warn about or ignore unknown fields; return the object without them."""
     info = x.resource.info
     try:
         document = _text(x.request) if duplicates else None
@@ -472,8 +472,8 @@ def checked(
     converting: bool = False,
     document: bytes | str | None = None,
 ) -> Obj:
-    """As :func:`typed`, raising :class:`StrictError` or :class:`TypeMismatch` for the caller to word. ``document``: a
-    body with repeated fields, whose problems are reported in its order where it is of a built-in kind."""
+    """As :func:`typed`, but raise :class:`StrictError` or :class:`TypeMismatch` for the caller to word. ``document``: a
+    body with repeated fields; for a built-in kind, problems are reported in its order."""
     resource = x.resource
     custom = resource.custom
     if custom is not None:

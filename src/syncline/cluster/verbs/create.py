@@ -21,7 +21,7 @@ def create(x: Exchange) -> Response:
 
 
 def answer_written(x: Exchange, written: Written) -> Response:
-    """201 for what was made, 200 for what was changed."""
+    """Return 201 for a created object, 200 for a changed one."""
     status = 201 if written.created else 200
     if written.stored is not None:
         return object_answer(x, status, written.stored)

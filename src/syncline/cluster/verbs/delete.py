@@ -1,7 +1,7 @@
 """delete and deletecollection.
 
-Called by ``api``, by eviction and by the clean-up of custom resources. An object with finalizers, or one that is given
-time, is marked and stays; any other goes at once. Rules: apiserver ``rest.BeforeDelete`` and the generic registry.
+``api``, eviction and the clean-up of custom resources call it. An object with finalizers or a grace period is marked
+and stays; any other is removed at once. Rules: apiserver ``rest.BeforeDelete`` and the generic registry.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["CLEANUP_FINALIZER", "Removal", "delete", "delete_collection", "remov
 DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
-"""Holds a CustomResourceDefinition until its objects are gone."""
+"""Finalizer that keeps a CustomResourceDefinition until its objects are deleted."""
 
 _ANSWERS_OBJECT = frozenset(
     {
@@ -52,10 +52,10 @@ _ANSWERS_OBJECT = frozenset(
         "resource.k8s.io/resourceslices",
     }
 )
-"""Storage that answers a deletion with the object (``ReturnDeletedObject``)."""
+"""Storage whose deletions return the object (``ReturnDeletedObject``)."""
 
 _ORPHANS_BY_DEFAULT = frozenset({"/replicationcontrollers", "batch/jobs"})
-"""Kinds whose first versions left their Pods behind, and which still do (``DefaultGarbageCollectionPolicy``)."""
+"""Kinds that orphan their Pods by default, as their first versions did (``DefaultGarbageCollectionPolicy``)."""
 
 JOB_WARNING = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
@@ -66,7 +66,7 @@ _DEFAULT_GRACE_S = 30
 
 
 class Removal:
-    """What became of a deletion: ``gone`` with the ``last`` object, or the object that stays ``marked``."""
+    """Result of a deletion: ``gone`` with the ``last`` object, or the object that stays ``marked``."""
 
     __slots__ = ("gone", "last", "marked", "revision")
 
@@ -107,7 +107,7 @@ def delete(x: Exchange) -> Response:
     if x.resource.storage == "batch/jobs" and not options.propagation and options.orphan is None:
         x.warn(JOB_WARNING)
     removal = remove(x, current, options)
-    # Who asks in the old way that dependents go first hears that this takes time.
+    # 202 tells a client of the deprecated orphanDependents that dependents are deleted first.
     status = 202 if not removal.gone and options.orphan is False else 200
     if removal.marked is not None:
         return object_answer(x, status, removal.marked)
@@ -142,7 +142,7 @@ def delete_collection(x: Exchange) -> Response:
 
 
 def _judge(x: Exchange, stored: Stored, options: DeleteOptions) -> None:
-    """Webhooks and policies see the object that goes, and what was asked for."""
+    """Call webhooks and policies with the object to delete and the options."""
     fields: Obj = {"gracePeriodSeconds": options.grace_s, "propagationPolicy": options.propagation or None}
     fields |= {"orphanDependents": options.orphan, "dryRun": ["All"] if options.dry_run else None}
     named = {"uid": options.uid, "resourceVersion": options.revision}
@@ -153,11 +153,11 @@ def _judge(x: Exchange, stored: Stored, options: DeleteOptions) -> None:
 
 
 CALLS_AT_ONCE = 256
-"""Webhooks asked side by side for one collection; the others follow when these have answered."""
+"""Concurrent webhook calls for one collection; the others follow when these have finished."""
 
 
 def _judge_all(x: Exchange, found: list[Stored], options: DeleteOptions) -> None:
-    """All of a collection before any goes, so that a refusal leaves it whole; their webhooks are asked side by side."""
+    """Judge all objects of a collection before deleting any, with concurrent webhook calls."""
     calls: list[tuple[str, OutboundCall | Computation]] = []
     for stored in found:
         if len(calls) >= CALLS_AT_ONCE:
@@ -210,7 +210,7 @@ def check_preconditions(resource: Resource, stored: Stored, options: DeleteOptio
 
 
 def _finalizers(resource: Resource, obj: Obj, options: DeleteOptions) -> list[str]:
-    """The finalizers after this deletion was asked for (``deletionFinalizersForGarbageCollection``)."""
+    """Return the finalizers after this deletion request (``deletionFinalizersForGarbageCollection``)."""
     held = finalizers(obj)
     if resource.storage == "/events":
         return held  # Nothing depends on an event.
@@ -244,7 +244,7 @@ def _wants(options: DeleteOptions, policy: str, finalizer: str, held: list[str],
 
 
 def _grace(resource: Resource, obj: Obj, options: DeleteOptions) -> int:
-    """Seconds a Pod has to end; everything else has none (pod strategy ``CheckGracefulDelete``)."""
+    """Return a Pod's grace period in seconds; 0 for all other kinds (pod strategy ``CheckGracefulDelete``)."""
     if resource.storage != "/pods":
         return 0
     grace = options.grace_s
@@ -256,7 +256,7 @@ def _grace(resource: Resource, obj: Obj, options: DeleteOptions) -> int:
 
 
 def _mark(x: Exchange, stored: Stored, options: DeleteOptions, held: list[str], grace: int) -> Removal:
-    """Set the deletion timestamp, or shorten the time that was given before."""
+    """Set the deletion timestamp, or shorten an earlier grace period."""
     obj = stored.obj if x.resource.custom is None else x.resource.custom.reread(stored.obj)
     if is_terminating(obj):
         before = meta(obj).get("deletionGracePeriodSeconds") or 0
@@ -300,7 +300,7 @@ def _shortened(obj: Obj, grace: int, before: int) -> Obj:
 
 
 def _end_namespace(x: Exchange, stored: Stored, options: DeleteOptions) -> Removal:
-    """A namespace ends in two steps: first it is Terminating, then the controller empties and finalizes it."""
+    """Mark a namespace Terminating; its controller then empties and finalizes it."""
     obj = stored.obj
     if not is_terminating(obj):
         marked = own_copy(obj)

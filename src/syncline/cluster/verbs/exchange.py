@@ -1,7 +1,6 @@
-"""One request on its way through the API, and what the verbs may use.
+"""The context of one request: its parts, and what the verbs may use.
 
-Made by ``api`` for each request; handed to a verb, which answers or raises an ``ApiError``. Lives as long as the
-request.
+``api`` creates it for each request and passes it to a verb, which returns a response or raises an ``ApiError``.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ __all__ = ["Backend", "CommandSource", "Exchange", "ExecWish", "LogSource", "NoL
 
 
 class LogSource(Protocol):
-    """Where container logs come from; the machines give one."""
+    """Source of container logs; implemented by the machines."""
 
     def log(self, pod: Obj, container: str, query: Mapping[str, str], now: datetime) -> bytes | Stream:
-        """The lines so far, or a stream when ``follow`` is asked. Raises ApiError."""
+        """Return the lines so far, or a stream if the query has ``follow``. Raises ApiError."""
         ...
 
 
 class NoLogs:
-    """A cluster without machines: a pod that runs nowhere has no log."""
+    """A cluster without machines: no pod has a log."""
 
     def log(self, pod: Obj, container: str, query: Mapping[str, str], now: datetime) -> bytes | Stream:
         raise NotFound("the server could not find the requested resource", details={})
@@ -48,7 +47,7 @@ class NoLogs:
 
 @dataclass(frozen=True, slots=True)
 class ExecWish:
-    """A command to be run in a container, and which of its streams are wanted."""
+    """A command to run in a container, and the streams it needs."""
 
     command: tuple[str, ...]
     stdin: bool = False
@@ -56,15 +55,15 @@ class ExecWish:
 
 
 class CommandSource(Protocol):
-    """Who runs commands inside containers; machines with processes do."""
+    """Runs commands in containers; implemented by machines with processes."""
 
     def exec(self, pod: Obj, container: str, wish: ExecWish) -> Callable[[], Session]:
-        """What begins it. Raises ApiError where nothing runs in the container."""
+        """Return a function that starts the command. Raises ApiError if nothing runs in the container."""
         ...
 
 
 TokenReviewer = Callable[[str, datetime, Sequence[str]], tuple[UserInfo, list[str]] | None]
-"""``Authenticator.token_user``: the user of a bearer token and the audiences it holds for."""
+"""``Authenticator.token_user``: the user of a bearer token and the audiences it is valid for."""
 
 
 @dataclass(slots=True)
@@ -84,7 +83,7 @@ class Backend:
 
 
 MAX_WARNINGS = 2_000
-"""Far more than an answer can tell."""
+"""Limit of warnings; a response carries far fewer."""
 
 
 @dataclass(slots=True)
@@ -101,7 +100,7 @@ class Exchange:
     annotations: dict[str, str] = field(default_factory=dict)
     """For the audit log."""
     asking: Asking | None = None
-    """What was asked of others for this request; there is one while webhooks or policies are configured."""
+    """Outbound calls of this request and their results; set while webhooks or policies are configured."""
 
     @property
     def store(self) -> Store:
@@ -120,7 +119,7 @@ class Exchange:
         return Key(self.resource.storage, self.namespace, name)
 
     def current(self) -> Stored:
-        """The object that the path names; raises NotFound."""
+        """Return the object that the path names; raise NotFound."""
         stored = self.store.get(self.key(self.route.name))
         if stored is None:
             raise self.missing()

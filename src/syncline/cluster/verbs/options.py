@@ -1,7 +1,7 @@
-"""Query parameters and option bodies, checked.
+"""Parse and check query parameters and option bodies.
 
-Called by the verbs; raises the refusals of Kubernetes' ``metainternalversion`` and ``metav1`` validation. Leaves
-frozen options. Knows nothing of objects.
+The verbs call it; it returns frozen options and raises the refusals of Kubernetes' ``metainternalversion`` and
+``metav1`` validation. It does not read objects.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ __all__ = [
 
 META = "meta.k8s.io"
 MAX_TIMEOUT_S = 3600
-"""Longest watch; Kubernetes ends a watch after 30 to 60 minutes as well (``--min-request-timeout``)."""
+"""Longest watch in seconds; Kubernetes ends a watch after 30 to 60 minutes too (``--min-request-timeout``)."""
 
 
 _BASE64URL = frozenset(string.ascii_letters + string.digits + "-_")
 
 
 def go_words(raw: bytes, error: Exception) -> str:
-    """Why bytes are no JSON, as Go says it."""
+    """Return Go's error message for bytes that are not JSON."""
     try:
         read_as_go(raw)
     except JsonError as found:
@@ -69,7 +69,7 @@ def _bad_token(why: str) -> BadRequest:
 
 @dataclass(frozen=True, slots=True)
 class ContinueToken:
-    """Where a chunked list continues: the revision it shows, the last key given, and how many objects are left."""
+    """Position in a chunked list: the revision it shows, the last key returned, and the number of objects left."""
 
     revision: int
     after: tuple[str, str]
@@ -82,8 +82,8 @@ class ContinueToken:
 
     @classmethod
     def decode(cls, text: str) -> ContinueToken:
-        """Raises BadRequest, as apiserver ``storage.DecodeContinue`` words it; a token of another server that reads
-        well shows a revision that this one may have forgotten."""
+        """Raises BadRequest in the words of apiserver ``storage.DecodeContinue``. A valid token of another server may
+        name a revision that this one no longer has."""
         wrong = next((at for at, char in enumerate(text) if char not in _BASE64URL), None)
         if wrong is not None or len(text) % 4 == 1:
             raise _bad_token(f": illegal base64 data at input byte {len(text) - 1 if wrong is None else wrong}")
@@ -133,7 +133,7 @@ def integer(query: Mapping[str, str], name: str) -> int | None:
 
 
 def no_integer(text: str) -> str:
-    """Why ``text`` is no number of 64 bits, in Go's words; empty when it is one."""
+    """Return Go's error if ``text`` is not a 64-bit integer, else ""."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()):
         return f'strconv.ParseInt: parsing "{text}": invalid syntax'
@@ -141,7 +141,7 @@ def no_integer(text: str) -> str:
 
 
 def unreadable_revision(text: str) -> str:
-    """Why ``text`` is no resourceVersion, in Kubernetes' words; empty when it is one."""
+    """Return Kubernetes' error if ``text`` is not a resourceVersion, else ""."""
     if not text or natural(text, MOST_UINT64) is not None:
         return ""
     why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
@@ -151,8 +151,8 @@ def unreadable_revision(text: str) -> str:
 def list_options(
     query: Mapping[str, str], *, watch: bool = False, fits: Callable[[FieldSelector], None] | None = None
 ) -> ListOptions:
-    """Parameters of list, watch and deletecollection, judged in Kubernetes' order. ``fits`` refuses field selectors
-    that the resource does not know."""
+    """Check the parameters of list, watch and deletecollection in Kubernetes' order. ``fits`` refuses field selectors
+    that the resource does not support."""
     if not query:
         return _NO_LIST_OPTIONS
     timeout, limit = integer(query, "timeoutSeconds"), integer(query, "limit") or 0
@@ -176,7 +176,7 @@ def list_options(
         raise BadRequest("specifying resource version is not allowed when using continue")
     wrong = unreadable_revision(revision)
     if wrong:
-        # Kubernetes answers a watch with 500 here.
+        # Kubernetes returns 500 for a watch here.
         raise (
             ApiError(f"resourceVersion: {wrong}", reason="")
             if watch
@@ -185,7 +185,7 @@ def list_options(
     return ListOptions(
         labels,
         fields,
-        max(limit, 0) if revision != "0" else 0,  # A cache that shows any version shows all of it.
+        max(limit, 0) if revision != "0" else 0,  # The watch cache ignores the limit for resourceVersion 0.
         token,
         revision,
         match,
@@ -234,7 +234,7 @@ def _watch_causes(initial: bool | None, match: str, more: str, revision: str) ->
         if match != _NOT_OLDER:
             causes.append(_unsupported(_MATCH, match, [_NOT_OLDER]))
     if more and (match or (initial is None and revision in ("", "0"))):
-        # A watch from any version asks for initial events without saying so.
+        # A watch without resourceVersion implies initial events.
         causes.append(_forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
     return causes
 
@@ -249,7 +249,7 @@ class Validation:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Of create, update and patch. ``manager`` is never empty: it falls back to the user agent."""
+    """Options of create, update and patch. ``manager`` is never empty: it defaults to the user agent."""
 
     dry_run: bool
     manager: str
@@ -263,7 +263,7 @@ _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "
 
 
 def _quoted(text: str) -> str:
-    """A string as Go's %q prints it."""
+    """Return a string as Go's %q prints it."""
     made = (_ESCAPES.get(ord(c)) or (c if c.isprintable() else f"\\x{ord(c):02x}") for c in text)
     return '"' + "".join(made) + '"'
 
@@ -296,7 +296,7 @@ def _manager_causes(manager: str) -> list[FieldCause]:
 def write_options(
     query: Mapping[str, str], headers: Mapping[str, str], kind: str, *, apply: bool = False
 ) -> WriteOptions:
-    """``kind`` is CreateOptions, UpdateOptions or PatchOptions: refusals name it."""
+    """``kind`` is CreateOptions, UpdateOptions or PatchOptions, named in refusals."""
     dry_run = [query["dryRun"]] if "dryRun" in query else []
     manager = query.get("fieldManager", "")
     validation = query.get("fieldValidation", "")
@@ -316,7 +316,7 @@ def write_options(
 
 @remember(1024)
 def _manager_of(agent: str) -> str:
-    """The part before the slash, printable, as long as it may be (apiserver ``prefixFromUserAgent``)."""
+    """Return the part before the slash, printable and truncated (apiserver ``prefixFromUserAgent``)."""
     kept, size = "", 0
     for char in agent.partition("/")[0]:
         if not char.isprintable():
@@ -330,7 +330,7 @@ def _manager_of(agent: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """``propagation`` is Foreground, Background, Orphan or empty (the kind's own default)."""
+    """``propagation`` is Foreground, Background, Orphan, or empty for the kind's default."""
 
     dry_run: bool = False
     grace_s: int | None = None
@@ -344,7 +344,7 @@ _POLICIES = ("Foreground", "Background", "Orphan")
 
 
 def delete_options(query: Mapping[str, str], body: Obj | None) -> DeleteOptions:
-    """From the body where there is one, which fits its schema, else from the query (as the endpoint installer does)."""
+    """Read the options from the body, which fits its schema, or else the query (as the endpoint installer does)."""
     if body is None and not query:
         return DeleteOptions()
     dry_run: Sequence[str]

@@ -1,7 +1,7 @@
-"""patch: the four kinds of patches, and create by apply.
+"""patch: the four patch types, and create by apply.
 
-Called by ``api`` for objects and their status. The patch is applied to the served version; what comes out goes the
-way of an update. JSON, merge and strategic patches that leave nothing to write answer the object as it is.
+``api`` calls it for objects and their status. The patch is applied to the served version, and the result is handled
+like an update. If a JSON, merge or strategic patch changes nothing, the response is the current object.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _CUSTOM = "application/json-patch+json, application/merge-patch+json, applicatio
 
 
 def patch_type(x: Exchange) -> PatchType:
-    """From the content type; raises UnsupportedMedia in the words for built-in or custom resources."""
+    """Return the patch type of the content type; raise UnsupportedMedia in the words for the kind of resource."""
     try:
         kind = PatchType(content_type(x.request))
     except ValueError:
@@ -74,7 +74,7 @@ def patch(x: Exchange) -> Response:
 
 
 def read_patch(x: Exchange, kind: PatchType) -> Any:
-    """The patch, with the words of the decoder of its kind where it cannot be read."""
+    """Return the decoded patch; errors have the words of its type's decoder."""
     begin = {PatchType.STRATEGIC: "", PatchType.APPLY: "error decoding YAML: "}.get(kind, "error decoding patch: ")
     try:
         body = decode(x.request, media="application/yaml" if kind is PatchType.APPLY else "application/json")
@@ -96,7 +96,7 @@ def _mistyped(body: Any, wanted: str, begin: str) -> NoReturn:
 
 
 def _patched(x: Exchange, kind: PatchType, current: Stored, body: Any, options: WriteOptions) -> Obj:
-    """What the patch makes of the object, owned by the request and examined."""
+    """Return the patched object, owned by the request, with its fields checked."""
     live = x.resource.shown(current.obj)
     problems = _problems(x, kind, body) if options.validation != Validation.IGNORE else []
     patched = patched_value(kind, live, body, x.resource)
@@ -108,8 +108,8 @@ def _patched(x: Exchange, kind: PatchType, current: Stored, body: Any, options: 
 
 
 def _problems(x: Exchange, kind: PatchType, body: Any) -> list[str]:
-    """Fields that the patch itself gives twice, and fields that a JSON patch's operations do not have. They are refused
-    or warned of before those of the object."""
+    """Return the patch's own repeated fields, and unknown fields of JSON patch operations. They are refused or warned
+    about before those of the object."""
     if kind is not PatchType.JSON:
         return repeated_fields(x.request)
     text = x.request.body
@@ -127,8 +127,8 @@ def _problems(x: Exchange, kind: PatchType, body: Any) -> list[str]:
 
 
 def _owned(x: Exchange, patched: Obj, live: Obj) -> Obj:
-    """A copy of what came out of a patch, sharing with the stored object what this address does not write: the status
-    here, all but status and metadata at ``/status``. So it is known later on, at no cost, that this has not changed."""
+    """Copy a patched object, but share with the stored object what this endpoint does not write: the status, or at
+    ``/status`` all else but metadata. Shared parts are known to be unchanged."""
     sub = x.route.subresource
     made: Obj = {}
     for key, value in patched.items():
@@ -146,16 +146,16 @@ def _owned(x: Exchange, patched: Obj, live: Obj) -> Obj:
 
 
 _SHARED_METADATA = ("managedFields", "labels", "annotations", "ownerReferences")
-"""Parts of metadata that writes replace and never change in place."""
+"""Parts of metadata that writes replace and never mutate."""
 
 
 def _rechecked(x: Exchange, obj: Obj, live: Obj, validation: str, *, converting: bool = False) -> Obj:
-    """As :func:`_checked_result`, reading only what is not the stored object's own: that was read when it was sent."""
+    """As :func:`_checked_result`, but skip parts shared with the stored object, which were checked before."""
     if obj.get("apiVersion"):
         obj.setdefault("kind", x.resource.info.kind)
     schema = x.resource.schema
     same_kind = obj.get("kind") == x.resource.info.kind and obj.get("apiVersion") == x.resource.info.api_version
-    counted = x.resource.storage == "apps/daemonsets"  # An annotation is read with it.
+    counted = x.resource.storage == "apps/daemonsets"  # Its checks also read an annotation.
     if schema is not None and same_kind and not counted and still_fits(obj, live, schema):
         return obj
     fresh = {key: value for key, value in obj.items() if value is not live.get(key)}
@@ -183,7 +183,7 @@ _OPERATIONS = Schema({"type": "array", "items": _OPERATION})
 
 
 def patched_value(kind: PatchType, live: Obj, body: Any, resource: Resource) -> Any:
-    """The patch applied to ``live``, which stays as it was."""
+    """Apply a patch to ``live`` and return the result; ``live`` is not mutated."""
     if kind is PatchType.JSON:
         return json_patch(live, body)
     if kind is PatchType.MERGE:
@@ -199,7 +199,7 @@ def _checked_result(
     info = x.resource.info
     if x.resource.custom is None:
         if not obj.get("apiVersion"):
-            # Without a version it reads as one of the server's internal types, which have no fields by these names.
+            # Without a version it is decoded as an internal type, which lacks these fields.
             unknown = [f'unknown field "{name}"' for name in sorted(obj) if name not in ("apiVersion", "kind")]
             if validation == Validation.STRICT:
                 raise unpatchable(str(StrictError(unknown)))
@@ -218,13 +218,13 @@ def _checked_result(
     try:
         return checked(x, obj, validation, problems or [], converting=converting)
     except (StrictError, TypeMismatch) as error:
-        if converting and str(error).startswith("strconv."):  # A conversion fails, not the reading.
+        if converting and str(error).startswith("strconv."):  # The conversion fails, not the decoding.
             raise ApiError(str(error), reason="") from None
         raise unpatchable(str(error)) from None
 
 
 def unpatchable(why: str) -> Invalid:
-    """The API server shows the whole patched object here; ours may hold secrets and stays unsaid."""
+    """Return Invalid. Kubernetes' API server shows the patched object here; ours omits it, as it may hold secrets."""
     message = f'Invalid value: "{{}}": {why}'
     cause = FieldCause("FieldValueInvalid", message, "patch")
     return Invalid(f' "" is invalid: patch: {message}', details={}, causes=[cause])
@@ -288,7 +288,7 @@ def apply_to(x: Exchange, live: Obj | None, body: Obj, options: WriteOptions) ->
 
 
 def _after_apply(x: Exchange, obj: Obj, body: Obj) -> Obj:
-    """What an apply makes, in the types of its kind; fields that these do not have were refused before."""
+    """Return the result of an apply in its kind's types; unknown fields were refused before."""
     if x.resource.custom is not None:
         return aside(_checked_result, x, obj, Validation.IGNORE)
     try:
@@ -303,7 +303,7 @@ def _after_apply(x: Exchange, obj: Obj, body: Obj) -> Obj:
 
 
 def _create_by_apply(x: Exchange, body: Obj, options: WriteOptions) -> Response:
-    """An object that is not there is made by who may create it, not only patch it."""
+    """Create an object by apply; the user needs the verb create in addition to patch."""
     info = x.resource.info
     asked = Attributes("create", info.group, info.plural, "", x.route.namespace, x.route.name)
     x.backend.authorizer.require(x.user, asked)

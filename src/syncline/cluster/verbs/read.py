@@ -1,6 +1,6 @@
 """get and list.
 
-Called by ``api``; answers from the store's memory. Chunked lists show one revision on all pages, as etcd does.
+``api`` calls it; it reads the store's memory. All pages of a chunked list show one revision, as in etcd.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from syncline.kube.transport.elsewhere import weigh
 __all__ = ["Matcher", "check_not_ahead", "check_revision", "get", "list_objects"]
 
 ANY_REVISION = -1
-"""In a token: continue with what is there now."""
+"""In a continue token: continue at the current revision."""
 
 ROW_SHARE = 4
-"""To show an object as a row costs so much less than to write all of it."""
+"""A table row costs this fraction of encoding the whole object."""
 
 PAGE = 500
-"""Objects examined in one step while a selector hides most of them."""
+"""Objects filtered in one step while a selector excludes most of them."""
 
 
 def get(x: Exchange) -> Response:
@@ -39,10 +39,10 @@ def get(x: Exchange) -> Response:
 
 
 def check_revision(x: Exchange) -> None:
-    """The version that a single object must not be older than."""
+    """Check the query's resourceVersion, the oldest acceptable version of a single object."""
     revision = x.request.query.get("resourceVersion", "") if x.request.query else ""
     wrong = unreadable_revision(revision)
-    if wrong and x.resource.storage == "/events":  # Read past the cache.
+    if wrong and x.resource.storage == "/events":  # Kubernetes reads events past its cache.
         raise BadRequest(f"invalid resource version: resourceVersion: {wrong}")
     if wrong:
         raise ApiError(f"resourceVersion: {wrong}", reason="")
@@ -50,14 +50,14 @@ def check_revision(x: Exchange) -> None:
 
 
 def _weigh(x: Exchange, stored: list[Stored]) -> None:
-    """Whole objects as JSON are passed on as they are stored; anything else is made of what is in them."""
+    """Count the size of objects that must be converted; JSON of whole objects is sent as stored."""
     if not x.accepted.plain:
         size = sum(len(one.raw) for one in stored)
         weigh(size if x.accepted.form is Form.YAML else size // ROW_SHARE)
 
 
 def check_not_ahead(store: Store, revision: str) -> None:
-    """A version from the future can only come from another cluster (storage.NewTooLargeResourceVersionError)."""
+    """Refuse a revision newer than the store's, as of another cluster (storage.NewTooLargeResourceVersionError)."""
     if revision and int(revision) > store.revision:
         raise ApiError(
             f"Timeout: Too large resource version: {revision}, current: {store.revision}",
@@ -69,7 +69,7 @@ def check_not_ahead(store: Store, revision: str) -> None:
 
 
 class Matcher:
-    """Both selectors of a request over stored objects; labels are read without decoding."""
+    """Matches stored objects against both selectors of a request; labels are read without decoding."""
 
     __slots__ = ("_fields", "_labels", "_resource", "everything")
 
@@ -153,7 +153,7 @@ def _page(x: Exchange, matcher: Matcher, options: ListOptions, revision: int) ->
 
 
 def _total(x: Exchange, revision: int, at: int | None, token: ContinueToken | None) -> int:
-    """How many objects there are, behind where an inconsistent list continues."""
+    """Return the number of objects after the position from which an inconsistent list continues."""
     if token is not None:
         return len(x.store.list_page(x.resource.storage, x.namespace, after=token.after, at=at))
     if at is None:

@@ -1,6 +1,6 @@
-"""Questions in the form of objects: who am I, may they, what may I, whose token is this.
+"""Reviews, requests in the form of objects: authentication and authorization of users and tokens.
 
-Called by ``api`` for POST of the review kinds; nothing is stored.
+``api`` calls it for POST of the review kinds; nothing is stored.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def local_subject_access_review(x: Exchange) -> Response:
 
 
 def _refuse(found: list[FieldCause]) -> None:
-    """Reviews are refused without their kind: it is not kept when they are decoded."""
+    """Raise Invalid without a kind, because decoding a review drops its kind."""
     if found:
         raise invalid("", "", found, GROUP)
 
@@ -156,7 +156,7 @@ def _selector_causes(selector: Obj, path: str, *, labels: bool) -> list[FieldCau
 
 
 def _requirement_causes(requirement: Obj, path: str, *, labels: bool) -> list[FieldCause]:
-    """Operators that are not known are left to newer servers."""
+    """Return the errors of a requirement; unknown operators are accepted, for newer servers."""
     operator, values, key = requirement.get("operator"), requirement.get("values"), requirement.get("key") or ""
     found: list[FieldCause] = []
     if operator in ("In", "NotIn") and not values:
@@ -237,4 +237,4 @@ REVIEWS: dict[tuple[str, str], Callable[[Exchange], Response]] = {
     (GROUP, "localsubjectaccessreviews"): local_subject_access_review,
     (GROUP, "selfsubjectrulesreviews"): self_subject_rules_review,
 }
-"""The kinds that are asked and not stored."""
+"""The kinds that are evaluated and not stored."""

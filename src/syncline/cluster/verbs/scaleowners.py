@@ -1,11 +1,10 @@
-"""Who owns the replica count, reported from an object to its scale and back.
+"""Translate ownership of the replica count between an object and its Scale.
 
-Called by the embedded API for writes of the scale subresource, whose ``managedFields`` speak of ``autoscaling/v1``
-Scale. In come entries as they stand in objects, entries leave; nothing is changed in place and nothing is refused (an
-entry that cannot be read owns nothing).
+Writes of the scale subresource call it, whose ``managedFields`` refer to ``autoscaling/v1`` Scale. It takes and returns
+entries; it mutates and refuses nothing (a malformed entry owns nothing).
 
-Source of the rules: apimachinery ``managedfields.ScaleHandler``, with its habits: an entry made here has no time, and a
-plain writer that keeps the count has it in an entry of its own.
+Source of the rules: apimachinery ``managedfields.ScaleHandler``, including its habits: a new entry has no time, and an
+updater that leaves the count unchanged owns it in a separate entry.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ _Identity = tuple[str, str, str, str]
 
 
 def _identity(entry: Obj) -> _Identity:
-    """An applier is the same whatever version it wrote."""
+    """Return an entry's identity; an applier's does not depend on the version it wrote."""
     operation = str(entry.get("operation"))
     version = "" if operation == "Apply" else str(entry.get("apiVersion"))
     return str(entry.get("manager") or ""), operation, version, str(entry.get("subresource") or "")
 
 
 def _read(entries: Any) -> Iterator[tuple[Obj, FieldSet]]:
-    """Each owner's last entry, with its fields."""
+    """Yield each owner's last entry with its fields."""
     kept = {_identity(entry): entry for entry in entries or () if isinstance(entry, dict)}
     for entry in kept.values():
         try:
@@ -52,7 +51,7 @@ def _has(fields: FieldSet, path: Sequence[str]) -> bool:
 
 
 def scale_entries(entries: Any, path: Sequence[str]) -> list[Obj]:
-    """``managedFields`` of the scale of an object with ``entries``, whose count stands at ``path``."""
+    """Return ``managedFields`` of the scale of an object with ``entries``, whose count is at ``path``."""
     owned = fieldset.serialise(fieldset.field_set([_IN_SCALE]))
     return [
         {**entry, "apiVersion": SCALE_VERSION, "fieldsV1": owned}
@@ -62,7 +61,7 @@ def scale_entries(entries: Any, path: Sequence[str]) -> list[Obj]:
 
 
 def parent_entries(entries: Any, of_scale: Any, path: Sequence[str], api_version: str) -> list[Obj]:
-    """``managedFields`` of the object after its scale was written and got the entries ``of_scale``."""
+    """Return ``managedFields`` of the object after a scale write that left the entries ``of_scale``."""
     count = fieldset.field_set([tuple(path)])
     written = {_identity(entry): entry for entry, fields in _read(of_scale) if _has(fields, _IN_SCALE)}
     result: list[Obj] = []
@@ -80,7 +79,7 @@ def parent_entries(entries: Any, of_scale: Any, path: Sequence[str], api_version
 
 
 def _order(entry: Obj) -> tuple[str, str, str, str, str]:
-    """The order in which entries are stored: appliers first, then by time, manager, version and subresource."""
+    """Sort key of stored entries: appliers first, then by time, manager, version and subresource."""
     names = ("operation", "time", "manager", "apiVersion", "subresource")
     operation, time, manager, version, subresource = (str(entry.get(name) or "") for name in names)
     return operation, time, manager, version, subresource

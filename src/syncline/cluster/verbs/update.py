@@ -25,11 +25,11 @@ _CREATED_BY_PUT = frozenset(
         "rbac.authorization.k8s.io/clusterrolebindings",
     }
 )
-"""Storage whose strategy says AllowCreateOnUpdate."""
+"""Storage whose strategy has AllowCreateOnUpdate."""
 
 
 def _check_unborn(x: Exchange, obj: Obj) -> None:
-    """A PUT that creates ignores the version it names; a uid is a precondition that nothing meets."""
+    """Prepare a PUT that creates: drop its resourceVersion; refuse a uid, a precondition that cannot hold."""
     obj["metadata"].pop("resourceVersion", None)
     uid = meta(obj).get("uid")
     if not uid:

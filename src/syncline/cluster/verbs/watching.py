@@ -1,8 +1,8 @@
 """watch: a stream of encoded events.
 
-Called by ``api``; leaves a :class:`WatchStream` that the HTTP server or an in-process controller drains. Events carry
-the stored bytes; only selectors that must see fields, other versions and table forms decode. Rules of Kubernetes'
-watch cache: an object that starts to match is ADDED, one that stops is DELETED with its last matching content.
+``api`` calls it; it creates a :class:`WatchStream` that the HTTP server or an in-process controller reads. Events carry
+the stored bytes; objects are decoded only for field selectors, other versions and tables. Rules of Kubernetes' watch
+cache: an object that starts to match is ADDED, one that stops is DELETED with its last matching content.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from syncline.kube.objects import Obj
 __all__ = ["BOOKMARK_PERIOD", "WatchStream", "watch"]
 
 BOOKMARK_PERIOD = timedelta(seconds=60)
-"""How often a quiet watch that asked for bookmarks gets one, as Kubernetes' watch cache does."""
+"""Interval of bookmarks on a quiet watch that requests them, as in Kubernetes' watch cache."""
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ def watch(x: Exchange) -> Response:
         options = _only(options, x.route.name)
     matcher = Matcher(x.resource, options.labels, options.fields)
     if x.accepted.shape is Shape.METADATA_LIST:
-        # No event is a list: Kubernetes ends such a watch before its first event.
+        # An event is not a list: Kubernetes ends such a watch before its first event.
         return Response(200, stream=WatchStream(x, None, None, ListOptions()))
     try:
         stream = _start(x, options, matcher)
@@ -78,7 +78,7 @@ def _expired(x: Exchange, requested: int, compacted: int) -> WatchStream:
 
 
 class WatchStream:
-    """See ``kube.client.Stream``. ``deadline`` is when the driver should call :meth:`tick`, or None."""
+    """Implements ``kube.client.Stream``. The driver calls :meth:`tick` at ``deadline``, unless it is None."""
 
     def __init__(self, x: Exchange, cursor: Cursor | None, matcher: Matcher | None, options: ListOptions) -> None:
         self._x = x
@@ -92,7 +92,7 @@ class WatchStream:
         self.deadline = None if options.timeout_s is None else x.now + timedelta(seconds=options.timeout_s)
         self._plain = x.accepted.plain
         self._headed = False
-        """A table went out that says what its columns are."""
+        """A table with column definitions was sent."""
 
     # -- filling --------------------------------------------------------------------------------------------------
 
@@ -131,8 +131,8 @@ class WatchStream:
         return self._drain(limit, self._frame, bytes)
 
     def take_objects(self, limit: int = 1000) -> list[tuple[str, Obj]]:
-        """The same as type and object, for readers in this process: the store's own objects where it keeps them
-        decoded, so that nothing is encoded, decoded or held twice. Read-only."""
+        """Return type and object of each event, for in-process readers: the store's decoded objects where it has them,
+        so nothing is encoded or decoded twice. Read-only."""
         return self._drain(limit, self._typed, _unframed)
 
     def _drain(self, limit: int, made: Callable[[EventType, Stored], T], read: Callable[[bytes], T]) -> list[T]:
@@ -148,7 +148,7 @@ class WatchStream:
                 break
             try:
                 taken.extend(made(*observed) for observed in map(self._event, events) if observed is not None)
-            except ApiError as error:  # An object that cannot be converted.
+            except ApiError as error:  # The object cannot be converted.
                 self.fail(error.to_status())
         while waiting and len(taken) < limit:
             taken.append(read(waiting.popleft()))
@@ -159,7 +159,7 @@ class WatchStream:
             self.fail(Gone("too old resource version: the watcher fell too far behind").to_status())
 
     def tick(self, now: datetime) -> None:
-        """End the watch when its time is over; send a bookmark when it was asked for and is due."""
+        """End the watch when its time is over; send a requested bookmark when it is due."""
         if self._over:
             return
         if self.deadline is not None and now >= self.deadline:
@@ -194,7 +194,7 @@ class WatchStream:
     # -- events ---------------------------------------------------------------------------------------------------
 
     def _event(self, event: Event) -> tuple[EventType, Stored] | None:
-        """What this watcher sees of an event; None: nothing."""
+        """Return the event as this watcher sees it; None if it does not."""
         matcher = self._matcher
         assert matcher is not None, "a stream with a cursor has a matcher"
         if matcher.everything:
@@ -222,7 +222,7 @@ class WatchStream:
         return shaped(self._x, obj, headed=headed)
 
     def _typed(self, kind: EventType, stored: Stored) -> tuple[str, Obj]:
-        """Only what is current is kept decoded: history is read once."""
+        """Return type and object; the decoded form is cached only for current objects."""
         if not self._plain:
             return _unframed(self._frame(kind, stored))
         kept = stored._decoded is not None or self._x.store.get(stored.key) is stored

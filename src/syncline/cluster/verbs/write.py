@@ -1,7 +1,7 @@
-"""How a new or changed object becomes a stored one: defaults, admission, strategy, validation, ownership, the store.
+"""Store a new or changed object: defaults, admission, strategy, validation, ownership, the store.
 
-Called by create, update, patch and the subresources with an object that the request owns, in the served version.
-The order is that of Kubernetes' generic registry; a write that changes nothing is no write.
+Create, update, patch and the subresources call :func:`insert` and :func:`change` with an object of the served version
+that the request owns. The order is that of Kubernetes' generic registry; a write without a change is skipped.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ __all__ = [
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 GENERATED_NAME_TRIES = 8
-"""How often a taken generated name is drawn again (apiserver ``maxNameGenerationCreateAttempts``)."""
+"""Attempts to generate a free name (apiserver ``maxNameGenerationCreateAttempts``)."""
 
 MAX_GENERATE_NAME = 58
-"""Prefix of a generated name that is kept; five characters are added (``names.maxGeneratedNameLength``)."""
+"""Longest prefix of a generated name; five characters are added (``names.maxGeneratedNameLength``)."""
 
 _UNNAMED_GROUPS = frozenset({"events.k8s.io"})
-"""Groups whose kinds are called without their group in refusals: their strategies are those of the core group."""
+"""Groups that refusals omit from the kind, because their strategies are those of the core group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """``obj`` is in the served version. ``stored`` is None for dry runs and objects that went away by the write."""
+    """``obj`` is in the served version. ``stored`` is None for dry runs and for objects that the write removed."""
 
     obj: Obj
     stored: Stored | None
@@ -70,7 +70,7 @@ class Written:
 
 
 def check_address(x: Exchange, obj: Obj) -> None:
-    """Fill in the namespace from the path; refuse a body that names another one, or not the object of the path."""
+    """Fill in the namespace from the path; refuse a body with another namespace or name."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict):
         metadata = obj["metadata"] = {}
@@ -86,7 +86,7 @@ def check_address(x: Exchange, obj: Obj) -> None:
 
 
 def wrong_name(asked: str, given: str) -> BadRequest:
-    """A body that names another object than its path, or none (handlers ``checkName``)."""
+    """Return the error for a body whose name differs from the path or is absent (handlers ``checkName``)."""
     if not given:
         return BadRequest(f"the name of the object ({asked} based on URL) was undeterminable: name must be provided")
     return BadRequest(f"the name of the object ({given}) does not match the name on the URL ({asked})")
@@ -119,7 +119,7 @@ def attempt_of(x: Exchange, verb: str, name: str, options: WriteOptions | None =
 
 
 def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False) -> Written:
-    """Store ``obj`` (owned by the request, address checked). ``owned``: managedFields were made by an apply."""
+    """Store ``obj``, owned by the request and with its address checked. ``owned``: an apply set managedFields."""
     versioned = resource_version(obj) not in ("", "0")
     resource, strategy = x.resource, x.resource.strategy
     aside(merge_owners, x, obj["metadata"])
@@ -129,7 +129,7 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     attempt = attempt_of(x, "create", metadata.get("name") or "", options, str(metadata.get("generateName") or ""))
     admission = x.backend.admission
     if not owned:
-        # What admission adds belongs to no one.
+        # Fields that admission adds have no owner.
         with _as_sent(sent):
             ownership = aside(_owners, x, None, obj, options, ownership)
     admission.admit_create(attempt, obj)
@@ -164,13 +164,13 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     admission.count(attempt, obj, None)
     for warning in warnings:
         x.warn(warning)
-    if versioned:  # judged by the storage, when all else was
+    if versioned:  # the storage checks this last
         raise ApiError("resourceVersion should not be set on objects to be created", reason="")
     return _store_new(x, made, kept, options, generated)
 
 
 def _strip_server_fields(x: Exchange, obj: Obj) -> Any:
-    """Metadata that only the server writes; returns the managedFields that came with the object."""
+    """Set the metadata that only the server writes; return the managedFields of the request's object."""
     metadata: Obj = obj["metadata"]
     for name in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         metadata.pop(name, None)
@@ -182,7 +182,7 @@ def _strip_server_fields(x: Exchange, obj: Obj) -> Any:
 
 
 Sent = list[tuple[Obj, str, Any]]
-"""Maps and lists that came empty: what holds each, its field, and itself."""
+"""Maps and lists that were sent empty: their parent, field and value."""
 
 
 def _empties(value: Any, found: Sent) -> Sent:
@@ -201,7 +201,7 @@ def _empties(value: Any, found: Sent) -> Sent:
 
 
 def _filled(resource: Resource, obj: Obj) -> Sent:
-    """Fill in what the kind's defaults say; what came empty is gone then, and is handed back."""
+    """Fill in the kind's defaults, which removes empty values; return these."""
     found = _empties(obj, []) if resource.custom is None else []
     _fill(resource, obj)
     resource.strategy.convert(obj)
@@ -210,7 +210,7 @@ def _filled(resource: Resource, obj: Obj) -> Sent:
 
 @contextmanager
 def _as_sent(sent: Sent) -> Iterator[None]:
-    """Lists that are no options are empty while owners are found, and null once they are stored."""
+    """Restore the empty lists of required fields while ownership is computed; they are null when stored."""
     nulls = [(holder, key, empty) for holder, key, empty in sent if key in holder and holder[key] is None]
     for holder, key, empty in nulls:
         holder[key] = empty
@@ -222,8 +222,8 @@ def _as_sent(sent: Sent) -> Iterator[None]:
 
 
 def _judged(obj: Obj, sent: Sent, judge: Callable[[Obj], list[FieldCause]]) -> list[FieldCause]:
-    """What is wrong with an object. A refusal shows a map or list that was sent empty as such, not as null: what is
-    refused is judged once more with these put back, for its words only."""
+    """Return what is wrong with an object. A refusal shows a map or list that was sent empty as such, not as null: the
+    object is validated a second time with these restored, only for the wording."""
     causes = judge(obj)
     if not causes or not sent:
         return causes
@@ -242,9 +242,9 @@ def _fill(resource: Resource, obj: Obj) -> None:
 
 
 def _fill_changed(resource: Resource, new: Obj, old: Obj) -> Sent:
-    """As :func:`_fill`, leaving alone what is the stored object's own: it was filled in when it was sent.
+    """As :func:`_fill`, but skip what the stored object already has, since it was filled in before.
 
-    What Kubernetes fills into metadata and status does not depend on the spec, but for the kinds that say so.
+    Kubernetes' defaults of metadata and status do not depend on the spec, except for certain kinds.
     """
     kept: Obj = {key: new[key] for key in ("spec", "status") if key in new and new[key] is old.get(key)}
     kind = resource.gvk.group_kind
@@ -263,9 +263,9 @@ def _fill_changed(resource: Resource, new: Obj, old: Obj) -> Sent:
 
 
 def _check_still(x: Exchange, attempt: Attempt, current: Stored | None, allocated: int) -> None:
-    """Whether what a large request has worked out beside the loop still holds: from here on it leaves nothing aside.
+    """Check that the results computed for a large request still hold; from here on it runs without pauses.
 
-    ``allocated``: the revision at which it was given addresses. Raises Overtaken, and what a new namespace would.
+    ``allocated``: the revision at which it got addresses. Raises Overtaken, and the errors of a new namespace.
     """
     if not left_aside():
         return
@@ -291,7 +291,7 @@ def _generate_name(x: Exchange, metadata: Obj) -> bool:
 
 
 def _tracked(x: Exchange, old: Obj | None, new: Obj, options: WriteOptions, given: Any) -> Obj:
-    """``new`` with ownership moved to the writer. ``given`` is the managedFields of the request's body."""
+    """Return ``new`` with ownership moved to the writer. ``given``: managedFields of the request's body."""
     return with_managed_fields(new, _owners(x, old, new, options, given))
 
 
@@ -314,7 +314,7 @@ def _owners(x: Exchange, old: Obj | None, new: Obj, options: WriteOptions, given
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An object in the version in which it is stored, encoded where that takes long."""
+    """An object in its stored version, already encoded if that takes long."""
 
     obj: Obj
     encoded: Encoded | None = None
@@ -326,7 +326,7 @@ def _kept(resource: Resource, obj: Obj) -> _Kept:
 
 
 def _store_new(x: Exchange, obj: Obj, kept: _Kept, options: WriteOptions, generated: bool) -> Written:
-    """``kept``: ``obj`` as desired stored."""
+    """Store a new object; ``kept`` is ``obj`` in its stored version."""
     resource = x.resource
     name = meta(obj)["name"]
     for attempt in range(GENERATED_NAME_TRIES):
@@ -335,7 +335,7 @@ def _store_new(x: Exchange, obj: Obj, kept: _Kept, options: WriteOptions, genera
             break
         if not generated or attempt == GENERATED_NAME_TRIES - 1:
             if x.verb == "patch" and left_aside():
-                raise Overtaken  # applied when it was not there yet
+                raise Overtaken  # applied when the object did not exist yet
             raise _exists(resource, existing)
         name = meta(obj)["generateName"][:MAX_GENERATE_NAME] + x.backend.entropy.suffix()
         obj, named = ({**each, "metadata": {**meta(each), "name": name}} for each in (obj, kept.obj))
@@ -355,8 +355,8 @@ def _exists(resource: Resource, existing: Stored) -> AlreadyExists:
 
 
 def merge_owners(x: Exchange, metadata: Obj, *, late: bool = False) -> None:
-    """Drop owners that are named twice, with a warning (handlers ``dedupOwnerReferences``). ``late``: a patch, whose
-    owners are only examined after admission."""
+    """Drop repeated owner references, with a warning (handlers ``dedupOwnerReferences``). ``late``: a patch, whose
+    owners are checked only after admission."""
     owners = metadata.get("ownerReferences")
     if not isinstance(owners, list) or len(owners) < 2:
         return
@@ -388,9 +388,9 @@ def change(
     owned: bool = False,
     judged: tuple[Obj, Obj] | None = None,
 ) -> Written:
-    """Store ``new`` in place of ``current``. ``owned``: managedFields were made by an apply, of the stored
-    object: it needs no resourceVersion. ``judged``: what webhooks and policies are shown instead of the
-    object and the old one, where mutations have had it already (a Scale)."""
+    """Replace ``current`` by ``new``. ``owned``: an apply set managedFields from the stored object, so no
+    resourceVersion is needed. ``judged``: the new and old object for webhooks and policies, if mutation already ran (a
+    Scale)."""
     resource, strategy = x.resource, x.resource.strategy
     old = aside(resource.shown_of, current)
     _check_preconditions(x, current, new, owned)
@@ -437,7 +437,7 @@ def change(
 
 
 def _resent(given: Any, old: Obj) -> Any:
-    """The managedFields of the request's body, where they are others than those of the object."""
+    """Return the managedFields of the request's body if they differ from the object's."""
     return given if given != meta(old).get("managedFields") else None
 
 
@@ -451,7 +451,7 @@ _KEPT_BY_GROUP = frozenset({"apiextensions.k8s.io", "apiregistration.k8s.io"})
 
 
 def storage_conflict(x: Exchange, uid: str, found: str) -> Conflict:
-    """Another uid than the stored object's, in the words of Kubernetes' storage, which tell its key in etcd."""
+    """Return the Conflict for a different uid, in the words of Kubernetes' storage, with the etcd key."""
     resource, name = x.resource, x.route.name
     info = resource.info
     place = _KEPT_AS.get(resource.storage, info.plural)
@@ -469,7 +469,7 @@ def _check_preconditions(x: Exchange, current: Stored, new: Obj, owned: bool) ->
     info, metadata = x.resource.info, new["metadata"]
     uid = metadata.get("uid") or current.uid
     if uid != current.uid and x.verb != "patch":
-        # In a patch's result another uid is a change of an immutable field, which validation refuses.
+        # In a patch, validation refuses the changed uid as an immutable field.
         raise storage_conflict(x, uid, current.uid)
     given = metadata.get("resourceVersion") or ""
     if given and given != "0":
@@ -489,7 +489,7 @@ _NEVER_TAKEN = frozenset({"generation", "creationTimestamp"})
 
 
 def _keep_server_fields(new: Obj, old: Obj) -> None:
-    """What an update may leave out (genericvalidation ``ValidateObjectMetaAccessorUpdate``)."""
+    """Restore what an update may omit (genericvalidation ``ValidateObjectMetaAccessorUpdate``)."""
     new["resourceVersion"] = old.get("resourceVersion", "")
     for name in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         if old.get(name) is not None and (name in _NEVER_TAKEN or not new.get(name)):
@@ -498,7 +498,7 @@ def _keep_server_fields(new: Obj, old: Obj) -> None:
 
 
 def _store_changed(x: Exchange, current: Stored, old: Obj, new: Obj, kept: _Kept, options: WriteOptions) -> Written:
-    """``kept``: ``new`` as desired stored."""
+    """Store a changed object; ``kept`` is ``new`` in its stored version."""
     if new is old:
         return Written(old, current, revision=current.revision)
     if _may_go(x.resource, new):
@@ -520,7 +520,8 @@ def _modified(resource: Resource, key: Key) -> Conflict:
 
 
 def _may_go(resource: Resource, obj: Obj) -> bool:
-    """A terminating object goes with its last finalizer, unless it still has time (``ShouldDeleteDuringUpdate``)."""
+    """Return whether a terminating object can be removed now: no finalizers or time left
+    (``ShouldDeleteDuringUpdate``)."""
     if not is_terminating(obj) or finalizers(obj):
         return False
     if resource.storage == "/namespaces":
@@ -529,6 +530,6 @@ def _may_go(resource: Resource, obj: Obj) -> bool:
 
 
 def editable(x: Exchange, stored: Stored) -> Obj:
-    """A copy of a stored object, in the served version, that the request may change."""
+    """Return a copy of a stored object, in the served version, that the request may change."""
     copied: Obj = own_copy(x.resource.shown(stored.obj))
     return copied

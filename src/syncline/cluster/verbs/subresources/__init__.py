@@ -1,1 +1,1 @@
-"""The addresses below an object that are no halves of it: scale, eviction, binding, token, log."""
+"""Subresources that are not part of their object: scale, eviction, binding, token, log."""

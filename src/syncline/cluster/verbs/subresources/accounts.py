@@ -1,4 +1,4 @@
-"""serviceaccounts/token."""
+"""serviceaccounts/token: issue service-account tokens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BOUND = {"Pod": "/pods", "Secret": "/secrets", "Node": "/nodes"}
 
 
 def request_token(x: Exchange) -> Response:
-    """TokenRequest: a signed token for the account (registry ``serviceaccount/storage/token.go``)."""
+    """Return a signed token for the account (registry ``serviceaccount/storage/token.go``)."""
     tokens = x.backend.tokens
     if tokens is None:
         raise ApiError("this cluster has no key to sign service account tokens with", code=501, reason="NotImplemented")
@@ -89,7 +89,7 @@ def _check_lifetime(lifetime: Any) -> None:
 
 
 def _bound_objects(x: Exchange, ref: Any) -> list[BoundObject]:
-    """The object that the token lives with; a pod brings its node."""
+    """Return the object that the token is bound to, and for a pod also its node."""
     if ref is None:
         return []
     version, kind, name = str(ref.get("apiVersion") or ""), str(ref.get("kind") or ""), str(ref.get("name") or "")

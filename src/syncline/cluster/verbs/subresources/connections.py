@@ -1,6 +1,6 @@
-"""exec where commands of containers are processes; attach, portforward and proxy are refused, with what to do instead.
+"""exec for containers with processes; attach, portforward and proxy are refused with an alternative.
 
-Called by ``api``. exec is carried over WebSocket, as kubectl does since 1.31; the server holds the connection.
+``api`` calls it. exec uses WebSocket, as kubectl does since 1.31; the server holds the connection.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["CONNECTIONS", "OLDEST", "PROTOCOLS", "refuse_connection", "run_comma
 
 OLDEST = "channel.k8s.io"
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io", OLDEST)
-"""Subprotocols, the better first: the fifth can close the input, the oldest tells failures as plain text."""
+"""Subprotocols by preference: version 5 can close the input, the oldest reports failures as plain text."""
 TRUE = ("1", "t", "true")
 
 CONNECTIONS = {
@@ -29,11 +29,11 @@ CONNECTIONS = {
     "portforward": "no port of a container is open on this cluster",
     "proxy": "nothing listens behind Services, Pods and Nodes of this cluster",
 }
-"""Subresource → the way out that the refusal names."""
+"""Subresource → the alternative that the refusal names."""
 
 
 def refuse_connection(x: Exchange) -> Response:
-    """Raises NotFound where the object is not there, else BadRequest."""
+    """Refuse a connection: NotFound if the object does not exist, else BadRequest."""
     pod = x.current().obj
     sub = x.route.subresource
     if x.resource.storage == "/pods" and sub == "attach":
@@ -76,7 +76,7 @@ def run_command(x: Exchange) -> Response:
 
 
 def _options(wish: ExecWish, container: str) -> Obj:
-    """What admission is shown of a connection."""
+    """Return the options object that admission sees for a connection."""
     options: Obj = {"kind": "PodExecOptions", "apiVersion": "v1"}
     options |= {name: True for name, wanted in (("stdin", wish.stdin), ("tty", wish.tty)) if wanted}
     return {**options, "stdout": True, "stderr": True, "container": container, "command": list(wish.command)}

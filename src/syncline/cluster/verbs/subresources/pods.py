@@ -1,6 +1,6 @@
 """pods/binding, pods/eviction and pods/log.
 
-Called by ``api``; binding and eviction write the Pod (and its disruption budget), log asks the machines.
+``api`` calls it. Binding and eviction write the Pod (and its disruption budget); log reads from the machines.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BINDING, EVICTION = GVK("", "v1", "Binding"), GVK("policy", "v1", "Eviction")
 BUDGETS = "policy/poddisruptionbudgets"
 
 MAX_DISRUPTED_PODS = 2000
-"""Evictions that a budget remembers while they are under way (eviction.go ``MaxDisruptedPodSize``)."""
+"""Pending evictions that a budget records (eviction.go ``MaxDisruptedPodSize``)."""
 
 
 def _pod(x: Exchange, name: str) -> Stored:
@@ -64,13 +64,13 @@ def bind_by_collection(x: Exchange) -> Response:
 
 
 def _read_binding(x: Exchange) -> Obj:
-    """A Binding is written like an object: fields that it does not have are warned of, or refused."""
+    """Return the Binding; its unknown fields are refused or warned about, like those of an object."""
     validation = write_options(x.request.query, x.request.headers, "CreateOptions").validation
     return read_typed(x, BINDING, validation)
 
 
 def _check_target(binding: Obj) -> str:
-    """The node that a binding names."""
+    """Return the node that a binding names."""
     node, kind = dig(binding, "target", "name", default=""), dig(binding, "target", "kind", default="")
     wrong = f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"'
     faults = [wrong] if kind not in ("", "Node") else []
@@ -81,7 +81,7 @@ def _check_target(binding: Obj) -> str:
 
 
 def _bind(x: Exchange, name: str, body: Obj) -> Response:
-    """Place the Pod on the node named (``BindingREST.setPodHostAndAnnotations``)."""
+    """Place the Pod on the named node (``BindingREST.setPodHostAndAnnotations``)."""
     options = write_options(x.request.query, x.request.headers, "CreateOptions")
     if admitting.concerned(x):
         body = admitting.admitted(x, "CREATE", body, name=name, dry_run=options.dry_run) or body
@@ -130,7 +130,7 @@ def _placed(x: Exchange, pod: Obj, node: str, binding: Obj) -> Obj:
 
 
 def evict(x: Exchange) -> Response:
-    """Delete the Pod if its disruption budget has room; 429 if not (``EvictionREST``)."""
+    """Delete the Pod if its disruption budget allows it, else raise 429 (``EvictionREST``)."""
     body = read_typed(x, EVICTION)
     name = dig(body, "metadata", "name", default="")
     if name != x.route.name:
@@ -153,7 +153,7 @@ def evict(x: Exchange) -> Response:
             _take_from_budget(x, budgets[0], pod, options)
     if not options.dry_run:
         stored = x.store.put(stored.key, _targeted(pod, x.now), expect=stored.revision)
-        options = replace(options, revision=None)  # it was compared with what the client saw
+        options = replace(options, revision=None)  # already compared with the client's version
     remove(x, stored, options)
     response = success(201, code=True)
     response.revision = x.store.revision
@@ -161,7 +161,7 @@ def evict(x: Exchange) -> Response:
 
 
 def _targeted(pod: Obj, now: datetime) -> Obj:
-    """The condition DisruptionTarget, by which Jobs and people know that the Pod did not fail by itself."""
+    """Set the condition DisruptionTarget, by which Jobs and people see that the Pod did not fail."""
     made: Obj = own_copy(pod)
     conditions = [c for c in dig(made, "status", "conditions", default=[]) if c.get("type") != "DisruptionTarget"]
     condition = {
@@ -177,7 +177,7 @@ def _targeted(pod: Obj, now: datetime) -> Obj:
 
 
 def _ignores_budgets(pod: Obj) -> bool:
-    """A Pod that does not run protects nothing (``canIgnorePDB``)."""
+    """Return whether the Pod does not run, so that no budget protects it (``canIgnorePDB``)."""
     return dig(pod, "status", "phase") in ("Succeeded", "Failed", "Pending") or is_terminating(pod)
 
 
@@ -189,7 +189,7 @@ def _budgets_for(x: Exchange, pod: Obj) -> list[Stored]:
             if label_selector_from(selector).matches(labels_of(pod)):
                 found.append(stored)
         except SelectorError:
-            continue  # A budget that selects nothing sensible protects nothing; its status says so.
+            continue  # A budget with an invalid selector protects nothing; its status reports it.
     return found
 
 
@@ -238,7 +238,7 @@ def _insufficient(x: Exchange, conditions: list[Any], observed: int) -> list[Any
 
 
 def _may_evict_unready(budget: Obj, status: Obj) -> bool:
-    """Unready pods of an application that is healthy enough may always go (unhealthyPodEvictionPolicy)."""
+    """Return whether unready pods of a healthy application may be evicted (unhealthyPodEvictionPolicy)."""
     if dig(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     healthy, desired = int(status.get("currentHealthy") or 0), int(status.get("desiredHealthy") or 0)
@@ -255,14 +255,14 @@ def _too_many(budget: Obj, message: str, retry_s: int = 0) -> TooManyRequests:
 
 
 def log(x: Exchange) -> Response:
-    """The container's log as text; a stream when followed."""
+    """Return the container's log as text; a stream with ``follow``."""
     pod = x.current().obj
     query = x.request.query
     _check_log_options(x.route.name, query)
     container = chosen_container(x, pod, query.get("container", ""))
     node = dig(pod, "spec", "nodeName")
     if not node:
-        return Response.encoded(204, b"")  # Nothing runs, so there is nothing to read.
+        return Response.encoded(204, b"")  # An unscheduled pod has no log.
     if x.store.get(Key(NODES, "", str(node))) is None:
         raise not_found("pods", str(node))
     lines = x.backend.logs.log(pod, container, query, x.now)
@@ -277,7 +277,7 @@ _LOG_BOUNDS["limitBytes"] = (1, "must be greater than 0")
 
 
 def _check_log_options(name: str, query: Mapping[str, str]) -> None:
-    """``ValidatePodLogOptions``; raises Invalid for a PodLogOptions."""
+    """Check log options like ``ValidatePodLogOptions``; raise Invalid for a PodLogOptions."""
     causes: list[FieldCause] = []
     for option in ("tailLines", "limitBytes"):
         causes += _bound_causes(query, option)
@@ -299,7 +299,7 @@ def _bound_causes(query: Mapping[str, str], option: str) -> list[FieldCause]:
 
 
 def chosen_container(x: Exchange, pod: Obj, asked: str) -> str:
-    """The container that is asked for, or the only one; raises BadRequest."""
+    """Return the requested container, or the only one; raise BadRequest."""
     names = [
         str(container.get("name"))
         for part in ("containers", "initContainers", "ephemeralContainers")

@@ -1,6 +1,7 @@
 """scale: the replica count of an object, read and written as ``autoscaling/v1`` Scale.
 
-Called by ``api`` for get, update and patch. Built-in kinds keep it in ``spec.replicas``; a custom resource says where.
+``api`` calls it for get, update and patch. Built-in kinds have the count in ``spec.replicas``; a custom resource's
+definition names the path.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def _selector(x: Exchange, obj: Obj) -> str:
 
 
 def _is_unset(x: Exchange, obj: Obj) -> bool:
-    """A custom resource may have no count yet: it can be given one, but there is none to read."""
+    """Return whether a custom resource has no count yet; it can be written, but not read."""
     return x.resource.custom is not None and dig(obj, *_steps(_paths(x)["specReplicasPath"])) is None
 
 
@@ -95,7 +96,7 @@ SCALE = GVK("autoscaling", "v1", "Scale")
 
 
 def _check_patched(scale: Any) -> None:
-    """A patch whose result does not fit is refused as a whole."""
+    """Raise Invalid if the result of a patch is not a Scale."""
     if not isinstance(scale, dict):
         raise unpatchable("the patched value is not an object")
     if gvk_of(scale) != SCALE:
@@ -125,7 +126,7 @@ def patch(x: Exchange) -> Response:
 
 
 def _apply(x: Exchange, current: Stored, body: Any, options: WriteOptions) -> Response:
-    """Applied as a Scale; the owners of the count are carried over to the object."""
+    """Apply a Scale and transfer the ownership of the count to the object."""
     check_applied_kind(SCALE, body)
     before = _owned_scale(x, current)
     result = managedfields.apply(
@@ -145,7 +146,7 @@ def _apply(x: Exchange, current: Stored, body: Any, options: WriteOptions) -> Re
 
 def _write(x: Exchange, current: Stored, scale: Obj, options: WriteOptions) -> Response:
     spec = scale.get("spec") or {}
-    plain = {**scale, "spec": spec if spec.get("replicas") else {}}  # A count of zero is not written out.
+    plain = {**scale, "spec": spec if spec.get("replicas") else {}}  # A count of zero is omitted.
     entries = managedfields.track_update(
         _owned_scale(x, current),
         plain,
@@ -159,7 +160,7 @@ def _write(x: Exchange, current: Stored, scale: Obj, options: WriteOptions) -> R
 
 
 def _owned_scale(x: Exchange, current: Stored) -> Obj:
-    """The scale as it is, with the owners of its count."""
+    """Return the current scale with the owners of its count."""
     obj = x.resource.shown(current.obj)
     entries = scale_entries(meta(obj).get("managedFields"), _steps(_paths(x)["specReplicasPath"]))
     return managedfields.with_managed_fields(_scale_of(x, obj), entries)
@@ -185,7 +186,7 @@ def _store(
 def _reshaped(
     x: Exchange, current: Stored, scale: Obj, entries: list[Obj] | None, options: WriteOptions
 ) -> tuple[Obj, tuple[Obj, Obj]]:
-    """The Scale as mutations leave it, and what is to be judged beside the scale before."""
+    """Return the mutated Scale, and the new and old Scale for validating admission."""
     new, old = own_copy(scale), _owned_scale(x, current)
     new["metadata"] = {**old["metadata"], **meta(new)}
     new.setdefault("status", old["status"])
@@ -201,7 +202,7 @@ def _reshaped(
 def _check_replicas(x: Exchange, replicas: Any) -> None:
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise BadRequest("Scale: spec.replicas must be an integer")
-    if replicas < 0 and x.resource.custom is None:  # Validation of a custom resource refuses it with all else.
+    if replicas < 0 and x.resource.custom is None:  # A custom resource's own validation refuses it.
         what = f"Invalid value: {replicas}: must be greater than or equal to 0"
         raise invalid("Scale", x.route.name, [FieldCause("FieldValueInvalid", what, "spec.replicas")], "autoscaling")
 
