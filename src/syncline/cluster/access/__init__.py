@@ -1,1 +1,1 @@
-"""Who asks, what they may do, and what is recorded of it."""
+"""Authentication, authorization and audit of requests."""

@@ -1,4 +1,4 @@
-"""What a request asks for, as authorization judges it."""
+"""The attributes of a request that authorization judges."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def attributes(request: Request, route: Route, verb: str) -> Attributes:
 
 @remember(1024)
 def _selected_name(text: str) -> str:
-    """The one name that a list or watch can show: roles may allow it by ``resourceNames`` (``RequestInfoFactory``)."""
+    """Return the single name that a list or watch selects, which ``resourceNames`` may allow (``RequestInfoFactory``).
+    """
     try:
         terms = parse_field_selector(text).terms
     except SelectorError:

@@ -1,8 +1,8 @@
-"""What is notified of a request, stage by stage: ``audit.k8s.io/v1`` Events.
+"""Record requests in the audit log, stage by stage, as ``audit.k8s.io/v1`` Events.
 
-``serve`` asks :class:`AuditTrail` for each request and names its stages; records go to a sink that ``assembly`` gives
-and that writes :func:`event_of` each. Bodies are in records only where the policy wants them, as bytes: a client that
-writes decodes them. Source: apiserver ``pkg/endpoints/filters/audit.go`` and ``pkg/audit/request.go``.
+``serve`` calls :class:`AuditTrail` for each request and stage; records go to the sink of ``assembly``, which writes
+:func:`event_of` each. Records hold bodies only if the policy requires them, as bytes; the writer decodes them. Source:
+apiserver ``pkg/endpoints/filters/audit.go`` and ``pkg/audit/request.go``.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from syncline.kube.yaml import loading as yaml
 __all__ = ["AuditRecord", "AuditTrail", "Audited", "event_of"]
 
 MAX_OBJECT_BYTES = 1024 * 1024
-"""Longest body that is reported; a longer one is left out, which an annotation says (``audit.k8s.io/truncated``)."""
+"""Size limit of a recorded body; a longer one is omitted, marked by ``audit.k8s.io/truncated``."""
 MAX_ID_CHARS = 64
 AUDIT_ID = "audit-id"
 
 
 @dataclass(slots=True)
 class Audited:
-    """A request that the policy wants to be notified of. ``caller`` is who asked, ``acting`` as whom; None: refused."""
+    """A request to audit. ``caller`` is the authenticated user, ``acting`` the impersonated one; None: refused."""
 
     audit_id: str
     decision: Decision
@@ -54,7 +54,7 @@ class Audited:
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """One stage of one request. ``answer`` is its body where the policy wants it."""
+    """One stage of one request. ``answer`` is the response's body, if the policy requires it."""
 
     audited: Audited
     stage: Stage
@@ -69,13 +69,13 @@ class AuditRecord:
 
     @property
     def size(self) -> int:
-        """Bytes that it holds while it waits to be written."""
+        """Estimated bytes in memory until the record is written."""
         body = self.audited.body
         return 1_000 + (len(body) if body else 0) + (len(self.answer) if self.answer else 0)
 
 
 class AuditTrail:
-    """Judges requests by ``policy`` and hands records to ``sink``, which must be quick."""
+    """Selects requests by ``policy`` and passes records to ``sink``, which must be quick."""
 
     def __init__(
         self, policy: AuditPolicy, sink: Callable[[AuditRecord], None], clock: Clock, entropy: Entropy
@@ -86,7 +86,7 @@ class AuditTrail:
         self._entropy = entropy
 
     def begin(self, request: Request, caller: UserInfo | None, address: str, began: datetime) -> Audited | None:
-        """A request has come; None where nothing is to be notified of it."""
+        """Begin the audit of a request; return None if the policy excludes it."""
         route = route_of(request.path)
         decision = self._policy.decide(caller, verb_of(request.method, route, request.query), route)
         if decision.level is Level.NONE:
@@ -98,20 +98,20 @@ class AuditTrail:
         return audited
 
     def read(self, audited: Audited, body: bytes | None) -> None:
-        """Its body has come."""
+        """Record the request's body."""
         if audited.decision.level >= Level.REQUEST:
             audited.body = body
 
     def refused(self, audited: Audited, message: str) -> None:
-        """Its credentials were."""
+        """Record that the credentials were refused."""
         self._tell(audited, Stage.STARTED, 401, message=message, reason="Unauthorized")
 
     def started(self, audited: Audited, answer: Response) -> None:
-        """An answer that lasts has begun."""
+        """Record that a long-running response started."""
         self._tell(audited, Stage.STARTED, answer.status, annotations=answer.annotations)
 
     def complete(self, audited: Audited, answer: Response) -> None:
-        """The answer is known, or one that lasted is over."""
+        """Record the response, or the end of a long-running one."""
         lasting = answer.stream is not None or answer.session is not None
         report = answer.obj if answer.status >= 400 and not lasting else None
         report = report if isinstance(report, dict) else {}
@@ -128,7 +128,7 @@ class AuditTrail:
         )
 
     def panicked(self, audited: Audited, why: str) -> None:
-        """We broke."""
+        """Record an internal error."""
         self._tell(audited, Stage.PANIC, 500, message=f"APIServer panic'd: {why}", reason="InternalError")
 
     def _tell(
@@ -152,7 +152,7 @@ class AuditTrail:
 
 
 def event_of(record: AuditRecord) -> Obj:
-    """The Event to write."""
+    """Return the audit Event of a record."""
     audited, request = record.audited, record.audited.request
     route = route_of(request.path)
     query = request.raw_query or urlencode(request.query or {})
@@ -232,7 +232,7 @@ def _add_objects(event: Obj, record: AuditRecord, annotations: dict[str, str]) -
 
 
 def _decoded(body: bytes, content: str) -> Any:
-    """The object that a body is; of what cannot be read, only the length."""
+    """Return the object of a body; if it cannot be decoded, only its length."""
     kind = content.partition(";")[0].strip().lower()
     try:
         if kind == protobuf.MEDIA_TYPE:

@@ -1,8 +1,8 @@
-"""How much of a request the audit log tells: ``audit.k8s.io/v1`` Policy, as Kubernetes evaluates it.
+"""Decide how much of a request is audited: ``audit.k8s.io/v1`` Policy, as Kubernetes evaluates it.
 
-``assembly`` reads the file and calls :func:`parse_policy`; ``audit`` asks :meth:`AuditPolicy.decide` for each request.
-Pure. Sources: apiserver ``pkg/audit/policy/checker.go`` and ``pkg/apis/audit/validation``. On purpose different: see
-``SENSITIVE``.
+``assembly`` reads the file and calls :func:`parse_policy`; ``audit`` calls :meth:`AuditPolicy.decide` for each request.
+Pure. Sources: apiserver ``pkg/audit/policy/checker.go`` and ``pkg/apis/audit/validation``. One deliberate difference:
+see ``SENSITIVE``.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ API_VERSION = "audit.k8s.io/v1"
 
 
 class AuditPolicyError(ValueError):
-    """A policy that cannot be used; the text names every field that is wrong."""
+    """The policy is invalid; the message names every wrong field."""
 
 
 class Level(IntEnum):
-    """In the order of what is reported."""
+    """Audit levels, in increasing detail."""
 
     NONE = 0
     METADATA = 1
@@ -56,8 +56,8 @@ class Stage(StrEnum):
 
 
 SENSITIVE = {("", "secrets"), ("", "serviceaccounts/token"), ("authentication.k8s.io", "tokenreviews")}
-"""Group and resource of what holds credentials. Where a rule wants the bodies of ``*``, Kubernetes tells these too;
-here a rule must name them, else the level is Metadata."""
+"""Group and resource of objects with credentials. For a rule with ``*``, Kubernetes records their bodies too; here a
+rule must name them, else the level is Metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class _Resources:
         )
 
     def insists(self, group: str, combined: str) -> bool:
-        """Whether it names this resource, rather than all of them."""
+        """Return whether the rule names this resource, and does not just match all."""
         plain = combined.partition("/")[0]
         return self.group == group and any(each in (combined, f"{plain}/*") for each in self.resources)
 
@@ -128,13 +128,13 @@ def _path_matches(path: str, url: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AuditPolicy:
-    """The first rule that matches decides; without one nothing is reported."""
+    """The first matching rule decides; without one, nothing is recorded."""
 
     rules: tuple[_Rule, ...]
     omitted: frozenset[Stage] = frozenset()
 
     def decide(self, user: UserInfo | None, verb: str, route: Route) -> Decision:
-        """``user`` is who called, before impersonation; None where credentials were refused."""
+        """``user`` is the caller before impersonation, or None if the credentials were refused."""
         combined = f"{route.resource}/{route.subresource}" if route.subresource else route.resource
         for rule in self.rules:
             if rule.matches(user, verb, route, combined):
@@ -152,11 +152,11 @@ def _capped(rule: _Rule, route: Route, combined: str) -> Level:
 METADATA_OF_ALL = AuditPolicy(
     (_Rule(Level.METADATA, frozenset({Stage.RECEIVED}), False, (), (), (), (), (), ()),), frozenset({Stage.RECEIVED})
 )
-"""Where there is a log and no policy. (Kubernetes then writes nothing.)"""
+"""The default policy of a log. (Kubernetes writes nothing without a policy.)"""
 
 
 def parse_policy(obj: Any) -> AuditPolicy:
-    """From the decoded file; raises :class:`AuditPolicyError` with all that is wrong."""
+    """Return the policy of a decoded file; raise :class:`AuditPolicyError` with all errors."""
     if not isinstance(obj, dict) or obj.get("kind") != "Policy" or obj.get("apiVersion") != API_VERSION:
         raise AuditPolicyError(f"it is no Policy of {API_VERSION}; begin with apiVersion: {API_VERSION}, kind: Policy")
     problems = [f"{key}: is unknown" for key in obj if key not in _POLICY_FIELDS]

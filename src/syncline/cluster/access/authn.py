@@ -1,8 +1,8 @@
-"""Who is calling: client certificate, bearer token, impersonation.
+"""Authenticate the caller: client certificate, bearer token, impersonation.
 
-Called by ``serve`` once per request, with the headers and the certificate that TLS has verified against the cluster's
-CA. Returns a :class:`UserInfo` or raises :class:`Unauthorized` or :class:`Forbidden` in Kubernetes' words. Never looks
-at what is asked for, except that health and version are answered without credentials, and for who acts as another.
+``serve`` calls it once per request, with the headers and the certificate that TLS verified against the cluster's CA. It
+returns a :class:`UserInfo` or raises :class:`Unauthorized` or :class:`Forbidden` in Kubernetes' words. Health and
+version paths need no credentials; the request itself is read only for impersonation.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 
 
 def is_public_path(path: str) -> bool:
-    """Answered to anyone, as Kubernetes' role system:public-info-viewer has it (``/livez/ping`` too)."""
+    """Return whether anyone may read the path, as in the role system:public-info-viewer (with ``/livez/ping``)."""
     return any(path == public or path.startswith(public + "/") for public in PUBLIC_PATHS)
 
 
 class Authenticator:
     """``fixed_tokens`` are bearer tokens of known users (the administrator's); ``authorize`` judges impersonation.
 
-    ``without_credentials``: who callers without credentials are. None refuses them with 401 outside the public paths;
-    ANONYMOUS leaves them to authorization (403), as Kubernetes does by default; ADMIN serves a loopback port openly.
+    ``without_credentials`` is the user of callers without credentials. None refuses them with 401 outside the public
+    paths; ANONYMOUS leaves them to authorization (403), as Kubernetes does by default; ADMIN opens a loopback port.
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class Authenticator:
 
     @property
     def trusts_without_credentials(self) -> bool:
-        """Whether callers without credentials have more rights than the public."""
+        """Return whether callers without credentials have more rights than anonymous ones."""
         return self._without_credentials not in (None, ANONYMOUS)
 
     def authenticate(self, headers: Headers, peer_cert_der: bytes | None, now: datetime, request: Request) -> UserInfo:
-        """The user to act as. Raises Unauthorized (no or bad credentials) or Forbidden (may not impersonate)."""
+        """Return the effective user. Raises Unauthorized (no or bad credentials) or Forbidden (may not impersonate)."""
         return self.acting(self.identify(headers, peer_cert_der, now, request.path), headers, request).user
 
     def identify(self, headers: Headers, peer_cert_der: bytes | None, now: datetime, path: str = "") -> UserInfo:
-        """Who is calling, before impersonation. Raises Unauthorized."""
+        """Return the caller, before impersonation. Raises Unauthorized."""
         user = self._credentials(headers, peer_cert_der, now)
         if user is None:
             user = self._without_credentials or (ANONYMOUS if is_public_path(path) else None)
@@ -72,14 +72,14 @@ class Authenticator:
         return user
 
     def token_user(self, token: str, now: datetime, audiences: Sequence[str] = ()) -> tuple[UserInfo, list[str]] | None:
-        """TokenReview: the user of a bearer token and its accepted audiences, or None."""
+        """Return the user of a bearer token and its accepted audiences, or None; for TokenReview."""
         fixed = self._fixed_tokens.get(token)
         if fixed is not None:
             return _authenticated(fixed), list(audiences)
         return self._tokens.verify(token, now=now, audiences=audiences) if self._tokens else None
 
     def _credentials(self, headers: Headers, peer_cert_der: bytes | None, now: datetime) -> UserInfo | None:
-        """Certificate first, then token, as Kubernetes tries them; a bad token is refused at once."""
+        """Try the certificate, then the token, as Kubernetes does; raise Unauthorized for a bad token."""
         if peer_cert_der:
             user = self._certificate_user(peer_cert_der, now)
             if user is not None:
@@ -108,12 +108,12 @@ class Authenticator:
         return _authenticated(user)
 
     def acting(self, user: UserInfo, headers: Headers, request: Request) -> Acting:
-        """As whom ``user`` makes ``request`` by impersonation headers; raises BadRequest and Forbidden."""
+        """Return the user that the impersonation headers select; raise BadRequest or Forbidden."""
         return self._impersonation.acting(user, headers, lambda: attributes_of(request))
 
 
 def _bearer_token(headers: Headers) -> str | None:
-    """None when there is no bearer token; other schemes are ignored, as Kubernetes does."""
+    """Return the bearer token, or None; other schemes are ignored, as in Kubernetes."""
     for value in headers.get("authorization", ()):
         scheme, _, token = value.strip().partition(" ")
         if scheme.lower() == "bearer" and token.strip():

@@ -1,7 +1,7 @@
-"""Who may do what: RBAC over the store's roles and bindings, compiled into an index.
+"""Authorize requests with RBAC, compiled from the store's roles and bindings into an index.
 
-Called by the API for every request, by ``authn`` for impersonation and by the review kinds. A request costs a few
-dictionary look-ups; store events invalidate what they touch. Never writes. Order and words follow Kubernetes'
+The API calls it for every request, ``authn`` for impersonation, and the review kinds. A request costs a few dictionary
+lookups; store events invalidate what they affect. It never writes. Order and messages follow Kubernetes'
 ``plugin/pkg/auth/authorizer/rbac`` and the recorded conversations.
 """
 
@@ -20,10 +20,10 @@ from syncline.kube.objects import Obj, dig, name_of
 __all__ = ["ALLOWED", "Attributes", "Authorizer", "Decision", "forbidden"]
 
 SUPERUSERS = "system:masters"
-"""Members may do everything, whatever the roles say (PrivilegedGroups authorizer)."""
+"""Members may do everything, regardless of roles (PrivilegedGroups authorizer)."""
 
 CACHE_LIMIT_DECISIONS = 20_000
-"""Remembered decisions; when full, all are forgotten: a decision is cheap, only its repetition is cheaper."""
+"""Cached decisions; when the cache is full, it is cleared, since a decision is cheap."""
 
 ROLES = "rbac.authorization.k8s.io/roles"
 CLUSTER_ROLES = "rbac.authorization.k8s.io/clusterroles"
@@ -34,7 +34,7 @@ _WATCHED = frozenset((ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``reason`` is what reviews show; a refusal has one only when a binding names a role that is missing."""
+    """``reason`` is shown in reviews; a refusal has one only if a binding names a missing role."""
 
     allowed: bool
     reason: str = ""
@@ -45,7 +45,7 @@ ALLOWED = Decision(True)
 
 @dataclass(frozen=True, slots=True)
 class _Grant:
-    """One subject of one binding. ``role`` is the storage key of the role; the rest is for the reason."""
+    """One subject of one binding. ``role`` is the role's storage key; the other fields are for the reason."""
 
     order: tuple[str, int]
     role: Key
@@ -63,7 +63,7 @@ class Authorizer:
         store.subscribe(self._on_event)
 
     def decide(self, user: UserInfo, asked: Attributes) -> Decision:
-        """Whether ``user`` may do it, with Kubernetes' reason."""
+        """Return whether ``user`` may do ``asked``, with Kubernetes' reason."""
         if SUPERUSERS in user.groups:
             return ALLOWED
         key = (user.name, user.groups, asked)
@@ -84,7 +84,7 @@ class Authorizer:
             raise forbidden(user, asked, decision.reason)
 
     def rules(self, user: UserInfo, namespace: str) -> tuple[tuple[Rule, ...], str]:
-        """Every rule that holds for ``user`` in ``namespace`` (with the cluster-wide ones), and the errors found."""
+        """Return every rule of ``user`` in ``namespace``, cluster-wide ones included, and the errors found."""
         held: list[Rule] = []
         errors: list[str] = []
         if SUPERUSERS in user.groups:
@@ -98,9 +98,9 @@ class Authorizer:
         return tuple(held), _aggregate(errors)
 
     def escalation(self, user: UserInfo, wanted: tuple[Rule, ...], namespace: str) -> str:
-        """Why ``user`` may not grant ``wanted`` in ``namespace`` (empty: cluster-wide); empty text if they may.
+        """Return why ``user`` may not grant ``wanted`` in ``namespace`` ("": cluster-wide), or "" if allowed.
 
-        The caller first asks for the verbs ``escalate`` (roles) or ``bind`` (bindings), which lift this rule.
+        The caller first checks the verb ``escalate`` (roles) or ``bind`` (bindings), which lifts this rule.
         """
         if SUPERUSERS in user.groups:
             return ""
@@ -116,7 +116,7 @@ class Authorizer:
         return f"{text}; resolution errors: [{errors}]" if errors else text
 
     def role_rules(self, role_ref: Obj, namespace: str) -> tuple[Rule, ...] | None:
-        """The rules behind a roleRef of a binding in ``namespace``; None when the role does not exist."""
+        """Return the rules of a binding's roleRef in ``namespace``; None if the role does not exist."""
         return self._rules_at(_role_key(role_ref, namespace))
 
     # -- evaluation -----------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Authorizer:
         return Decision(False, f"RBAC: {_aggregate(errors)}" if errors else "")
 
     def _grants_of(self, user: UserInfo, namespace: str) -> Iterator[_Grant]:
-        """Cluster-wide bindings first, then those of the namespace; each binding once, by name."""
+        """Yield the user's grants: cluster-wide bindings first, then the namespace's, by name."""
         for space in ("", namespace) if namespace else ("",):
             index = self._index(space)
             found: dict[str, _Grant] = {}
@@ -182,7 +182,7 @@ def _add_binding(index: dict[str, list[_Grant]], binding: Obj, namespace: str) -
 
 
 def _subject(subject: Obj, namespace: str) -> tuple[str, str]:
-    """The index key of a subject (empty: it can match no one), and its name in reasons."""
+    """Return the index key of a subject ("" if it matches no user), and its name for reasons."""
     kind, name = dig(subject, "kind", default=""), dig(subject, "name", default="")
     if kind in ("User", "Group"):
         return f"{kind} {name}", f'{kind} "{name}"'
@@ -210,7 +210,7 @@ def _aggregate(errors: list[str]) -> str:
 
 
 def forbidden(user: UserInfo, asked: Attributes, reason: str = "") -> Forbidden:
-    """``pods is forbidden: User "x" cannot list resource "pods" in API group "" in the namespace "ns"``."""
+    """Return ``pods is forbidden: User "x" cannot list resource "pods" in API group "" in the namespace "ns"``."""
     who = f'User "{user.name}" cannot {asked.verb}'
     tail = f": {reason}" if reason else ""
     if not asked.resource:

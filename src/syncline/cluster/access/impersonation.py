@@ -1,9 +1,9 @@
-"""Acting as another: what the Impersonate headers ask for, and who may have it.
+"""Authorize impersonation: which user the Impersonate headers select, and who may do that.
 
-Called by ``authn`` for each request that carries such headers. Constrained impersonation first
-(https://kep.k8s.io/5284, on since Kubernetes 1.36): the caller needs ``impersonate:MODE`` for each attribute of the
-other user and ``impersonate-on:MODE:VERB`` for what the request does. Then the old way, where ``impersonate`` for each
-attribute is enough for every request. A refusal has the words of the first way that fits the wanted user.
+``authn`` calls it for each request with such headers. Constrained impersonation comes first (https://kep.k8s.io/5284,
+on since Kubernetes 1.36): the caller needs ``impersonate:MODE`` for each attribute of the other user and
+``impersonate-on:MODE:VERB`` for the request. Next is legacy impersonation, where ``impersonate`` for each attribute
+allows every request. A refusal has the words of the first mode that fits the wanted user.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ NODE_OF_TOKEN = "authentication.kubernetes.io/node-name"
 REVIEWS = "authentication.k8s.io"
 ALL = "*"
 MANY = 4
-"""So many groups or extras are asked for with one wildcard first."""
+"""Number of groups or extras from which the wildcard is checked first."""
 USERS_LIMIT = 10_000
-"""Callers whose last way is remembered (``modeIndexCache``)."""
+"""Callers whose last mode is cached (``modeIndexCache``)."""
 _EXTRA_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 """Source: ``validation.IsDomainPrefixedPath``."""
 
 
 class Acting(NamedTuple):
-    """As whom a request acts. ``constraint``: the verb of the constrained way that allowed it, for the audit log."""
+    """The effective user of a request. ``constraint``: the verb of the constrained mode, for the audit log."""
 
     user: UserInfo
     constraint: str = ""
@@ -52,7 +52,7 @@ class Acting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Mode:
-    """One way to act as another. ``fits``: whether it is for this wanted user and this caller."""
+    """One mode of impersonation. ``fits`` returns whether it applies to this wanted user and caller."""
 
     name: str
     fits: Callable[[UserInfo, UserInfo], bool]
@@ -82,21 +82,21 @@ _MODES = (
 
 
 class Impersonation:
-    """``authorize`` judges what the caller asks for."""
+    """Evaluates Impersonate headers; ``authorize`` judges the caller's rights."""
 
     def __init__(self, authorize: Authorize) -> None:
         self._authorize = authorize
         self._last: dict[str, _Mode] = {}
 
     def acting(self, caller: UserInfo, headers: Headers, asked: Callable[[], Attributes]) -> Acting:
-        """Whom ``caller`` acts as; ``asked`` is what the request does. Raises BadRequest for attributes without a user
-        and Forbidden."""
+        """Return the effective user of ``caller``; ``asked`` returns the request's attributes. Raises Forbidden, and
+        BadRequest for headers without a user."""
         wanted = _wanted(headers)
         if wanted is None:
             return Acting(caller)
         last, does = self._last.pop(caller.name, None), asked()
         if last is not None:
-            self._last[caller.name] = last  # the most recent one is removed last
+            self._last[caller.name] = last  # moved to the end: eviction takes the oldest entry first
         refused: Forbidden | None = None
         for mode in sorted(_MODES, key=lambda mode: mode is not last):
             if not mode.fits(wanted, caller):
@@ -132,7 +132,7 @@ class Impersonation:
 
 
 def _needed(mode: _Mode, wanted: UserInfo) -> Iterator[list[Attributes]]:
-    """What must be allowed to become ``wanted``, each kind of attribute at a time."""
+    """Yield the rights needed to become ``wanted``, one list per kind of attribute."""
     verb, group = mode.verb, REVIEWS if mode.name else ""
     account, node = _service_account(wanted.name), _node(wanted.name) if mode.name else ""
     if account is not None:
@@ -149,7 +149,7 @@ def _needed(mode: _Mode, wanted: UserInfo) -> Iterator[list[Attributes]]:
 
 
 def _check(mode: _Mode, caller: UserInfo, wanted: UserInfo) -> None:
-    """What the constrained ways never allow. Raises Forbidden."""
+    """Raise Forbidden for what constrained impersonation never allows."""
     group = Attributes(mode.verb, REVIEWS, "groups")
     if "" in wanted.groups:
         raise forbidden(caller, group, "impersonating the empty string group is not allowed")
@@ -174,7 +174,7 @@ def _extra_problem(key: str, values: Sequence[str]) -> str:
 
 
 def _wanted(headers: Headers) -> UserInfo | None:
-    """The user that the Impersonate headers name, or None; raises when they name attributes without a user."""
+    """Return the user of the Impersonate headers, or None; raise BadRequest for attributes without a user."""
     names = [value for value in headers.get("impersonate-user", ()) if value]
     groups = tuple(headers.get("impersonate-group", ()))
     uid = next(iter(headers.get("impersonate-uid", ())), "")
@@ -203,7 +203,7 @@ def _go_extra(extra: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def _completed(wanted: UserInfo, mode: _Mode) -> UserInfo:
-    """With the groups that the user has by nature."""
+    """Return the user with its implicit groups."""
     account = _service_account(wanted.name)
     if mode.name and _node(wanted.name):
         wanted = replace(wanted, groups=(NODES,))
@@ -225,6 +225,6 @@ def _service_account(name: str) -> tuple[str, str] | None:
 
 
 def _node(name: str) -> str:
-    """The node whose user this is, or nothing."""
+    """Return the node of a node user, or ""."""
     node = name.removeprefix(NODE_PREFIX)
     return node if node != name and not dns_subdomain(node) else ""

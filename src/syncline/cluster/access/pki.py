@@ -1,8 +1,7 @@
-"""Keys and certificates of one embedded cluster: its CA, the server's and the administrator's certificate, and the key
-that signs service-account tokens. All EC P-256.
+"""Create the keys and certificates of an embedded cluster: CA, server and administrator certificate, token signing key.
 
-Called by ``assembly`` at start and by the CSR signer. Kept in a directory of the cluster's data (files 0600) or only
-in memory. Certificates and keys never enter objects that a journal compares, but for what a CSR or CA bundle must show.
+``assembly`` calls it at start, and the CSR signer. All keys are EC P-256, in a directory of the cluster's data (files
+0600) or only in memory. Keys never enter objects that a journal compares; certificates only as a CSR or CA bundle.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ __all__ = [
 CA_LIFETIME = timedelta(days=3650)
 LEAF_LIFETIME = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)
-"""A leaf certificate with less than this left is made again at start."""
+"""A leaf certificate with less than this left is renewed at start."""
 
 CLOCK_SKEW = timedelta(hours=2)
-"""Certificates begin this much earlier, for clients whose clock is behind and for a clock that is set back by an hour:
-TLS judges by the machine's clock and would refuse every certificate of that hour. Kubernetes takes five minutes."""
+"""How much earlier certificates begin, for clients whose clock is behind and for a clock that is set back by an hour:
+TLS uses the machine's clock and would refuse every newer certificate. Kubernetes uses five minutes."""
 
 SERVICE_IP = "10.96.0.1"
 """Cluster IP of the kubernetes Service: the first of kubeadm's default range."""
@@ -83,7 +82,7 @@ class SigningKey:
         return cls(Secret(pem), public_pem.decode(), _base64url(hashlib.sha256(der).digest()))
 
     def public_jwk(self) -> Obj:
-        """The public half as JSON Web Key (RFC 7517)."""
+        """Return the public key as JSON Web Key (RFC 7517)."""
         numbers = _load_key(self.private_pem.reveal()).public_key().public_numbers()
         x, y = (_base64url(number.to_bytes(32, "big")) for number in (numbers.x, numbers.y))
         return {"use": "sig", "kty": "EC", "kid": self.key_id, "crv": "P-256", "alg": "ES256", "x": x, "y": y}
@@ -91,7 +90,7 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class CertificateAuthority:
-    """Signs what the cluster's clients and servers show each other."""
+    """Signs the certificates of the cluster's clients and servers."""
 
     pair: KeyPair
 
@@ -104,9 +103,9 @@ class CertificateAuthority:
         client: bool = True,
         server: bool = False,
     ) -> str:
-        """The PEM certificate for a PEM signing request, for its subject and alternative names.
+        """Return the PEM certificate for a PEM signing request, with its subject and alternative names.
 
-        Its end is cut to the CA's own. Raises ValueError when the request is unreadable or not signed by its own key.
+        It ends with the CA at the latest. Raises ValueError if the request is malformed or not signed by its own key.
         """
         request = x509.load_pem_x509_csr(request_pem.encode())
         if not request.is_signature_valid:
@@ -126,7 +125,7 @@ class CertificateAuthority:
         organizations: Sequence[str] = (),
         server_names: Sequence[str] = (),
     ) -> KeyPair:
-        """A fresh key and its certificate: for a server when ``server_names`` are given, else for a client."""
+        """Return a new key with its certificate: a server's if ``server_names`` are given, else a client's."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = x509.SubjectAlternativeName([_general_name(name) for name in server_names]) if server_names else None
         usages = _usages(not server_names, bool(server_names))
@@ -164,7 +163,7 @@ class CertificateAuthority:
 
 @dataclass(frozen=True, slots=True)
 class ClusterKeys:
-    """Everything of one cluster. ``admin`` is a client certificate of a member of system:masters."""
+    """All keys of one cluster. ``admin`` is a client certificate of a member of system:masters."""
 
     authority: CertificateAuthority
     server: KeyPair
@@ -177,14 +176,14 @@ class ClusterKeys:
 
 
 def create_keys(now: datetime, hosts: Sequence[str] = ()) -> ClusterKeys:
-    """Fresh keys in memory. ``hosts`` are further names or addresses that the server is reached by."""
+    """Create keys in memory. ``hosts`` are additional names or addresses of the server."""
     authority = CertificateAuthority(_new_authority(now))
     signing = SigningKey.from_pem(_key_pem(ec.generate_private_key(ec.SECP256R1())).reveal())
     return ClusterKeys(authority, _new_server(authority, now, hosts), _new_admin(authority, now), signing)
 
 
 def load_or_create_keys(directory: Path, now: datetime, hosts: Sequence[str] = ()) -> ClusterKeys:
-    """The keys in ``directory``; what is missing is made, and a leaf that ends soon or lacks a host is renewed."""
+    """Load the keys in ``directory``; create missing ones, renew leaves that end soon or lack a host."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     pair = _read_pair(directory, "ca") or _write_pair(directory, "ca", _new_authority(now))
     authority = CertificateAuthority(pair)
@@ -209,7 +208,7 @@ def kubeconfig_for(
     name: str = "syncline",
     namespace: str = "",
 ) -> Obj:
-    """A kubeconfig as JSON object (YAML reads it): one cluster, one user, one context, all called ``name``.
+    """Return a kubeconfig as JSON (valid YAML): one cluster, user and context, all called ``name``.
 
     It holds credentials in the clear: write it to a file with mode 0600, never to a log.
     """
@@ -236,9 +235,9 @@ def kubeconfig_for(
 
 
 def user_of_certificate(der: bytes) -> tuple[UserInfo, datetime, datetime]:
-    """The user of a client certificate (CN and every O) and its first and last instant.
+    """Return the user of a client certificate (CN and every O) and the start and end of its validity.
 
-    Raises ValueError when it is unreadable or has no common name (Kubernetes x509 CommonNameUserConversion).
+    Raises ValueError if it is malformed or has no common name (Kubernetes x509 CommonNameUserConversion).
     """
     certificate = x509.load_der_x509_certificate(der)
     names = [str(item.value) for item in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
@@ -288,7 +287,7 @@ def _subject(common_name: str, organizations: Sequence[str]) -> x509.Name:
 
 
 def _is_name(host: str) -> bool:
-    """A wildcard address is what one listens on, not what one connects to."""
+    """Return False for wildcard addresses, which a client cannot connect to."""
     return host not in ("", "0.0.0.0", "::")
 
 
@@ -305,7 +304,7 @@ def _usages(client: bool, server: bool) -> x509.ExtendedKeyUsage:
 
 
 def _issuer_key(own: x509.Certificate) -> x509.AuthorityKeyIdentifier:
-    """Clients that check strictly (Python 3.13) refuse a leaf without it."""
+    """Return the authority key identifier; strict clients (Python 3.13) refuse a leaf without it."""
     identifier = own.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
 
@@ -377,7 +376,7 @@ def _write_pair(directory: Path, name: str, pair: KeyPair) -> KeyPair:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all: a crash must not leave half a key behind."""
+    """Write a file atomically, so that a crash leaves no partial key."""
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,7 +1,7 @@
-"""RBAC rules as values: what one rule allows, and whether one set of rules covers another.
+"""RBAC rules as values: what a rule allows, and whether one set of rules covers another.
 
-Called by ``authz`` and by the check that users grant at most their own rights. Pure; knows no store and no users.
-Rules follow Kubernetes ``pkg/apis/rbac/v1/evaluation_helpers.go`` and component-helpers ``auth/rbac/validation``.
+``authz`` calls it, also to check that users grant at most their own rights. Pure; it reads no store and no users. Rules
+follow Kubernetes ``pkg/apis/rbac/v1/evaluation_helpers.go`` and component-helpers ``auth/rbac/validation``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALL = "*"
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What is asked for. A request for a resource has ``resource``; any other has only ``verb`` and ``path``."""
+    """Attributes of a request. A resource request has ``resource``; any other has only ``verb`` and ``path``."""
 
     verb: str
     group: str = ""
@@ -33,7 +33,7 @@ class Attributes:
 
     @property
     def full_resource(self) -> str:
-        """``pods/log``: as rules name it."""
+        """The resource as rules name it: ``pods/log``."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
@@ -61,7 +61,7 @@ class Rule:
         return bool(asked.subresource) and f"*/{asked.subresource}" in self.resources
 
     def covers(self, other: Rule) -> bool:
-        """Whether everything that ``other`` (one verb, group, resource, name) allows is allowed by this rule."""
+        """Return whether this rule covers ``other``, which has one verb, group, resource and name."""
         if not all(_has(self.verbs, verb) for verb in other.verbs):
             return False
         if not all(any(_url_covers(own, url) for own in self.non_resource_urls) for url in other.non_resource_urls):
@@ -81,12 +81,12 @@ class Rule:
 
     @property
     def combinations(self) -> int:
-        """How many rules :meth:`broken_down` gives."""
+        """The number of rules that :meth:`broken_down` yields."""
         named = len(self.api_groups) * len(self.resources) * max(len(self.resource_names), 1)
         return (named + len(self.non_resource_urls)) * len(self.verbs)
 
     def broken_down(self) -> Iterator[Rule]:
-        """One rule for each combination, so that a refusal can name exactly what is missing."""
+        """Yield one rule per combination, so that a refusal names exactly what is missing."""
         for group in self.api_groups:
             for resource in self.resources:
                 for verb in self.verbs:
@@ -97,7 +97,7 @@ class Rule:
                 yield Rule((verb,), non_resource_urls=(url,))
 
     def __str__(self) -> str:
-        """As Kubernetes' refusals print a rule: ``{APIGroups:["apps"], Resources:["deployments"], Verbs:["get"]}``."""
+        """Return the rule as refusals print it: ``{APIGroups:["apps"], Resources:["deployments"], Verbs:["get"]}``."""
         parts = (
             ("APIGroups", self.api_groups),
             ("Resources", self.resources),
@@ -119,7 +119,7 @@ class Rule:
 
 
 def rules_of(role: Obj) -> tuple[Rule, ...]:
-    """The rules of a Role or ClusterRole; what is no list of strings reads as empty."""
+    """Return the rules of a Role or ClusterRole; fields that are not lists of strings count as empty."""
     rules = role.get("rules")
     return tuple(_rule(rule) for rule in rules if isinstance(rule, dict)) if isinstance(rules, list) else ()
 
@@ -139,30 +139,30 @@ def _rule(rule: Obj) -> Rule:
 
 
 def missing_rules(held: Iterable[Rule], wanted: Iterable[Rule]) -> tuple[Rule, ...]:
-    """What of ``wanted`` is not covered by ``held``, compacted and sorted by text; empty: everything is covered."""
+    """Return the part of ``wanted`` that ``held`` does not cover, compacted and sorted; empty if all is covered."""
     own = tuple(held)
     left = [rule for rule in wanted if not any(_covers_whole(o, rule) for o in own)]
     if sum(rule.combinations for rule in left) > MAX_COMBINATIONS:
-        # To name each combination that is missing would take all memory. The rules as they were given are not covered
-        # by any one that is held, so they are what is missing.
+        # Listing each missing combination would exhaust memory. No single held rule covers these rules, so return them
+        # as given.
         return tuple(sorted(dict.fromkeys(left), key=str))
     missing = [part for rule in left for part in rule.broken_down() if not any(o.covers(part) for o in own)]
     return tuple(sorted(dict.fromkeys(compact(missing)), key=str))
 
 
 MAX_COMBINATIONS = 20_000
-"""Combinations of group, resource, verb and name that are compared one by one."""
+"""Limit of the combinations of group, resource, verb and name that are compared one by one."""
 
 
 def _covers_whole(own: Rule, other: Rule) -> bool:
-    """Whether one held rule covers all of another, which needs no look at its combinations."""
+    """Return whether one held rule covers another entirely, without comparing combinations."""
     if other.non_resource_urls and (other.api_groups or other.resources):
         return False
     return own.covers(other)
 
 
 def compact(rules: Iterable[Rule]) -> list[Rule]:
-    """Join rules about one and the same resource (and name) by putting their verbs together."""
+    """Merge the verbs of rules about the same resource (and name)."""
     joined: dict[Rule, list[str]] = {}
     complex_rules: list[Rule] = []
     for rule in rules:
@@ -175,9 +175,9 @@ def compact(rules: Iterable[Rule]) -> list[Rule]:
 
 
 def aggregated_rules(role: Obj, cluster_roles: Iterable[Obj]) -> list[Obj] | None:
-    """The rules that an aggregating ClusterRole should have now; None when it does not aggregate.
+    """Return the current rules of an aggregating ClusterRole; None if it does not aggregate.
 
-    Per selector the matching roles by name, each rule once (clusterrole-aggregation controller).
+    Per selector, the matching roles by name, each rule once (clusterrole-aggregation controller).
     """
     aggregation = role.get("aggregationRule")
     selectors = aggregation.get("clusterRoleSelectors") if isinstance(aggregation, dict) else None
@@ -189,7 +189,7 @@ def aggregated_rules(role: Obj, cluster_roles: Iterable[Obj]) -> list[Obj] | Non
         try:
             selector = label_selector_from(raw)
         except SelectorError:
-            continue  # The API refuses such a selector; an old object that has one selects nothing.
+            continue  # The API refuses such a selector; in an old object it selects nothing.
         for source in ordered:
             if selector.matches(labels_of(source)):
                 rules.extend(rule for rule in source.get("rules") or [] if rule not in rules)
@@ -197,7 +197,7 @@ def aggregated_rules(role: Obj, cluster_roles: Iterable[Obj]) -> list[Obj] | Non
 
 
 def go_quoted(values: Iterable[str]) -> str:
-    """Go's ``%q`` of a list of strings: ``["a" "b"]``."""
+    """Return strings as Go's ``%q`` prints a list: ``["a" "b"]``."""
     return "[" + " ".join(json.dumps(value, ensure_ascii=False) for value in values) + "]"
 
 

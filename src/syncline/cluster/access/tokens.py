@@ -1,7 +1,7 @@
-"""Service-account tokens: issuing and verifying the JWTs of TokenRequest.
+"""Issue and verify service-account tokens: the JWTs of TokenRequest.
 
-Called by the API (TokenRequest, TokenReview) and by ``authn``. The signing key comes from ``pki``; objects that a token
-is bound to are looked up through a function, so that a token dies with them. Claims are those of Kubernetes'
+The API (TokenRequest, TokenReview) and ``authn`` call it. The signing key comes from ``pki``; a lookup function finds
+the objects that a token is bound to, so that deleting them revokes it. Claims are those of Kubernetes'
 ``pkg/serviceaccount/claims.go``. Tokens never appear in messages.
 """
 
@@ -26,15 +26,15 @@ ISSUER = "https://kubernetes.default.svc.cluster.local"
 """Issuer and default audience, as kubeadm sets them."""
 
 CACHE_LIMIT_TOKENS = 2_000
-"""Tokens whose signature was checked already; a pod uses one token for an hour, in thousands of requests."""
+"""Cached tokens with a verified signature; a pod sends one token for an hour, in thousands of requests."""
 
 UidLookup = Callable[[str, str, str], str]
-"""(resource as in store keys, namespace, name) -> uid of the object, empty when it does not exist."""
+"""(resource as in store keys, namespace, name) -> uid of the object, empty if it does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundObject:
-    """What a token lives and dies with besides its service account: a Pod, Secret or Node."""
+    """An object that a token is bound to besides its service account: a Pod, Secret or Node."""
 
     kind: str
     name: str
@@ -51,7 +51,7 @@ class IssuedToken:
 
 
 class ServiceAccountTokens:
-    """Issues and verifies with one key; see the module."""
+    """Issues and verifies tokens with one key."""
 
     def __init__(self, key: SigningKey, uid_of: UidLookup, entropy: Entropy) -> None:
         self._key = key
@@ -70,7 +70,7 @@ class ServiceAccountTokens:
         audiences: Sequence[str] = (),
         bound: Sequence[BoundObject] = (),
     ) -> IssuedToken:
-        """A token of the service account with that uid. ``audiences`` empty: the API server itself."""
+        """Return a token of the service account with that uid. Empty ``audiences``: the API server."""
         issued_at = int(now.timestamp())
         private: Obj = {"namespace": namespace}
         for item in sorted(bound, key=lambda item: item.kind):
@@ -90,10 +90,10 @@ class ServiceAccountTokens:
         return IssuedToken(Secret(token), datetime.fromtimestamp(issued_at, UTC) + timedelta(seconds=lifetime_s))
 
     def verify(self, token: str, *, now: datetime, audiences: Sequence[str] = ()) -> tuple[UserInfo, list[str]] | None:
-        """The user behind a token and the audiences it was accepted for; None when it counts for nothing.
+        """Return the user of a token and its accepted audiences; None if it is invalid.
 
-        It must be signed by our key, be within its time, name one of ``audiences`` (empty: the API server), and the
-        service account and the bound objects must still have the uids in it.
+        It must have our signature, be within its validity, name one of ``audiences`` (empty: the API server), and its
+        service account and bound objects must still have their uids.
         """
         claims = self._claims(token)
         if claims is None or not _in_time(claims, now):
@@ -105,11 +105,11 @@ class ServiceAccountTokens:
         return _user_of(claims, private), accepted
 
     def jwks(self) -> Obj:
-        """The public key as ``/openid/v1/jwks`` shows it."""
+        """Return the public key in the form of ``/openid/v1/jwks``."""
         return {"keys": [self._key.public_jwk()]}
 
     def _claims(self, token: str) -> Obj | None:
-        """Signature and form only; times and objects are judged afresh each time."""
+        """Verify only signature and form; validity and objects are checked on each use."""
         known = self._checked.get(token)
         if known is not None:
             return known
@@ -150,7 +150,7 @@ def _audiences(claims: Obj) -> list[str]:
 
 
 def issuer_documents(tokens: ServiceAccountTokens) -> dict[str, tuple[str, Obj]]:
-    """By path, the media type and content of what others need to verify tokens (OpenID Connect discovery)."""
+    """Return media type and content by path: the documents of OpenID Connect discovery."""
     about = {
         "issuer": ISSUER,
         "jwks_uri": f"{ISSUER}/openid/v1/jwks",

@@ -1,4 +1,4 @@
-"""Who makes a request, as authentication found it and authorization judges it."""
+"""The user of a request, as authentication finds it and authorization judges it."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ ADMIN = UserInfo("kubernetes-admin", ("system:masters", "system:authenticated"))
 
 
 def service_account_user(namespace: str, name: str, uid: str = "") -> UserInfo:
-    """The user of a service account and its three groups (serviceaccount.MakeUsername and MakeGroupNames)."""
+    """Return the user of a service account, with its three groups (serviceaccount.MakeUsername, MakeGroupNames)."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
     return UserInfo(f"system:serviceaccount:{namespace}:{name}", groups, uid)
