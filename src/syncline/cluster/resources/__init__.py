@@ -1,1 +1,1 @@
-"""Which resources are served: discovery, tables, custom resources, aggregation."""
+"""The served resources: discovery, tables, custom resources, aggregation."""

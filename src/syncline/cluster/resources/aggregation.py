@@ -1,8 +1,8 @@
-"""Aggregated APIs: which groups other servers answer for, how a request is handed on, and what they serve.
+"""Proxy aggregated APIs: find the server of a group, forward requests, and list what it serves.
 
-Asked by ``api`` for each request while an APIService names a Service, and by ``discovery``. Follows the store. The call
-itself is made by code that hosts the API (``kube.outbound``); what a server said of its resources is remembered for the
-merged lists. Source: kube-aggregator ``pkg/apiserver`` (handler_proxy.go, handler_apis.go).
+``api`` calls it for each request while an APIService names a Service, and ``discovery`` for merged lists. It follows
+the store. The code that hosts the API makes the calls (``kube.outbound``). Source: kube-aggregator ``pkg/apiserver``
+(handler_proxy.go, handler_apis.go).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["API_SERVICES", "Aggregated", "Aggregation", "is_available"]
 
 API_SERVICES = "apiregistration.k8s.io/apiservices"
 CALL_S = 60.0
-"""Longest that another server may take to begin its answer (Kubernetes' ``--request-timeout``)."""
+"""Longest wait in seconds for another server's response to begin (Kubernetes' ``--request-timeout``)."""
 DEFAULT_PORT = 443
 _TEXT = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff"}
 _KEPT_BACK = frozenset(
@@ -34,7 +34,7 @@ _KEPT_BACK = frozenset(
         *("trailer", "transfer-encoding", "upgrade", "accept-encoding"),
     )
 )
-"""Headers of a caller that another server has no business with, or that belong to the connection."""
+"""Headers that are not forwarded: credentials, and headers of the connection."""
 _NOT_ANSWERED = frozenset(
     ("connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding", "date")
 )
@@ -81,8 +81,8 @@ def _aggregated(obj: Obj) -> Aggregated | None:
 
 
 class Aggregation:
-    """See the module. ``active`` is all that requests of a cluster without aggregated APIs look at; ``generation``
-    moves with what discovery shows."""
+    """The aggregated APIs of a cluster. Requests check only ``active`` if there are none; ``generation`` changes with
+    discovery."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -120,25 +120,25 @@ class Aggregation:
     # -- asking ---------------------------------------------------------------------------------------------------
 
     def find(self, path: str) -> Aggregated | None:
-        """Who answers for ``/apis/GROUP/VERSION`` and all below it."""
+        """Return the server of ``/apis/GROUP/VERSION`` and all paths below it."""
         parts = path.split("/", 4)
         return self._entries.get((parts[2], parts[3])) if len(parts) > 3 and parts[1] == "apis" else None
 
     def entries(self) -> list[Aggregated]:
-        """The first of a group decides over its place; better versions first."""
+        """Return the entries in discovery order: groups by priority, better versions first."""
         return sorted(
             self._entries.values(), key=lambda e: (-e.group_priority, e.group, -e.version_priority, e.version)
         )
 
     def resources(self, group: str, version: str) -> list[Obj]:
-        """What the server said it serves, when it was last asked."""
+        """Return the resources that the server listed last."""
         return self._served.get((group, version), [])
 
     # -- handing on -----------------------------------------------------------------------------------------------
 
     def forward(self, request: Request, user: UserInfo, entry: Aggregated, *, streams: bool) -> Response:
-        """The other server's answer, pending; 503 where it is not available. Its list of resources is always asked
-        for, because that is how it becomes available."""
+        """Return a pending response of the other server; 503 if it is unavailable. Its resource list is always
+        requested, because that request decides whether it is available."""
         listing = request.path.strip("/").count("/") == 2
         if not entry.available and not listing:
             return _away("service unavailable")
@@ -170,7 +170,7 @@ class Aggregation:
         try:
             found = msgspec.json.decode(raw)
         except msgspec.DecodeError:
-            return  # Its availability is judged by the same answer; here it only means that nothing is known.
+            return  # The same response decides availability; here, the resources stay unknown.
         listed = found.get("resources") if isinstance(found, dict) else None
         resources = [one for one in listed or () if isinstance(one, dict) and one.get("name")]
         if resources != self._served.get((entry.group, entry.version)):
@@ -183,7 +183,7 @@ def _away(why: str) -> Response:
 
 
 def _headers(request: Request, user: UserInfo) -> Mapping[str, str]:
-    """The caller's own, without credentials, and who the caller is (front-proxy headers)."""
+    """Return the caller's headers without credentials, plus the front-proxy headers that name the user."""
     kept = {
         name: value
         for name, value in (request.headers or {}).items()
@@ -201,7 +201,7 @@ def _headers(request: Request, user: UserInfo) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Forwarded:
-    """A ``Pending`` of one call whose outcome is the answer."""
+    """A ``Pending`` of one call whose result is the response."""
 
     call: OutboundCall
     learn: Callable[[bytes], None] | None

@@ -1,8 +1,8 @@
-"""One object in the versions of its kind.
+"""Convert objects between the versions of their kind.
 
-Called by the verbs when a served version is not the stored one. Events (core and ``events.k8s.io``) and horizontal
-pod autoscalers (v1 and v2) are one object with two faces; custom resources without a converter only change their
-``apiVersion`` (conversion strategy None). Never mutates its input.
+The verbs call :func:`convert` if a served version is not the stored one. Events (core and ``events.k8s.io``) and
+horizontal pod autoscalers (v1 and v2) have two schemas; custom resources without a converter only change their
+``apiVersion`` (conversion strategy None). The input is never mutated.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _HUBS = {_EVENT_NEW: _EVENT_CORE, _HPA_V1: _HPA_V2}
 
 
 def hub_of(gvk: GVK) -> GVK:
-    """The version in which objects of this kind are stored."""
+    """Return the version in which objects of this kind are stored."""
     return _HUBS.get(gvk, gvk)
 
 
 def convert(obj: Obj, target: GVK) -> Obj:
-    """``obj`` as ``target``; the same object when it is that already."""
+    """Return ``obj`` in version ``target``; the same object if it already has it."""
     version = target.api_version
     if obj.get("apiVersion") == version:
         return obj

@@ -1,7 +1,7 @@
-"""Custom resources: one served version of a CustomResourceDefinition, and the strategy its objects follow.
+"""Custom resources: one served version of a CustomResourceDefinition, and the strategy of its objects.
 
-Made by the registry from a stored definition; used by the verbs as built-in kinds use their schema and strategy.
-Schemas are judged by ``kube/schema/custom/structural.py``; nothing here reads or writes the store.
+The registry creates these from a stored definition; the verbs use them like a built-in kind's schema and strategy.
+``kube/schema/custom/structural.py`` evaluates schemas; this module never reads or writes the store.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from syncline.kube.schema.model import Schema
 __all__ = ["CustomStrategy", "CustomVersion", "custom_versions"]
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-"""In the order in which Kubernetes lists them for custom resources."""
+"""Verbs in Kubernetes' order for custom resources."""
 
 
 class CustomVersion:
-    """One served version: ``spec.versions[]`` of a definition with what follows from it."""
+    """One served version: ``spec.versions[]`` of a definition, and values derived from it."""
 
     def __init__(self, crd: Obj, version: Obj) -> None:
         spec, names = crd["spec"], dig(crd, "status", "acceptedNames", default={})
@@ -47,9 +47,9 @@ class CustomVersion:
             v["name"]: dig(v, "schema", "openAPIV3Schema", default={}) for v in spec["versions"]
         }
         self.called = dig(spec, "conversion", "strategy") == "Webhook"
-        """Versions differ in more than their name, and only a webhook knows in what."""
+        """The definition has a conversion webhook, so versions differ in more than ``apiVersion``."""
         self.since: float = 0
-        """Objects written from this revision on were read and filled in by these schemas."""
+        """Objects written from this revision on were pruned and defaulted by these schemas."""
         self.info = _info(spec, names, version, self)
         self.deprecation = _deprecation(crd, version)
         self.terminating = bool(dig(crd, "metadata", "deletionTimestamp"))
@@ -61,13 +61,13 @@ class CustomVersion:
 
     @cached_property
     def holds_objects(self) -> bool:
-        """Whole objects may stand inside those of this version."""
+        """Return whether the schema allows embedded objects."""
         return holds_objects(self.root)
 
     def pruned(self, obj: Obj) -> tuple[Obj, list[str]]:
-        """Without unknown fields, and which they were (``unknown field "spec.x"``).
+        """Return the object without unknown fields, and those fields (``unknown field "spec.x"``).
 
-        Raises :class:`MetadataError` where metadata, the object's own or that of one inside, cannot be read.
+        Raises :class:`MetadataError` if the metadata of the object or of an embedded one is malformed.
         """
         obj, unknown = coerce_root(obj)
         if not self.preserve:
@@ -84,8 +84,8 @@ class CustomVersion:
         return {name: Schema.from_openapi(root, resource=True) for name, root in self.roots.items()}
 
     def reread(self, stored: Obj) -> Obj:
-        """A stored object as the schema of its version has it now: pruned and filled in (apiextensions
-        ``schemaCoercingDecoder`` and ``unstructuredDefaulter``). The same object where nothing changes."""
+        """Return a stored object pruned and defaulted by its version's current schema (apiextensions
+        ``schemaCoercingDecoder`` and ``unstructuredDefaulter``); the same object if nothing changes."""
         revision = (stored.get("metadata") or {}).get("resourceVersion")
         schema = self._schemas.get(str(stored.get("apiVersion")).rpartition("/")[2])
         if not revision or int(revision) >= self.since or schema is None:
@@ -93,8 +93,7 @@ class CustomVersion:
         return structural.fill_defaults(stored if self.preserve else structural.prune(stored, schema), schema)
 
     def converted(self, obj: Obj) -> Obj:
-        """In this version. Raises InternalError where a webhook would have to be asked, so that no data is taken for
-        what it is not."""
+        """Return the object in this version. Raises InternalError if that needs a conversion webhook."""
         version = self.info.api_version
         given = obj.get("apiVersion")
         if given == version:
@@ -106,7 +105,7 @@ class CustomVersion:
         return changed if self.preserve else structural.prune(changed, self.schema)
 
     def fill_defaults(self, obj: Obj) -> None:
-        """In place: the request owns the object."""
+        """Fill in defaults in place; the request owns the object."""
         filled = structural.fill_defaults(obj, self.schema)
         if filled is not obj:
             kept = msgspec.json.decode(msgspec.json.encode(filled))
@@ -131,7 +130,7 @@ def _info(spec: Obj, names: Obj, version: Obj, custom: CustomVersion) -> Resourc
 
 
 def _deprecation(crd: Obj, version: Obj) -> str:
-    """The warning for each request to a deprecated version; empty if it is not."""
+    """Return the warning for requests to a deprecated version; "" for other versions."""
     if not version.get("deprecated"):
         return ""
     given = version.get("deprecationWarning")
@@ -145,7 +144,7 @@ def _deprecation(crd: Obj, version: Obj) -> str:
 
 
 def custom_versions(crd: Obj) -> list[CustomVersion]:
-    """The versions that are served now: those of an established definition."""
+    """Return the served versions of an established definition."""
     conditions = {c.get("type"): c.get("status") for c in dig(crd, "status", "conditions", default=[])}
     if conditions.get("Established") != "True" or not dig(crd, "status", "acceptedNames", "kind"):
         return []
@@ -153,7 +152,7 @@ def custom_versions(crd: Obj) -> list[CustomVersion]:
 
 
 class CustomStrategy:
-    """What happens to a custom resource before it is stored (apiextensions ``customResourceStrategy``)."""
+    """Prepares and validates custom resources for storage (apiextensions ``customResourceStrategy``)."""
 
     has_generation = True
     warns_of_status = False
@@ -167,7 +166,7 @@ class CustomStrategy:
         return self._version.has_status
 
     def convert(self, obj: Obj) -> None:
-        """Custom resources have what they are given."""
+        """Do nothing: custom resources are stored as given."""
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
         if self.has_status:
@@ -215,7 +214,7 @@ class CustomStrategy:
 
 
 def _embedded_metadata(obj: Obj, raw: Obj) -> list[FieldCause]:
-    """Names, labels and the like of whole objects inside; a missing name is none of their faults."""
+    """Validate the metadata of embedded objects; they may lack a name."""
     found: list[FieldCause] = []
     for inside, path in embedded_objects(obj, raw):
         metadata = inside.get("metadata")
@@ -234,12 +233,12 @@ def _keep(new: Obj, old: Obj, key: str) -> None:
 
 
 def _content(obj: Obj, without_status: bool) -> Obj:
-    """What counts for ``generation``: everything but metadata, and status where it is a subresource."""
+    """Return what counts for ``generation``: all but metadata, and but status if it is a subresource."""
     return {key: value for key, value in obj.items() if key != "metadata" and not (without_status and key == "status")}
 
 
 def _scale_causes(obj: Obj, scale: Obj | None) -> list[FieldCause]:
-    """Replica counts of the scale subresource are never negative."""
+    """Refuse negative replica counts of the scale subresource."""
     causes = []
     for path in (scale.get("specReplicasPath"), scale.get("statusReplicasPath")) if scale else ():
         value: Any = dig(obj, *str(path).strip(".").split("."))

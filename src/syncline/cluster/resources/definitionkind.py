@@ -1,6 +1,6 @@
-"""How CustomResourceDefinitions are written: the strategy around ``kube/schema/custom/crd.py``.
+"""The strategy of CustomResourceDefinitions, around ``kube/schema/custom/crd.py``.
 
-Used by the registry like the strategy of any built-in kind.
+The registry uses it like the strategy of any built-in kind.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["DefinitionKind"]
 
 
 class DefinitionKind(Kind):
-    """Defaults belong to who writes the definition; its status follows from them."""
+    """Strategy of definitions: the writer owns defaults; status is derived from the spec."""
 
     has_status = True
     has_generation = True
@@ -47,7 +47,7 @@ class DefinitionKind(Kind):
 
 
 def _become(obj: Obj, other: Obj) -> None:
-    """Take over the content of ``other`` in place: the request owns ``obj``."""
+    """Replace the content of ``obj`` by that of ``other``; the request owns ``obj``."""
     content = dict(other)
     obj.clear()
     obj.update(content)

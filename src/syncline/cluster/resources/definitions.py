@@ -1,8 +1,8 @@
-"""The life of CustomResourceDefinitions inside the API: accepted, established, emptied, gone.
+"""Control the lifecycle of CustomResourceDefinitions in the API: accept, establish, empty, delete.
 
-Called by ``api`` after each write. Kubernetes does this in controllers of the apiserver itself; here it happens in
-the same turn, so that a definition is served as soon as its creation was answered. Writes the definition's status,
-and on deletion its objects. Never decides names: ``kube/schema/custom/crd.py`` does.
+``api`` calls it after each write. Kubernetes has controllers of the apiserver for this; here it happens within the
+request, so that a definition is served when its create returns. It writes the definition's status, and deletes its
+objects. ``kube/schema/custom/crd.py`` decides on names.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from syncline.kube.schema.custom.crd import (
 __all__ = ["Definitions"]
 
 MAX_ROUNDS = 1000
-"""How often definitions may change each other's names in one turn: each round settles at least one of them."""
+"""Limit of rounds in which definitions affect each other's names; each round settles at least one."""
 
 
 class Definitions:
-    """Keeps every definition's status and cleans up after those that are deleted."""
+    """Maintains every definition's status and cleans up after deleted ones."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
     def after_write(self, x: Exchange) -> None:
-        """Settle what the write of ``x`` may have moved: a definition, or the last object of a dying one."""
+        """Handle the effects of a write: of a definition, or of the last object of a terminating one."""
         if x.resource.storage == CRDS or (x.resource.custom is not None and x.resource.custom.terminating):
             self.settle(x)
 
@@ -54,7 +54,7 @@ class Definitions:
                 return
 
     def _step(self, x: Exchange, stored: Stored, taken: TakenNames) -> bool:
-        """Whether it changed something: what was read before is old then."""
+        """Return whether it wrote anything, so that earlier reads are stale."""
         if is_terminating(stored.obj):
             return self._clean_up(x, stored)
         return self._accept(stored, taken, x.now)
@@ -65,13 +65,13 @@ class Definitions:
             return False
         store = self._backend.store
         if is_established(status) and not is_established(stored.obj.get("status") or {}):
-            # Kubernetes establishes in a second write, and controllers wait for its event.
+            # Kubernetes establishes in a second write, and controllers wait for that event.
             stored = store.put(stored.key, {**stored.obj, "status": installing(status)}, expect=stored.revision)
         store.put(stored.key, {**stored.obj, "status": status}, expect=stored.revision)
         return True
 
     def _clean_up(self, x: Exchange, stored: Stored) -> bool:
-        """Delete the objects, then let the definition go with its last finalizer."""
+        """Delete the objects, then the definition's last finalizer."""
         if CLEANUP_FINALIZER not in finalizers(stored.obj):
             return False
         store = self._backend.store

@@ -1,7 +1,7 @@
-"""The OpenAPI documents, as clients ask for them: JSON or protobuf, whole or by group version, with their ETags.
+"""Serve the OpenAPI documents: JSON or protobuf, complete or by group version, with ETags.
 
-Called by ``discovery`` for paths below ``/openapi``. Documents are made from the registry when they are first asked for
-and kept until it changes; what they say is decided by ``kube.schema.openapi``.
+``discovery`` calls it for paths below ``/openapi``. Documents are created from the registry on first request and cached
+until it changes; ``kube.schema.openapi`` defines their content.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _JSON = "application/json"
 _ANY = frozenset({"", "*/*", "application/*", _JSON})
 _VARIES = {"vary": "Accept"}
 _FOREVER = {"cache-control": "public, immutable"}
-"""For an address that names the hash of what stands there."""
+"""For a URL that contains the hash of its content."""
 
 
 def page_not_found() -> Response:
-    """What Kubernetes' outermost handler says for a path that is not served."""
+    """Return Kubernetes' outermost 404 for a path that is not served."""
     return Response.encoded(404, b"404 page not found\n", {**_TEXT, "x-content-type-options": "nosniff"})
 
 
 def with_etag(response: Response, headers: dict[str, str], request: Request) -> Response:
-    """The answer with its hash, or only that nothing has changed for a caller who knows it."""
+    """Return the response with an ETag, or 304 if the client's ETag matches."""
     if response.status != 200:
         return response
     etag = '"' + hashlib.sha512(response.raw).hexdigest().upper() + '"'
@@ -43,7 +43,7 @@ def with_etag(response: Response, headers: dict[str, str], request: Request) -> 
 
 
 def _accepts(accept: str, offered: tuple[str, ...]) -> str:
-    """The first media type of the header that is offered or JSON; empty: none."""
+    """Return the first accepted media type that is offered or JSON; "" if none is."""
     for clause in accept.split(","):
         media = clause.partition(";")[0].strip().lower()
         if media in offered:
@@ -54,7 +54,7 @@ def _accepts(accept: str, offered: tuple[str, ...]) -> str:
 
 
 class Descriptions:
-    """Answers for paths below ``/openapi``."""
+    """Serves paths below ``/openapi``."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -78,7 +78,7 @@ class Descriptions:
         return page_not_found()
 
     def _made(self, form: str, name: str, make: Callable[[], bytes]) -> bytes:
-        """Make bytes once per state of the registry."""
+        """Return bytes, computed once per state of the registry."""
         if self._generation != self._registry.generation:
             self._kept.clear()
             self._generation = self._registry.generation

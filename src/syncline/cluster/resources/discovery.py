@@ -1,6 +1,6 @@
-"""What is served, as clients ask for it: group lists, resource lists, aggregated discovery, version.
+"""Serve discovery: group lists, resource lists, aggregated discovery, version.
 
-Called by ``api`` for paths that name no resource. Documents are built from the registry and kept until it changes.
+``api`` calls it for paths that name no resource. Documents are built from the registry and cached until it changes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _names_json(accept: str) -> bool:
 
 
 class Discovery:
-    """Answers for paths without a resource."""
+    """Serves paths without a resource."""
 
     def __init__(self, registry: Registry, aggregation: Aggregation) -> None:
         self._registry = registry
@@ -78,13 +78,13 @@ class Discovery:
         return self._groups(path, request)
 
     def _other_method(self, path: str) -> Response:
-        """Documents are only read."""
+        """Refuse other methods: documents are read-only."""
         if path == "/version" or self._plain(path.strip("/").split("/")) is not None:
             raise MethodNotAllowed("the server does not allow this method on the requested resource", details={})
         return page_not_found()
 
     def _document(self, form: str, path: str, make: Callable[[], Any]) -> Response:
-        """Build a document once per state of the registry."""
+        """Return a document, built once per state of the registry."""
         generation = (self._registry.generation, self._elsewhere.generation)
         if self._generation != generation:
             self._kept.clear()
@@ -136,7 +136,7 @@ class Discovery:
         return None
 
     def _versions(self) -> dict[str, list[str]]:
-        """Served versions by group, in discovery order."""
+        """Return the served versions by group, in discovery order."""
         found: dict[str, list[str]] = {}
         for resource in self._registry.resources():
             versions = found.setdefault(resource.info.group, [])
@@ -196,18 +196,18 @@ def _group(name: str, versions: list[str]) -> Obj:
 
 
 _COMPUTED = frozenset({"/componentstatuses"})
-"""Kinds that are made when they are asked for."""
+"""Kinds that are computed on request and not stored."""
 
 
 def _storage_hash(resource: Resource) -> str:
-    """Tells clients when objects have come to be stored in another version (``discovery.StorageVersionHash``)."""
+    """Return a hash that changes if objects are stored in another version (``discovery.StorageVersionHash``)."""
     hub = resource.hub
     digest = hashlib.sha256(f"{hub.group}/{hub.version}/{hub.kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()
 
 
 def _resource_entries(resource: Resource) -> list[Obj]:
-    """The line of a resource and those of its subresources."""
+    """Return the entries of a resource and its subresources."""
     info = resource.info
     main: Obj = {
         "name": info.plural,
@@ -234,7 +234,7 @@ def _resource_entries(resource: Resource) -> list[Obj]:
 
 
 def _aggregated_elsewhere(group: str, version: str, listed: list[Obj]) -> list[Obj]:
-    """What another server lists, in the form of aggregated discovery."""
+    """Return another server's resources in the form of aggregated discovery."""
     found: dict[str, Obj] = {}
     for one in listed:
         plural, _, sub = str(one["name"]).partition("/")

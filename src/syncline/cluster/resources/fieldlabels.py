@@ -1,7 +1,7 @@
-"""Which fields a field selector may name, and what it finds there.
+"""Define the fields that a field selector may name, and the values they select.
 
-Called by list, watch and deletecollection. The sets and the texts of refusals are those of Kubernetes' field label
-conversions per kind; every other kind knows its name and namespace only.
+List, watch and deletecollection call it. Fields and messages are those of Kubernetes' field label conversions per kind;
+every other kind has only name and namespace.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _NAME, _NAMESPACE = "metadata.name", "metadata.namespace"
 
 @dataclass(frozen=True, slots=True)
 class FieldLabels:
-    """``paths`` maps a label to the field it reads; ``refusal`` is a format of label."""
+    """``paths`` maps a label to the field it reads; ``refusal`` is a format string with the label."""
 
     paths: Mapping[str, tuple[str, ...]]
     refusal: str
     computed: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
 
     def check(self, selector: FieldSelector) -> None:
-        """Raises BadRequest for a field that this kind does not offer."""
+        """Raise BadRequest for a field that this kind does not support."""
         for label in selector.fields():
             if label not in self.paths and label not in self.computed:
                 raise BadRequest(self.refusal.format(label))
@@ -113,7 +113,8 @@ _ANY = FieldLabels(_paths(_NAME, _NAMESPACE), _PLAIN)
 
 
 def field_labels_for(gvk: GVK, *, custom: bool = False, selectable: tuple[str, ...] = ()) -> FieldLabels:
-    """``selectable`` are the ``selectableFields`` of a custom resource version (``.spec.color``)."""
+    """Return the labels of a kind; ``selectable`` are ``selectableFields`` of a custom resource version
+    (``.spec.color``)."""
     if custom:
         return FieldLabels(_paths(_NAME, _NAMESPACE, *(path.lstrip(".") for path in selectable)), _UNSUPPORTED)
     return _BY_KIND.get((gvk.group, gvk.kind), _ANY)

@@ -1,8 +1,8 @@
-"""What this API serves: built-in resources, and custom ones as their definitions come and go.
+"""The registry of served resources: built-in ones, and custom ones as their definitions change.
 
-Built once by ``assembly`` over a store; follows the store's events, so that a CustomResourceDefinition is served from
-the write that makes it Established on and no longer after its deletion. Asked by ``api`` for every request, by
-``discovery`` and by controllers that walk all kinds. Never writes; ``definitions.py`` keeps a definition's status.
+``assembly`` builds it once over a store. It follows the store's events, so a CustomResourceDefinition is served from
+the write that makes it Established until its deletion. ``api`` reads it for every request, ``discovery`` and
+controllers over all kinds do too. It never writes; ``definitions.py`` maintains a definition's status.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CRDS = "apiextensions.k8s.io/customresourcedefinitions"
 """The storage resource of CustomResourceDefinitions."""
 
 _SHARED_STORAGE = {("events.k8s.io", "events"): "/events"}
-"""Resources that are another face of a stored one."""
+"""Resources that share the stored objects of another."""
 
 
 _CONDITIONAL = frozenset(
@@ -54,15 +54,15 @@ _CONDITIONAL = frozenset(
         "storage.k8s.io/volumeattachments",
     }
 )
-"""Storage whose updates must name the version they change."""
+"""Storage whose updates require a resourceVersion."""
 
 
 _PACKAGES = {"": "core", "events.k8s.io": "core", "rbac.authorization.k8s.io": "rbac"}
-"""Groups whose Go package is not called like the first word of the group."""
+"""Groups whose Go package differs from the group's first word."""
 
 
 def package_of(group: str) -> str:
-    """The Go package of a built-in group's types; refusals of conversions name it."""
+    """Return the Go package of a built-in group's types, which conversion errors name."""
     return _PACKAGES.get(group) or group.partition(".")[0]
 
 
@@ -82,23 +82,23 @@ _RESET_BY_STATUS: dict[tuple[str, str], tuple[str, ...]] = {
     ("resource.k8s.io/resourceclaims", "status"): _SPEC_AND_METADATA,
     ("storage.k8s.io/volumeattachments", "status"): _SPEC_AND_METADATA,
 }
-"""Storage whose strategies reset more, or other fields, than ``spec`` (``GetResetFields``)."""
+"""Storage whose strategies reset fields other than ``spec`` (``GetResetFields``)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
-    """One served resource in one version, with all that the verbs need to know of it."""
+    """One served resource in one version, with what the verbs need."""
 
     info: ResourceInfo
     storage: str
     hub: GVK
-    """The version objects are stored in."""
+    """The version in which objects are stored."""
     strategy: Strategy
     fields: FieldLabels
     custom: CustomVersion | None = None
     list_kind: str = ""
     head: bytes = field(default=b"", repr=False)
-    """How the encoded form of a stored object begins, for lists that leave apiVersion and kind out of their items."""
+    """First bytes of an encoded stored object, which lists cut off to omit apiVersion and kind."""
 
     @property
     def schema(self) -> Schema | None:
@@ -109,22 +109,22 @@ class Resource:
         return self.info.gvk
 
     def shown(self, obj: Obj) -> Obj:
-        """A stored object in this resource's version; raises InternalError where it cannot be converted."""
+        """Return a stored object in this resource's version; raise InternalError if it cannot be converted."""
         if self.custom is not None:
             return self.custom.converted(self.custom.reread(obj))
         return convert(obj, self.info.gvk)
 
     def shown_of(self, stored: Stored) -> Obj:
-        """As :meth:`shown`; what is stored is decoded first where it is not yet."""
+        """As :meth:`shown`, decoding the stored object first if needed."""
         return self.shown(stored.obj)
 
     def shown_as_stored(self, stored: Stored) -> bool:
-        """True when the stored bytes are the served bytes."""
+        """Return True if the stored bytes are the served bytes."""
         since = self.custom.since if self.custom is not None else 0
         return stored.revision >= since and stored.raw.startswith(self.head)
 
     def to_stored(self, obj: Obj) -> Obj:
-        """An object of this version as it is kept; apiVersion and kind come first in its encoding."""
+        """Return an object of this version in its stored version; apiVersion and kind come first in its encoding."""
         custom = self.custom
         if custom is not None and custom.called and obj.get("apiVersion") != self.hub.api_version:
             why = f"{custom.definition} converts by a webhook, which is not called here; use {self.hub.api_version}"
@@ -139,11 +139,11 @@ class Resource:
 
     @property
     def unconditional_update(self) -> bool:
-        """Whether a PUT may leave out resourceVersion (strategy ``AllowUnconditionalUpdate``)."""
+        """Return whether a PUT may omit resourceVersion (strategy ``AllowUnconditionalUpdate``)."""
         return self.custom is None and self.storage not in _CONDITIONAL
 
     def reset_fields(self, subresource: str) -> FieldSet | None:
-        """What an endpoint does not write, a client that sends it."""
+        """Return the fields that an endpoint ignores in a client's object."""
         if subresource in ("status", "approval"):
             paths = _RESET_BY_STATUS.get((self.storage, subresource))
             return reset_fields(*(paths or (("spec", "metadata") if self.custom else ("spec",))))
@@ -191,8 +191,8 @@ def _custom(version: CustomVersion) -> Resource:
 
 
 def _since(version: CustomVersion, before: list[CustomVersion], revision: int) -> float:
-    """From which revision on objects are as their schema wants them: never, where versions have schemas of their own,
-    since an object is written in one of them and stored in another."""
+    """Return the revision from which on objects conform to their schema: infinity if versions differ in schema, since
+    an object may be written in one version and stored in another."""
     if any(root != version.root for root in version.roots.values()):
         return math.inf
     same = (each.since for each in before if each.roots == version.roots and each.preserve == version.preserve)
@@ -200,7 +200,8 @@ def _since(version: CustomVersion, before: list[CustomVersion], revision: int) -
 
 
 class Registry:
-    """See the module. Lookups are dictionary accesses; ``generation`` moves whenever the set of resources does."""
+    """All served resources. Lookups are dictionary accesses; ``generation`` changes whenever the set of resources does.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -227,11 +228,11 @@ class Registry:
         return self._by_kind.get(gvk)
 
     def is_builtin_group(self, group: str) -> bool:
-        """Whether unknown versions and resources of this group are answered as Kubernetes' own groups answer."""
+        """Return whether errors for unknown versions and resources of the group follow Kubernetes' own groups."""
         return group in self._builtin_groups
 
     def equivalents(self, resource: Resource) -> tuple[Resource, ...]:
-        """The other versions and groups in which the same objects are served."""
+        """Return the other versions and groups that serve the same objects."""
         if self._shared is None or self._shared[0] != self.generation:
             found: dict[str, list[Resource]] = {}
             for one in self.resources():
@@ -240,17 +241,17 @@ class Registry:
         return tuple(one for one in self._shared[1].get(resource.storage, ()) if one is not resource)
 
     def resources(self) -> Iterator[Resource]:
-        """Built-in resources in discovery order, then custom ones by group, version and plural."""
+        """Yield built-in resources in discovery order, then custom ones by group, version and plural."""
         yield from (resource for resource in self._resources.values() if resource.custom is None)
         custom = [resource for resource in self._resources.values() if resource.custom is not None]
         yield from sorted(custom, key=lambda r: (r.info.group, version_order(r.info.version), r.info.plural))
 
     def versions_of(self, definition: str) -> tuple[Resource, ...]:
-        """The served resources of one CustomResourceDefinition, by its name."""
+        """Return the served resources of a CustomResourceDefinition, by its name."""
         return self._custom.get(definition, ())
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call this after the set of served resources changed."""
+        """Call ``listener`` after each change of the served resources."""
         self._listeners.append(listener)
 
     # -- following the store --------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
-"""What a path asks for, before anybody looks whether it exists.
+"""Parse a request's path into a :class:`Route` and the verb that authorization judges.
 
-Called by ``api`` for each request; comes in: method, path and query; leaves: a :class:`Route` with the verb that
-authorization judges. The rules are those of Kubernetes' ``RequestInfoFactory``. Knows no kinds.
+``api`` calls it for each request, before any lookup. The rules are those of Kubernetes' ``RequestInfoFactory``.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from syncline.base.remember import MAX_REMEMBERED_CHARS
 __all__ = ["Route", "flag", "route_of", "verb_of"]
 
 MAX_ROUTES = 8192
-"""Paths remembered in parsed form; a busy cluster asks for the same few thousand again and again."""
+"""Cached parsed paths; a busy cluster requests the same few thousand repeatedly."""
 
 _NOTHING = "//"
-"""An empty part of a path: the name of nothing."""
+"""An empty part of a path: an empty name."""
 
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """``resource`` empty: not a resource request (``/version``, ``/apis/apps/v1``)."""
+    """Empty ``resource``: not a resource request (``/version``, ``/apis/apps/v1``)."""
 
     path: str
     group: str = ""
@@ -35,13 +34,13 @@ class Route:
     name: str = ""
     subresource: str = ""
     watching: bool = False
-    """True for the old ``/watch/`` prefix."""
+    """True for the deprecated ``/watch/`` prefix."""
     tail: tuple[str, ...] = ()
-    """What follows the subresource (``proxy`` paths); no served resource has one."""
+    """Path below the subresource (``proxy`` paths); no served resource has one."""
 
 
 def route_of(path: str) -> Route:
-    """Take a path apart: ``/apis/apps/v1/namespaces/demo/deployments/web/scale``."""
+    """Parse a path such as ``/apis/apps/v1/namespaces/demo/deployments/web/scale``."""
     return _remembered_route(path) if len(path) <= MAX_REMEMBERED_CHARS else _route_of(path)
 
 
@@ -78,13 +77,14 @@ def _resource_route(path: str, group: str, version: str, rest: list[str], watchi
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
-    """A boolean parameter: present and not ``0`` or ``false`` (apimachinery ``Convert_Slice_string_To_bool``)."""
+    """Return a boolean parameter: present and not ``0`` or ``false`` (apimachinery ``Convert_Slice_string_To_bool``).
+    """
     value = query.get(name)
     return value is not None and value.lower() not in ("0", "false")
 
 
 def verb_of(method: str, route: Route, query: Mapping[str, str]) -> str:
-    """The verb of RBAC; for other paths the lower-case method."""
+    """Return the RBAC verb; for non-resource paths the lower-case method."""
     if not route.resource:
         return method.lower()
     if method in ("GET", "HEAD"):

@@ -1,7 +1,7 @@
-"""Objects as the rows that kubectl prints.
+"""Convert objects to the table rows that kubectl prints.
 
-Called by ``answers`` when a Table is accepted. Columns of built-in kinds stand in ``columns/``; those of custom
-resources come from ``additionalPrinterColumns``. Ages are counted from ``now``.
+``answers`` calls :func:`table_of` if a Table is accepted. Columns of built-in kinds are in ``columns/``; those of
+custom resources come from ``additionalPrinterColumns``. Ages are relative to ``now``.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def table_of(
     *,
     headed: bool = True,
 ) -> Obj:
-    """A ``meta.k8s.io`` Table. ``include`` is None, Metadata (the default) or Object. ``headed``: it says what its
-    columns are."""
+    """Return a ``meta.k8s.io`` Table. ``include`` is None, Metadata (the default) or Object. ``headed``: include the
+    column definitions."""
     scale = bool(objs) and objs[0].get("kind") == "Scale" and resource.custom is None
     if resource.custom is not None:
         columns, row = _custom_table(resource)
@@ -77,8 +77,8 @@ def _row_object(obj: Obj, include: str, version: str) -> Obj:
 
 
 CELL_STEPS, SPARE_STEPS = 40, 50_000
-"""What the path of a cell may look at, and what those of a whole table may beside: a path of a definition may search
-whole objects. Cells beyond that are empty."""
+"""Step limits of one cell's path, and of a table's paths beyond that: a JSON path may search whole objects. Cells
+beyond the limits are empty."""
 
 
 def _custom_table(resource: Resource) -> tuple[Sequence[Column], Row]:
@@ -118,7 +118,7 @@ def _custom_column(column: Obj) -> Column:
 
 
 def _cell(path: JsonPath, kind: str, obj: Obj, now: datetime, limit: int) -> tuple[Any, int]:
-    """What stands in the column, and how many steps that took: at most ``limit``."""
+    """Return the cell's value and the steps used, at most ``limit``."""
     took: list[int] = []
     try:
         found = path.find(obj, limit=limit, spent=took.append)
@@ -128,7 +128,7 @@ def _cell(path: JsonPath, kind: str, obj: Obj, now: datetime, limit: int) -> tup
 
 
 def _typed(found: list[Any], kind: str, now: datetime) -> Any:
-    """The first value found, if it is of the column's type (apiextensions ``tableconvertor``)."""
+    """Return the first value found if it has the column's type (apiextensions ``tableconvertor``)."""
     if not found or found[0] is None:
         return None
     value = found[0]
