@@ -1,1 +1,1 @@
-"""API priority and fairness: whose requests are answered, whose wait, and whose are refused."""
+"""API priority and fairness: which requests run, wait or are refused."""

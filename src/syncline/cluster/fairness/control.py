@@ -1,8 +1,8 @@
-"""Priority and fairness of one API server: follows FlowSchemas and PriorityLevelConfigurations and seats requests.
+"""Apply priority and fairness to one API server: follow FlowSchemas and PriorityLevelConfigurations and seat requests.
 
-``serve`` calls :meth:`Fairness.enter` for each request after it knows who asks, and ``leave`` when the answer is on its
-way; a ticket reports what waits. In one thread only, never blocks. Long-running requests other than watches
-take no seat, as in Kubernetes (``WithPriorityAndFairness``); a watch takes one while it begins.
+``serve`` calls :meth:`Fairness.enter` for each authenticated request, and ``leave`` when its response is sent; a ticket
+wakes a waiting request. One thread only; it never blocks. Long-running requests other than watches take no seat, as in
+Kubernetes (``WithPriorityAndFairness``); a watch takes one while it starts.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SCHEMAS = "flowcontrol.apiserver.k8s.io/flowschemas"
 LEVELS = "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations"
 
 CACHE_LIMIT_MATCHES = 20_000
-"""Remembered (who, what) → schema; when full, all are forgotten."""
+"""Cached (user, request) → schema matches; a full cache is cleared."""
 
 BYTES_PER_SEAT = 100_000
 BYTES_AT_ONCE = 1_000_000
-"""A list from a cache is taken to hold no more in memory at once (``cacheWithStreamingMaxMemoryUsage``)."""
+"""Estimated memory of a list from the cache, at most (``cacheWithStreamingMaxMemoryUsage``)."""
 
 LONG_RUNNING_SUBRESOURCES = frozenset({"attach", "exec", "proxy", "log", "portforward"})
 LONG_RUNNING_VERBS = frozenset({"watch", "proxy"})
@@ -70,12 +70,12 @@ MANDATORY_SCHEMAS = (
         ({"subjects": _group("system:unauthenticated", "system:authenticated"), **_EVERYTHING},),
     ),
 )
-"""What holds where their objects are missing (``apiserver/pkg/apis/flowcontrol/bootstrap``)."""
+"""Defaults for missing objects (``apiserver/pkg/apis/flowcontrol/bootstrap``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """Where requests of one kind by one user go. ``headers`` tell the caller which objects decided."""
+    """The schema and level of a user's requests of one kind. ``headers`` name these objects to the caller."""
 
     schema: Schema
     level: Level
@@ -85,7 +85,7 @@ class _Match:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A request's place and what its answer says of it."""
+    """A request's seat and its response headers."""
 
     ticket: Ticket
     headers: Mapping[str, str]
@@ -100,7 +100,7 @@ class Admitted:
 
 
 def is_long_running(route: Route, verb: str) -> bool:
-    """Requests that last as long as the caller likes (the API server's ``BasicLongRunningRequestCheck``)."""
+    """Return whether the caller decides how long a request lasts (API server ``BasicLongRunningRequestCheck``)."""
     return verb in LONG_RUNNING_VERBS or route.subresource in LONG_RUNNING_SUBRESOURCES
 
 
@@ -120,7 +120,8 @@ class Fairness:
         store.subscribe(self._on_event)
 
     def enter(self, user: UserInfo, verb: str, route: Route, query: Mapping[str, str], now: float) -> Admitted:
-        """Seated, waiting (then wait for the ticket's ``wake``) or refused. ``now`` counts seconds."""
+        """Return the request seated, waiting (then wait for the ticket's ``wake``) or refused. ``now`` is in seconds.
+        """
         if self._stale:
             self._digest(now)
         match = self._match(user, verb, route)
@@ -139,17 +140,17 @@ class Fairness:
         return Admitted(ticket, match.headers)
 
     def began(self, ticket: Ticket, now: float) -> None:
-        """A request that waited has its seat."""
+        """Record that a waiting request got its seat."""
         self._measures.seated(ticket.level.name, ticket.flow, now - ticket.arrived)
 
     def give_up(self, ticket: Ticket, why: str, now: float) -> None:
-        """A request stopped waiting: ``time-out``, or ``cancelled`` by its caller."""
+        """Record that a request stopped waiting: ``time-out``, or ``cancelled`` by its caller."""
         ticket.level.leave(ticket, now)
         ticket.state = State.REFUSED
         self._refused(ticket, why, now)
 
     def leave(self, ticket: Ticket, now: float) -> None:
-        """The request is over; idempotent."""
+        """Release the request's seat; idempotent."""
         if ticket.state is State.SEATED:
             self._measures.ended(ticket.level.name, ticket.flow, now - ticket.seated)
         ticket.level.leave(ticket, now)
@@ -158,14 +159,14 @@ class Fairness:
         return self._dropped.retry_after_s(ticket.level.name)
 
     def tick(self, now: float) -> None:
-        """Every second or so: borrowing is adjusted when its period is over."""
+        """Adjust borrowing when its period is over; call it about once a second."""
         if self._stale:
             self._digest(now)
         if now - self._adjusted >= BORROWING_PERIOD_S:
             self._adjust(now)
 
     def families(self) -> Iterator[Family]:
-        """Metrics under Kubernetes' names."""
+        """Yield metrics under Kubernetes' names."""
         yield from self._measures.families(list(self._levels.values()))
 
     def _refused(self, ticket: Ticket, why: str, now: float) -> None:
@@ -199,7 +200,7 @@ class Fairness:
         return _Match(schema, level, hash_value, headers)
 
     def _list_seats(self, route: Route, verb: str, query: Mapping[str, str], level: Level) -> int:
-        """By the bytes that the answer will hold (``listWorkEstimator.seatsBasedOnObjectSize``)."""
+        """Estimate a list's seats from the bytes of its response (``listWorkEstimator.seatsBasedOnObjectSize``)."""
         since = query.get("resourceVersion", "")
         if verb == "watch" and since not in ("", "0") and query.get("sendInitialEvents") != "true":
             return 1
@@ -221,7 +222,7 @@ class Fairness:
             self._stale = True
 
     def _digest(self, now: float) -> None:
-        """Take over what the objects say. No one new is led to a level that is gone; who waits there keeps waiting."""
+        """Read the changed objects. A deleted level gets no new requests; those that wait there stay queued."""
         self._stale = False
         self._matches.clear()
         objects = {each.key.name: each.obj for each in self._store.list(LEVELS)}
@@ -241,7 +242,7 @@ class Fairness:
         self._adjust(now)
 
     def _order(self, levels: Mapping[str, Obj]) -> list[Schema]:
-        """By precedence, then name; a schema whose level does not exist decides nothing (it is dangling)."""
+        """Return schemas by precedence, then name; dangling ones, without an existing level, are ignored."""
         stored = [schema_of(each.obj) for each in self._store.list(SCHEMAS)]
         usable = [each for each in stored if each.level in levels or each.level in MANDATORY_LEVELS]
         names = {each.name for each in usable}

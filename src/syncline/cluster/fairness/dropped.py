@@ -1,6 +1,6 @@
-"""How long refused callers are asked to stay away: longer the more of a priority level were refused lately.
+"""Compute Retry-After for refused requests: longer if a priority level refused many recently.
 
-Called by ``fairness.control``. Source: apiserver ``dropped_requests_tracker.go``.
+``fairness.control`` calls it. Source: apiserver ``dropped_requests_tracker.go``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["DroppedRequests"]
 
 MOST_S = 32
 PER_SECOND = 3
-"""So many refusals for each second of the pause double it."""
+"""Refusals per second of the pause from which it doubles."""
 
 
 class _Level:
@@ -24,13 +24,13 @@ class _Level:
 
 
 class DroppedRequests:
-    """Counts by level; levels are few, as they are objects of the cluster."""
+    """Counts refusals by priority level."""
 
     def __init__(self) -> None:
         self._levels: dict[str, _Level] = {}
 
     def note(self, level: str, second: int) -> None:
-        """A request of ``level`` was refused in this second."""
+        """Record that ``level`` refused a request in this second."""
         found = self._levels.setdefault(level, _Level())
         if found.second == second:
             found.count += 1

@@ -1,8 +1,8 @@
-"""How many seats each priority level has: shares of the server's, then what is lent and borrowed.
+"""Compute the seats of each priority level: shares of the server's, then lending and borrowing.
 
-Called by ``fairness.control`` when levels change and every ten seconds. Pure. Source: apiserver
+``fairness.control`` calls it when levels change and every ten seconds. Pure. Source: apiserver
 ``pkg/util/flowcontrol/apf_controller.go`` (``finishQueueSetReconfigsLocked``, ``updateBorrowingLocked``) and
-``conc_alloc.go``, whose problem is solved here by halving.
+``conc_alloc.go``, whose equation is solved here by bisection.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["BORROWING_PERIOD_S", "Bounds", "Demand", "Seats", "allocation", "bor
 
 BORROWING_PERIOD_S = 10.0
 SMOOTHING = 0.977
-"""Half of an old demand is forgotten in five minutes (``seatDemandSmoothingCoefficient``)."""
+"""Decay per period: an old demand halves in five minutes (``seatDemandSmoothingCoefficient``)."""
 LEAST_TARGET = 0.001
 HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Seats that a level has nominally, keeps at least (the rest is lent), and may hold at most."""
+    """A level's nominal seats, its minimum (the rest is lent), and its maximum."""
 
     nominal: int
     least: int
@@ -33,13 +33,13 @@ class Bounds:
 
     @property
     def first(self) -> int:
-        """Before any demand was seen: half of what can be lent is lent."""
+        """Initial seats, before any demand is known: half of the lendable ones are lent."""
         return self.nominal - (self.nominal - self.least) // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Seats that a level could have used in the last period: most, mean and deviation."""
+    """Seats that a level could have used in the last period: maximum, mean and deviation."""
 
     highest: float = 0.0
     mean: float = 0.0
@@ -56,14 +56,14 @@ class Seats:
 
     @property
     def floor(self) -> int:
-        """What it is not brought below now."""
+        """The level's minimum for its current demand."""
         wanted = int(self.demand.highest)
         kept = wanted if self.bounds.exempt else min(self.bounds.nominal, wanted)
         return max(self.bounds.least, kept)
 
 
 def bounds_of(levels: Mapping[str, Obj], server_seats: int) -> dict[str, Bounds]:
-    """From the specs of all levels, by name. Shares are rounded up, so their sum may exceed the server's seats."""
+    """Return the bounds of all levels by name. Shares are rounded up, so their sum may exceed the server's seats."""
     commons = {
         name: spec.get("exempt" if spec.get("type") == "Exempt" else "limited") or {} for name, spec in levels.items()
     }
@@ -80,13 +80,13 @@ def bounds_of(levels: Mapping[str, Obj], server_seats: int) -> dict[str, Bounds]
 
 
 def smoothed(before: float, demand: Demand) -> float:
-    """Rises at once, falls slowly (``seatDemandStats.update``)."""
+    """Return the smoothed demand: it rises at once and falls slowly (``seatDemandStats.update``)."""
     envelope = min(demand.highest, demand.mean + demand.deviation)
     return max(envelope, SMOOTHING * before + (1 - SMOOTHING) * envelope)
 
 
 def borrowed(levels: Mapping[str, Seats]) -> dict[str, int]:
-    """The seats of each level until the next time: demand is served in proportion, within everybody's bounds."""
+    """Return each level's seats for the next period: proportional to demand, within its bounds."""
     total = sum(each.bounds.nominal for each in levels.values())
     exempt = {name: each.floor for name, each in levels.items() if each.bounds.exempt}
     limited = {name: each for name, each in levels.items() if not each.bounds.exempt}
@@ -110,9 +110,10 @@ def borrowed(levels: Mapping[str, Seats]) -> dict[str, int]:
 
 
 def allocation(total: float, wishes: Sequence[tuple[float, float, float]]) -> list[float]:
-    """Divide ``total`` among (target, least, most) so that each gets one multiple of its target, within its bounds.
+    """Divide ``total`` among (target, least, most) so that each gets the same multiple of its target, within its
+    bounds.
 
-    Where the bounds leave no room, everybody is at a bound.
+    If the bounds leave no choice, every share equals a bound.
     """
 
     def given(multiple: float) -> list[float]:
@@ -134,5 +135,5 @@ def _number(common: Obj, field: str, default: int) -> int:
 
 
 def _rounded(value: float) -> int:
-    """Halves away from zero, as Go rounds."""
+    """Round halves away from zero, as Go does."""
     return math.floor(value + 0.5)

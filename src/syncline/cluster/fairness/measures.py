@@ -1,6 +1,6 @@
-"""What ``/metrics`` tells of priority and fairness, under Kubernetes' names.
+"""Metrics of priority and fairness for ``/metrics``, under Kubernetes' names.
 
-Called by ``fairness.control`` as requests move. Series are bounded by the objects of the cluster, not by callers.
+``fairness.control`` records each change. The cluster's objects, not its callers, bound the number of series.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Family", "Measures"]
 
 PREFIX = "apiserver_flowcontrol_"
 MAX_SERIES = 2_000
-"""Of one metric: schemas that were made and deleted again are counted together beyond that."""
+"""Series per metric; beyond the limit, schemas (created and deleted ones) share one series."""
 _Pair = tuple[str, str]
 
 _OTHERS: _Pair = ("others", "others")
@@ -23,13 +23,13 @@ _OTHERS: _Pair = ("others", "others")
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric with all its series: labels by name, and the value. ``kind`` is counter, gauge or summary."""
+    """One metric with all its series: labels and value. ``kind`` is counter, gauge or summary."""
 
     name: str
     kind: str
     help_text: str
     series: tuple[tuple[tuple[tuple[str, str], ...], float], ...]
-    """A summary's series carry the name's ending as label ``""``."""
+    """Series of a summary have the suffix of the metric's name as label ``""``."""
 
 
 class Measures:

@@ -1,9 +1,9 @@
-"""One priority level: who sits, who waits, and who is next.
+"""One priority level: its seats, its queues, and the order of waiting requests.
 
-Called by ``fairness.control``; time comes in as seconds. Nothing here waits: a :class:`Ticket` that waits is reported
-by its ``wake`` when its turn has come. Flows are dealt a hand of queues (shuffle sharding), a request joins the queue
-of its hand with the least work, and queues take turns by virtual time. Source: apiserver
-``pkg/util/flowcontrol/fairqueuing/queueset`` and ``util/shufflesharding``.
+``fairness.control`` calls it with the time in seconds. It never blocks: ``wake`` of a :class:`Ticket` signals that its
+request has a seat. Shuffle sharding assigns each flow a hand of queues, a request joins the queue of its hand with the
+least work, and virtual time orders the queues. Source: apiserver ``pkg/util/flowcontrol/fairqueuing/queueset`` and
+``util/shufflesharding``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from syncline.cluster.fairness.limits import Bounds, Demand
 __all__ = ["Level", "Response", "State", "Ticket", "hand_of"]
 
 EXPECTED_S = 0.003
-"""What a request is taken to last until it has ended (``estimatedServiceDuration``)."""
+"""Assumed duration of a request until it ends (``estimatedServiceDuration``)."""
 SEATS_PERCENT = 15
-"""Most of a level's seats that one request is taken to fill."""
+"""Highest share of a level's seats assumed for one request."""
 
 
 class Response(Enum):
-    """What happens to a request for which no seat is free."""
+    """Handling of a request if no seat is free."""
 
     EXEMPT = auto()
     REJECT = auto()
@@ -40,7 +40,7 @@ class State(Enum):
 
 
 class Ticket:
-    """One request. ``wake`` is called once, when a request that waited gets its seat."""
+    """One request. ``wake`` is called once, when a waiting request gets its seat."""
 
     __slots__ = ("arrived", "flow", "level", "queue", "seated", "seats", "state", "virtual", "wake")
 
@@ -66,14 +66,14 @@ class _Queue:
         self.executing = 0
         self.seats = 0
         self.work = 0.0
-        """Seat-seconds that wait."""
+        """Seat-seconds of waiting requests."""
         self.next = 0.0
         """Virtual time at which its next request starts."""
 
 
 @lru_cache(maxsize=4096)
 def hand_of(number: int, deck: int, size: int) -> tuple[int, ...]:
-    """``size`` different cards of a deck, dealt by a hash (``Dealer.Deal``)."""
+    """Return ``size`` different cards of a deck, dealt by a hash (``Dealer.Deal``)."""
     rests = []
     for dealt in range(size):
         number, rest = divmod(number, deck - dealt)
@@ -88,7 +88,7 @@ def hand_of(number: int, deck: int, size: int) -> tuple[int, ...]:
 
 
 class Level:
-    """Seats and queues of a PriorityLevelConfiguration. ``seats`` is its limit now; it moves by borrowing."""
+    """Seats and queues of a PriorityLevelConfiguration. ``seats`` is the current limit, changed by borrowing."""
 
     def __init__(self, name: str, now: float) -> None:
         self.name = name
@@ -116,20 +116,20 @@ class Level:
     def configure(
         self, uid: str, response: Response, bounds: Bounds, *, queues: int = 0, hand: int = 0, length: int = 0
     ) -> None:
-        """As the object says now. Requests that wait keep their queues, also where those are fewer now."""
+        """Apply the object's configuration. Waiting requests stay in their queues, even if there are fewer now."""
         self.uid, self.response, self.bounds = uid, response, bounds
         self.queue_count, self.hand_size, self.queue_length = queues, hand, length
 
     @property
     def most_seats(self) -> int:
-        """The most that one request is taken to fill."""
+        """The maximum of seats assumed for one request."""
         if not self.hand_size:
             return 10
         nominal = self.bounds.nominal
         return max(1, min(math.ceil(nominal * SEATS_PERCENT / 100), nominal // self.hand_size))
 
     def enter(self, flow: str, hash_value: int, seats: int, now: float) -> Ticket:
-        """Seated, waiting or refused."""
+        """Return a ticket that is seated, waiting or refused."""
         ticket = Ticket(self, flow, seats, now)
         if self.response is Response.EXEMPT:
             self._sit(ticket, None, now)
@@ -151,7 +151,7 @@ class Level:
         return ticket
 
     def leave(self, ticket: Ticket, now: float) -> None:
-        """Whatever it was doing, it is over; who is next gets the seats. Idempotent."""
+        """End a request in any state and seat the next ones. Idempotent."""
         state, ticket.state = ticket.state, State.OVER if ticket.state is not State.REFUSED else State.REFUSED
         if state is State.SEATED:
             self._advance(now)
@@ -165,14 +165,14 @@ class Level:
             self._dispatch(now)
 
     def limit(self, seats: int, now: float) -> None:
-        """A new limit, by configuration or borrowing."""
+        """Set a new limit, from configuration or borrowing."""
         self._advance(now)
         self.seats = seats
         if self.waiting:
             self._dispatch(now)
 
     def observe(self, now: float) -> Demand:
-        """The demand since this was asked last."""
+        """Return the demand since the last call."""
         self.demand = self._meter.reset(now)
         return self.demand
 
@@ -194,7 +194,7 @@ class Level:
         if queue is not None:
             queue.executing -= 1
             queue.seats -= ticket.seats
-            # The queue was charged what a request is expected to last; now it is known what it lasted.
+            # Replace the expected duration that the queue was charged by the actual one.
             queue.next -= ticket.seats * (EXPECTED_S - (now - ticket.seated))
             self._bound(queue)
             self._forget(queue)
@@ -224,7 +224,7 @@ class Level:
         self.wanted -= ticket.seats
 
     def _dispatch(self, now: float) -> None:
-        """Seat requests in order while there is room; a smaller one never overtakes the next."""
+        """Seat requests in order while seats are free; a small one never overtakes a large one."""
         while self.waiting:
             queue = min(
                 (each for each in self._queues.values() if each.waiting),
@@ -249,7 +249,7 @@ class Level:
     # -- queues ---------------------------------------------------------------------------------------------------
 
     def _choose(self, hash_value: int) -> _Queue:
-        """The queue of the hand with the least waiting work; the beginning moves on, so that ties are spread."""
+        """Return the queue of the hand with the least waiting work; the start rotates to spread ties."""
         hand = hand_of(hash_value, self.queue_count, min(self.hand_size, self.queue_count))
         start = self._enqueued % len(hand)
         self._enqueued += 1
@@ -265,17 +265,17 @@ class Level:
         return best
 
     def _forget(self, queue: _Queue) -> None:
-        """Empty queues are made again when needed: a level may be configured with millions."""
+        """Delete an empty queue, since a level may have millions; it is recreated on demand."""
         if not queue.waiting and not queue.executing:
             self._queues.pop(queue.index, None)
 
     def _bound(self, queue: _Queue) -> None:
-        """A queue that was quiet has not saved up turns."""
+        """Advance an idle queue to the current virtual time, so that it has no credit."""
         if queue.waiting:
             queue.next = max(queue.next, queue.waiting[0].virtual)
 
     def _advance(self, now: float) -> None:
-        """Virtual time runs as fast as a queue may work."""
+        """Advance virtual time at the rate at which a queue may work."""
         passed, self._moved = now - self._moved, now
         active = len(self._queues)
         if active and passed > 0:
@@ -283,7 +283,7 @@ class Level:
 
 
 class _Meter:
-    """Most, mean and deviation of a number over time."""
+    """Maximum, mean and deviation of a number over time."""
 
     __slots__ = ("_area", "_highest", "_since", "_squares", "_start", "_value")
 

@@ -1,6 +1,6 @@
-"""Which FlowSchema a request belongs to, and which flow within it.
+"""Match a request to its FlowSchema, and to a flow within it.
 
-Called by ``fairness.control`` with compiled FlowSchemas. Pure; knows no levels and no queues. Source: apiserver
+``fairness.control`` calls it with compiled FlowSchemas. Pure; it reads no levels and no queues. Source: apiserver
 ``pkg/util/flowcontrol/rule.go`` and ``apf_controller.go``.
 """
 
@@ -23,7 +23,7 @@ DEFAULT_PRECEDENCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request as FlowSchemas see it."""
+    """The attributes of a request that FlowSchemas match."""
 
     user: UserInfo
     verb: str
@@ -45,19 +45,19 @@ class Schema:
         return any(_rule_matches(rule, asked) for rule in self.rules)
 
     def distinguisher(self, asked: Asked) -> str:
-        """What tells this schema's flows apart."""
+        """Return the value that separates this schema's flows."""
         if self.method == "ByUser":
             return asked.user.name
         return asked.route.namespace if self.method == "ByNamespace" else ""
 
     def hash_of(self, distinguisher: str) -> int:
-        """A number of 64 bits that deals the flow its hand of queues (``hashFlowID``)."""
+        """Return the flow's 64-bit hash, which selects its queues (``hashFlowID``)."""
         digest = hashlib.sha256(self.name.encode() + b"\0" + distinguisher.encode("utf-8", "surrogatepass")).digest()
         return int.from_bytes(digest[:8], "little")
 
 
 def schema_of(obj: Obj) -> Schema:
-    """From a stored FlowSchema."""
+    """Compile a stored FlowSchema."""
     spec = obj.get("spec") or {}
     return Schema(
         name_of(obj),
@@ -92,7 +92,7 @@ def _subject_matches(subject: Obj, user: UserInfo) -> bool:
 
 
 def _among(value: str, listed: Sequence[str]) -> bool:
-    """A wildcard counts only alone (``containsString``)."""
+    """Match a value; a wildcard counts only as the single entry (``containsString``)."""
     return (len(listed) == 1 and listed[0] == ALL) or value in listed
 
 
