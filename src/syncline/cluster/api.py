@@ -1,8 +1,7 @@
-"""The embedded Kubernetes API without sockets: a request and a user in, an answer out.
+"""The embedded Kubernetes API, without sockets: :meth:`Api.handle` takes a request and a user and returns a response.
 
-Called by ``serve`` for HTTP and by ``direct`` in process. :meth:`Api.handle` authorizes, finds the resource and its
-verb, and turns every refusal into a ``Status``. It never raises, never blocks and never sleeps; it is called from one
-thread only.
+``serve`` calls it for HTTP, ``direct`` in process. It authorizes, finds the resource and its verb, and turns every
+failure into a ``Status``. It never raises, blocks or sleeps; it runs in one thread only.
 """
 
 from __future__ import annotations
@@ -61,10 +60,10 @@ _VERBS: dict[str, Verb] = {
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 _HALVES: dict[str, Verb] = {"get": get, "update": update, "patch": patch}
-"""Verbs of subresources that are a part of the object itself: status, finalize, approval, …"""
+"""Verbs of subresources that are part of the object itself: status, finalize, approval, …"""
 
 _BY_NAME = frozenset({"get", "update", "patch", "delete"})
-"""A resource that offers none of these has no addresses of single objects."""
+"""A resource with none of these verbs has no paths of single objects."""
 
 _SUBRESOURCES: dict[tuple[str, str], Mapping[str, Verb]] = {
     ("/pods", "binding"): {"create": pods.bind},
@@ -98,15 +97,15 @@ class Api:
         self.aggregation = Aggregation(store)
         self._discovery = Discovery(registry, self.aggregation)
         self.documents: dict[str, Callable[[], Response]] = {}
-        """More paths that name no resource, such as /metrics; authorized as all others."""
+        """Non-resource paths, such as /metrics; authorized like all others."""
         self._definitions = Definitions(self.backend)
         self._slow = Slow()
         self.caller: Callable[[OutboundCall], Outcome] | None = None
-        """Makes calls for those who cannot wait; None: they fail, and say why."""
+        """Makes outbound calls for callers that cannot wait; None: such calls fail with an error."""
 
     def handle(self, request: Request, user: UserInfo) -> Response:
-        """Answer ``request`` as ``user``; every failure is a Status. Calls that it needs are made by ``caller``, and
-        expressions are evaluated in place."""
+        """Return the response to ``request`` as ``user``; every failure is a Status. ``caller`` makes outbound calls,
+        and expressions are evaluated synchronously."""
         if self.backend.admission.configured.active:
             answer = Waiting(self._run, self.backend, request, user).run()
         else:
@@ -114,18 +113,18 @@ class Api:
         return settle(answer, self.caller)
 
     def begin(self, request: Request, user: UserInfo) -> Response:
-        """As :meth:`handle`, but where webhooks have to be asked, or expressions take long, the answer is to be resumed
-        with what came of it."""
+        """As :meth:`handle`, but return a pending response, to be resumed with results, if the request needs webhooks
+        or long evaluations."""
         if not self.backend.admission.configured.active:
             try:
                 with keeping_to(Here(None, user.name, self._slow)):
                     return self._run(self.backend, request, user, None)
             except (Awaiting, TooLarge):
-                pass  # Nothing was stored: it runs again, with a clock and chance that stand still.
+                pass  # Nothing was stored: the request runs again, with a fixed clock and fixed random values.
         return Waiting(self._run, self.backend, request, user, self._slow).run()
 
     def unjudged(self, request: Request, user: UserInfo) -> Response:
-        """As :meth:`handle`, past what people configured: for what a cluster gives itself."""
+        """As :meth:`handle`, but skip webhooks and policies; for the cluster's own objects."""
         return self._run(self.backend, request, user, None)
 
     def _run(self, backend: Backend, request: Request, user: UserInfo, asking: Asked | None) -> Response:
@@ -138,7 +137,7 @@ class Api:
         except Exception as error:
             if isinstance(error, StoreConflict) and left_aside():
                 raise Overtaken from None
-            # A bug of ours: the caller gets Kubernetes' words for it, the log gets the trace.
+            # Our bug: the caller gets Kubernetes' message, the log gets the trace.
             log.exception("%s %s failed", request.method, request.path)
             return refusal(InternalError(f"Internal error occurred: {type(error).__name__}: {error}"))
 
@@ -173,7 +172,7 @@ class Api:
         except ApiError as error:
             if not (x.warnings or x.annotations):
                 raise
-            # Warnings before the refusal are sent with it.
+            # Earlier warnings are sent with the refusal.
             response = refusal(error, accept)
         if verb in _WRITES:
             self._definitions.after_write(x)
@@ -203,21 +202,21 @@ _OLD = {
     "/endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     "/componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
 }
-"""Built-in resources of which every answer warns (``APILifecycleDeprecated`` of their Go types)."""
+"""Built-in resources whose every response carries a warning (``APILifecycleDeprecated`` of their Go types)."""
 
 
 _ACTIONS = frozenset({"binding", "eviction", "token"})
 
 
 def _is_action(resource: Resource, route: Route) -> bool:
-    """What is sent to be done or answered has no rows (no ``TableConvertor``)."""
+    """Return whether the resource is an action or a review, which has no table rows (no ``TableConvertor``)."""
     if route.subresource:
         return route.subresource in _ACTIONS
     return (route.group, route.resource) in REVIEWS or resource.storage == "/bindings"
 
 
 def _fits(resource: Resource, route: Route) -> bool:
-    """A namespaced path names no cluster-scoped object, nor the other way round except to list all namespaces."""
+    """Return whether the path's namespace fits the scope; a namespaced kind can be listed in all namespaces."""
     if resource.info.namespaced:
         return bool(route.namespace) or not route.name
     return not route.namespace or resource.storage == "/namespaces"
@@ -272,13 +271,13 @@ def _not_allowed() -> MethodNotAllowed:
 
 
 WARNING_CHARS = 4 * 1024
-"""Of all warnings of an answer; beyond, each is cut."""
+"""Limit of all warnings in a response; beyond it, each is truncated."""
 CUT_WARNING_CHARS = 256
 
 
 def _warnings(texts: list[str]) -> str:
-    """``299 - "text"`` for each, a line per header (apimachinery ``net.NewWarningHeader``, apiserver ``warning.go``);
-    what cannot stand in a header is left out."""
+    """Return ``299 - "text"`` for each warning, one header per line (apimachinery ``net.NewWarningHeader``, apiserver
+    ``warning.go``); drop texts that a header cannot carry."""
     sound = [text for text in texts if not any(ord(char) < 32 or 127 <= ord(char) < 160 for char in text)]
     if sum(map(len, sound)) > WARNING_CHARS:
         sound = _cut(sound)

@@ -1,8 +1,8 @@
-"""The objects that every cluster has from its first moment.
+"""Create the objects that every cluster has from its start.
 
-Called by ``assembly`` on a new store and at each start (what is missing is made again, what is there is left alone).
-Objects go through the API like any other, so that they are defaulted, validated and get their uids. ServiceAccounts and
-the CA's ConfigMap of each namespace are made by controllers, not here.
+``assembly`` calls :func:`install` at each start: missing objects are created, existing ones stay unchanged. Objects go
+through the API like any other, so they are defaulted, validated and get uids. Controllers, not this module, create
+ServiceAccounts and each namespace's CA ConfigMap.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 RBAC = "rbac.authorization.k8s.io"
 FLOW = "flowcontrol.apiserver.k8s.io"
 SERVED = "kubernetes"
-"""The Service of the API itself, and the range that its address is from."""
+"""Name of the API's own Service and of the range of its address."""
 FRONT_PROXY = "front-proxy-client"
-"""Who the certificate names that is shown to aggregated APIs."""
+"""Name in the certificate that is presented to aggregated APIs."""
 
 _PATHS = {
     "Namespace": "/api/v1/namespaces",
@@ -49,17 +49,16 @@ _PATHS = {
 }
 
 _RENEWED = frozenset({"Endpoints", "EndpointSlice"})
-"""What says where the server listens now."""
+"""Kinds that record the server's address, replaced at each start."""
 
 ADVERTISED = "192.168.64.1"
-"""Where machines would find the server: the first address of the simulated machines' network. Endpoints have no
-loopback addresses."""
+"""Address of the server in Endpoints, which allow no loopback: the first of the simulated machines' network."""
 
 
 def install(send: Callable[[Request], Response], objects: list[Obj]) -> int:
-    """Create what is missing, in order; how many were made. Raises the ApiError of the first refusal.
+    """Create the missing objects, in order; return how many were created. Raises the first ApiError.
 
-    ``send`` asks the API as a member of system:masters.
+    ``send`` sends requests as a member of system:masters.
     """
     made = 0
     for obj in objects:
@@ -77,7 +76,7 @@ def install(send: Callable[[Request], Response], objects: list[Obj]) -> int:
 
 
 def bootstrap_objects(*, port: int = 6443, ca_pem: str = "") -> list[Obj]:
-    """Namespaces first, then what stands in them. ``port`` is what the server listens on."""
+    """Return the objects, namespaces first. ``port`` is the server's listening port."""
     objects = [_object("v1", "Namespace", name) for name in NAMESPACES]
     objects += [_object("networking.k8s.io/v1", "ServiceCIDR", SERVED, spec={"cidrs": [str(SERVICE_NETWORK)]})]
     objects += [_service(port), *_endpoints(port)]
@@ -103,7 +102,7 @@ def _service(port: int) -> Obj:
 
 
 def _endpoints(port: int) -> list[Obj]:
-    """The server behind its Service, in both forms (``reconcilers.EndpointReconciler``)."""
+    """Return Endpoints and EndpointSlice of the API's Service (``reconcilers.EndpointReconciler``)."""
     ports = [{"name": "https", "port": port, "protocol": "TCP"}]
     endpoints = _object("v1", "Endpoints", SERVED, "default")
     endpoints["metadata"]["labels"] = {"endpointslice.kubernetes.io/skip-mirror": "true"}
@@ -115,7 +114,7 @@ def _endpoints(port: int) -> list[Obj]:
 
 
 def _authentication(ca_pem: str) -> Obj:
-    """Where extension API servers learn which client certificates to trust."""
+    """Return the ConfigMap from which extension API servers learn the client CAs to trust."""
     data = {
         "client-ca-file": ca_pem,
         "requestheader-allowed-names": json.dumps([FRONT_PROXY]),
@@ -150,14 +149,14 @@ _PRIORITIES: dict[str, int] = {
     "resource.k8s.io": 16200,
     "flowcontrol.apiserver.k8s.io": 16100,
 }
-"""``groupPriorityMinimum`` of the groups that are served here (controlplane ``defaultGenericAPIServicePriorities``)."""
+"""``groupPriorityMinimum`` of the groups served here (controlplane ``defaultGenericAPIServicePriorities``)."""
 _VERSION_PRIORITY = {("", "v1"): 1, ("autoscaling", "v2"): 30}
 _LATE_GROUPS = frozenset(("flowcontrol.apiserver.k8s.io", "resource.k8s.io"))
 OWN = "kube-aggregator.kubernetes.io/automanaged"
 
 
 def _local_api_services() -> list[Obj]:
-    """Groups and versions that this server answers for itself, as Kubernetes lists them."""
+    """Return an APIService for each group and version that this server serves itself."""
     made = []
     for group, version in dict.fromkeys((info.group, info.version) for info in builtin_resources()):
         if group not in _PRIORITIES:
@@ -172,7 +171,7 @@ def _local_api_services() -> list[Obj]:
 
 
 def _policy() -> list[Obj]:
-    """Default roles and bindings, priority classes and flow control (made by ``tools/build_bootstrap.py``)."""
+    """Return default roles, bindings, priority classes and flow control (from ``tools/build_bootstrap.py``)."""
     data = (resources.files("syncline.cluster") / "data" / "bootstrap.json.xz").read_bytes()
     loaded: list[dict[str, Any]] = json.loads(lzma.decompress(data))
     return loaded

@@ -1,4 +1,4 @@
-"""What a column is, and the few ways in which many kinds print the same thing."""
+"""Define a table column, and the cell formats that many kinds share."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Row = Callable[[Obj, datetime], list[Any]]
 
 @cache
 def columns_of(group: str, kind: str) -> tuple[Column, ...]:
-    """The columns of a built-in kind, in the words of its fields' descriptions; those of its rows stand beside it."""
+    """Return the columns of a built-in kind, with the descriptions of their source fields."""
     table = column_table()
     return tuple(
         Column(name, kind, form, priority, _described(source))
@@ -74,7 +74,7 @@ _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 86400 * 365
 
 
 def human_duration(seconds: int) -> str:
-    """``5m30s``, ``3d4h``: at most two units (apimachinery ``duration.HumanDuration``)."""
+    """Return a duration in at most two units: ``5m30s``, ``3d4h`` (apimachinery ``duration.HumanDuration``)."""
     if seconds < 0:
         return "<invalid>" if seconds < -1 else "0s"
     if seconds < 2 * _MINUTE:
@@ -118,14 +118,14 @@ def age(obj: Obj, now: datetime) -> str:
 
 
 def labels_text(labels: Any) -> str:
-    """``a=b,c=d``, sorted; ``<none>`` when empty."""
+    """Return ``a=b,c=d``, sorted; ``<none>`` if empty."""
     if not isinstance(labels, dict) or not labels:
         return NONE
     return ",".join(f"{key}={labels[key]}" for key in sorted(labels))
 
 
 def selector_text(selector: Any) -> str:
-    """A LabelSelector as ``metav1.FormatLabelSelector`` prints it."""
+    """Return a LabelSelector as ``metav1.FormatLabelSelector`` prints it."""
     try:
         text = str(label_selector_from(selector))
     except SelectorError:

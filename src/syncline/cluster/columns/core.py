@@ -11,7 +11,7 @@ from syncline.kube.objects import Obj, dig, name_of
 __all__ = ["TABLES"]
 
 MAX_SHOWN = 3
-"""Entries of a list that a cell shows before it says how many more there are."""
+"""Entries of a list that a cell shows before ``+ N more...``."""
 
 
 def _namespace(obj: Obj, now: datetime) -> list[Any]:

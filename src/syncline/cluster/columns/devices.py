@@ -1,4 +1,4 @@
-"""Kinds whose tables show one or two of their fields: devices, addresses, API services, and the scale of others."""
+"""Kinds whose tables show one or two fields: devices, addresses, API services and Scale."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _slice(obj: Obj, now: datetime) -> list[Any]:
 
 
 def _address(obj: Obj, now: datetime) -> list[Any]:
-    """One cell more than there are columns, as upstream."""
+    """Return one cell more than there are columns, as upstream does."""
     parent = dig(obj, "spec", "parentRef", default={})
     kind = ".".join(part for part in (parent.get("resource"), parent.get("group")) if part).lower()
     shown = "/".join(part for part in (kind, parent.get("namespace"), parent.get("name")) if part) if parent else NONE

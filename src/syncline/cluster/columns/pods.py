@@ -1,4 +1,4 @@
-"""Pods: what kubectl says they are doing (printers ``printPod``)."""
+"""Columns of pods, with kubectl's STATUS (printers ``printPod``)."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def _pod(pod: Obj, now: datetime) -> list[Any]:
 
 
 def _sidecars(spec: Obj, status: Obj) -> tuple[int, int]:
-    """(how many restartable init containers, how many of them are started and ready)."""
+    """Return the number of restartable init containers, and how many of them are started and ready."""
     names = {c.get("name") for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"}
     found = [s for s in status.get("initContainerStatuses") or () if s.get("name") in names]
     return len(names), sum(1 for s in found if s.get("ready"))
 
 
 def _restarts(spec: Obj, status: Obj, now: datetime) -> str:
-    """``7``, or ``7 (5m ago)`` when the last restart is known. While it initializes, its init containers count."""
+    """Return ``7``, or ``7 (5m ago)`` if the last restart is known; during initialization, init containers count."""
     statuses = list(status.get("containerStatuses") or ())
     initial = list(status.get("initContainerStatuses") or ())
     sidecars = {c.get("name") for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"}
@@ -78,7 +78,7 @@ def _phase(pod: Obj) -> str:
 
 
 def _init_phase(spec: Obj, status: Obj) -> str:
-    """``Init:1/3`` and its kin, or empty when initialization is over."""
+    """Return a status such as ``Init:1/3``, or "" when initialization is over."""
     sidecars = {c.get("name") for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"}
     total = len(spec.get("initContainers") or ())
     for index, found in enumerate(status.get("initContainerStatuses") or ()):

@@ -19,13 +19,13 @@ _MODES = {
 
 
 def _modes(found: Any) -> str:
-    """Short names in Kubernetes' fixed order."""
+    """Return the short access modes in Kubernetes' fixed order."""
     given = set(found or ())
     return ",".join(short for mode, short in _MODES.items() if mode in given)
 
 
 def _class(obj: Obj) -> str:
-    """The annotation is older, and wins."""
+    """Return the storage class; the older annotation takes precedence."""
     given = dig(obj, "metadata", "annotations", "volume.beta.kubernetes.io/storage-class")
     return str(given or dig(obj, "spec", "storageClassName", default="") or "")
 

@@ -1,4 +1,4 @@
-"""Deployments and their kin, jobs, budgets and autoscalers."""
+"""Deployments and other workloads, jobs, budgets and autoscalers."""
 
 from __future__ import annotations
 

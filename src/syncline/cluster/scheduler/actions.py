@@ -1,4 +1,4 @@
-"""The one thing a scheduler does to a pod: bind it to a node."""
+"""The scheduler's one action on a pod: bind it to a node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PODS = ResourceInfo("", "v1", "Pod", "pods", namespaced=True)
 
 @dataclass(frozen=True, slots=True)
 class Bind(Action):
-    """POST pods/NAME/binding; refused when the pod is bound already or is another one by now."""
+    """POST pods/NAME/binding; refused if the pod is already bound or was recreated."""
 
     namespace: str
     name: str
@@ -35,7 +35,7 @@ class Bind(Action):
 
 
 class BindHandler:
-    """Binds, then reads the pod: its resourceVersion tells the loop what its cache must have seen."""
+    """Binds, then reads the pod: its resourceVersion is what the loop's cache must reach."""
 
     def handle(self, action: Bind) -> Generator[Request, Response, Any]:
         binding = {

@@ -1,4 +1,4 @@
-"""Binds the scheduler to pods and nodes."""
+"""Define the scheduler's controller for pods and nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _settle(observed: Observed, plan: Plan, results: tuple[Result, ...], now: da
 
 
 def scheduler_controller() -> Controller[Observed]:
-    """Finds nodes for pods of ``default-scheduler``."""
+    """Return the controller that finds nodes for pods of ``default-scheduler``."""
     counted = Counted()
 
     def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:

@@ -1,4 +1,4 @@
-"""What the scheduler sees: the pods that wait for a node, and the nodes with what is on them."""
+"""Observe the pods that wait for a node, and the nodes with their pods."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ CSI_NODE = GroupKind("storage.k8s.io", "CSINode")
 BUDGET = GroupKind("policy", "PodDisruptionBudget")
 STORAGE = (CLAIM, VOLUME, STORAGE_CLASS, CSI_NODE)
 SCHEDULER_REF = ObjectRef("", "Node", "", "")
-"""The scheduler's only key: one reconcile places all waiting pods, so that no two passes fill the same room."""
+"""The scheduler's only key: one reconcile places all waiting pods, so that no two use the same capacity."""
 WAITING = "scheduler/waiting"
 BY_NODE = "scheduler/placed"
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``waiting`` in the order in which they are placed; ``placed`` are all pods on nodes. ``complete`` is False while
-    pods wait whose claims were not listed yet."""
+    """``waiting`` is in the order of placement; ``placed`` are all pods on nodes. ``complete`` is False if claims of
+    waiting pods are not listed yet."""
 
     waiting: tuple[Obj, ...]
     nodes: tuple[Obj, ...]
@@ -63,7 +63,7 @@ class Observed:
 
 
 def is_waiting(obj: Obj) -> bool:
-    """A pod of ours without node, not held by a gate, not going."""
+    """Return whether our scheduler must place the pod: no node, no scheduling gate, not terminating."""
     spec = obj.get("spec") or {}
     return (
         obj.get("kind") == POD.kind
@@ -80,7 +80,7 @@ def _placed(obj: Obj) -> bool:
 
 
 def indices() -> dict[str, IndexFn]:
-    """Waiting and placed pods, so that a pass does not read all others."""
+    """Index waiting and placed pods, so that a reconcile does not read all others."""
     return {
         WAITING: OfKind(POD, lambda obj: ("",) if is_waiting(obj) else ()),
         BY_NODE: OfKind(POD, lambda obj: ("",) if _placed(obj) else ()),
@@ -88,7 +88,7 @@ def indices() -> dict[str, IndexFn]:
 
 
 def observe(cache: Snapshot, ref: ObjectRef, counted: Counted | None = None) -> Observed | None:
-    """None while nothing waits, or before nodes and pods were listed once."""
+    """Return None if no pod waits, or nodes and pods are not listed yet."""
     if ref != SCHEDULER_REF or not (cache.has_synced(NODE) and cache.has_synced(POD)):
         return None
     waiting = sorted(cache.indexed(WAITING, ""), key=_turn)
@@ -119,13 +119,13 @@ def _storage(cache: Snapshot) -> Storage:
 
 
 def _turn(pod: Obj) -> tuple[int, str, ObjectRef]:
-    """Higher priority first, then the older, then by name."""
+    """Sort key: higher priority first, then older, then by name."""
     priority = int(dig(pod, "spec", "priority", default=0))
     return -priority, str(dig(pod, "metadata", "creationTimestamp", default="")), ref_of(pod)
 
 
 def concerned_by_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """A pod that waits, and one on a node (it takes room, gives it back, or attracts others) while another waits."""
+    """Return the scheduler's key for a waiting pod, and for a pod on a node while another waits."""
     return (SCHEDULER_REF,) if is_waiting(pod) or (_placed(pod) and cache.indexed(WAITING, "")) else ()
 
 

@@ -1,4 +1,4 @@
-"""Places waiting pods, one after the other, each counted in before the next is examined."""
+"""Place waiting pods one by one, each counted before the next is placed."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from syncline.kube.scheduling.volumes import SELECTED_NODE, PodVolumes
 __all__ = ["MAX_PLACED", "plan", "settle"]
 
 MAX_PLACED = 500
-"""Pods placed in one reconcile; the rest follows in the next, woken by the bindings."""
+"""Pods placed per reconcile; the bindings trigger the next one for the rest."""
 CACHE_WAIT_S = 0.1
 
 
 @dataclass(slots=True)
 class _Decided:
-    """What a pass has decided so far, step by step."""
+    """The decisions of one reconcile so far."""
 
     bindings: list[Bind | Patch] = field(default_factory=list)
     refusals: list[SetStatus | Emit] = field(default_factory=list)
     removals: list[Delete] = field(default_factory=list)
     events: list[Emit] = field(default_factory=list)
     going: set[str] = field(default_factory=set)
-    """Uids of the victims of this reconcile."""
+    """Uids of the pods that this reconcile preempts."""
 
     def steps(self) -> tuple[tuple[Action, ...], ...]:
         every: tuple[Sequence[Action], ...] = (self.bindings, self.refusals, self.removals, self.events)
@@ -41,8 +41,8 @@ class _Decided:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Bind what fits; say of the rest why not, once for each reason. A pod whose claims wait for its node gets their
-    volumes first, and holds its room until they are bound; so does one for which others make room."""
+    """Bind the pods that fit; report each reason once for the rest. A pod whose claims wait for a node gets its volumes
+    first and reserves its resources until they are bound; so does a pod that waits for its victims."""
     if not observed.complete:
         return Plan((), Requeue(CACHE_WAIT_S, "claims are not listed yet"))
     cluster = Cluster.of(observed.nodes, observed.placed, observed.namespaces, observed.storage, observed.counted)
@@ -70,19 +70,19 @@ def plan(observed: Observed, now: datetime) -> Plan:
 
 
 def _is_own_fault(refused: Judgement) -> bool:
-    """The reason is the pod's own: no node is asked to make room."""
+    """Return whether the refusal applies to all nodes, so that preemption cannot help."""
     return any(refusal.everywhere for refusal in refused.values())
 
 
 def _nominated(pod: Obj, found: Preemption) -> str:
-    """The node that is being freed for the pod; a nomination that came to nothing is given up."""
+    """Return the node that is being freed for the pod, or "" to clear a failed nomination."""
     if found.victims is not None:
         return found.victims.node
     return str(dig(pod, "status", "nominatedNodeName", default="")) if found.ineligible else ""
 
 
 def _refuse(pod: Obj, refused: Judgement, found: Preemption, decided: _Decided, now: datetime) -> None:
-    """Say why, nominate the node, and remove the victims."""
+    """Report why, nominate the node, and delete the victims."""
     instead = "" if found.victims is not None else found.ineligible or None
     message = explain(pod, refused, found.reasons, preemption=instead)
     decided.refusals += _refusal(pod, message, _nominated(pod, found), now, waits=bool(found.ineligible))
@@ -97,7 +97,7 @@ def _refuse(pod: Obj, refused: Judgement, found: Preemption, decided: _Decided, 
 
 
 def _doomed(victim: Obj, now: datetime) -> tuple[SetStatus, ...]:
-    """The condition DisruptionTarget, by which Jobs know that it was no failure of the pod."""
+    """Return the condition DisruptionTarget, by which Jobs know that the pod did not fail."""
     condition = {
         "type": "DisruptionTarget",
         "observedGeneration": generation(victim),
@@ -114,7 +114,7 @@ def _doomed(victim: Obj, now: datetime) -> tuple[SetStatus, ...]:
 
 
 def _provide(volumes: PodVolumes, state: NodeState) -> list[Patch]:
-    """Reserve the volumes that there are, and select the node for those that must be made."""
+    """Reserve existing volumes, and select the node for those that must be provisioned."""
     found: list[Patch] = []
     for choice in volumes.choices(state.node) or ():
         if choice.volume is not None and not dig(choice.volume, "spec", "claimRef", "uid"):
@@ -126,8 +126,8 @@ def _provide(volumes: PodVolumes, state: NodeState) -> list[Patch]:
 
 
 def _refusal(pod: Obj, message: str, nominated: str, now: datetime, *, waits: bool) -> list[SetStatus | Emit]:
-    """The condition PodScheduled and an Event, unless the condition says just that already, or what was said is still
-    true because the pod only ``waits`` for its victims to go."""
+    """Return the condition PodScheduled and an Event; neither if the condition is unchanged, or still true because the
+    pod ``waits`` for its victims to terminate."""
     conditions: list[Obj] = dig(pod, "status", "conditions", default=[])
     old = next((each for each in conditions if each.get("type") == "PodScheduled"), None)
     known = str(dig(pod, "status", "nominatedNodeName", default=""))
@@ -154,7 +154,7 @@ def _refusal(pod: Obj, message: str, nominated: str, now: datetime, *, waits: bo
 
 
 def settle(observed: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
-    """Tell of the pods that were bound."""
+    """Emit an event for each pod that was bound."""
     bound = [result.action for result in results if result.ok and isinstance(result.action, Bind)]
     if not bound:
         return None
