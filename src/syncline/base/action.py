@@ -1,7 +1,7 @@
-"""What a plan is made of, seen from below: any room may declare its own closed union of actions.
+"""The base types of plans: :class:`Action`, :class:`Work` and :class:`Handler`.
 
-``control`` knows how to run plans made of any :class:`Action`; the Kubernetes actions stand in
-``control/plan.py``, a room's own beside its planner. ``assembly`` registers one handler per action type.
+``control`` runs plans of any :class:`Action`. The Kubernetes actions are defined in ``control/plan.py``; every other
+room defines its actions beside its planner. ``assembly`` registers one handler per action type.
 """
 
 from __future__ import annotations
@@ -17,50 +17,52 @@ __all__ = ["Action", "Handler", "Late", "Purpose", "Unfinished", "Work"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action(ABC):
-    """A frozen dataclass that names its target, why it is done, and where."""
+    """One change that a plan wants: a frozen dataclass with a target, a reason and a cluster."""
 
     cluster: str = field(default="", repr=False)
     """Name of the cluster; empty: the loop's own."""
     user: str = field(default="", repr=False)
-    """Who is impersonated; empty: no user."""
+    """The user to impersonate; empty: no impersonation."""
     if TYPE_CHECKING:
 
         @property
         def reason(self) -> str:
-            """A field of each: as a property here it would be that field's default."""
+            """Why the action is done. Each subclass declares it as a field; a property here would become the field's
+            default."""
 
     @abstractmethod
     def describe(self) -> str:
-        """``create apps/Deployment/demo/web``: one line for plans, journals and dry runs."""
+        """Return one line for plans, journals and dry runs, such as ``create apps/Deployment/demo/web``."""
 
     @property
     def address(self) -> str:
-        """Ends :meth:`describe` where the action is for another cluster, or done as another user."""
+        """Return the suffix of :meth:`describe` for another cluster (`` on NAME``) or an impersonated user (`` as
+        USER``)."""
         return (f" on {self.cluster}" if self.cluster else "") + (f" as {self.user}" if self.user else "")
 
 
 class Purpose(StrEnum):
-    """The kind of work. Each purpose has places of its own, so none waits behind another."""
+    """The kind of work. Each purpose has its own threads, so none waits for another."""
 
     SOURCES = "sources"
     """Reading users' repositories, and rendering what they hold."""
     EVALUATION = "evaluation"
     """Scripts and expressions of users, in processes for that."""
     MACHINES = "machines"
-    """Starting containers, and what is done to machines."""
+    """Starting containers and operating machines."""
     PLANNING = "planning"
-    """Plans made of so much that they would hold the loop."""
+    """Plans that take so long that they would block the loop."""
     OTHER = "other"
 
 
 class Unfinished:
-    """The driver's answer in place of the result of work that takes long."""
+    """The driver sends this to a handler in place of a result when the work takes longer than :class:`Late` allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """Leave to answer with :class:`Unfinished` after ``after_s`` seconds. The work continues, ``keep`` is called with
-    its result or its exception in the loop's own thread, and then its key is planned again."""
+    """Let the driver return :class:`Unfinished` after ``after_s`` seconds. The work continues; at its end the loop's
+    thread calls ``keep`` with the result or the exception, and the key is planned again."""
 
     after_s: float
     keep: Callable[[Any], None]
@@ -70,9 +72,9 @@ class Late:
 class Work:
     """A blocking function that a handler asks its driver to run.
 
-    The live driver runs it in a thread, the virtual one in place (virtual time stands still but for ``takes_s``).
-    ``label`` names it in journals and waiting lists. ``project`` (a team's project, a namespace) and ``hosts`` are
-    whose shares of the places it takes; empty where it belongs to none.
+    The live driver runs it in a thread, the virtual one in place, where it takes ``takes_s`` seconds of virtual time.
+    ``label`` names it in journals and waiting lists. ``project`` (a team's project, a namespace) and ``hosts`` name the
+    shares whose limits the work counts against; empty: none.
     """
 
     label: str
@@ -82,13 +84,13 @@ class Work:
     hosts: tuple[str, ...] = ()
     late: Late | None = None
     answered: Callable[[Any], bool] = bool
-    """Whether a result says that the hosts answered."""
+    """Return True if a result shows that the hosts responded."""
     takes_s: float = 0.0
-    """What it costs in virtual time, as data: what takes longer than ``late`` allows ends so much later there."""
+    """Its duration in virtual time. Work that takes longer than ``late`` allows ends that much later."""
 
 
 class Handler(Protocol):
-    """Turns one action into requests: a generator that yields ``kube.client.Request`` or :class:`Work`, is sent the
-    answer, and returns the result to be recorded. It raises what the request raised, if it cannot deal with it."""
+    """Turns one action into requests: a generator that yields ``kube.client.Request`` or :class:`Work`, receives the
+    response, and returns the result to record. It raises the errors of requests that it cannot handle."""
 
     def handle(self, action: Any) -> Generator[Any, Any, Any]: ...

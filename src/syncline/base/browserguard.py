@@ -1,8 +1,8 @@
-"""Keeps web pages away from listeners that ask for no credentials, or whose callers have none to show.
+"""Protects HTTP listeners without authentication from web pages: :meth:`BrowserGuard.refusal` judges each request.
 
-A page can make the browser of the user who opened it send requests to this machine (cross-site forms, WebSockets), and
-can read the answers where its own name leads here (DNS rebinding). Programs name the address that they ask, send no
-foreign ``Origin``, and say what their bodies are. Pure; ``cluster/serving/guarding.py`` asks it for each request.
+A page can make its visitor's browser send requests to this machine (cross-site forms, WebSockets), and can read the
+responses if the page's own host name resolves to this machine (DNS rebinding). Programs send the address they call as
+Host, no foreign ``Origin``, and a content type. Pure; called by ``cluster/serving/guarding.py`` for each request.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ WILDCARDS = ("", "0.0.0.0", "::")
 """Hosts to listen on that stand for every address of the machine."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
 FORMS = ("application/x-www-form-urlencoded",)
-"""Of the content types of programs, the one that pages send without being asked for permission first."""
+"""The only content type of programs that a page may send without a preflight request."""
 SHOWN = 80
-"""Letters of a value that a refusal repeats."""
+"""The characters of a value that a refusal repeats."""
 _WATCHED = ("host", "origin", "sec-fetch-site", "content-type", "content-length", "transfer-encoding", "user-agent")
 _AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._~-]+)(?::([0-9]{0,5}))?", re.ASCII)
 _NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*", re.ASCII)
 _ORIGIN = re.compile(r"(https?)://(.+)", re.ASCII)
 _CLIENT_GO = re.compile(r"[^ ]+/[^ ]+ \([a-z0-9]+/[a-z0-9]+\) kubernetes/[^ ]+", re.ASCII)
-"""``kubectl create --raw`` alone sends a body without its type. A page cannot pass for it: of requests that are sent
-without asking first, browsers write the User-Agent."""
+"""``kubectl create --raw`` is the only client that sends a body without a content type. A page cannot imitate it: the
+browser sets the User-Agent of requests without a preflight."""
 _PROGRAMS = re.compile(r"application/[a-z0-9!#$&^_.+-]+", re.ASCII)
 
 _Place = tuple[str, int | None]
-"""A host as it is compared, and the port that was written."""
+"""A normalized host, and the port if one was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An HTTP status, and a sentence for the user who wrote the client."""
+    """An HTTP status and a message for the author of the client."""
 
     status: int
     message: str
@@ -44,17 +44,18 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class BrowserGuard:
-    """Of one listener: ``host`` is what it was asked to listen on, ``names`` what else callers may call it.
+    """The checks of one listener: ``host`` is its listen address, ``names`` are further host names that callers may
+    use.
 
-    Where it listens on the loopback, ``Host`` has to say so. Where it listens for others, ``Host`` may be any address
-    (pods are asked by theirs), and any name unless ``names`` are given."""
+    On a loopback listener ``Host`` must name the loopback. On other listeners ``Host`` may be any address (pods are
+    called by IP), and any name unless ``names`` are given."""
 
     host: str
     names: tuple[str, ...] = ()
 
     def refusal(self, local: str, target: str, headers: Iterable[tuple[str, str]]) -> Refusal | None:
-        """Why a request is not answered; None: it is. ``local`` is the address that it came to (empty: the caller
-        has left), ``target`` the second word of its first line."""
+        """Return why a request is refused, or None if it is allowed. ``local`` is the local address of the connection
+        (empty after the caller left), ``target`` the request target of the first line."""
         found: dict[str, list[str]] = {name: [] for name in _WATCHED}
         for name, value in headers:
             if (lower := name.lower()) in found:
@@ -73,8 +74,8 @@ class BrowserGuard:
         )
 
     def _misdirected(self, local: str, asked: _Place | None, text: str | None) -> Refusal | None:
-        """A name that others control may lead here at any time; an address, or a name that is ours, does not change
-        hands. Where others reach us on purpose and no names were given, we cannot know what they call us."""
+        """Return the refusal of a wrong Host. An attacker may point a name of theirs to this address; addresses and our
+        own names are safe. A public listener without ``names`` cannot know its names, so it accepts all."""
         here = (not local or is_loopback(local)) and self.host not in WILDCARDS
         if not here and not self.names:
             return None
@@ -95,14 +96,14 @@ class BrowserGuard:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is of this machine alone; names are none."""
+    """Return True for a loopback address; host names return False."""
     address = _address(host)
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return address is not None and (mapped or address).is_loopback
 
 
 def is_host_name(text: str) -> bool:
-    """Whether ``text`` can be allowed as a name: without scheme, port or wildcard."""
+    """Return True if ``text`` is a host name that can be allowed: without scheme, port or wildcard."""
     return _NAME.fullmatch(_plain(text)) is not None
 
 
@@ -114,12 +115,12 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _plain(host: str) -> str:
-    """Case and the dot that ends a complete name do not count."""
+    """Return the name in lower case without the final dot."""
     return host.lower().removesuffix(".")
 
 
 def _place(authority: str) -> _Place | None:
-    """Host and port of ``HOST[:PORT]``; None for what is none, such as one with a user."""
+    """Return host and port of ``HOST[:PORT]``; None if it is malformed, for instance with a user."""
     parts = _AUTHORITY.fullmatch(authority)
     if parts is None:
         return None
@@ -135,7 +136,7 @@ def _place(authority: str) -> _Place | None:
 
 
 def _foreign_target(target: str, asked: _Place | None) -> Refusal | None:
-    """``GET http://elsewhere/ HTTP/1.1`` asks a proxy, which we are not, unless it repeats what Host says."""
+    """Refuse ``GET http://elsewhere/ HTTP/1.1``, a request to a proxy, unless its host equals the Host header."""
     if target.startswith("/") or target == "*":
         return None
     scheme, separator, rest = target.partition("://")
@@ -146,8 +147,7 @@ def _foreign_target(target: str, asked: _Place | None) -> Refusal | None:
 
 
 def _foreign_page(found: dict[str, list[str]], asked: _Place | None) -> Refusal | None:
-    """The reason why a browser's request comes from a foreign page. A page at another port of this machine is foreign,
-    too."""
+    """Return why a request comes from a foreign page. Pages of another port of this machine are foreign, too."""
     for origin in found["origin"]:
         parts = _ORIGIN.fullmatch(origin.lower())
         place = _place(parts[2]) if parts is not None else None
@@ -165,7 +165,8 @@ def _same(one: _Place, other: _Place, scheme: str) -> bool:
 
 
 def _unlabelled_body(found: dict[str, list[str]]) -> Refusal | None:
-    """Without asking first, a page can send a body of no type, of text, or of a form: no program means these."""
+    """Refuse bodies that a page can send without a preflight request: untyped, text or form. Programs never send
+    these."""
     if not found["transfer-encoding"] and not any(length.strip("0") for length in found["content-length"]):
         return None
     types = found["content-type"]

@@ -1,7 +1,7 @@
-"""Why something is stuck, as data.
+"""Why something is stuck, as data: :class:`Cause`.
 
-Rooms return causes about their own objects (``gitops`` about a wave, the scheduler about a pod); ``explain`` only
-joins them into a chain. See DESIGN: nothing waits silently.
+Rooms return causes about their own objects (``gitops`` about a wave, the scheduler about a pod); ``explain`` joins them
+into a chain. See DESIGN: nothing waits silently.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from datetime import datetime
 __all__ = ["OR", "Cause"]
 
 OR = "; or "
-"""Between ways out in :attr:`Cause.next_action`, of which one is enough."""
+"""Separates the alternatives in :attr:`Cause.next_action`; one of them is enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """``subject`` is an ObjectRef text (``apps/Deployment/demo/web``) or a plain name.
+    """Why ``subject`` is stuck: an ObjectRef text (``apps/Deployment/demo/web``) or a plain name.
 
-    ``because`` are deeper causes, most important first. ``next_action`` is what a person can do, several ways
-    joined by :data:`OR`, empty if nothing.
+    ``because`` are deeper causes, most important first. ``next_action`` is what a person can do, alternatives joined by
+    :data:`OR`; empty if nothing.
     """
 
     subject: str

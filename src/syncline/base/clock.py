@@ -1,12 +1,12 @@
-"""Where time comes from.
+"""The source of time: :class:`SystemClock` for live processes, :class:`VirtualClock` for virtual ones.
 
-Called by drivers only: planners receive ``now`` as a value. The one module that reads the machine's clock;
-everything else gets a :class:`Clock` or an instant. Never called inside a plan.
+Only drivers call it: planners receive ``now`` as a value. It is the only module that reads the machine's clock;
+everything else gets a :class:`Clock` or an instant.
 
-A machine's clock can be set while processes run. Durations inside one process are measured with :func:`steady_now`,
-which no setting moves. Deadlines that are stored in the API are compared with :meth:`SystemClock.now`, which spreads a
-jump over time instead of following it: an hour forward does not make every deadline of that hour expire at once, an
-hour back does not make everything wait for an hour.
+A machine's clock can be set while processes run. Measure durations inside one process with :func:`steady_now`, which no
+setting moves. Compare deadlines that are stored in the API with :meth:`SystemClock.now`, which spreads a jump over
+time: after an hour forward the deadlines of that hour do not all expire at once, after an hour back nothing waits for
+an hour.
 """
 
 from __future__ import annotations
@@ -38,37 +38,37 @@ __all__ = [
 log = logging.getLogger("syncline.clock")
 
 MAX_TIME_CHARS = 64
-"""Longer texts are no instants; they are refused without being remembered."""
+"""Longer texts are no instants; they are refused and not cached."""
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-"""Where virtual worlds begin by default."""
+"""The default start time of virtual worlds."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-"""Of what does not say since when it is so: nothing waits for it."""
+"""The start time of a state that does not record one, so that nothing waits for it."""
 
 
 class Clock(Protocol):
-    """An aware UTC instant on demand."""
+    """Returns the current time as an aware UTC instant."""
 
     def now(self) -> datetime: ...
 
 
 def steady_now(clock: Clock) -> datetime:
-    """An instant of a scale that only grows, as fast as time passes: for durations inside one process, never to be
-    stored or shown. Virtual clocks have one scale."""
+    """Return an instant of a scale that only grows, as fast as time passes. Use it for durations inside one process,
+    never store or show it. A virtual clock uses its ordinary scale."""
     own = getattr(clock, "steady", None)
     return own() if own is not None else clock.now()
 
 
 JUMP = timedelta(seconds=1)
-"""A smaller difference between the machine's clock and the time that passed is drift, and is followed at once."""
+"""A smaller difference between the machine's clock and the elapsed time is drift, and is followed at once."""
 DRIFT = 0.001
-"""A clock that is being adjusted may gain or lose this part of the time that passes; NTP changes half of it."""
+"""The part of the elapsed time that an adjusted clock may gain or lose; NTP changes half of it."""
 MAX_SPREAD = timedelta(hours=2)
 """Longer jumps are followed at once: a clock that was days wrong (no battery) would be wrong for days more."""
 MAX_JUMPS = 16
-"""So many are remembered."""
+"""The number of jumps that are remembered."""
 READ_S = 0.1
-"""Two clocks read within this time are of one moment; a process that was stopped in between reads again."""
+"""Two clocks read within this time count as simultaneous; a process that was suspended in between reads again."""
 READ_TRIES = 5
 
 
@@ -77,13 +77,13 @@ def _wall() -> float:
 
 
 def _since_boot() -> float:
-    """Also counts the time in which the machine slept, where the system can tell."""
+    """Return the seconds since boot, including the time the machine slept where the system counts it."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """``number`` counts the jumps of one clock; ``spread``: it is followed gradually."""
+    """One jump of a clock by ``by``. ``number`` counts from 1; ``spread``: the jump is followed gradually."""
 
     number: int
     by: timedelta
@@ -96,11 +96,11 @@ class Jump:
 
 
 class SystemClock:
-    """The machine's clock, with jumps spread: after one forward :meth:`now` runs twice as fast as time, after one
-    back half as fast, until it agrees again; it never runs backwards but for jumps of more than two hours."""
+    """The machine's clock with jumps spread. After a jump forward :meth:`now` runs at double speed, after one back at
+    half speed, until both agree again. It runs backwards only for jumps of more than two hours."""
 
     def __init__(self, wall: Callable[[], float] = _wall, steady: Callable[[], float] = _since_boot) -> None:
-        """``wall`` and ``steady`` give seconds: what the machine says it is, and what passed since some moment."""
+        """``wall`` returns the machine's time, ``steady`` the time since some fixed moment, both in seconds."""
         self._wall, self._steady = wall, steady
         self._lock = threading.Lock()
         self._owed = timedelta(0)
@@ -129,27 +129,28 @@ class SystemClock:
 
     @property
     def owed(self) -> timedelta:
-        """The part of jumps that :meth:`now` has not followed yet; positive when it is behind the machine's clock."""
+        """The part of past jumps that :meth:`now` has not followed yet; positive if it is behind the machine's
+        clock."""
         return self._owed
 
     def jumps(self, after: int = 0) -> list[Jump]:
-        """The last jumps, of those whose number is higher."""
+        """Return the remembered jumps whose number is higher than ``after``."""
         with self._lock:
             return [jump for jump in self._jumps if jump.number > after]
 
     @staticmethod
     def monotonic() -> float:
-        """Seconds that only grow; for measuring, never for planning."""
+        """Return seconds that only grow; for measuring, never for planning."""
         return time.monotonic()
 
     def _read(self) -> tuple[timedelta, timedelta]:
-        """Both clocks at one moment."""
+        """Return wall and steady time of the same moment."""
         for _ in range(READ_TRIES):
             before = self._steady()
             wall, after = self._wall(), self._steady()
             if after - before < READ_S:
                 return timedelta(seconds=wall), timedelta(seconds=before)
-        # A machine this busy tells no jump from its own slowness; the next look will.
+        # On a machine this busy a jump cannot be told from slowness; the next read decides.
         return timedelta(seconds=after) + self._ahead, timedelta(seconds=after)
 
     def _jumped(self, by: timedelta) -> None:
@@ -163,7 +164,7 @@ class SystemClock:
 
 
 class VirtualClock:
-    """A clock that stands still until it is set. It never runs backwards."""
+    """A clock that stands still until it is set; it never runs backwards."""
 
     def __init__(self, start: datetime = EPOCH) -> None:
         self._now = start
@@ -199,7 +200,7 @@ def parse_time(text: str) -> datetime:
 
 
 def time_or_none(text: object) -> datetime | None:
-    """The instant that an object tells, None where it is missing or unreadable."""
+    """Return the instant of a field, or None if it is missing or unreadable."""
     try:
         return parse_time(text) if isinstance(text, str) and text else None
     except ValueError:
@@ -217,4 +218,4 @@ def _read_time(text: str) -> datetime:
 
 
 _remembered_time = lru_cache(maxsize=8192)(_read_time)
-"""Controllers read the same few thousand instants at every reading of an object."""
+"""A cache: controllers parse the same few thousand instants each time they read an object."""

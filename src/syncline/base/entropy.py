@@ -1,8 +1,8 @@
-"""The one source of chance and fresh ids.
+"""The one source of randomness and new ids: :class:`Entropy`.
 
-A world (a live process, a rehearsal, a test) holds one :class:`Entropy`. Seeded, it gives the same ids in the same
-order; unseeded, it takes its seed from the operating system. Nothing else in the project may import ``random``,
-``secrets`` or ``uuid``.
+A world (a live process, a rehearsal, a test) holds one :class:`Entropy`. With a seed it returns the same ids in the
+same order; without one the operating system gives the randomness. No other module may import ``random``, ``secrets`` or
+``uuid``.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 class Entropy:
-    """Seeded chance. ``seed=None`` means real chance."""
+    """A random generator; ``seed=None`` uses the operating system's randomness."""
 
     def __init__(self, seed: int | str | None = None) -> None:
         self._seed = seed
         self._random: random.Random = random.SystemRandom() if seed is None else random.Random(seed)
 
     def fork(self, name: str) -> Entropy:
-        """An independent stream for one room, so that a draw in one does not shift the others."""
+        """Return an independent stream for one room, so that a draw in one does not shift the others."""
         return Entropy(None if self._seed is None else f"{self._seed}/{name}")
 
     def copy(self) -> Entropy:
-        """A seeded stream that goes on from here as this one does."""
+        """Return a second seeded stream that continues with the same values as this one."""
         twin = Entropy(self._seed)
         twin._random.setstate(self._random.getstate())
         return twin
 
     def uid(self) -> str:
-        """A version-4 UUID as Kubernetes gives to objects."""
+        """Return a version-4 UUID, as Kubernetes gives to objects."""
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
 
     def suffix(self, length: int = 5) -> str:
-        """The random end of a generateName."""
+        """Return the random end of a generateName."""
         return "".join(self._random.choice(SUFFIX_ALPHABET) for _ in range(length))
 
     def token(self, size: int = 32) -> str:
-        """A secret for credentials: always from the operating system, whatever the seed."""
+        """Return a secret for credentials, always from the operating system, whatever the seed."""
         return secrets.token_urlsafe(size)
 
     def uniform(self, low: float, high: float) -> float:

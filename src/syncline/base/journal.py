@@ -1,7 +1,7 @@
-"""The append-only record of a run: when, who, what, why.
+"""The append-only record of a run: when, who, what, why. Drivers and executors write it.
 
-Written by drivers and executors, read by people, tests and rehearsals. Live and virtual runs share the format, so that
-they can be compared; nothing random (keys, tokens, certificates) may enter it.
+People, tests and rehearsals read it. Live and virtual runs share the format, so that they can be compared; it never
+contains random values (keys, tokens, certificates).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Entry:
     why: str = ""
 
     def line(self) -> str:
-        """One JSON line with fixed key order."""
+        """Return one JSON line with fixed key order."""
         return json.dumps(
             {
                 "when": format_micro_time(self.when),
@@ -45,7 +45,7 @@ class Entry:
 
 
 class Journal:
-    """Bounded list of entries, with listeners for live views."""
+    """A bounded list of entries, with listeners for live views."""
 
     def __init__(self, limit: int = MAX_ENTRIES) -> None:
         self._entries: deque[Entry] = deque(maxlen=limit)
@@ -66,5 +66,5 @@ class Journal:
         return len(self._entries)
 
     def text(self) -> str:
-        """The whole journal as JSON lines: the thing two equal seeds must make byte-equal."""
+        """Return the whole journal as JSON lines; runs with equal seeds return the same bytes."""
         return "".join(entry.line() + "\n" for entry in self._entries)

@@ -1,8 +1,8 @@
-"""Which files a confined program may touch: a Landlock ruleset (Linux 5.13 and later), handed over once and for good.
+"""Restricts the files that a process may access, by a Landlock ruleset (Linux 5.13 and later): :func:`confine`.
 
-The render workers (``sources/workers/main.py``) and the process that runs scripts (``assembly/scripts/child.py``)
-narrow themselves with it: libraries of others see the system's programs and one folder, not the files of the user that
-started them, whatever a repository talks them into. Without imports beyond the standard library.
+The render workers (``sources/workers/main.py``) and the process that runs scripts (``assembly/scripts/child.py``) call
+it. Whatever a repository makes a library do, it can access the system's programs and one folder, not the files of the
+user. Imports only the standard library.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from collections.abc import Iterable, Iterator
 __all__ = ["confine", "programs"]
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
-"""The same numbers on all machines."""
+"""System call numbers, equal on all architectures."""
 _VERSION, _BENEATH = 1, 1
 _EXECUTE, _WRITE, _READ, _LIST, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
 _KNOWN = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1}
-"""Rights by version of the interface; a right that is handled and not granted is refused."""
+"""Rights by version of the interface; a handled right that is not granted is refused."""
 _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE
 
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom")
@@ -30,7 +30,7 @@ _PACKAGES = ("site-packages", "dist-packages")
 
 
 def programs() -> Iterator[str]:
-    """Directories of this interpreter, its packages, and the machine's programs and libraries."""
+    """Yield the directories of this interpreter, its packages, and the machine's programs and libraries."""
     yield from _SYSTEM
     yield from (sys.prefix, sys.base_prefix)
     yield from (path for path in sys.path if os.path.basename(path) in _PACKAGES)
@@ -41,9 +41,9 @@ def programs() -> Iterator[str]:
 
 
 def confine(reading: Iterable[str], writing: Iterable[str] = ()) -> bool:
-    """From now on this process, and what it starts, may open, list and run what lies below ``reading``, and do
-    anything below ``writing``; nothing else. False where the kernel has no Landlock. It cannot give itself rights by
-    other programs, which must have been given up before. Raises OSError if the kernel refuses."""
+    """Restrict this process and its children: they may open, list and run files below ``reading``, do anything below
+    ``writing``, and nothing else. Return False if the kernel has no Landlock. Give up all other privileges before: they
+    could undo it. Raises OSError if the kernel refuses."""
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION)
     if version < 1:

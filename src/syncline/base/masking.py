@@ -1,8 +1,8 @@
-"""Takes out of a text what may be a credential: the one masker of statuses, Events, explanations, logs and traces.
+"""Masks credentials in texts: statuses, Events, explanations, logs and traces all use this module.
 
 Pure. :func:`mask_credentials` knows patterns (user info in URLs, headers, keys, tokens, ``password=…``); a
-:class:`Masker` also knows values, in every spelling in which a program or an API repeats them. What is masked stays as
-it is when it is masked again. Values below :data:`LEAST` characters are left: they stand in any text.
+:class:`Masker` also knows values, in every spelling in which a program or an API repeats them. Masking twice changes
+nothing more. Values below :data:`LEAST` characters are not masked: they occur in any text.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ __all__ = ["LEAST", "MASK", "MAX_TEXT", "Masker", "bounded", "credential_values"
 MASK = "***"
 LEAST = 4
 WHOLE = 8
-"""Values shorter than this are masked as whole words only: ``admin`` is no part of ``administrator``."""
+"""Shorter values are masked as whole words only: ``admin`` is not masked in ``administrator``."""
 SLICE = 12
-"""Consecutive characters of a long value that are taken for a part of it: texts are cut and wrapped."""
+"""This many consecutive characters of a long value count as a part of it: texts are cut and wrapped."""
 MAX_TEXT = 16_384
-"""Characters of a message that are kept, its beginning and its end."""
+"""The longest message; of a longer one the beginning and the end remain."""
 MAX_READ = 16 * MAX_TEXT
 MAX_VALUE = 65_536
-"""Characters of one value that are looked for."""
+"""The longest searched prefix of one value."""
 MAX_VALUES = 20_000
 MAX_KNOWN = 500_000
-"""Characters of all values together: who has more Secrets than this finds the first ones masked."""
+"""The most characters of all values together; with more Secrets than this the first ones are masked."""
 COMMON = frozenset(
     ("true", "false", "null", "none", "default", "enabled", "disabled", "secret", "opaque", "localhost", "string")
 )
-"""Words that say nothing, although they are values of Secrets."""
+"""Values of Secrets that are common words and reveal nothing."""
 
 _NAME = (
     r"(?:pass(?:wor[dt]|wd|phrase)?|pwd|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key"
@@ -85,7 +85,7 @@ _HINT = re.compile(
 
 
 def mask_credentials(text: str) -> str:
-    """Without what looks like a credential: ``https://user:secret@host`` becomes ``https://***@host``."""
+    """Return ``text`` without credentials: ``https://user:secret@host`` becomes ``https://***@host``."""
     if _HINT.search(text) is None:
         return text
     for pattern, instead in _PATTERNS:
@@ -94,7 +94,7 @@ def mask_credentials(text: str) -> str:
 
 
 def bounded(text: str, limit: int = MAX_TEXT) -> str:
-    """The beginning and the end of what is too long."""
+    """Return ``text``, cut in the middle if it is longer than ``limit``."""
     half = limit // 2
     return text if len(text) <= limit else f"{text[:half]} … {text[-half + 3 :]}"
 
@@ -106,14 +106,14 @@ _REFERENCE = re.compile(r"(?i)(?:name|names|ref|class|type|path|file|mount|names
 
 
 def credential_values(text: str) -> Iterator[str]:
-    """Values beside names of credentials in a text of any format, also where it cannot be parsed."""
+    """Yield the values after names of credentials in a text of any format, even one that cannot be parsed."""
     for found in _LINE.finditer(text[:MAX_READ]):
         if _REFERENCE.search(found[1]) is None:
             yield found[2].strip("\"'")
 
 
 def decoded(text: str) -> str:
-    """Decoded base64, empty where it is none or no text."""
+    """Return the decoded base64 text, or an empty one if it is invalid."""
     try:
         return base64.b64decode(text, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError, ValueError):
@@ -121,9 +121,9 @@ def decoded(text: str) -> str:
 
 
 class Masker:
-    """Called with a text it gives the text without the values, nor what looks like a credential.
+    """A callable that returns a text with the given values and everything that looks like a credential masked.
 
-    ``values`` are asked for once, at the first text. ``plain`` are names that are no secrets although a Secret holds
+    ``values`` is called once, at the first text. ``plain`` returns names that are not secret although a Secret contains
     them.
     """
 
@@ -194,7 +194,7 @@ class Masker:
 
     @staticmethod
     def _whole(text: str, at: int, known: dict[str, list[str]]) -> int:
-        """End of the longest value that begins at ``at``; 0: none does."""
+        """Return the end of the longest value that begins at ``at``, or 0."""
         for spelling in known.get(text[at : at + LEAST], ()):
             end = at + len(spelling)
             if text.startswith(spelling, at) and (len(spelling) >= WHOLE or _is_word(text, at, end)):
@@ -207,7 +207,7 @@ def _is_word(text: str, start: int, end: int) -> bool:
 
 
 def _stretched(text: str, at: int, value: str, offset: int) -> tuple[int, int]:
-    """The longest stretch around ``at`` that is a part of ``value``."""
+    """Return the bounds of the longest part of ``value`` around ``at``."""
     start, before = at, offset
     while start > 0 and before > 0 and text[start - 1] == value[before - 1]:
         start, before = start - 1, before - 1
@@ -218,7 +218,7 @@ def _stretched(text: str, at: int, value: str, offset: int) -> tuple[int, int]:
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Spans that touch or overlap as one: they are parts of one value."""
+    """Join spans that touch or overlap: they are parts of one value."""
     last: tuple[int, int] | None = None
     for start, end in spans:
         if last is not None and start <= last[1]:
@@ -232,7 +232,7 @@ def _joined(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def _spellings(value: str) -> set[str]:
-    """A value as programs and APIs write it: whole, each of its lines, escaped, in base64, in an address."""
+    """Return the forms in which programs and APIs write a value: whole, by line, escaped, in base64, URL-quoted."""
     lines = [line.strip() for line in value.splitlines()]
     # A line of a file in a Secret is taken whole or not at all: "port: 80" stands in many texts.
     plain = {value, value.strip(), *(line for line in lines if len(line) >= WHOLE and len(lines) > 1)}

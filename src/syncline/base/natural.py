@@ -1,4 +1,4 @@
-"""Numbers in texts, in the order in which Go's YAML libraries sort keys: that of Kubernetes and that of Butane."""
+"""The natural order of numbers in texts in which Go's YAML libraries sort keys, for Kubernetes and Butane."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ __all__ = ["by_number"]
 
 
 def by_number(left: str, right: str, index: int) -> int:
-    """Compare two texts that are equal before ``index`` and differ there, where neither has a letter: the numbers that
-    begin there decide (as 64 bits, as upstream reads them), then their length, then the character. -1 or 1."""
+    """Compare two texts that are equal before ``index`` and differ there, neither by a letter; return -1 or 1. The
+    numbers that begin there decide (as int64, as upstream reads them), then their length, then the character."""
     head = 0
     if "0" in (left[index], right[index]):
         before = len(left[:index]) - len(left[:index].rstrip("0123456789"))

@@ -1,8 +1,8 @@
-"""Fair shares of a bounded number of places: who may work now, who waits, who comes next.
+"""Fair shares of a bounded number of slots: :class:`Places` decides which :class:`Ticket` works next.
 
-Used by what runs work in threads (``base/threads.py``). Everything that wants a place belongs to shares (a project, a
-host), and no share ever takes all places, so that one of them cannot stop the others. A user who has fewest places
-comes first, then who waits longest. No clock and no thread: callers say what happened. One thread at a time.
+Used by ``base/threads.py``. Each ticket belongs to shares (a project, a host). Limits keep one share from taking all
+slots. The share with the fewest slots comes first, then the longest wait. No clock, no threads; callers report events,
+from one thread at a time.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from dataclasses import dataclass, field
 __all__ = ["Crowded", "Limits", "Places", "Share", "Ticket"]
 
 Share = tuple[str, str]
-"""What kind of share, and which one: ``("project", "team-a")``."""
+"""Kind and name of a share: ``("project", "team-a")``."""
 
 
 class Crowded(OSError):
-    """So many wait for a place already that one more is refused."""
+    """Too many tickets wait already; another one is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``each``: the most places of one share, by its kind. ``slow`` and ``slow_each``: places for those that have
-    worked for long and only wait for another system, beside the others; without room there they keep their places."""
+    """Limits of slots. ``each``: the most slots of one share, by its kind. ``slow`` and ``slow_each``: extra slots for
+    long-running work that mostly waits for another system; without a free one it keeps its ordinary slot."""
 
     places: int
     each: Mapping[str, int] = field(default_factory=dict)
     slow: int = 0
     slow_each: Mapping[str, int] = field(default_factory=dict)
     waiting: int = 20_000
-    """Tickets that may wait together, and half of it of one share of the first kind."""
+    """The most waiting tickets; one share of the first kind may have half of them."""
 
 
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """One wish for a place. The first share is the code that turns go round by."""
+    """A request for a slot. Slots are shared out fairly among the first shares."""
 
     shares: tuple[Share, ...]
     number: int = 0
     state: str = ""
-    """``waiting``, ``working``, ``slow``, and empty before and after."""
+    """``waiting``, ``working`` or ``slow``; empty before and after."""
 
 
 @dataclass(slots=True)
 class Places:
-    """The places of one kind of work."""
+    """The slots of one kind of work."""
 
     limits: Limits
     _working: Counter[Share] = field(default_factory=Counter)
@@ -57,11 +57,11 @@ class Places:
     _number: int = 0
 
     def counts(self) -> dict[str, int]:
-        """How many work, are slow, and wait."""
+        """Return the number of tickets that are working, slow and waiting."""
         return {state: self._counts[state] for state in ("working", "slow", "waiting")}
 
     def ask(self, ticket: Ticket) -> list[Ticket]:
-        """Wait for a place; who has one now. Raises :class:`Crowded`."""
+        """Queue a ticket; return the tickets that have a slot now. Raises :class:`Crowded`."""
         first = ticket.shares[:1]
         if self._counts["waiting"] >= self.limits.waiting or any(
             self._queued[share] >= self.limits.waiting / 2 for share in first
@@ -75,7 +75,7 @@ class Places:
         return self._admit()
 
     def slow(self, ticket: Ticket) -> list[Ticket]:
-        """Who works for long gives the place to others, if there is room beside it; who has one now."""
+        """Move a long-running ticket to a slow slot if one is free; return the tickets that have a slot now."""
         if ticket.state != "working" or not self._fits(ticket.shares, self._slow, self.limits.slow, "slow"):
             return []
         self._leave(ticket)
@@ -83,7 +83,7 @@ class Places:
         return self._admit()
 
     def give_back(self, ticket: Ticket) -> list[Ticket]:
-        """The place is free, or the wish is withdrawn; who has one now."""
+        """Free the slot, or withdraw the ticket; return the tickets that have a slot now."""
         if ticket.state == "waiting":
             self._withdraw(ticket)
         self._leave(ticket)

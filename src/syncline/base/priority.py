@@ -1,8 +1,7 @@
-"""Steps back behind the API: what foreign programs do must not decide how fast the API answers.
+"""Lowers the priority of foreign programs, so that they never slow down the API: :func:`step_back`.
 
-Called by the programs themselves before they begin (``cluster/machines/sandbox/launch.py``,
-``sources/workers/main.py``, ``assembly/scripts/child.py``), since it cannot be taken back without rights. Little is
-imported: it is loaded for each command.
+The programs call it before they begin (``cluster/machines/sandbox/launch.py``, ``sources/workers/main.py``,
+``assembly/scripts/child.py``); an unprivileged process cannot undo it. Few imports: it is loaded for each command.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ import os
 __all__ = ["LAST", "RENDERING", "WORKER", "lower_session", "step_back"]
 
 WORKER = 10
-"""Niceness of git and of scripts: a tenth of the processor where the API wants all of it."""
+"""Niceness of git and of scripts: a tenth of the processor while the API is busy."""
 RENDERING = 15
-"""Niceness of rendering, which may compute for a minute: git, which others wait for, comes before it."""
+"""Niceness of rendering, which may compute for a minute; git, which others wait for, comes first."""
 LAST = 19
-"""Niceness of commands of pods and plugins, which get what is left over."""
+"""Niceness of commands of pods and plugins, which use only idle time."""
 IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
 IDLE_IO = 3 << 13
-"""The class that reads and writes when no other client does."""
+"""The I/O class that runs only when no other process reads or writes."""
 
 
 def step_back(niceness: int) -> None:
-    """From now on, and for all that this process starts. What the machine does not let us change stays as it is."""
+    """Lower the priority of this process and its children. Settings that the machine refuses stay unchanged."""
     if os.getsid(0) == os.getpid():
         lower_session("self", niceness)
     if niceness > os.getpriority(os.PRIO_PROCESS, 0):
@@ -42,11 +41,11 @@ def step_back(niceness: int) -> None:
 
 
 def lower_session(process: int | str, niceness: int) -> bool:
-    """Give the session of ``process`` the share of the processors that ``niceness`` stands for; False: not yet.
+    """Give the session of ``process`` the CPU share of ``niceness``; return False if it must be tried again.
 
     With ``sched_autogroup_enabled`` (sched(7)) the kernel shares the processors among sessions first, so the niceness
-    of a process counts only against its own session. Without rights the kernel takes one such change in 100 ms from
-    the whole machine: who watches a session asks again.
+    of a process counts only within its session. Without privileges the kernel accepts one such change per 100 ms on the
+    whole machine, so callers retry.
     """
     try:
         file = os.open(f"/proc/{process}/autogroup", os.O_WRONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Caches whose keys are texts of strangers: bounded in number and in size.
+"""Caches for functions of untrusted texts, bounded in number and in size: :func:`remember`.
 
 ``lru_cache`` bounds the number only: four thousand names of three megabytes each are twelve gigabytes.
 """
@@ -13,13 +13,13 @@ from typing import Any, TypeVar, cast
 __all__ = ["MAX_REMEMBERED_CHARS", "remember"]
 
 MAX_REMEMBERED_CHARS = 512
-"""Longest text that is remembered; honest ones are shorter."""
+"""The longest text that is cached; honest ones are shorter."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def remember(maxsize: int) -> Callable[[F], F]:
-    """As ``lru_cache(maxsize)`` for a function of texts (by position); with a long one it is asked again."""
+    """Return ``lru_cache(maxsize)`` for a function of texts (positional); calls with a long text are not cached."""
 
     def wrap(function: F) -> F:
         known = lru_cache(maxsize)(function)

@@ -1,6 +1,6 @@
-"""Removes what strangers left on the disk: folders deeper than paths are long, or that cannot be entered.
+"""Removes untrusted folder trees, also those deeper than the longest path or without permission to enter.
 
-Used where commands of repositories and pods have written, after they have ended.
+Used after commands of repositories and pods have ended.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_tree(top: Path) -> None:
-    """Remove ``top`` with all that is in it, as far as we may; links are removed, not followed. Folders are brought up
-    before they are emptied, so that none is too deep."""
+    """Remove ``top`` with its content as far as permitted; links are removed, not followed. Nested folders are moved to
+    the top before they are emptied, so that no path grows too long."""
     with contextlib.suppress(OSError):
         base = os.open(top, _FOLDER)
         try:

@@ -1,7 +1,7 @@
-"""What is wrong with an input, collected instead of raised.
+"""Problems of an input, collected instead of raised: :class:`Report`.
 
-Validators fill a :class:`Report`; callers choose to stop at the first error or to continue without the bad part.
-Positions point at the user's own file, also when the faulty object was generated from it.
+Validators fill it; callers stop at the first error or continue without the bad part. Positions point at the user's own
+file, also when the faulty object was generated from it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place in a source file; line and column count from 1, 0 is unknown."""
+    """A position in a source file; line and column count from 1, 0 is unknown."""
 
     file: str = ""
     line: int = 0
@@ -37,7 +37,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One problem. ``path`` is the field (``spec.template``); ``fix`` says what to do, empty if nothing is known."""
+    """One problem. ``path`` is the field (``spec.template``); ``fix`` says what to do, empty if unknown."""
 
     severity: Severity
     message: str

@@ -1,7 +1,6 @@
-"""How long that which took too long is left alone: ten seconds, then twice as long each time. No clock of its own.
+"""Back-off for scripts that took too long: ten seconds, doubled each time. The caller passes the time.
 
-Used where scripts and expressions of users are run (``assembly/scripts/lua.py``,
-``gitops/application/observing/asking.py``).
+Used where user scripts and expressions run (``assembly/scripts/lua.py``, ``gitops/application/observing/asking.py``).
 """
 
 from __future__ import annotations
@@ -10,19 +9,19 @@ __all__ = ["Rests"]
 
 REST_S, MAX_REST_S = 10.0, 600.0
 MAX_RESTING = 1_000
-"""Names and shares of which that is remembered."""
+"""The most pairs of name and share that are remembered."""
 
 
 class Rests:
-    """By name (a script), for whom it ran (a share), and until when it is not run for them."""
+    """Back-offs by name (a script) and share (the user it ran for)."""
 
     def __init__(self, shares_for_all: int = 0) -> None:
-        """``shares_for_all``: what rests for so many shares rests for all of them; 0: never."""
+        """A script that backs off for ``shares_for_all`` shares backs off for all of them; 0: never."""
         self._until: dict[tuple[str, str], tuple[float, float]] = {}
         self._shares_for_all = shares_for_all
 
     def left(self, name: str, share: str, now: float) -> float:
-        """Seconds that it rests still; 0: it may be run."""
+        """Return the seconds until the script may run again; 0: it may run now."""
         found = self._left((name, share), now)
         if found or not self._shares_for_all:
             return found
@@ -30,12 +29,12 @@ class Rests:
         return others[self._shares_for_all - 1] if len(others) >= self._shares_for_all else 0.0
 
     def _left(self, key: tuple[str, str], now: float) -> float:
-        """A clock that was set back does not make a rest longer."""
+        """Return the seconds left; a clock that was set back does not make them longer."""
         until, pause = self._until.get(key, (0.0, 0.0))
         return until - now if 0 < until - now <= pause else 0.0
 
     def tired(self, name: str, share: str, now: float) -> float:
-        """It took too long; the seconds that it rests from now on."""
+        """Record that the script took too long; return the new back-off in seconds."""
         pause = min(max(self._until.pop((name, share), (0.0, 0.0))[1] * 2, REST_S), MAX_REST_S)
         self._until[name, share] = now + pause, pause
         if len(self._until) > MAX_RESTING:

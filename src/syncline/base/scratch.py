@@ -1,8 +1,8 @@
-"""Files temporarily: each process has folders of its own, which the next process removes where it was killed.
+"""Temporary folders of a process: :func:`scratch`, :func:`work_folder`. The next process removes those of killed ones.
 
-A folder is locked as long as its process lives, so a sweep can tell what is left over from what is in use, whatever the
-names and process ids. Only folders of this user are examined, and no link is followed. What holds credentials goes to
-memory where the machine has it, and is named only where a foreign program has to read it.
+A folder is locked as long as its process lives, so a sweep can distinguish leftovers from folders in use. It checks
+only folders of this user and follows no links. Files with credentials are created in memory where the machine allows
+it, and get a path only where a foreign program must read them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["Scratch", "credentials_folder", "memory_folder", "named_in_memory", 
 
 PREFIX = "syncline-scratch-"
 MOST_LOOKED_AT = 20_000
-"""Entries of the temporary folder that a sweep reads."""
+"""The most entries of the temporary folder that a sweep reads."""
 MEMORY = Path("/dev/shm")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Scratch:
-    """A folder that no other client may enter, below ``parent`` (without one: where temporary files lie). Making it
-    sweeps what killed processes left there; :meth:`close` removes it."""
+    """A private folder below ``parent`` (default: the system's temporary folder). Creating one first removes leftovers
+    of killed processes; :meth:`close` removes it."""
 
     def __init__(self, parent: Path | None = None) -> None:
         place = Path(tempfile.gettempdir()) if parent is None else parent
@@ -40,7 +40,7 @@ class Scratch:
         self._owner = os.getpid()
 
     def close(self) -> None:
-        """Twice is as good as once; a fork of the owner removes nothing."""
+        """Remove the folder; a second call, or one in a forked process, does nothing."""
         if self._lock >= 0 and self._owner == os.getpid():
             remove_tree(self.path)
             os.close(self._lock)
@@ -49,7 +49,7 @@ class Scratch:
 
 @contextlib.contextmanager
 def scratch(parent: Path | None = None) -> Iterator[Path]:
-    """A folder until the context ends."""
+    """Create a folder that exists until the context ends."""
     held = Scratch(parent)
     try:
         yield held.path
@@ -58,17 +58,18 @@ def scratch(parent: Path | None = None) -> Iterator[Path]:
 
 
 def work_folder() -> Path:
-    """Of this process, on the disk: for copies that foreign programs work on."""
+    """Return this process' folder on the disk, for copies that foreign programs work on."""
     return _of_process(os.getpid(), None)
 
 
 def credentials_folder() -> Path:
-    """Of this process, in memory where there is some: for credentials that foreign programs read from files."""
+    """Return this process' folder, in memory if possible, for credentials that foreign programs read from files."""
     return _of_process(os.getpid(), memory_folder())
 
 
 def memory_folder(*, programs: bool = False) -> Path | None:
-    """A folder in memory that this user may write; with ``programs`` also execute from."""
+    """Return a folder in memory that this user may write, with ``programs`` also execute from; None if there is
+    none."""
     try:
         mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
         runs = not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
@@ -80,8 +81,8 @@ def memory_folder(*, programs: bool = False) -> Path | None:
 
 @contextlib.contextmanager
 def named_in_memory(text: str) -> Iterator[str]:
-    """The name of a file with ``text``, for libraries that take keys from files alone: on no disk, and gone with the
-    process. Where the kernel has no such files it lies in :func:`credentials_folder`."""
+    """Yield the path of a file with ``text``, for libraries that read keys only from files. The file is in memory and
+    ends with the process; without kernel support it is created in :func:`credentials_folder`."""
     try:
         descriptor = os.memfd_create("syncline", os.MFD_CLOEXEC)
     except (AttributeError, OSError):
@@ -104,7 +105,7 @@ def _of_process(_pid: int, parent: Path | None) -> Path:
 
 
 def _made(place: Path) -> tuple[Path, int]:
-    """Another process may sweep between making and locking: then there is nothing at that name any more."""
+    """Create and lock a folder; try again if a sweep of another process removed it in between."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
         with contextlib.suppress(FileNotFoundError):
@@ -123,7 +124,7 @@ def _is_still_at(folder: int, path: Path) -> bool:
 
 
 def sweep(place: Path | None = None) -> None:
-    """Remove what killed processes of this user left: in ``place``, and wherever else folders are made."""
+    """Remove the folders of killed processes of this user, in ``place`` and in the default folders."""
     for each in {Path(tempfile.gettempdir()), MEMORY, *((place,) if place is not None else ())}:
         _swept(each)
 
@@ -136,7 +137,7 @@ def _swept(place: Path) -> None:
 
 
 def _remove_if_left(path: Path) -> None:
-    """A folder of ours whose process is gone."""
+    """Remove a folder of ours whose process has ended."""
     try:
         folder = os.open(path, _FOLDER)
     except OSError:

@@ -1,10 +1,9 @@
-"""What a confined program may ask of the kernel: a seccomp filter, assembled here and handed over.
+"""Restricts the system calls of a process by a seccomp filter: :func:`restrict`.
 
 The launcher of sandboxed commands (``cluster/machines/sandbox/launch.py``) and the render workers
-(``sources/workers/main.py``) narrow themselves with it. What is refused are the calls that container engines refuse a
-container without capabilities (Docker's default profile), tracing, and memory that belongs to no process. A call that
-is newer than this list does not exist for the program, so that it falls back to an older one. Without imports beyond
-``struct``, ``ctypes`` and ``os``: it is loaded for every command that is started.
+(``sources/workers/main.py``) call it. It refuses the calls that Docker's default profile refuses a container without
+capabilities, tracing, and memory that is not charged to a process. Calls newer than this list return ENOSYS, so that
+programs fall back to older ones. Imports only ``struct``, ``ctypes`` and ``os``: it is loaded for every command.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _COLUMN = {"x86_64": 0, "aarch64": 1}
 
 LAST_KNOWN = 469
-"""``file_setattr`` of Linux 6.17, the same on both machines; what is beyond is answered with ENOSYS."""
+"""``file_setattr`` of Linux 6.17, equal on both architectures; higher numbers return ENOSYS."""
 X32 = 0x40000000
-"""Numbers from here on are the second way into an x86-64 kernel, which is unused."""
+"""Numbers from here on are the x32 interface of x86-64 kernels, which is unused."""
 
 REFUSED = {
     # the machine itself
@@ -61,7 +60,7 @@ REFUSED = {
     "process_vm_writev": (311, 271),
     "ptrace": (101, 117),
     "userfaultfd": (323, 282),
-    # keys are not kept apart by namespaces
+    # namespaces do not separate keys
     "add_key": (248, 217),
     "keyctl": (250, 219),
     "request_key": (249, 218),
@@ -90,7 +89,7 @@ REFUSED = {
     "move_pages": (279, 239),
     "set_mempolicy": (238, 237),
     "set_mempolicy_home_node": (450, 450),
-    # leftovers that kernels keep
+    # obsolete calls
     "_sysctl": (156, None),
     "afs_syscall": (183, None),
     "getpmsg": (181, None),
@@ -104,7 +103,7 @@ REFUSED = {
     "ustat": (136, None),
     "vserver": (236, None),
 }
-"""Answered with EPERM; numbers on x86-64 and on arm64."""
+"""Calls that return EPERM; numbers on x86-64 and on arm64."""
 ABSENT = {
     "clone3": (435, 435),
     "io_uring_enter": (426, 426),
@@ -114,20 +113,20 @@ ABSENT = {
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
 }
-"""Answered with ENOSYS, for which programs have another way: the flags of ``clone3`` cannot be read by a filter,
-requests of ``io_uring`` pass it by, and a file in memory counts for no process."""
+"""Calls that return ENOSYS; programs have fallbacks. A filter cannot read the flags of ``clone3`` nor the requests of
+``io_uring``, and no process is charged for a file in memory."""
 
 CLONE, UNSHARE = (56, 220), (272, 97)
 SOCKET, SOCKETPAIR, PERSONALITY, IOCTL = (41, 198), (53, 199), (135, 92), (16, 29)
 NEW_NAMESPACES = 0x7E020080
 """Mount, cgroup, host name, IPC, user, process, network and time namespaces."""
 NEW_BY_CLONE = NEW_NAMESPACES & ~0x80
-"""``clone`` has the signal at the end there."""
+"""The lowest byte of ``clone``'s flags is the signal."""
 FAMILIES = (0, 1, 2, 10, 16)
-"""Unspecified, Unix, IPv4, IPv6, netlink. Others reach beyond a network namespace (vsock) or into rare code."""
+"""Unspecified, Unix, IPv4, IPv6, netlink. Others leave the network namespace (vsock) or use rarely tested code."""
 PERSONALITIES = (0, 8, 0x20000, 0x20008, 0xFFFFFFFF)
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
-"""Typing into a user's terminal."""
+"""Injecting input into a user's terminal."""
 
 # Classic BPF (linux/bpf_common.h) on struct seccomp_data.
 _LOAD, _EQUAL, _AT_LEAST, _ABOVE, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x25, 0x45, 0x06
@@ -138,8 +137,8 @@ _Step = tuple[int, int, int, int]
 
 
 def assemble(machine: str, families: tuple[int, ...] = FAMILIES) -> bytes:
-    """The filter as the kernel takes it: eight bytes for each step; ``families`` of sockets may be made. Raises
-    KeyError for a machine not in :data:`ARCHITECTURES`."""
+    """Return the filter in the kernel's format, eight bytes per instruction; ``families`` are the permitted socket
+    families. Raises KeyError for a machine not in :data:`ARCHITECTURES`."""
     column = _COLUMN[machine]
     steps: list[_Step] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
@@ -170,12 +169,12 @@ def _answer(error: int) -> _Step:
 
 
 def _when(test: int, value: int, then: list[_Step]) -> list[_Step]:
-    """``then`` ends with an answer."""
+    """Return the steps that run ``then`` if the test holds; ``then`` ends with a return."""
     return [(test, 0, len(then), value), *then]
 
 
 def _argument(index: int) -> _Step:
-    """Its lower half: the kernel takes no more of these arguments either."""
+    """Load the lower half of an argument; the kernel reads no more of it either."""
     return (_LOAD, 0, 0, _ARGUMENTS + 8 * index)
 
 
@@ -197,9 +196,8 @@ _SET_SECCOMP, _FILTER, _SET_NO_NEW_PRIVILEGES = 22, 2, 38
 
 
 def restrict(families: tuple[int, ...] = FAMILIES) -> bool:
-    """From now on this process, and what it starts, may do no more than the filter allows, and gains no rights by
-    starting a program. False where the kernel or the machine has no such filter. Raises OSError if rights cannot be
-    given up."""
+    """Install the filter for this process and its children, which also gain no privileges by starting a program. Return
+    False if the kernel or the architecture is not supported. Raises OSError if privileges cannot be given up."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "no new privileges")

@@ -1,4 +1,4 @@
-"""A value that cannot be printed by accident."""
+"""A wrapper for credentials that cannot be printed by accident: :class:`Secret`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["Secret"]
 
 
 class Secret:
-    """Wraps a credential. ``str``, ``repr`` and formatting show a mask; :meth:`reveal` is the one way in."""
+    """Wraps a credential. ``str``, ``repr`` and formatting show a mask; only :meth:`reveal` returns it."""
 
     __slots__ = ("_value",)
 
@@ -14,7 +14,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The value itself. Call it only where it is handed to a protocol or a process."""
+        """Return the value. Call this only where it is passed to a protocol or a process."""
         return self._value
 
     def __repr__(self) -> str:

@@ -1,9 +1,8 @@
-"""A function that continues only when it is given its turn, but for parts that it leaves to others meanwhile.
+"""A function that runs in turns with its caller: :class:`Strand`. Its parts may run in parallel.
 
-Used for requests that are too large for the event loop that serves them (``cluster/serving/waiting.py``). The function
-runs in a thread of its own, and that thread and the one that gives turns never run at the same time: whatever both use
-needs no lock. What it does :meth:`Strand.aside` is a pure function of data that does not change; it runs outside of
-turns.
+Used for requests that are too large for the event loop (``cluster/serving/waiting.py``). The function runs in its own
+thread, but never at the same time as the thread that gives turns, so shared data needs no lock. Functions passed to
+:meth:`Strand.aside` must be pure, on data that does not change; they run outside of turns.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ P = TypeVar("P")
 
 
 class _Abandoned(BaseException):
-    """The result is not waited for any more."""
+    """The caller no longer waits for the result."""
 
 
 class Job:
-    """A part that is done aside: :meth:`run` it once, in any thread; never raises."""
+    """A part that runs outside of turns: call :meth:`run` once, in any thread; it never raises."""
 
     def __init__(self, function: Callable[[], Any], context: Context) -> None:
         self._function = function
@@ -45,7 +44,7 @@ class Job:
 
 
 class Strand(Generic[T]):
-    """Call :meth:`go_on` until it is over, running what it returns in between, or :meth:`abandon` it."""
+    """Call :meth:`go_on` until it returns None, and run each returned job in between; or :meth:`abandon` it."""
 
     def __init__(self, function: Callable[[], T], name: str) -> None:
         self._context = copy_context()
@@ -57,7 +56,7 @@ class Strand(Generic[T]):
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def go_on(self) -> Job | None:
-        """A turn: until there is a part to be done aside, or the function is over (None)."""
+        """Give a turn; return the next job to run outside of turns, or None when the function has ended."""
         if not self._thread.ident:
             self._thread.start()
         self._turn.release()
@@ -65,18 +64,18 @@ class Strand(Generic[T]):
         return self._part
 
     def result(self) -> T:
-        """The function's result once it has ended; raises the exception that it raised."""
+        """Return the result of the ended function, or raise its exception."""
         value: T = self._whole.result()
         return value
 
     def abandon(self) -> None:
-        """End it where it waits: nothing after that point runs but what cleans up."""
+        """End the function where it waits; only its cleanup code still runs."""
         self._abandoned = True
         while self._thread.ident and not self._over:
             self.go_on()
 
     def aside(self, function: Callable[[], P]) -> P:
-        """Called by the function: what ``function`` returns, worked out aside. Within such a part it runs at once."""
+        """Called by the function: run ``function`` as a job and return its result. Inside a job it runs at once."""
         if threading.current_thread() is not self._thread:
             return function()
         self._part = part = Job(function, copy_context())

@@ -1,8 +1,8 @@
-"""Blocking functions of one purpose, each in a thread of its own, in fair and bounded numbers.
+"""Runs blocking functions of one purpose in threads, in fair and bounded numbers: :class:`Threads`.
 
-The live driver has one :class:`Threads` for each purpose, so that work of one kind does not wait behind another. What
-has run for long mostly waits for another system (a host that does not answer); it gives its place to the next one and
-continues beside it. Threads are daemons: what hangs does not keep a process from ending.
+The live driver has one for each purpose, so that no purpose waits for another. Long-running work mostly waits for
+another system (a host that does not respond); it gives its slot to the next function and continues in an extra one.
+Threads are daemons: hanging work does not keep a process from ending.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Threads"]
 
 
 class Threads:
-    """For use on one event loop. ``slow_after_s``: from then on it counts as slow (0: never)."""
+    """Threads of one event loop. Work counts as slow after ``slow_after_s`` seconds (0: never)."""
 
     def __init__(self, name: str, limits: Limits, slow_after_s: float = 0.0) -> None:
         self.name = name
@@ -29,15 +29,15 @@ class Threads:
         self._functions: dict[Ticket, tuple[Callable[[], Any], asyncio.Future[Any], float]] = {}
 
     def counts(self) -> dict[str, int]:
-        """How many work, are slow, and wait."""
+        """Return the number of functions that are working, slow and waiting."""
         return self._places.counts()
 
     def start(
         self, function: Callable[[], Any], *shares: Share, slow_after_s: float | None = None
     ) -> asyncio.Future[Any]:
-        """Run ``function`` as soon as there is a place for it; the answer to come. Raises Crowded.
+        """Run ``function`` as soon as there is a slot; return the future of its result. Raises Crowded.
 
-        ``slow_after_s``: for this one, instead of what counts for all."""
+        ``slow_after_s`` overrides the default of all."""
         loop = asyncio.get_running_loop()
         ticket, result = Ticket(shares), loop.create_future()
         admitted = self._places.ask(ticket)
@@ -62,13 +62,13 @@ class Threads:
         self._begin(self._places.give_back(ticket), loop)
 
     def _withdrawn(self, ticket: Ticket) -> None:
-        """The caller left before the function began."""
+        """Withdraw a function whose caller left before it began."""
         if self._functions.pop(ticket, None) is not None:
             self._places.give_back(ticket)
 
 
 class _Ended:
-    """Brings the answer of a thread back to the event loop."""
+    """Returns the result of a thread to the event loop."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class _Ended:
         value, failure = None, None
         try:
             value = function()
-        except BaseException as error:  # the one who asked for it deals with it
+        except BaseException as error:  # the caller handles it
             failure = error
         with contextlib.suppress(RuntimeError):  # the event loop closed: no caller waits any more
             self._loop.call_soon_threadsafe(self._tell, value, failure)
