@@ -1,7 +1,6 @@
-"""What the cluster looked like when last heard of, for observers.
+"""The watch cache that controllers read: :class:`Cache`, through the :class:`Snapshot` protocol.
 
-Informers write into it; controllers' ``observe`` reads it through the :class:`Snapshot` protocol. Objects handed out
-are shared and read-only.
+Informers write it; the ``observe`` functions of controllers read it. Returned objects are shared and read-only.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ __all__ = ["Cache", "IndexFn", "OfKind", "Snapshot"]
 T = TypeVar("T")
 
 IndexFn = Callable[[Obj], Iterable[str]]
-"""The values under which an object is to be found in an index. One with an attribute ``of_metadata`` that is true reads
-but identity, labels and annotations."""
+"""Returns the index values of an object. A function with a true attribute ``of_metadata`` reads only identity, labels
+and annotations."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfKind:
-    """An :data:`IndexFn` that has something to say about one kind only, so that it is not asked about others."""
+    """An :data:`IndexFn` for objects of one kind only."""
 
     kind: GroupKind
     values: IndexFn
@@ -45,7 +44,7 @@ class OfKind:
 
 
 class Snapshot(Protocol):
-    """Reading side: no requests, no surprises within one reconcile."""
+    """The read interface of the cache: no requests, and no changes during one reconcile."""
 
     @property
     def mapper(self) -> Mapper: ...
@@ -53,61 +52,61 @@ class Snapshot(Protocol):
     def get(self, ref: ObjectRef) -> Obj | None: ...
 
     def objects(self, kind: GroupKind, namespace: str = "") -> list[Obj]:
-        """All objects of a kind, or of a namespace, ordered by (namespace, name)."""
+        """Return all objects of a kind, or those of a namespace, ordered by (namespace, name)."""
         ...
 
     def owned(self, uid: str, kind: GroupKind | None = None) -> list[Obj]:
-        """Objects with an owner reference to ``uid``, ordered by kind, namespace, name."""
+        """Return the objects with an owner reference to ``uid``, ordered by kind, namespace, name."""
         ...
 
     def indexed(self, index: str, value: str) -> list[Obj]:
-        """Objects under ``value`` of a named index."""
+        """Return the objects under ``value`` of a named index."""
         ...
 
     def count(self, index: str, value: str) -> int:
-        """How many objects are under ``value`` of a named index."""
+        """Return the number of objects under ``value`` of a named index."""
         ...
 
     def first(self, index: str, value: str) -> Obj | None:
-        """The first of the objects under ``value`` of a named index, without looking at the others each time."""
+        """Return the first object under ``value`` of a named index, without reading the others each time."""
         ...
 
     def views(self, kind: GroupKind, view: Callable[[Obj], T]) -> list[T]:
-        """``view`` of each object of a kind, ordered by (namespace, name): computed once for each version of an object,
-        so only changed objects are read again. ``view`` is pure, and the same one each time."""
+        """Return ``view`` of each object of a kind, ordered by (namespace, name). Results are cached per version of an
+        object. ``view`` must be pure, and the same function each time."""
         ...
 
     def kinds(self) -> Iterator[GroupKind]:
-        """Kinds of which anything was ever seen, in order."""
+        """Yield the kinds of which any object was ever cached, in order."""
         ...
 
     def selected(self, kind: GroupKind, namespace: str, selector: Selector) -> list[Obj]:
-        """The objects of a namespace whose labels match, ordered by name."""
+        """Return the objects of a namespace whose labels match, ordered by name."""
         ...
 
     def uncontrolled(self, kind: GroupKind, namespace: str) -> list[Obj]:
-        """The objects of a namespace that no owner controls, ordered by name."""
+        """Return the objects of a namespace without a controlling owner, ordered by name."""
         ...
 
     def has_synced(self, kind: GroupKind) -> bool:
-        """False until the first list of that kind arrived, and while it may not be read."""
+        """Return False until the first list of the kind arrived, and while the kind cannot be read."""
         ...
 
     def unread(self, ref: ObjectRef) -> str:
-        """Why it is not known whether there is such an object, as its kind may not be read; empty where ``get`` knows.
-        Without a name: of all objects of the kind in that namespace."""
+        """Return why the kind of ``ref`` cannot be read, so that its absence means nothing; empty if ``get`` is
+        reliable. Without a name this is about all objects of the kind in that namespace."""
         ...
 
     def reads_all(self) -> bool:
-        """Whether nothing is unread of what was examined."""
+        """Return True if no kind of the cache is marked as unreadable."""
         ...
 
     def changes(self, kind: GroupKind) -> int:
-        """How often anything of a kind arrived, changed or went: while it stays, what was read of the kind holds."""
+        """Return a counter of the changes to objects of the kind; while it is equal, earlier results are valid."""
         ...
 
     def follows(self, kind: GroupKind) -> bool:
-        """Whether the kind was listed and its watch works: the cache equals the server, but for events on their way."""
+        """Return True if the kind was listed and its watch works: the cache is current but for events under way."""
         ...
 
 
@@ -116,7 +115,7 @@ _Place = tuple[GroupKind, str, str]
 
 @dataclass(slots=True)
 class _Shelf:
-    """Names of one kind and namespace in the ways in which controllers ask for them; made at the first question."""
+    """Lookup tables for the names of one kind and namespace, built at the first query."""
 
     labelled: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     uncontrolled: set[str] = field(default_factory=set)
@@ -139,7 +138,8 @@ class _Shelf:
 
 @dataclass(slots=True)
 class _View:
-    """Results of a function for each object of a kind. ``stale``: objects whose newest version it has not computed."""
+    """Cached results of a view for each object of a kind. ``stale``: objects with a newer version than the cached
+    result."""
 
     made: dict[tuple[str, str], Any] = field(default_factory=dict)
     stale: set[tuple[str, str]] = field(default_factory=set)
@@ -165,19 +165,19 @@ def _controlled(obj: Obj) -> bool:
 
 
 def _same(old: Obj, new: Obj, part: str) -> bool:
-    """Whether a part of metadata stayed as it was; parts that a write leaves alone are mostly the very same object."""
+    """Return True if a part of metadata is unchanged; unchanged parts are mostly the same Python object."""
     one, other = meta(old).get(part), meta(new).get(part)
     return one is other or one == other
 
 
 class Cache:
-    """The writing side; also a :class:`Snapshot`."""
+    """The write interface of the cache; also implements :class:`Snapshot`."""
 
     def __init__(self, mapper: Mapper, indices: Mapping[str, IndexFn] | None = None) -> None:
         self.mapper = mapper
         self._objects: dict[GroupKind, dict[str, dict[str, Obj]]] = {}
         self._names: dict[tuple[GroupKind, str], list[str]] = {}
-        """Sorted names of a namespace, made when asked for and kept until one comes or goes."""
+        """Sorted names of a namespace, computed on demand and cached until an object arrives or goes."""
         self._synced: set[GroupKind] = set()
         self._unread: dict[GroupKind, str] = {}
         self._behind: set[GroupKind] = set()
@@ -187,10 +187,10 @@ class Cache:
         self._indices: dict[str, IndexFn] = dict(indices or {})
         self._indexed: dict[str, dict[str, set[_Place]]] = {name: {} for name in self._indices}
         self._firsts: dict[str, dict[str, _Place]] = {name: {} for name in self._indices}
-        """Of an index the first place under each value that was asked for."""
+        """For each index and requested value, the first object."""
         self._versions: dict[str, int] = {}
         self._asked: dict[GroupKind, list[tuple[str, IndexFn]]] = {}
-        """The indices that may have something to say about a kind."""
+        """The indices that may have values for objects of a kind."""
         self._shelves: dict[tuple[GroupKind, str], _Shelf] = {}
         self._views: dict[GroupKind, dict[Callable[[Obj], Any], _View]] = {}
 
@@ -202,7 +202,7 @@ class Cache:
         self._asked.clear()
 
     def use_index(self, name: str, values: IndexFn) -> None:
-        """Replace an index's rule; it is rebuilt when next asked."""
+        """Replace the function of an index; the next query rebuilds it."""
         self._indices[name] = values
         self._versions[name] = -1
         self._asked.clear()
@@ -210,7 +210,7 @@ class Cache:
     # -- writing -----------------------------------------------------------------------------------------------
 
     def put(self, kind: GroupKind, obj: Obj) -> Obj | None:
-        """Store the newest state; returns what it replaces."""
+        """Store the newest state of an object; return the previous one."""
         namespace, name = namespace_of(obj), name_of(obj)
         bucket = self._objects.setdefault(kind, {}).setdefault(namespace, {})
         old = bucket.get(name)
@@ -240,18 +240,18 @@ class Cache:
         self._behind.discard(kind)
 
     def mark_unread(self, kind: GroupKind, why: str) -> None:
-        """A kind is served and may not be read: that it has no object here says nothing, and what is here is old."""
+        """Record that a kind is served but cannot be read: its objects here are outdated, and absence means nothing."""
         self._unread[kind] = why
 
     def mark_behind(self, kind: GroupKind, behind: bool = True) -> None:
-        """The watch of a kind failed, or works again."""
+        """Record that the watch of a kind failed, or works again."""
         if behind:
             self._behind.add(kind)
         else:
             self._behind.discard(kind)
 
     def forget_kind(self, kind: GroupKind) -> list[Obj]:
-        """A kind is no longer served: everything of it goes."""
+        """Remove all objects of a kind that is no longer served; return them."""
         gone = self.objects(kind)
         for obj in gone:
             self.drop(kind, namespace_of(obj), name_of(obj))
@@ -265,11 +265,11 @@ class Cache:
             self._revision[kind] = max(self._revision.get(kind, 0), int(revision))
 
     def observed_revision(self, kind: GroupKind) -> int:
-        """Highest resourceVersion heard of for a kind, 0 before the first list."""
+        """Return the highest resourceVersion seen of a kind, 0 before the first list."""
         return self._revision.get(kind, 0)
 
     def _reindex(self, place: _Place, old: Obj | None, new: Obj | None) -> None:
-        """Most writes change a status: what they leave alone is not moved from one index entry to the same."""
+        """Update the indices. Most writes change only the status, so unchanged index values are not moved."""
         if old is None or new is None or not _same(old, new, "ownerReferences"):
             before, after = ([str(o.get("uid")) for o in owner_references(x)] if x else [] for x in (old, new))
             _move(self._owned, place, before, after)
@@ -397,7 +397,7 @@ class Cache:
         return list(known.listed)
 
     def _refresh_index(self, index: str) -> None:
-        """An index whose values depend on settings says by ``version`` that they changed; then it is rebuilt."""
+        """Rebuild an index whose function has a changed ``version``: its values depend on settings."""
         values = self._indices[index]
         version = getattr(values, "version", 0)
         if self._versions.get(index, 0) == version:

@@ -1,7 +1,7 @@
-"""What a controller is: a kind, watches, an observer and a planner, as one frozen value.
+"""A controller as one frozen value, :class:`Controller`: a kind, watches, an ``observe`` and a ``plan`` function.
 
-A :class:`~syncline.control.loop.ControlLoop` binds it to a cluster. State lives in API objects; what a controller
-remembers beside them is bounded and may be lost.
+A :class:`~syncline.control.loop.ControlLoop` runs it on a cluster. State is stored in API objects; anything else that a
+controller remembers is bounded and may be lost.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ __all__ = ["EVERY", "HOME", "Controller", "Predicate", "Watch", "differ", "owner
 S = TypeVar("S")
 
 HOME, EVERY = "", "*"
-"""The loop's own cluster; that one and every other that the loop has joined. Any other text is a cluster's name."""
+"""The loop's own cluster, and every cluster of the loop. Any other text is the name of a cluster."""
 
 MapToKeys = Callable[[Obj, Snapshot], Iterable[ObjectRef]]
-"""From a changed object to the keys that should reconcile again. Called with the old and with the new state."""
+"""Returns the keys to reconcile after a change of an object. Called with the old and with the new state."""
 
 
 Predicate = Callable[[Obj | None, Obj | None], bool]
-"""Whether a change from old (None: an arrival) to new (None: a departure) may make a difference."""
+"""Returns True if a change from old (None: added) to new (None: deleted) may matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Watch ``kind`` too (None: every kind that can be listed and watched) and map its changes to keys of ours.
+    """Watch ``kind`` too (None: every kind that can be listed and watched) and map its changes to our keys.
 
-    ``when`` leaves out changes that make no difference to the controller (None: all may).
+    ``when`` filters out changes that do not matter to the controller (None: all matter).
     """
 
     kind: GroupKind | None
     keys: MapToKeys
     when: Predicate | None = None
     cluster: str = HOME
-    """Where: by name, :data:`HOME` or :data:`EVERY`. The keys are of the cluster that the controller works on."""
+    """The watched cluster: a name, :data:`HOME` or :data:`EVERY`. Keys belong to the cluster of the controller."""
 
 
 def differ(*reads: Callable[[Obj], Any]) -> Predicate:
-    """True for arrivals and departures, and where one of ``reads`` tells the new state from the old."""
+    """Return a predicate that is true for additions, deletions, and changes of the result of one of ``reads``."""
 
     def differs(old: Obj | None, new: Obj | None) -> bool:
         return old is None or new is None or any(read(old) != read(new) for read in reads)
@@ -58,58 +58,57 @@ def _metadata_part(name: str) -> Callable[[Obj], Any]:
 
 
 spec_differs = differ(*map(_metadata_part, ("generation", "uid", "deletionTimestamp", "labels", "ownerReferences")))
-"""Everything but status and annotations, for kinds that count generations."""
+"""True unless only status or annotations changed; for kinds that count generations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller(Generic[S]):
-    """One kind, what is observed of one object of it, and one plan made from that; a value.
+    """A reconciler of one kind: ``observe`` reads one object and its surroundings, ``plan`` decides.
 
-    Variants are made with :func:`dataclasses.replace` around the functions of another one, not by subclasses. ``S`` is
-    what ``observe`` returns.
+    Derive variants with :func:`dataclasses.replace` and functions that wrap those of another controller, not by
+    subclassing. ``S`` is the result of ``observe``.
     """
 
     name: str
     """Appears in journals and Events; unique within a loop."""
     kind: GroupKind
-    """Its keys are objects of this kind."""
+    """The kind of its keys."""
     cluster: str = HOME
-    """Whose objects: of one cluster by name, of :data:`HOME`, or of :data:`EVERY`, where a key has the cluster of its
+    """The cluster of its objects: a name, :data:`HOME`, or :data:`EVERY`, where each key has the cluster of its
     object."""
     reaches: Callable[[str, Snapshot], Iterable[ObjectRef]] | None = None
-    """The keys at home that look again when a cluster was seen whole for the first time, was lost, or is back."""
+    """The keys at home to reconcile when a cluster is complete for the first time, was lost, or is back."""
     observe: Callable[[Snapshot, ObjectRef], S | None]
-    """Everything the plan needs, frozen; None: there is nothing to plan for."""
+    """Everything the plan needs, frozen; None if there is nothing to plan."""
     plan: Callable[[S, datetime], Plan]
     """Pure."""
     settle: Callable[[S, Plan, tuple[Result, ...], datetime], tuple[S, Plan] | None] | None = None
-    """Pure: what is known after the actions have answered, and a further plan, performed at once and settled again;
-    None when there is nothing to add."""
+    """Pure: given the results of the actions, returns the new observation and a further plan, which is performed at
+    once and settled again; None if nothing is left to do."""
     watches: tuple[Watch, ...] = ()
     reads: tuple[GroupKind, ...] = ()
-    """Kinds that ``observe`` reads without being woken by them."""
+    """Kinds that ``observe`` reads but whose changes do not trigger a reconcile."""
     indices: Mapping[str, IndexFn] = field(default_factory=dict)
     """The loop declares them on its cache."""
     predicate: Predicate | None = None
-    """As ``when`` of :class:`Watch`, for objects of its own kind."""
+    """Like ``when`` of :class:`Watch`, for objects of its own kind."""
     debounce_s: float = 0.0
-    """Seconds from the first of several changes until it plans, so that what arrives together is one plan."""
+    """Seconds from the first of several changes to the reconcile, so that one plan covers all of them."""
     urgent: Callable[[Obj], bool] | None = None
-    """Whether an object of its kind in this state comes before the others in the queue, since something that was begun
-    continues."""
+    """Returns True if an object in this state goes first in the queue, because something begun must continue."""
     at_rest: Callable[[Obj], bool] | None = None
-    """Whether a reconcile that wrote only this status of its own object leaves nothing to another one, so that its own
-    write does not wake it."""
+    """Returns True if a reconcile that wrote only this status of its own object leaves nothing to do, so that its own
+    write does not trigger another one."""
     beside: Callable[[S], str | None] | None = None
-    """Whether a plan is made of so much that it would hold the loop for more than ten milliseconds: the project on
-    whose account the driver then plans in a thread; None: in place. What was observed must not change meanwhile."""
+    """Returns the project for whose share the driver plans in a thread, if planning would block the loop for more than
+    ten milliseconds; None: plan in place. The observation must not change meanwhile."""
     stimulus: Callable[[S], object] | None = None
-    """What can change the fate of a reconcile that failed. While it stays equal the back-off holds, whichever change
-    wakes the key: a reconcile that undoes what it did does not wake itself."""
+    """Everything that can change the result of a failed reconcile. While it stays equal the back-off holds, whichever
+    change triggers the key: a reconcile that undoes its own writes does not trigger itself."""
 
 
 def owner_of_kind(kind: GroupKind) -> MapToKeys:
-    """Map an object to its controlling owner of ``kind``."""
+    """Return a function that maps an object to its controlling owner of ``kind``."""
 
     def keys(obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
         namespace = ref_of(obj).namespace

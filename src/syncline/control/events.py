@@ -1,6 +1,6 @@
-"""Kubernetes Events from :class:`~syncline.control.plan.Emit` actions.
+"""Writes Kubernetes Events for :class:`~syncline.control.plan.Emit` actions: :func:`publish`.
 
-The name of an Event is derived from what it says, so saying it again counts up one Event instead of making many.
+The name of an Event is derived from its content, so that repeating it counts up one Event instead of creating many.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["EVENTS", "MAX_MESSAGE", "MAX_SAID", "Said", "event_object", "publish
 EVENTS = ResourceInfo("", "v1", "Event", "events", namespaced=True)
 
 MAX_SAID = 4096
-"""Events remembered as said, as many as client-go remembers."""
+"""The number of written Events that are remembered, as in client-go."""
 
 MAX_MESSAGE = 1024
 """Kubernetes refuses longer notes (events validation); the rest is cut with an ellipsis."""
 
 
 def event_object(emit: Emit, now: datetime) -> Obj:
-    """The ``v1`` Event for an emission: cluster-scoped objects report into ``default``."""
+    """Return the ``v1`` Event of an emission. Events about cluster-scoped objects go to the namespace ``default``."""
     gvk: GVK = gvk_of(emit.regarding)
     namespace = namespace_of(emit.regarding) or "default"
     message = emit.message if len(emit.message) <= MAX_MESSAGE else emit.message[: MAX_MESSAGE - 1] + "…"
@@ -59,8 +59,8 @@ def event_object(emit: Emit, now: datetime) -> Obj:
 
 
 def _times(emit: Emit, now: datetime) -> Obj:
-    """Components that say what they were doing (the scheduler) write Events of the new kind: one instant, and a
-    series where it is said again. All others have a first and a last time."""
+    """Return the time fields. Components with an action (the scheduler) write Events of the new kind: one instant, and
+    a series when repeated. All others have a first and a last time."""
     if emit.event_action:
         return {
             "action": emit.event_action,
@@ -82,7 +82,7 @@ def _times(emit: Emit, now: datetime) -> Obj:
 
 
 def _once_more(known: Obj, now: datetime) -> Obj:
-    """The fields that repeating an Event changes."""
+    """Return the fields that repeating an Event changes."""
     if known.get("eventTime"):
         count = int(dig(known, "series", "count", default=1))
         return {"series": {"count": count + 1, "lastObservedTime": format_micro_time(now)}}
@@ -90,8 +90,8 @@ def _once_more(known: Obj, now: datetime) -> Obj:
 
 
 class Said:
-    """Events as they were last said, so that saying one again is one request (client-go's ``eventLogger``). What is
-    forgotten, or was said by an earlier process, is found out by asking."""
+    """The last written Events, so that repeating one takes one request (client-go's ``eventLogger``). Others are found
+    by requests: those of earlier processes, and those dropped from this cache."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], Obj] = {}
@@ -108,8 +108,8 @@ class Said:
 
 
 def publish(emit: Emit, now: datetime, said: Said | None = None) -> Generator[Request, Response, Any]:
-    """Create the Event, or count it up. An Event that cannot be written (its namespace is ending) is dropped: Events
-    are for people, and the code that emitted it says it again at the next reconcile if it is still true."""
+    """Create the Event, or count it up; return it. An Event that cannot be written (its namespace is ending) is dropped
+    and None returned: the next reconcile emits it again if it is still true."""
     event = event_object(emit, now)
     said = Said() if said is None else said
     known = said.known(event)

@@ -1,7 +1,7 @@
-"""Performs a plan as a generator of requests.
+"""Performs a plan as a generator of requests: :func:`execute`.
 
-Driven by a live driver (await) or a virtual one (in place); the executor itself has neither socket nor thread. Each
-action type has one handler, registered by ``assembly``; a plan with an unknown action type is a bug and raises.
+A live or a virtual driver runs the generator; the executor has neither socket nor thread. Each action type has one
+handler, registered by ``assembly``; a plan with an unknown action type is a bug and raises.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ from syncline.kube.patching.patches import create_merge_patch
 __all__ = ["Execution", "HandlersOf", "KubeHandler", "Together", "execute", "kube_handlers", "run_in_place"]
 
 Execution = Generator["Request | Work | Together", Any, tuple[Result, ...]]
-"""Yields requests and work, is sent the answers, returns what became of each action."""
+"""Yields requests and work, receives their responses, returns the result of each action."""
 
 T = TypeVar("T")
 
 
 HandlersOf = Callable[[str], Mapping[type, Handler]]
-"""Of a cluster by name, by type of action; raises OSError where the cluster is not connected."""
+"""Returns the handlers of a cluster by type of action; raises OSError if the cluster is not connected."""
 IMPERSONATE = "impersonate-user"
 
 Tell = Callable[[Action], Callable[[Result], None]]
-"""Called when an action begins; what it answers is called with the result."""
+"""Called when an action begins; returns a function to call with its result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Generators of requests and work that may be driven side by side; the answer are their results in order."""
+    """Generators that may run concurrently; the response is the list of their results in order."""
 
     parts: tuple[Generator[Any, Any, Any], ...]
 
 
 def execute(plan: Plan, handlers: HandlersOf, tell: Tell = lambda _action: _no_report) -> Execution:
-    """Perform steps in order, then the status actions; see :class:`~syncline.control.plan.Plan` for the stop rule."""
+    """Perform the steps in order, then the status actions. A failed action stops later steps; see :class:`.Plan`."""
     results: list[Result] = []
     for step in plan.steps:
         step_results: list[Result] = []
@@ -98,7 +98,7 @@ def _attempt(action: Action, handlers: HandlersOf) -> Generator[Any, Any, Result
 
 
 def _addressed(steps: Generator[Any, Any, Any], action: Action) -> Generator[Any, Any, Any]:
-    """Send its requests to the action's cluster, as the action's user."""
+    """Send the requests of an action to its cluster, as its user."""
     headers = {IMPERSONATE: action.user} if action.user else {}
     answer: Any = None
     failure: BaseException | None = None
@@ -112,12 +112,12 @@ def _addressed(steps: Generator[Any, Any, Any], action: Action) -> Generator[Any
             wanted = replace(wanted, cluster=action.cluster, headers={**wanted.headers, **headers})
         try:
             answer = yield wanted
-        except Exception as error:  # the handler deals with it, or raises it again
+        except Exception as error:  # the handler catches it or raises it again
             failure = error
 
 
 class KubeHandler:
-    """Performs the Kubernetes actions against whatever the driver's transport reaches."""
+    """Performs the Kubernetes actions on the cluster that the driver's transport reaches."""
 
     def __init__(self, mapper: Mapper, clock: Clock, field_manager: str) -> None:
         self._mapper = mapper
@@ -212,7 +212,7 @@ class KubeHandler:
 
 
 def kube_handlers(mapper: Mapper, clock: Clock, field_manager: str) -> dict[type, Handler]:
-    """The handlers every loop has."""
+    """Return the handlers that every loop has."""
     handler = KubeHandler(mapper, clock, field_manager)
     kinds: tuple[type, ...] = (Create, Replace, Patch, Apply, Delete, Evict, SetStatus, Emit)
     return dict.fromkeys(kinds, handler)
@@ -221,7 +221,7 @@ def kube_handlers(mapper: Mapper, clock: Clock, field_manager: str) -> dict[type
 def run_in_place(
     steps: Generator[Any, Any, T], transport: client.Transport, run: Callable[[Work], Any] = lambda work: work.run()
 ) -> T:
-    """Drive a generator of requests and work to its end against a transport that answers at once."""
+    """Run a generator of requests and work to its end on a transport that responds at once; return its result."""
     answer: Any = None
     failure: BaseException | None = None
     while True:
@@ -236,7 +236,7 @@ def run_in_place(
         elif isinstance(wanted, Work):
             try:
                 answer = run(wanted)
-            except Exception as error:  # handed to the generator, which raises what it cannot deal with
+            except Exception as error:  # passed to the generator, which raises it unless it handles it
                 failure = error
         else:
             answer = transport.send(wanted)

@@ -1,7 +1,7 @@
-"""Keeps one kind of the cache equal to the server's, without a socket.
+"""Keeps one kind of the cache equal to the server's: :class:`Informer`, a state machine without a socket.
 
-A state machine: ask for a list, then a watch; feed it answers and watch events; it says what changed. Drivers own the
-transport. A watch that ends is resumed from the last resourceVersion; one that is too old (410) is listed again.
+It returns list and watch requests, takes their responses and returns the changes. Drivers own the transport. A watch
+that ends is resumed from the last resourceVersion; after 410 (too old) the kind is listed again.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ __all__ = ["Change", "Informer", "decoded_event"]
 
 CHANGES = ("ADDED", "MODIFIED", "DELETED")
 SHOWN_BYTES = 24
-"""Of what is no event: enough to tell HTML from JSON, too little for the value of a Secret."""
+"""Shown bytes of an invalid event: enough to tell HTML from JSON, too few for the value of a Secret."""
 MAX_PAGES = 1000
-"""Requests for one list, those of pages whose token expired included."""
+"""The most requests for one list, including those for pages whose token expired."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """``old`` is None for an arrival, ``new`` is None for a departure."""
+    """A change of one object: ``old`` is None if it was added, ``new`` is None if it was deleted."""
 
     old: Obj | None
     new: Obj | None
 
 
 class Informer:
-    """One kind, all namespaces. ``fields``: a field selector; of the kind only what it selects is in the cache."""
+    """Lists and watches one kind in all namespaces. ``fields`` is a field selector; other objects are not cached."""
 
     def __init__(self, info: ResourceInfo, cache: Cache, *, fields: str = "") -> None:
         self.info = info
@@ -53,8 +53,8 @@ class Informer:
         return client.list_(self.info, field_selector=self._fields)
 
     def whole_list(self) -> Generator[Request, Response, Obj]:
-        """Ask for a list, and continue where the server cuts it into pages, which some in between do without being
-        asked. A list whose token expires begins again. Raises ApiError."""
+        """Request a list with all its pages; some proxies split lists unasked. Start again if a page token expires.
+        Raises ApiError."""
         pages: list[Obj] = []
         token = ""
         for _ in range(MAX_PAGES):
@@ -74,12 +74,12 @@ class Informer:
         return client.watch(self.info, resource_version=self._version, field_selector=self._fields)
 
     def relist(self) -> None:
-        """The next step is a list."""
+        """Make the next request a list."""
         self._version = ""
 
     def listed(self, body: Obj) -> list[Change]:
-        """Take a whole list; what the cache had and the list has not is gone. Raises Unanswered for what is none: an
-        empty object would say that everything is gone."""
+        """Store a complete list, drop cached objects that it lacks, and return the changes. Raises Unanswered for a
+        malformed list: an empty object would otherwise delete everything."""
         kind = self.info.group_kind
         items, version = _list_of(body)
         changes: list[Change] = []
@@ -100,8 +100,8 @@ class Informer:
         return changes
 
     def received(self, batch: Batch) -> tuple[list[Change], ApiError | None]:
-        """Take watch events. An ERROR event, and what is no event, ends the batch: what came before it counts, and the
-        error is returned (Gone: call :meth:`failed`, the next step is a list)."""
+        """Store watch events; return the changes, and an error if the batch held an ERROR or malformed event. Events
+        before the error count. After Gone call :meth:`failed`, which makes the next request a list."""
         changes: list[Change] = []
         self._cache.mark_behind(self.info.group_kind, False)
         for each in batch:
@@ -129,14 +129,14 @@ class Informer:
         return Change(self._cache.put(kind, obj), obj)
 
     def failed(self, error: ApiError) -> None:
-        """An error of list or watch: too old means list again, others are tried again by the driver."""
+        """Record an error of list or watch. After 410 the kind is listed again; the driver repeats other requests."""
         self._cache.mark_behind(self.info.group_kind)
         if error.code == 410:
             self.relist()
 
 
 def decoded_event(event: bytes | tuple[str, Obj]) -> tuple[str, Obj]:
-    """Type and object of a watch event, as it comes over HTTP (bytes) or in process (decoded)."""
+    """Return type and object of a watch event that came over HTTP (bytes) or in process (decoded)."""
     return _event_of(event) if isinstance(event, bytes) else event
 
 
@@ -155,7 +155,7 @@ def _event_of(line: bytes) -> tuple[str, Obj]:
 
 
 def _list_of(body: Any) -> tuple[list[Obj], str]:
-    """Objects and resourceVersion of a list."""
+    """Return objects and resourceVersion of a list; raises Unanswered for anything else."""
     meta = body.get("metadata") if isinstance(body, dict) else None
     version = meta.get("resourceVersion") if isinstance(meta, dict) else None
     items = (body.get("items") or []) if isinstance(version, str) and version else None

@@ -1,15 +1,15 @@
-"""Who works on what among several replicas: Leases, one per shard of the keys.
+"""Distributes work among replicas by Leases, one per shard of the keys: :func:`share_round`.
 
-The driver of a role calls :func:`share_round` every ``retry_s`` seconds and lets its controllers work on the shards
-that :meth:`Share.working` names. One shard is plain leader election. A Lease that a live replica holds is never taken;
-one whose holder went silent is, after its duration *as this replica saw it pass*: clocks of other machines are not
-believed (client-go ``leaderelection``), nor is this machine's own, which may be set: every ``now`` here is of the
-steady scale (``base/clock.py``), and only ``stamp`` is what the clock says.
+The driver of a role calls it every ``retry_s`` seconds and lets its controllers work on the shards that
+:meth:`Share.working` returns. One shard is plain leader election. A Lease of a live replica is never taken; one whose
+holder went silent is taken after its duration *as measured by this replica*. As in client-go's ``leaderelection`` the
+clocks of other machines are not trusted, nor is this machine's, which may be set: every ``now`` here is on the steady
+scale (``base/clock.py``), and only ``stamp`` is wall-clock time.
 
-A name is no proof: a process restarted under its ``--identity`` and a second one started with it find a Lease of their
-name that they do not hold. A Lease is ours if it was acquired at an instant that this process wrote itself; every write
-has the resourceVersion that was read as its precondition, so one of two such processes holds it, and the other waits as
-it would for a stranger. Decisions are pure; nothing here waits.
+A holder's name proves nothing: a restarted process, or a second one with the same ``--identity``, finds a Lease under
+its name that it does not hold. A Lease is ours if its acquireTime was written by this process. The resourceVersion is
+the precondition of every write, so only one of two such processes gets it, and the other waits. Decisions are pure;
+nothing here waits.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ __all__ = [
 LEASES = ResourceInfo("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True, verbs=("get", "list", "watch"))
 GROUP_LABEL = "syncline.dev/lease-group"
 SHARDS = "syncline.dev/shards"
-"""Annotation of a shard's Lease: of how many it is one. Replicas that count differently never work at once."""
+"""Annotation of a shard's Lease: the number of shards. Replicas with different numbers never work at once."""
 NODE = "syncline.dev/node"
 """Annotation of a Lease: the node that its holder runs on."""
 MAX_LEASE_S = 3600
-"""A Lease that claims to last longer does not: anybody who may write it could stop all work with one number."""
+"""The longest lease duration that is honoured: otherwise any writer of a Lease could stop all work with one number."""
 MAX_SHARDS = 64
-"""Leases are renewed one by one; more shards than replicas that anybody runs gain nothing."""
+"""Leases are renewed one by one; more shards than replicas bring nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderSettings:
-    """``identity`` should be new with each process; times as client-go's defaults for controllers."""
+    """Settings of a replica. ``identity`` should be new for each process; the times are client-go's defaults."""
 
     identity: str
     namespace: str
@@ -67,28 +67,27 @@ class LeaderSettings:
     lease_s: int = 15
     """A Lease that was not renewed for this long may be taken."""
     renew_deadline_s: float = 10.0
-    """A replica that could not renew for this long stops working; the rest of ``lease_s`` lets requests end."""
+    """A replica that could not renew for this long stops working; the rest of ``lease_s`` lets its requests end."""
     retry_s: float = 2.0
     node: str = ""
-    """The node that this process runs on, where it is known: the one that updates nodes leaves it in peace during
-    syncs."""
+    """The node of this process, if known: the controller that updates nodes does not touch it during syncs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """No one holds the Lease; ``why`` says since when not."""
+    """No replica holds the Lease; ``why`` gives the reason."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Mine:
-    """This process acquired it, and renews it or takes it up again."""
+    """This process acquired the Lease, and renews it or takes it up again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Another replica holds it, until then unless it renews."""
+    """Another replica holds the Lease, until ``until`` unless it renews."""
 
     holder: str
     until: datetime
@@ -105,8 +104,8 @@ def lease_plan(
     unchanged_since: datetime | None = None,
     acquired: str | None = None,
 ) -> LeasePlan:
-    """The state of a Lease for ``me``. ``unchanged_since``: when this replica first saw it as it is (None: just now).
-    ``acquired``: the acquireTime that this process wrote, empty if it wrote none; None: its name is enough."""
+    """Return the state of a Lease for ``me``. ``unchanged_since``: when this replica first saw this version (None:
+    now). ``acquired``: the acquireTime that this process wrote, empty if none; None: the name alone decides."""
     if lease is None:
         return Free("there is none yet")
     holder = str(dig(lease, "spec", "holderIdentity", default="") or "")
@@ -126,49 +125,49 @@ def _acquired(lease: Obj) -> str:
 
 
 def shard_of(ref: ObjectRef, shards: int) -> int:
-    """The shard of an object, the same in every process."""
+    """Return the shard of an object, the same in every process."""
     digest = hashlib.sha256(f"{ref.namespace}/{ref.name}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % shards
 
 
 @dataclass(frozen=True)
 class Share:
-    """Knowledge of this replica between two rounds."""
+    """The knowledge of this replica between two rounds."""
 
     held: Mapping[int, datetime] = field(default_factory=dict)
-    """Shards that are ours, and when each was renewed last."""
+    """Our shards, with the time of the last renewal."""
     leaving: frozenset[int] = frozenset()
-    """Shards that are ours but go to another replica as soon as nothing of them is being worked on."""
+    """Our shards that go to another replica as soon as no reconcile of theirs is running."""
     observed: Mapping[str, tuple[str, datetime]] = field(default_factory=dict)
-    """Each Lease's resourceVersion, and since when it is so."""
+    """Each Lease's resourceVersion, and when it was first seen."""
     acquired: Mapping[int, str] = field(default_factory=dict)
-    """The acquireTime of each Lease that this process took; also of those whose answer never came."""
+    """The acquireTime of each Lease that this process took, also where the response was lost."""
     why: str = "no round yet"
     trouble: str = ""
-    """Why the last round could not ask or write; empty if it could."""
+    """Why the last round could not read or write; empty if it could."""
     vacant_since: datetime | None = None
-    """Since when a shard is held by no one although the server answers and a share of it is ours to take."""
+    """Since when a free shard that we should take is not taken, although the server responds."""
     away: bool = False
-    """The trouble is that there was no answer."""
+    """True if the trouble is a missing response."""
 
     def lost(self) -> Share:
-        """Holding nothing after the work was dropped; what was seen and written still counts."""
+        """Return a share that holds nothing, after the work was dropped; observed and written Leases stay known."""
         return Share(observed=self.observed, acquired=self.acquired, why="lost", vacant_since=self.vacant_since)
 
     def valid_until(self, settings: LeaderSettings) -> datetime | None:
-        """Until when everything that is worked on is certainly ours; None: nothing is."""
+        """Return until when all our shards are certainly ours; None if there are none."""
         limit = timedelta(seconds=settings.renew_deadline_s)
         return min((at + limit for at in self.held.values()), default=None)
 
     def working(self, settings: LeaderSettings, now: datetime) -> frozenset[int]:
-        """The shards that may be worked on now; empty when the server could not be asked for too long."""
+        """Return the shards to work on now; empty if the server has not responded for too long."""
         limit = timedelta(seconds=settings.renew_deadline_s)
         return frozenset(shard for shard, at in self.held.items() if shard not in self.leaving and now < at + limit)
 
 
 @dataclass(frozen=True, slots=True)
 class SharePlan:
-    """Leases to write, by name; what each of ours becomes."""
+    """The Leases to write in one round, by name, and what becomes of ours."""
 
     renew: tuple[int, ...] = ()
     take: tuple[int, ...] = ()
@@ -176,14 +175,14 @@ class SharePlan:
     leaving: frozenset[int] = frozenset()
     lost: tuple[int, ...] = ()
     forget: tuple[str, ...] = ()
-    """Leases by which replicas that are gone said that they live."""
+    """Member Leases of replicas that have ended."""
     why: str = ""
 
 
 def share_plan(
     leases: Iterable[Obj], share: Share, settings: LeaderSettings, now: datetime, busy: frozenset[int] = frozenset()
 ) -> SharePlan:
-    """``busy``: shards with a pass in flight, which are not given back yet."""
+    """Decide which Leases to write. ``busy``: shards with a running reconcile, which are not given back yet."""
     by_name = {name_of(lease): lease for lease in leases}
     acquired = {_shard_name(settings, shard): share.acquired.get(shard, "") for shard in range(settings.shards)}
     verdicts = {name: _verdict(each, share, settings, now, acquired.get(name)) for name, each in by_name.items()}
@@ -197,8 +196,8 @@ def share_plan(
         leaving |= {staying.pop()}
     blocker, count = _differently_sharded(by_name, verdicts, settings)
     if blocker and blocker < settings.identity:
-        leaving |= frozenset(ours)  # both began at the same moment: one of the two has to go
-    give_back = tuple(sorted((share.leaving & frozenset(ours)) - busy))  # closed for a round, so nothing begins
+        leaving |= frozenset(ours)  # both began at the same moment: one of the two must stop
+    give_back = tuple(sorted((share.leaving & frozenset(ours)) - busy))  # closed for a round, so no reconcile begins
     free = _not_held(verdicts, settings, frozenset(ours))
     take = () if blocker else _to_take(free, settings, len(staying), others)
     kept = [shard for shard in ours if shard not in give_back]
@@ -216,7 +215,7 @@ def _verdict(lease: Obj, share: Share, settings: LeaderSettings, now: datetime, 
 
 
 def _not_held(verdicts: Mapping[str, LeasePlan], settings: LeaderSettings, ours: frozenset[int]) -> frozenset[int]:
-    """Shards that anybody may take, and those that this process once took and does not work on."""
+    """Return the shards that any replica may take, and those that this process took before but does not work on."""
     found = ((shard, verdicts.get(_shard_name(settings, shard))) for shard in range(settings.shards))
     return frozenset(shard for shard, verdict in found if shard not in ours and not isinstance(verdict, Held))
 
@@ -234,7 +233,7 @@ def _is_member(lease: Obj) -> bool:
 
 
 def _loads(by_name: Mapping[str, Obj], verdicts: Mapping[str, LeasePlan], settings: LeaderSettings) -> dict[str, int]:
-    """How many shards each other live replica holds."""
+    """Return how many shards each other live replica holds."""
     loads = {
         verdict.holder: 0
         for name, verdict in verdicts.items()
@@ -250,7 +249,7 @@ def _loads(by_name: Mapping[str, Obj], verdicts: Mapping[str, LeasePlan], settin
 def _differently_sharded(
     by_name: Mapping[str, Obj], verdicts: Mapping[str, LeasePlan], settings: LeaderSettings
 ) -> tuple[str, str]:
-    """A live replica that counts other shards, and how many; empty if none."""
+    """Return a live replica with another number of shards, and that number; empty if there is none."""
     for name, lease in sorted(by_name.items()):
         count = (dig(lease, "metadata", "annotations", default={}) or {}).get(SHARDS, str(settings.shards))
         verdict = verdicts[name]
@@ -260,7 +259,8 @@ def _differently_sharded(
 
 
 def _to_take(free: frozenset[int], settings: LeaderSettings, have: int, others: Mapping[str, int]) -> tuple[int, ...]:
-    """Free shards up to a fair share, from a place of Syncline in the row so that replicas seldom want the same."""
+    """Return the free shards to take, up to a fair share. Replicas start at different shards, so that they seldom
+    collide."""
     room = -(-settings.shards // (len(others) + 1)) - have
     first = sorted((*others, settings.identity)).index(settings.identity)
     row = [(first + step) % settings.shards for step in range(settings.shards)]
@@ -295,10 +295,10 @@ def share_round(
     *,
     stamp: datetime | None = None,
 ) -> Generator[Request, Response, Share]:
-    """One snapshot of the Leases and the writes that follow; never raises for a refusal, which ``why`` then tells.
+    """Read the Leases once and write the changes; never raises: refusals are reported in ``why``.
 
-    ``now`` is the moment before the first request: what counts as renewed then is renewed at least until then.
-    ``stamp`` is what is written into the Leases (None: ``now``).
+    ``now`` is the time before the first request, a lower bound of the renewal. ``stamp`` is the time written into the
+    Leases (None: ``now``).
     """
     round_ = _Round(settings, format_micro_time(stamp or now))
     selector = f"{GROUP_LABEL}={settings.name}"
@@ -350,7 +350,7 @@ def share_round(
 def release_all(
     share: Share, settings: LeaderSettings, now: datetime, *, stamp: datetime | None = None
 ) -> Generator[Request, Response, None]:
-    """Give everything back before the process ends, so that no replica waits for it to expire."""
+    """Give back all Leases before the process ends, so that no replica waits for them to expire."""
     round_ = _Round(settings, format_micro_time(stamp or now))
     for shard in sorted(share.held):
         answer = yield client.get(LEASES, settings.namespace, _shard_name(settings, shard))
@@ -375,7 +375,7 @@ def _sightings(leases: list[Obj], share: Share, now: datetime) -> dict[str, tupl
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """Writes of one round. The resourceVersion of what was read is the precondition of each."""
+    """The writes of one round; the resourceVersion that was read is the precondition of each."""
 
     settings: LeaderSettings
     stamp: str
@@ -383,7 +383,7 @@ class _Round:
     def write(
         self, lease: Obj | None, name: str, acquired: str, *, member: bool = False
     ) -> Generator[Request, Response, Response]:
-        """Ours from now on; ``acquired`` when it is already."""
+        """Acquire a Lease, or renew it if ``acquired`` (its acquireTime) is set."""
         wanted = self._lease(lease, name, acquired, member)
         if lease is None:
             return (yield client.create(LEASES, wanted, field_manager=self.settings.name))
@@ -409,7 +409,7 @@ class _Round:
         return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 
     def give_back(self, lease: Obj | None, acquired: str) -> Generator[Request, Response, None]:
-        """Only what this process acquired: another one may hold it under the same name."""
+        """Release a Lease that this process acquired; another process may hold it under the same name."""
         if lease is None or lease_plan(lease, self.settings.identity, LONG_AGO, acquired=acquired) != Mine():
             return
         spec = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self.stamp}

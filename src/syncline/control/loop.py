@@ -1,7 +1,7 @@
-"""The one logical loop that runs controllers, without sockets, threads or sleeping.
+"""The one loop that runs controllers, :class:`ControlLoop`: without sockets, threads or sleeping.
 
-Drivers (``manager.py`` live, ``virtual.py`` in virtual time) feed it changes and the time, take keys out of it and
-drive the generators it hands out. Everything it decides is therefore the same in both worlds.
+Drivers (``manager.py`` live, ``virtual.py`` in virtual time) pass it changes and the time, take keys from its queue and
+run the generators that it returns. So both make the same decisions.
 """
 
 from __future__ import annotations
@@ -49,62 +49,61 @@ T = TypeVar("T")
 log = logging.getLogger("syncline.control")
 
 OWN_WRITE_PATIENCE_S = 5.0
-"""How long a key waits for the cache to show its own last write; then it plans on what there is."""
+"""How long a key waits for its own last write to appear in the cache; then it plans without it."""
 STALE_RETRY_S = 0.02
-"""A key whose cache is stale is checked again this soon, for as long as :data:`OWN_WRITE_PATIENCE_S`."""
+"""A key with a stale cache is checked again after this time, for up to :data:`OWN_WRITE_PATIENCE_S`."""
 
 TWINS = frozenset({GroupKind("events.k8s.io", "Event")})
-"""Kinds that show the objects of another one: who reads every kind has seen them already."""
+"""Kinds that serve the objects of another kind again: a controller of every kind has them already."""
 
 MAX_ROUNDS = 1000
-"""Rounds of one reconcile: a sync pass has a few; beyond this a controller talks to itself."""
+"""The most rounds of one reconcile: a sync needs a few; more means that a controller loops."""
 
 Reconcile = Generator["Request | Work | Together", Any, None]
-"""One reconcile of one key, to be driven to its end."""
+"""One reconcile of one key, a generator that a driver runs to its end."""
 
 
 class Observer:
-    """Sees what reconciles decide and do, and when (metrics, traces, records); it changes nothing, waits for nothing
-    and does not raise. Each method does nothing unless it is overridden."""
+    """Receives the decisions and results of reconciles with their times (for metrics, traces, records). It changes
+    nothing, never waits and never raises. Each method does nothing unless overridden."""
 
     def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None:
-        """Objects of a kind have changed; called before the changes wake their keys."""
+        """Called when objects of a kind changed, before the changes wake their keys."""
 
     def planned(self, key: Key, plan: Plan, began: datetime, ended: datetime) -> None:
-        """A reconcile has a plan: its first, or a further one made from answers."""
+        """Called when a reconcile has a plan: its first, or a further one made from results."""
 
     def acted(self, key: Key, result: Result, began: datetime, ended: datetime) -> None:
-        """One action of the plan was carried out or refused."""
+        """Called when one action of the plan was carried out or refused."""
 
     def reconciled(self, key: Key, began: datetime, ended: datetime) -> None:
-        """A reconcile has ended, whatever came of it."""
+        """Called when a reconcile has ended, with or without an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """The controllers that changes of a kind (None: of every kind) wake. ``keys`` is None where the object itself is
-    the key."""
+    """Which controller a change of a kind (None: every kind) wakes. ``keys`` None: the object itself is the key."""
 
     kind: GroupKind | None
     controller: str
     keys: MapToKeys | None
     when: Predicate | None
     cluster: str
-    """Where changes count; EVERY: on each cluster."""
+    """The cluster whose changes count; EVERY: each cluster."""
     of: str
-    """Whose keys; EVERY: of the cluster of the change."""
+    """The cluster of the keys; EVERY: that of the change."""
 
 
 @dataclass(slots=True)
 class _OwnWrite:
-    """The write that the cache must show before the key is planned again."""
+    """The write that must appear in the cache before the key is planned again."""
 
     revisions: dict[GroupKind, int]
     deadline: datetime
 
 
 class Watched(Protocol):
-    """What is to be known of a cluster: a :class:`ControlLoop` of its own, or a ``Joined`` one of a loop."""
+    """A cluster that a driver watches: that of a :class:`ControlLoop`, or a :class:`Joined` one."""
 
     mapper: Mapper
     cache: Cache
@@ -112,7 +111,7 @@ class Watched(Protocol):
     def wanted_kinds(self) -> set[GroupKind]: ...
 
     def needed_kinds(self) -> set[GroupKind]:
-        """Without which there is no work."""
+        """Return the kinds without which no controller can work."""
         ...
 
     def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None: ...
@@ -121,7 +120,7 @@ class Watched(Protocol):
 
 
 class Joined:
-    """Another cluster of a loop, as those see it who watch it for the loop: it has its own cache."""
+    """Another cluster of a loop, with its own cache; a driver watches it for the loop."""
 
     def __init__(self, loop: ControlLoop, name: str, leaves_out: Callable[[GroupKind], bool]) -> None:
         self.mapper = Mapper()
@@ -142,7 +141,7 @@ class Joined:
 
 
 class ControlLoop:
-    """Controllers over one cluster and those that were joined, each with a cache, and one queue."""
+    """Controllers on one cluster and on joined ones, each with a cache; they share one queue."""
 
     def __init__(
         self,
@@ -157,9 +156,9 @@ class ControlLoop:
         strict: bool = False,
         leaves_out: Callable[[GroupKind], bool] = lambda _kind: False,
     ) -> None:
-        """``strict`` lets a planner's exception through (tests); otherwise it is logged and the key backs off.
-        ``elsewhere``: handlers of other clusters (None: there are none). ``leaves_out``: kinds that are not watched by
-        controllers that watch every kind."""
+        """``strict`` raises a planner's exception (for tests); otherwise it is logged and the key backs off.
+        ``elsewhere`` returns the handlers of other clusters (None: none). ``leaves_out`` excludes kinds from
+        controllers of every kind."""
         self.controllers = {controller.name: controller for controller in controllers}
         self.mapper = mapper
         self.cache = cache or Cache(mapper)
@@ -175,19 +174,19 @@ class ControlLoop:
         self._strict = strict
         self._leaves_out = leaves_out
         self.joined: dict[str, Joined] = {}
-        """Other clusters, by name."""
+        """The other clusters, by name."""
         self._own_writes: dict[Key, _OwnWrite] = {}
         self._woken: set[Key] = set()
-        """Keys that were woken while they were worked on."""
+        """Keys that were woken during their reconcile."""
         self._lost: set[Key] = set()
-        """Keys whose last reconcile lost a conflict; their back-off is in the queue."""
+        """Keys whose last reconcile lost a conflict; the queue holds their back-off."""
         self._at_rest: dict[Key, str] = {}
-        """Keys whose last reconcile wrote a status and left nothing to do, with the resourceVersion that it wrote."""
+        """The resourceVersion of the status by which the last reconcile of a key ended with nothing left to do."""
         self._failed: dict[Key, tuple[object, datetime]] = {}
-        """Keys that wait after a failure, for controllers that can tell one reason to look from another: what the
-        failed pass started from, and until when an equal start is not worth another pass."""
+        """For keys that back off and controllers with a ``stimulus``: that of the failed reconcile, and until when a
+        change with an equal stimulus does not trigger another one."""
         self._urgent: dict[GroupKind, list[tuple[str, Callable[[Obj], bool]]]] = {}
-        """Of each kind those controllers that put some of its objects before others."""
+        """For each kind the controllers that prioritize some of its objects."""
         for name, controller in self.controllers.items():
             if controller.urgent is not None:
                 self._urgent.setdefault(controller.kind, []).append((name, controller.urgent))
@@ -195,21 +194,21 @@ class ControlLoop:
         self._routes_by_kind: dict[tuple[GroupKind, str], list[_Route]] = {}
 
     def now(self) -> datetime:
-        """The time by which its controllers plan."""
+        """Return the time by which the controllers plan."""
         return self._clock.now()
 
     # -- what to watch -----------------------------------------------------------------------------------------
 
     def wanted_kinds(self) -> set[GroupKind]:
-        """Every kind an informer is needed for, as far as discovery knows it."""
+        """Return every kind that needs an informer, as far as discovery knows it."""
         return self.kinds_of(self.mapper, HOME, self._leaves_out)
 
     def needed_kinds(self) -> set[GroupKind]:
-        """Kinds without which there is no work."""
+        """Return the kinds without which no controller can work."""
         return {controller.kind for controller in self.controllers.values() if controller.cluster in (HOME, EVERY)}
 
     def kinds_of(self, mapper: Mapper, cluster: str, leaves_out: Callable[[GroupKind], bool]) -> set[GroupKind]:
-        """As :meth:`wanted_kinds`, of any cluster."""
+        """Return :meth:`wanted_kinds` for any cluster."""
         routes = [route for route in self._routes if route.cluster in (cluster, EVERY)]
         if any(route.kind is None for route in routes):
             listed = {i.group_kind for i in mapper.all() if {"list", "watch"} <= set(i.verbs)}
@@ -222,7 +221,7 @@ class ControlLoop:
     # -- other clusters ----------------------------------------------------------------------------------------
 
     def join(self, name: str, leaves_out: Callable[[GroupKind], bool] | None = None) -> Joined:
-        """Begin to know a cluster; a driver watches it."""
+        """Add a cluster; a driver watches it."""
         joined = self.joined[name] = Joined(self, name, leaves_out or self._leaves_out)
         for controller in self.controllers.values():
             if EVERY in (controller.cluster, *(watch.cluster for watch in controller.watches)):
@@ -231,11 +230,11 @@ class ControlLoop:
         return joined
 
     def leave(self, name: str) -> None:
-        """Forget a cluster; keys of it plan nothing more."""
+        """Remove a cluster; its keys plan nothing more."""
         self.joined.pop(name, None)
 
     def reached(self, name: str) -> None:
-        """A cluster was seen whole for the first time, was lost, or is back."""
+        """Wake the keys that depend on a cluster that was fully listed for the first time, was lost, or is back."""
         for controller in self.controllers.values():
             for ref in controller.reaches(name, self.cache) if controller.reaches is not None else ():
                 self.wake(controller.name, ref)
@@ -249,7 +248,8 @@ class ControlLoop:
     # -- what happened -----------------------------------------------------------------------------------------
 
     def changed(self, kind: GroupKind, changes: Iterable[Change], cluster: str = HOME) -> None:
-        """Route changes to the keys that care. The old state counts too: who stopped matching must look again."""
+        """Queue the keys of changed objects. The old state counts too: an object that no longer matches needs a
+        reconcile."""
         changes = list(changes)
         for observer in self.observers if cluster == HOME else ():
             observer.changed(kind, changes)
@@ -272,7 +272,7 @@ class ControlLoop:
             )
 
     def _keys(self, old: Obj | None, new: Obj | None, routes: list[_Route], cluster: str) -> dict[Key, None]:
-        """In the order of routes; the old and the new state mostly name the same."""
+        """Return the keys of a change in the order of routes; old and new state mostly give the same ones."""
         known = new if new is not None else old
         assert known is not None, "a change has an old or a new state"
         ref = ref_of(known)
@@ -303,10 +303,10 @@ class ControlLoop:
         return known
 
     def wake(self, controller: str, ref: ObjectRef, cluster: str = HOME) -> None:
-        """Something outside the API (a process that ended) concerns this key.
+        """Queue a key because of something outside the API (a process that ended).
 
-        A pass often does itself what it is woken for. One that lost a conflict is not made again for that: it would
-        lose again, at once and for ever, until the cache shows what it lost against.
+        A wake-up during a reconcile counts after it. A key that lost a conflict is not queued: it would lose again,
+        until the cache shows the write that it conflicted with.
         """
         key = Key(controller, ref, cluster)
         if self.queue.is_busy(key):
@@ -315,8 +315,8 @@ class ControlLoop:
             self.queue.add(key, self._clock.now())
 
     def unread(self, kind: GroupKind, why: str, cluster: str = HOME) -> None:
-        """A kind may not be read from now on, or (``why`` empty) may again: the keys of that cluster that look at it
-        look once more, so that they say so and conclude nothing from what is not in the cache."""
+        """Record that a kind cannot be read any more, or (``why`` empty) can again. The keys that read it reconcile, so
+        that they report it and conclude nothing from missing objects."""
         cache = self._cache_of(cluster)
         was = cache.unread(ObjectRef(*kind, "", "")) if cache is not None else why
         if cache is None or bool(why) == bool(was):
@@ -332,7 +332,7 @@ class ControlLoop:
     # -- what to do --------------------------------------------------------------------------------------------
 
     def begin(self, key: Key) -> Reconcile:
-        """The pass for a key taken from the queue. Drive it to its end; it finishes the key by itself."""
+        """Return the reconcile of a key taken from the queue. Run it to its end; it marks the key as finished."""
         now = self._clock.now()
         if self._must_wait_for_cache(key, now):
             self.queue.finish(key)
@@ -392,7 +392,7 @@ class ControlLoop:
         self._note_rest(key, controller, plan, results)
 
     def _note_rest(self, key: Key, controller: Controller[Any], plan: Plan, results: tuple[Result, ...]) -> None:
-        """Remember a status of its own as the last word of a reconcile, for controllers that say so."""
+        """Remember the status that ends a reconcile with nothing left to do, for controllers with ``at_rest``."""
         if controller.at_rest is None or not results or not isinstance(plan.outcome, Done | Requeue):
             return
         if not all(isinstance(action, Emit | SetStatus) for step in plan.steps for action in step):
@@ -405,8 +405,8 @@ class ControlLoop:
     def _settle(
         self, key: Key, controller: Controller[Any], observed: Any, plan: Plan, results: tuple[Result, ...]
     ) -> Generator[Any, Any, tuple[Plan, tuple[Result, ...], tuple[Result, ...]]]:
-        """Let the controller continue from the answers, round by round, until it has nothing to add. The last plan, all
-        results, and those of the last round."""
+        """Let the controller continue from results, round by round, until nothing is left to do. Return the last plan,
+        all results, and those of the last round."""
         everything, settle = results, controller.settle
         assert settle is not None, "only controllers that settle get here"
         for _ in range(MAX_ROUNDS):
@@ -462,15 +462,15 @@ class ControlLoop:
             self._own_writes[key] = _OwnWrite(revisions, now + timedelta(seconds=OWN_WRITE_PATIENCE_S))
 
     def _conclude(self, key: Key, plan: Plan, results: tuple[Result, ...], last: tuple[Result, ...]) -> float:
-        """Ask for the key again as the outcome says, or sooner after a failure without a plan; how long it
-        waits after a failure in seconds, 0 without one."""
+        """Queue the key according to the outcome, or earlier after a failed action. Return the back-off in seconds, 0
+        without a failure."""
         now = self._clock.now()
         failed = [result for result in results if not result.ok]
         if isinstance(plan.outcome, Stalled):
             self._note(key, "stalled", f"{plan.outcome.reason}; {plan.outcome.fix}")
         if any(isinstance(result.error, Conflict | AlreadyExists) for result in failed):
             self._lost.add(key)
-            self.queue.lose(key, now)  # a conflict is not a failure (style rule 13), but two may lose in turns for ever
+            self.queue.lose(key, now)  # a conflict is not a failure (style rule 13), but two may lose in turns forever
             return 0.0
         match plan.outcome:
             case Requeue(after_s=after_s, background=background):
@@ -516,7 +516,7 @@ def _routes(controllers: Iterable[Controller[Any]]) -> list[_Route]:
 
 
 def _made(key: Key, controller: Controller[Any], observed: Any, make: Callable[[], T]) -> Generator[Any, Any, T]:
-    """A plan, made in a thread of the driver where it is made of much."""
+    """Return the result of ``make``, run in a thread of the driver if it takes long."""
     share = controller.beside(observed) if controller.beside is not None else None
     if share is None:
         return make()
@@ -525,7 +525,7 @@ def _made(key: Key, controller: Controller[Any], observed: Any, make: Callable[[
 
 
 def _at(plan: Plan, cluster: str) -> Plan:
-    """What says nothing else is done where the key is."""
+    """Return the plan with ``cluster`` as the target of each action that names none."""
 
     def there(actions: tuple[Action, ...]) -> tuple[Action, ...]:
         return tuple(action if action.cluster else replace(action, cluster=cluster) for action in actions)
@@ -534,13 +534,13 @@ def _at(plan: Plan, cluster: str) -> Plan:
 
 
 def _is_unanswered(result: Result) -> bool:
-    """Whether it failed in a way that the time its plan gives was not made for. That a budget does not let a pod go is
-    an answer: who evicts says when to ask again."""
+    """Return True for a failure for which the plan's own requeue time was not meant. A disruption budget that refuses
+    an eviction is expected: the plan says when to try again."""
     return not result.ok and not (isinstance(result.action, Evict) and isinstance(result.error, TooManyRequests))
 
 
 def _written(result: Result) -> Obj | None:
-    """The object as an action left it: the evidence that the cache must show before the key is planned again."""
+    """Return the object that an action wrote. The cache must show this version before the key is planned again."""
     if not result.ok or isinstance(result.action, Delete) or _is_dry_run(result.action):
         return None
     value = result.value if isinstance(result.value, dict) else getattr(result.value, "obj", None)

@@ -1,6 +1,6 @@
-"""The live driver: event loop, watches, workers, shutdown.
+"""The live driver: :class:`LiveManager` runs an event loop, watches and workers.
 
-Runs the same :class:`ControlLoop` as the virtual driver, on the wall clock, against a port: the embedded API in process
+It runs the same :class:`ControlLoop` as the virtual driver, by the wall clock, on a port: the embedded API in process
 (:class:`DirectPort`) or any Kubernetes API over HTTP. One of the few modules that may wait.
 """
 
@@ -37,48 +37,47 @@ log = logging.getLogger("syncline.control")
 T = TypeVar("T")
 
 MAX_WORKERS = 16
-"""Keys worked on at once per loop; planning is one logical thread, only requests and work overlap. Work has places of
-its own, so a key that waits for work does not count."""
+"""Concurrent reconciles per loop; planning is one logical thread, only requests and work overlap. Work runs in its own
+threads, so a key that waits for work does not count."""
 SLOW_S = 2.0
-"""A key that is worked on for longer does not count either: it waits for a cluster that hangs, which must not keep the
-keys of others. Their number is bounded by that of the keys."""
+"""A longer reconcile does not count either: it waits for a cluster that hangs, which must not block other keys. Their
+number is bounded by that of the keys."""
 AT_ONCE = 8
-"""Actions of one reconcile on their way at once, where their order does not matter: enough to keep a server busy, and
-few enough that a reconcile of thousands leaves room for others."""
+"""Concurrent actions of one reconcile, where their order does not matter: enough to keep a server busy, and few enough
+that a reconcile with thousands leaves room for others."""
 MAX_IDLE_S = 30.0
-"""Longest nap of the dispatcher: a bound in case a wake-up is lost."""
+"""The longest sleep of the dispatcher, in case a wake-up is lost."""
 WATCH_BATCH = 100
-"""Events taken in one go before others on the event loop get their turn: about ten milliseconds of routing."""
+"""Events taken before other tasks on the event loop run: about ten milliseconds of routing."""
 REQUESTS_PER_TURN = 10
-"""Requests of one reconcile answered before others get their turn: the same bound for passes that make thousands."""
+"""Requests of one reconcile before other tasks run: the same bound for reconciles with thousands."""
 PASSES_PER_TURN = 4
-"""Keys begun before others get their turn. In process every reconcile runs to its end at once, about two
-milliseconds."""
+"""Keys begun before other tasks run. In process every reconcile runs to its end at once, about two milliseconds."""
 MAX_AWAY_S = 15.0
-"""Longest wait between tries to reach a server that is away: what it says when it is back should not come late."""
+"""The longest wait between attempts to reach an unavailable server, so that its return is noticed soon."""
 NOT_LISTED = (403, 404, 405)
-"""Answers that another try will not change soon: the kind counts as one that cannot be examined, if another one that
-the controllers work on can be."""
+"""Status codes that another attempt will not change soon: the kind counts as unreadable if another kind that the
+controllers need is readable."""
 LIST_ATTEMPTS = 5
-"""Failed tries (about six seconds) after which work begins without a kind, under the same condition: a server that is
-away says nothing of a kind."""
+"""Failed attempts (about six seconds) after which work begins without a kind, under the same condition: an unavailable
+server shows nothing about a kind."""
 STEADY_S = 5.0
-"""A watch that lasted so long was no failure, whatever ended it."""
+"""A watch that lasted this long was no failure, whatever ended it."""
 
 
 class Port(Protocol):
-    """A way to an API, live."""
+    """Access to a live API."""
 
     async def send(self, request: Request) -> Response: ...
 
     def watch(self, request: Request) -> AsyncIterator[Batch]:
-        """Batches of events until the watch ends, also empty ones; raises ApiError if it cannot begin."""
+        """Yield batches of events, also empty ones, until the watch ends; raises ApiError if it cannot begin."""
         ...
 
 
 class DirectPort:
-    """The embedded API in the same process: answers at once, watches wake the loop. ``settle`` makes the calls that a
-    pending answer waits for; without it the transport's answers are never pending."""
+    """The embedded API in the same process: it responds at once, and watches wake the loop. ``settle`` makes the calls
+    that a pending response waits for; without it no response may be pending."""
 
     def __init__(
         self, transport: Transport, settle: Callable[[Response], Coroutine[Any, Any, Response]] | None = None
@@ -86,7 +85,7 @@ class DirectPort:
         self._transport = transport
         self._settle = settle
         self._open: dict[asyncio.Event, bool] = {}
-        """What wakes each watch, and whether it has to end."""
+        """For each watch its wake-up event, and whether it must end."""
 
     async def send(self, request: Request) -> Response:
         answer = self._transport.send(request)
@@ -95,7 +94,7 @@ class DirectPort:
         return answer
 
     def expire_watches(self) -> None:
-        """Watchers list again: what was read or written through this port may have been taken back."""
+        """Make all watchers list again, because writes may have been rolled back."""
         for ready in self._open:
             self._open[ready] = True
             ready.set()
@@ -122,7 +121,7 @@ class DirectPort:
                 batch = take(WATCH_BATCH)
                 if batch:
                     yield batch
-                    await asyncio.sleep(0)  # nothing else here waits while there is more to take
+                    await asyncio.sleep(0)  # otherwise this loop never waits while there are events
                     continue
                 if stream.ended:
                     return
@@ -133,13 +132,13 @@ class DirectPort:
 
 
 def wait_s(failures: int, refused: ApiError | None) -> float:
-    """Before the next try; the first is made at once, and no earlier than the server asks."""
+    """Return the seconds before the next attempt: 0 for the first one, but at least what the server asks for."""
     wait = min(backoff_s(failures), MAX_AWAY_S) if failures else 0.0
     return max(wait, refused.retry_after_s if refused is not None else 0.0)
 
 
 async def drive(steps: Generator[Any, Any, T], port: Port, run: Callable[[Work], Awaitable[Any]] | None = None) -> T:
-    """Drive a generator of requests and work to its end; ``run`` answers work (None: places of its own)."""
+    """Run a generator of requests and work to its end and return its result; ``run`` runs work (None: new pools)."""
     run = run or Pools().run
     answer: Any = None
     failure: BaseException | None = None
@@ -159,13 +158,13 @@ async def drive(steps: Generator[Any, Any, T], port: Port, run: Callable[[Work],
                 answer = await run(wanted)
             else:
                 answer = await port.send(wanted)
-        except Exception as error:  # the generator deals with it or raises it
+        except Exception as error:  # the generator handles it or raises it
             failure = error
     raise AssertionError("unreachable: the count does not end")
 
 
 async def _together(wanted: Together, port: Port, run: Callable[[Work], Awaitable[Any]]) -> list[Any]:
-    """The results in order; :data:`AT_ONCE` of them are on their way at a time. Raises the first failure."""
+    """Run the parts, at most :data:`AT_ONCE` at a time; return the results in order. Raises the first failure."""
     results: list[Any] = [None] * len(wanted.parts)
     left = iter(enumerate(wanted.parts))
 
@@ -184,8 +183,8 @@ async def _together(wanted: Together, port: Port, run: Callable[[Work], Awaitabl
 
 
 class LiveWatches:
-    """Discovers and watches one cluster until it is cancelled. ``moved`` is called when it has heard something;
-    ``fields``: field selectors of kinds that are looked at in part."""
+    """Discovers and watches one cluster until it is cancelled. It calls ``moved`` after each change; ``fields`` are
+    field selectors of kinds that are watched in part."""
 
     def __init__(
         self,
@@ -198,7 +197,7 @@ class LiveWatches:
         where: str = "the API",
         complaints: Complaints | None = None,
     ) -> None:
-        """``where`` names the server in what is logged; ``complaints`` is shared with others that ask it."""
+        """``where`` names the server in logs; ``complaints`` is shared with other clients of the server."""
         self.watched = watched
         self.signs = Signs(steady_now(clock))
         self._where = where
@@ -212,13 +211,13 @@ class LiveWatches:
         self._informers: dict[GroupKind, asyncio.Task[None]] = {}
         self._relists: dict[GroupKind, Callable[[], None]] = {}
         self._looked: dict[GroupKind, asyncio.Event] = {}
-        """Of kinds with waiters, set when they are listed."""
+        """For kinds with waiters, an event that is set at the next list."""
         self._unlisted: set[GroupKind] = set()
         self.listed = asyncio.Event()
-        """All that is wanted was listed once, or cannot be."""
+        """Set when every wanted kind was listed once, or cannot be."""
 
     async def run(self, group: asyncio.TaskGroup) -> None:
-        """Returns once discovery succeeded; goes on in tasks of ``group``."""
+        """Discover the cluster, then return and continue in tasks of ``group``."""
         await self._discover(group)
         group.create_task(self._keep_discovering(group), name="discovery")
 
@@ -262,8 +261,8 @@ class LiveWatches:
         self._begin_watch(group, kind, informer)
 
     async def look_again(self, kind: GroupKind) -> None:
-        """Until the kind was listed once more: what is known of it may be as old as its watch is late. A caller that
-        could not wait for the end calls again, and waits for the same list."""
+        """Wait until the kind was listed once more: the cache is as old as its watch is late. A caller that was
+        interrupted calls again and waits for the same list."""
         if kind not in self._relists:
             return
         listed = self._looked.get(kind)
@@ -298,7 +297,7 @@ class LiveWatches:
                 if informer.needs_list:
                     found = await drive(informer.whole_list(), self._port)
                     self.watched.unread(kind, "")
-                    self._moved()  # also where there is nothing of the kind: no change follows
+                    self._moved()  # also for an empty list, which brings no change
                     changes = informer.listed(found)
                     for start in range(0, len(changes), WATCH_BATCH):
                         self._changed(kind, changes[start : start + WATCH_BATCH])
@@ -338,22 +337,23 @@ class LiveWatches:
             self._asked(kind)
 
     def _unread(self, informer: Informer, error: ApiError) -> None:
-        """Not listed is not absent. A right that was taken away counts from its next refusal; what another trouble
-        keeps from being watched is known as it was."""
+        """Mark a kind as unreadable, since a kind that was not listed may have objects. A revoked right counts from the
+        next refusal; after other errors the cached objects stay valid."""
         if error.code != NotFound.code:
             informer.relist()
             self.watched.unread(informer.info.group_kind, str(error))
             self._moved()
 
     def _sees(self) -> bool:
-        """Whether something that the controllers work on was listed and is watched: what is refused then is refused
-        for itself, and not because all is."""
+        """Return True if a needed kind was listed and is watched: then a refusal concerns the refused kind, not the
+        whole server."""
         signs = self.signs.watches.values()
         own = [sign for sign in signs if sign.needed] or signs
         return any(sign.listed and not sign.trouble for sign in own)
 
     def _asked(self, kind: GroupKind) -> None:
-        """A kind was listed, or cannot be. Work begins when that is known of all: half a cluster looks like loss."""
+        """Note that a kind was listed, or cannot be. Work begins when this holds for all: half a cluster looks like
+        deletions."""
         self._unlisted.discard(kind)
         if not self._unlisted:
             self.listed.set()
@@ -392,20 +392,20 @@ class LiveManager:
         self._event_loop: asyncio.AbstractEventLoop | None = None
 
     def wake(self, controller: str, ref: ObjectRef, cluster: str = "") -> None:
-        """From any thread: something outside the API concerns this key."""
+        """Queue a key because of something outside the API; callable from any thread."""
         if self._event_loop is None:
-            self.loop.wake(controller, ref, cluster)  # not running yet, so no one else is at it
+            self.loop.wake(controller, ref, cluster)  # not running yet, so no other thread uses it
             return
 
         def add() -> None:
             self.loop.wake(controller, ref, cluster)
             self._wake.set()
 
-        with contextlib.suppress(RuntimeError):  # the event loop closed: no one is left to be woken
+        with contextlib.suppress(RuntimeError):  # the event loop closed: nothing is left to wake
             self._event_loop.call_soon_threadsafe(add)
 
     async def run(self, ready: Callable[[], None] | None = None) -> None:
-        """Discover, watch and work; ``ready`` is called once discovery succeeded. Ends by cancellation, or by a bug."""
+        """Discover, watch and work until cancelled or a bug raises; ``ready`` is called once discovery succeeded."""
         self._event_loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as group:
             await self.watches.run(group)
@@ -414,11 +414,11 @@ class LiveManager:
             group.create_task(self._dispatch(group), name="dispatcher")
 
     def stir(self) -> None:
-        """Keys were asked for in the loop's own thread."""
+        """Wake the dispatcher: keys were queued in the loop's own thread."""
         self._wake.set()
 
     def health(self, leases: LeaseSigns | None = None, note: str = "") -> Health:
-        """The answers to probes."""
+        """Return the health for probes."""
         due = self.loop.queue.next_due()
         overdue = max(self._clock.now() - due, timedelta(0)) if due is not None else timedelta(0)
         return verdict(self.signs, leases, overdue, steady_now(self._clock), note)
@@ -466,7 +466,7 @@ class LiveManager:
         finally:
             slow.cancel()
             place.release()
-            self._wake.set()  # the pass may have asked for its key again, after it gave the place back
+            self._wake.set()  # the reconcile may have queued its key again after it freed the slot
             self.signs.moved = steady_now(self._clock)
 
     def _free(self) -> None:
@@ -475,7 +475,7 @@ class LiveManager:
 
 
 class _Place:
-    """One of the keys worked on at once, given back once."""
+    """The slot of one running reconcile, freed once."""
 
     def __init__(self, free: Callable[[], None]) -> None:
         self._free: Callable[[], None] | None = free

@@ -1,6 +1,6 @@
-"""What a controller decided, as data.
+"""The decision of a controller as data: :class:`Plan`.
 
-Planners return a :class:`Plan`; the executor performs it; dry runs, timelines and journals print it. Nothing here acts.
+Planners return it; the executor performs it; dry runs, timelines and journals print it. Nothing here acts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Create(Action):
-    """POST. An object that exists already is a refusal (AlreadyExists), planned again at once."""
+    """POST. If the object exists (AlreadyExists), the key is planned again at once."""
 
     obj: Obj
     reason: str
@@ -79,7 +79,7 @@ class Patch(Action):
     subresource: str = ""
     dry_run: bool = False
     manager: str = ""
-    """Field manager; empty: the one of the process."""
+    """The field manager; empty: that of the process."""
 
     @property
     def target(self) -> ObjectRef:
@@ -110,7 +110,7 @@ class Apply(Action):
 
 @dataclass(frozen=True, slots=True)
 class Delete(Action):
-    """DELETE with preconditions; an object that is gone already is a success."""
+    """DELETE with preconditions; a missing object is a success."""
 
     gvk: GVK
     namespace: str
@@ -123,7 +123,7 @@ class Delete(Action):
 
     @classmethod
     def of(cls, obj: Obj, reason: str, *, propagation: str = "", grace_period_s: int | None = None) -> Delete:
-        """Delete exactly this object: its uid is the precondition."""
+        """Return the deletion of exactly this object: its uid is the precondition."""
         return cls(
             gvk_of(obj),
             namespace_of(obj),
@@ -161,7 +161,7 @@ class Evict(Action):
 
 @dataclass(frozen=True, slots=True)
 class SetStatus(Action):
-    """Change of ``status`` alone, from ``old`` (as observed) to ``new``; conditional on the observed resourceVersion.
+    """Change only ``status``, from ``old`` (as observed) to ``new``; the observed resourceVersion is the precondition.
 
     ``subresource`` is empty for kinds whose CRD has no status subresource (Application).
     """
@@ -186,10 +186,10 @@ class SetStatus(Action):
 
 @dataclass(frozen=True, slots=True)
 class Emit(Action):
-    """A Kubernetes Event about ``regarding`` (an object, or enough of one: apiVersion, kind, metadata).
+    """A Kubernetes Event about ``regarding``, an object or at least its apiVersion, kind and metadata.
 
-    ``event_action`` is what the component was doing (``Scheduling``), for those that say so; ``field_path`` the part
-    of the object that is meant (``spec.containers{web}``).
+    ``event_action`` is the activity of the component (``Scheduling``), if it reports one; ``field_path`` the part of
+    the object (``spec.containers{web}``).
     """
 
     regarding: Obj
@@ -215,13 +215,13 @@ KubeAction: TypeAlias = Create | Replace | Patch | Apply | Delete | Evict | SetS
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Nothing to do until something changes."""
+    """Nothing to do until an object changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """Plan again after ``after_s`` seconds, or earlier if something changes. ``background``: a periodic look that does
-    not keep a virtual world from being idle (polls, resyncs)."""
+    """Plan again after ``after_s`` seconds, or earlier after a change. A virtual world with only ``background``
+    requeues (polls, resyncs) counts as idle."""
 
     after_s: float
     why: str
@@ -230,14 +230,14 @@ class Requeue:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """It failed in a way that may pass; the queue's back-off decides when."""
+    """A temporary failure; the queue's back-off decides when to try again."""
 
     error: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """It cannot succeed until a person changes something."""
+    """A failure that lasts until a person changes something."""
 
     reason: str
     fix: str
@@ -248,10 +248,10 @@ Outcome: TypeAlias = Done | Requeue | Retry | Stalled
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Frozen decision of one reconcile.
+    """The frozen decision of one reconcile.
 
-    ``steps`` are performed in order; the actions inside a step are independent and all tried; a step with a failure
-    stops later steps. ``status`` is performed last, also after a failure. ``why`` is one sentence for the timeline.
+    ``steps`` are performed in order. The actions of a step are independent and all tried; a failure stops later steps.
+    ``status`` is performed last, also after a failure. ``why`` is one sentence for the timeline.
     """
 
     steps: tuple[tuple[Action, ...], ...] = ()
@@ -259,7 +259,7 @@ class Plan:
     why: str = ""
     status: tuple[Action, ...] = ()
     together: bool = False
-    """Whether a driver may perform the actions of a step side by side; their results stay in order."""
+    """True if a driver may perform the actions of a step concurrently; their results stay in order."""
 
     @property
     def actions(self) -> tuple[Action, ...]:
@@ -272,7 +272,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of one action. ``value`` is the handler's answer (for Kubernetes actions the object)."""
+    """The result of one action. ``value`` is what the handler returned (for Kubernetes actions the object)."""
 
     action: Action
     ok: bool
@@ -281,7 +281,7 @@ class Result:
 
 
 def set_status(obj: Obj, status: Obj, reason: str, *, subresource: str = "status") -> tuple[SetStatus, ...]:
-    """One SetStatus, or nothing when ``status`` equals what the object has (style rule 11)."""
+    """Return one SetStatus, or nothing if ``status`` equals that of the object (style rule 11)."""
     old = obj.get("status") or {}
     if old == status:
         return ()

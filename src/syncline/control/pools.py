@@ -1,8 +1,8 @@
-"""Where the live driver runs work: places by purpose, fair among projects and hosts.
+"""Runs the work of the live driver in threads: :class:`Pools`, with limits by purpose, project and host.
 
-``control/manager.py`` asks it for every :class:`~syncline.base.action.Work`. A purpose never waits behind another one;
-within a purpose no host and no project can take all places (``base/places.py``). Hosts that have not answered yet get a
-part of a project's places, and leave them sooner: those that answer do not wait until many new ones are known to hang.
+``control/manager.py`` passes it every :class:`~syncline.base.action.Work`. No purpose waits for another one; within a
+purpose no host and no project can take all slots (``base/places.py``). Hosts that have not responded yet get only a
+part of a project's slots, and count as slow sooner, so that many new hosts that hang do not delay those that respond.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ LIMITS: Mapping[Purpose, Limits] = MappingProxyType(
 
 
 ANSWERS_WITHIN_S = 5.0
-"""A host whose work ended within this time answers, whatever it says; one that took longer has to show it again."""
+"""Work that ends within this time shows that its host responds; a slower host must show it again."""
 MAX_HOSTS = 10_000
-"""Hosts that are known to answer, those that did last."""
+"""The most hosts that are remembered as responsive, the latest ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolSettings:
-    """How much work of each purpose runs at once."""
+    """How much work of each purpose runs concurrently."""
 
     limits: Mapping[Purpose, Limits] = field(default_factory=lambda: LIMITS)
     slow_after_s: float = 0.5
     """Work that takes longer mostly waits for another system."""
     new_slow_after_s: float = 0.2
-    """The same for hosts that have not answered yet."""
+    """The same for hosts that have not responded yet."""
 
 
 class KnownHosts:
-    """Which hosts answer."""
+    """The hosts that respond."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, None] = OrderedDict()
@@ -66,7 +66,7 @@ class KnownHosts:
         return all(host in self._known for host in hosts)
 
     def note(self, hosts: tuple[str, ...], seconds: float, *, answered: bool) -> None:
-        """Work with them ended after so long. One that fails at once has perhaps not asked."""
+        """Record the duration of work with these hosts. Work that fails at once may not have contacted them."""
         for host in hosts:
             if answered or seconds > ANSWERS_WITHIN_S:
                 self._known.pop(host, None)
@@ -78,19 +78,19 @@ class KnownHosts:
 
 @dataclass(slots=True)
 class Pools:
-    """All work of one driver."""
+    """The work of one driver."""
 
     settings: PoolSettings = field(default_factory=PoolSettings)
     _threads: dict[Purpose, Threads] = field(default_factory=dict)
     _hosts: KnownHosts = field(default_factory=KnownHosts)
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """By purpose: how many work, are slow, and wait."""
+        """Return by purpose how much work is running, slow and waiting."""
         return {str(purpose): threads.counts() for purpose, threads in sorted(self._threads.items())}
 
     async def run(self, work: Work, again: Callable[[], None] = lambda: None) -> Any:
-        """The result of ``work``, or that it is unfinished, where it says what then: ``again`` is called when it has
-        ended. Raises Crowded, and what the work raises."""
+        """Return the result of ``work``, or Unfinished if it is late and allows that; ``again`` is then called at its
+        end. Raises Crowded, and the exceptions of the work."""
         threads = self._threads.get(work.purpose)
         if threads is None:
             limits = self.settings.limits[work.purpose]
@@ -122,7 +122,7 @@ class Pools:
         return threads.start(self._timed(work), *new, slow_after_s=self.settings.new_slow_after_s)
 
     def _timed(self, work: Work) -> Callable[[], Any]:
-        """In a thread, once there is a place."""
+        """Return a function for the thread that also records whether the hosts responded."""
         if not work.hosts:
             return work.run
         loop = asyncio.get_running_loop()
@@ -135,7 +135,7 @@ class Pools:
                 return result
             finally:
                 note = partial(self._hosts.note, work.hosts, loop.time() - begun, answered=answered)
-                with contextlib.suppress(RuntimeError):  # the event loop closed: nothing asks any more
+                with contextlib.suppress(RuntimeError):  # the event loop closed: no caller waits any more
                     loop.call_soon_threadsafe(note)
 
         return run

@@ -1,10 +1,11 @@
-"""The virtual driver: pops the next due item, sets the clock, runs it. Nothing waits, no socket, no thread.
+"""The virtual driver, :class:`VirtualDriver`: takes the next due item, sets the clock, runs it. No waits, sockets,
+threads.
 
-Stands beside the live driver (``manager.py``) and runs the same loops against a transport that answers at once. Equal
-seeds give byte-equal journals; ``shuffle`` draws among ready keys, so that code cannot rely on their order.
+It runs the same loops as the live driver (``manager.py``) on a transport that responds at once. Runs with equal seeds
+write byte-equal journals; ``shuffle`` draws among ready keys, so that code cannot rely on their order.
 
-No one ticks the watches here, as the HTTP server does: an informer's watch has no timeout, and a bookmark would only
-save a list after a loss. A watch that a fault loses resumes from its last event, or lists again if that is too old.
+Watches have no timeout here, and bookmarks are not needed: they would only save a list after a lost watch. A watch that
+a fault breaks resumes from its last event, or lists again if that is too old.
 """
 
 from __future__ import annotations
@@ -40,20 +41,20 @@ CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 class NotIdleError(AssertionError):
-    """The world did not come to rest within its bound; ``pending`` says who wanted more."""
+    """The world did not become idle within its limit; the message names the keys that are due."""
 
 
 class Actor(Protocol):
-    """Something that has work to do at certain times."""
+    """A part of the world that has work at certain times."""
 
     def pump(self) -> bool:
-        """Take in what happened elsewhere; True if there was something."""
+        """Take in events from elsewhere; return True if there were any."""
         ...
 
     def next_due(self, *, foreground_only: bool) -> datetime | None: ...
 
     def step(self) -> bool:
-        """Do one due item; False if there was none."""
+        """Perform one due item; return False if there was none."""
         ...
 
     def describe(self) -> str: ...
@@ -65,7 +66,8 @@ def _nothing(_limit: int) -> Batch:
 
 @dataclass(slots=True)
 class _Watching:
-    """``rank`` is the order in which kinds with news are reported, so that runs do not depend on who woke first."""
+    """One watched kind. ``rank`` is the order in which kinds with events are processed, so that runs are
+    reproducible."""
 
     rank: int
     informer: Informer
@@ -74,7 +76,7 @@ class _Watching:
 
 
 class WatchActor:
-    """The watches of one cluster, on a transport that answers at once."""
+    """The watches of one cluster, on a transport that responds at once."""
 
     def __init__(self, watched: Watched, transport: Transport) -> None:
         self.watched = watched
@@ -82,7 +84,7 @@ class WatchActor:
         self._watching: dict[GroupKind, _Watching] = {}
         self._news: dict[GroupKind, None] = {}
         self._refused: set[GroupKind] = set()
-        """Kinds that may not be read; they are asked for again whenever something happens."""
+        """Kinds that cannot be read; they are requested again with every event."""
         self._ranks = 0
         self._stale_discovery = True
 
@@ -96,7 +98,7 @@ class WatchActor:
         return ""
 
     def pump(self) -> bool:
-        """Only kinds whose stream has something are examined: most steps concern one or two of sixty."""
+        """Read the streams of kinds with new events: most steps concern one or two of sixty kinds."""
         moved = self._refresh_discovery()
         if not self._news:
             return moved
@@ -190,7 +192,7 @@ class LoopActor(WatchActor):
         self._clock = clock
         self._shuffle = shuffle
         self._late: list[tuple[datetime, int, Key, Work]] = []
-        """Work that ends later, by its time."""
+        """Work that ends later, ordered by time."""
         self._numbers = count()
 
     def next_due(self, *, foreground_only: bool) -> datetime | None:
@@ -216,7 +218,7 @@ class LoopActor(WatchActor):
         return True
 
     def _run(self, key: Key, work: Work) -> Any:
-        """In place; what costs more time than its pass has ends later, and wakes its key then."""
+        """Run work in place; work that takes longer than ``late`` allows ends later and wakes its key then."""
         if work.late is None or work.takes_s <= work.late.after_s:
             return work.run()
         heappush(self._late, (self._clock.now() + timedelta(seconds=work.takes_s), next(self._numbers), key, work))
@@ -229,7 +231,7 @@ class LoopActor(WatchActor):
         assert work.late is not None, "it was late"
         try:
             result = work.run()
-        except Exception as error:  # as the live driver hands it over
+        except Exception as error:  # as the live driver passes it on
             result = error
         work.late.keep(result)
         self.loop.wake(*key)
@@ -252,7 +254,7 @@ class VirtualDriver:
         self.actors.append(actor)
 
     def settle(self) -> None:
-        """Do everything that is due now; time stands still. Raises NotIdleError if it never ends."""
+        """Do everything that is due now, without advancing the time. Raises NotIdleError if it never ends."""
         for _ in range(MAX_STEPS):
             moved = self._pump_all()
             for actor in self.actors:
@@ -278,7 +280,7 @@ class VirtualDriver:
         return min((time for time in times if time is not None), default=None)
 
     def advance(self, seconds: float) -> None:
-        """Let ``seconds`` pass, doing all that becomes due on the way."""
+        """Advance by ``seconds`` and do everything that becomes due on the way."""
         end = self.clock.now() + timedelta(seconds=seconds)
         self.settle()
         while (due := self._next(foreground_only=False)) is not None and due <= end:
@@ -287,11 +289,11 @@ class VirtualDriver:
         self.clock.set(end)
 
     def until_idle(self, limit_s: float = 3600) -> float:
-        """Advance until only periodic looks are left; returns the virtual seconds it took. Raises NotIdleError."""
+        """Advance until only background requeues are left; return the elapsed virtual seconds. Raises NotIdleError."""
         return self.until(lambda: self._next(foreground_only=True) is None, limit_s=limit_s)
 
     def until(self, reached: Callable[[], bool], limit_s: float = 3600) -> float:
-        """Advance until ``reached()``; returns the virtual seconds it took. Raises NotIdleError at the limit."""
+        """Advance until ``reached()``; return the elapsed virtual seconds. Raises NotIdleError at the limit."""
         start = self.clock.now()
         end = start + timedelta(seconds=limit_s)
         self.settle()

@@ -1,9 +1,9 @@
-"""What a running process knows of its own health, and what that means for those who ask.
+"""The health of a running process: :func:`verdict` computes the responses of ``/livez``, ``/healthz`` and ``/readyz``.
 
-The live driver and the keeper of Leases note facts here; :func:`verdict` decides, pure, what ``/livez``, ``/healthz``
-and ``/readyz`` answer. Alive is denied only where a restart may help: work that is due and does not move, a watch that
-neither hears nor tries, Leases that are not examined or lie there free. An API that is away is nothing that a restart
-mends: the process stays alive and says why it is not ready. A standby is both. Instants are of the steady scale.
+The live driver and the process' Lease holder record facts here; :func:`verdict` is pure. Liveness fails only where a
+restart may help: due work that does not move, a watch that neither receives nor retries, Leases that are not read or
+stay free. An unavailable API is no such case: the process stays alive and reports why it is not ready. A standby is
+alive and ready. Instants are of the steady scale.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from syncline.kube.errors import ApiError, Unanswered
 __all__ = ["Complaints", "Health", "LeaseSigns", "Signs", "WatchSigns", "verdict"]
 
 STUCK = timedelta(minutes=5)
-"""Work that is due for so long while nothing begins or ends is stuck; the longest request takes one minute."""
+"""Work that is due this long while no reconcile begins or ends is stuck; the longest request takes one minute."""
 SILENT = timedelta(minutes=15)
-"""A watch that neither heard anything nor was tried again for so long; clients end a silent one after two minutes."""
+"""A watch that received nothing and was not retried for this long is stuck; clients end a silent one after two
+minutes."""
 UNSEEN = timedelta(seconds=90)
-"""Leases are examined every few seconds, whatever the answer."""
+"""The longest time without reading the Leases, which normally happens every few seconds."""
 VACANT = timedelta(seconds=90)
-"""A Lease that is ours to take and lies free for so long: a minute, and the longest that an earlier holder may need."""
+"""The longest time that a Lease which is ours to take stays free: one minute, and the longest term of an earlier
+holder."""
 AWAY = timedelta(seconds=10)
-"""Trouble that lasts longer makes a process unready; a watch that is opened again makes none."""
+"""Trouble that lasts longer makes a process unready; reopening a watch does not."""
 SAY_AGAIN = timedelta(minutes=1)
 MAX_CAUSES = 200
 AWAY_CAUSE = "away"
@@ -32,8 +34,8 @@ AWAY_CAUSE = "away"
 
 @dataclass(frozen=True, slots=True)
 class WatchSigns:
-    """Of one kind. ``trouble``: why the last try failed, and ``since`` when tries fail; empty and None if they do not.
-    ``needed``: without it there is no work."""
+    """The watch of one kind. ``trouble``: why the last attempt failed, ``since``: when attempts began to fail; empty
+    and None if they succeed. ``needed``: no work is possible without it."""
 
     moved: datetime
     trouble: str = ""
@@ -44,17 +46,17 @@ class WatchSigns:
 
 @dataclass(slots=True)
 class Signs:
-    """Facts of one loop; ``moved``: when a pass last began or ended."""
+    """The facts of one loop; ``moved``: when a reconcile last began or ended."""
 
     moved: datetime
     discovery: str = "discovery has not been tried yet"
-    """Why it is not known what the server serves; empty when it is."""
+    """Why discovery has no result; empty if it has one."""
     watches: dict[str, WatchSigns] = field(default_factory=dict)
     by_the_clock: bool = True
-    """Whether watches hear bookmarks; those of an API in the same process are silent while nothing changes."""
+    """True if watches receive bookmarks; those of an API in the same process are silent while nothing changes."""
 
     def watched(self, name: str, now: datetime, *, trouble: str | None = None, listed: bool = False) -> None:
-        """Something was heard of a kind, or a try began (``trouble`` None) or failed."""
+        """Record that a watch received something, or that an attempt began (``trouble`` None) or failed."""
         known = self.watches[name]
         if trouble is None:
             self.watches[name] = replace(known, moved=now)
@@ -65,8 +67,8 @@ class Signs:
 
 @dataclass(frozen=True, slots=True)
 class LeaseSigns:
-    """``looked``: end of the last round. ``trouble``: why it could not ask or write, ``since`` when. ``vacant_since``:
-    see :class:`~syncline.control.leader.Share`. ``why``: who holds what."""
+    """The Leases of this process. ``looked``: end of the last round. ``trouble``: why it could not read or write,
+    ``since`` when. ``vacant_since``: see :class:`~syncline.control.leader.Share`. ``why``: which replica holds what."""
 
     looked: datetime
     trouble: str = ""
@@ -77,14 +79,14 @@ class LeaseSigns:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Empty tuples: all is well. ``notes`` are worth telling and change nothing."""
+    """The problems found; empty tuples mean healthy. ``notes`` are reported but do not count."""
 
     stuck: tuple[str, ...] = ()
     unready: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def answer(self, *, ready: bool) -> tuple[int, str]:
-        """Status and text for a probe."""
+        """Return status code and text for a probe."""
         problems = (*self.stuck, *self.unready) if ready else self.stuck
         lines = [f"failed: {problem}" for problem in problems]
         lines += [f"note: {note}" for note in (*(self.unready if not ready else ()), *self.notes)]
@@ -92,7 +94,8 @@ class Health:
 
 
 def verdict(signs: Signs, leases: LeaseSigns | None, overdue: timedelta, now: datetime, note: str = "") -> Health:
-    """``overdue``: how long the oldest key has been due. ``leases`` None: no Leases are held here."""
+    """Judge the facts. ``overdue``: how long the oldest key has been due. ``leases`` None: this process holds no
+    Leases."""
     stuck: list[str] = []
     unready: list[str] = []
     notes = [note] if note else []
@@ -147,14 +150,14 @@ def _s(span: timedelta) -> str:
 
 
 class Complaints:
-    """Lets each cause be reported once a minute, however many wait for the same. One of a process for each server: that
-    an unreachable server is one cause, whichever request finds it."""
+    """Limits logs to one a minute for each cause, however many requests fail by it. A process has one for each server:
+    its unavailability is one cause, whichever request finds it."""
 
     def __init__(self) -> None:
         self._reported: dict[object, datetime] = {}
 
     def due(self, error: ApiError, now: datetime) -> bool:
-        """Whether to tell now; it is then taken as reported."""
+        """Return True if the error is to be logged now, and record that."""
         cause = AWAY_CAUSE if isinstance(error, Unanswered) else (error.code, error.reason, error.message[:60])
         last = self._reported.get(cause)
         if last is not None and now - last < SAY_AGAIN:

@@ -1,6 +1,6 @@
-"""Keys that wait to be planned: each once, not before its time, failed ones later and later.
+"""The queue of keys to reconcile, :class:`WorkQueue`: each key once, with back-off after failures.
 
-Time is passed in. The queue is bounded by the number of keys, since a key waits at most once.
+Time is passed in. The queue is bounded by the number of keys, since each key is queued at most once.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from syncline.kube.objects import ObjectRef
 __all__ = ["BACKOFF_BASE_S", "BACKOFF_MAX_S", "CONFLICT_BASE_S", "Key", "WorkQueue", "backoff_s"]
 
 BACKOFF_BASE_S = 0.2
-"""First wait after a failure: 0.2, 0.4, 0.8, … as client-go's limiter doubles."""
+"""First wait after a failure: 0.2, 0.4, 0.8, … doubled as by client-go's limiter."""
 BACKOFF_MAX_S = 120.0
 """Longest wait after repeated failures: long enough to spare the server, short enough for a person watching."""
 PUT_BACK = timedelta(seconds=1)
-"""Steps of a clock smaller than this are left alone."""
+"""Smaller steps of a clock are ignored."""
 
 CONFLICT_BASE_S = 0.02
-"""First wait after a conflict: another client wrote, and the next read mostly has that write. Who
-keeps losing waits twice as long each time, up to the same bound."""
+"""First wait after a conflict: another client wrote, and the next read mostly has that write. The wait doubles with
+each further conflict, up to the same bound."""
 
 
 class Key(NamedTuple):
-    """One object of one controller; ``cluster`` is the name of its cluster, empty for the loop's own."""
+    """One object of one controller; ``cluster`` names its cluster, empty for the loop's own."""
 
     controller: str
     ref: ObjectRef
@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
 
 def backoff_s(attempt: int, base_s: float = BACKOFF_BASE_S) -> float:
-    """Seconds to wait before attempt ``attempt`` + 1; a pure function of the count."""
+    """Return the seconds to wait before attempt ``attempt`` + 1."""
     return float(min(base_s * 2 ** min(attempt, 20), BACKOFF_MAX_S))
 
 
@@ -47,12 +47,12 @@ class _Due(NamedTuple):
 
 
 FIRST_IN_A_ROW = 8
-"""Keys that hurry taken before one that has waited longer gets its turn: no key waits for ever."""
+"""Urgent keys taken before one that has waited longer, so that no key starves."""
 
 
 class WorkQueue:
-    """De-duplicating delay queue; the earlier of two times for one key wins. An urgent key comes before those that
-    others, once both are due."""
+    """A de-duplicating delay queue; of two times for one key the earlier counts. Of due keys the urgent ones come
+    first."""
 
     def __init__(self) -> None:
         self._due: dict[Key, _Due] = {}
@@ -69,7 +69,7 @@ class WorkQueue:
         self._conflicts: dict[Key, int] = {}
 
     def add(self, key: Key, at: datetime, *, background: bool = False) -> None:
-        """Ask for ``key`` at ``at``. While it is being worked on, the request waits until it is finished."""
+        """Queue ``key`` for ``at``. While the key is busy, this takes effect at :meth:`finish`."""
         table = self._again if key in self._busy else self._due
         known = table.get(key)
         due = _Due(at, background)
@@ -88,7 +88,7 @@ class WorkQueue:
                 self._push(self._urgent_heap, key, at)
 
     def prioritize(self, key: Key, urgent: bool) -> None:
-        """From now on, whenever ``key`` is due, it comes before those that are not urgent; or no longer."""
+        """Make ``key`` urgent, so that it comes before keys that are not; or undo that."""
         if not urgent:
             self._urgent.discard(key)
         elif key not in self._urgent:
@@ -97,7 +97,7 @@ class WorkQueue:
                 self._push(self._urgent_heap, key, due.at)
 
     def _notice(self, now: datetime) -> None:
-        """A clock that was put back would make everything wait for as long as that: due times go back with it."""
+        """Move due times back after the clock was set back: otherwise everything would wait as much longer."""
         latest, self._latest = self._latest, now
         if latest is None or latest - now < PUT_BACK:
             return
@@ -118,13 +118,14 @@ class WorkQueue:
         heapq.heappush(heap, (at, self._count, key))
 
     def ready(self, now: datetime) -> list[Key]:
-        """Every key that may be taken at ``now``, oldest first; for drivers that choose."""
+        """Return every key that may be taken at ``now``, oldest first, for drivers that choose."""
         self._notice(now)
         waiting = [(due.at, key) for key, due in self._due.items() if due.at <= now]
         return [key for _, key in sorted(waiting, key=lambda pair: pair[0])]
 
     def pop(self, now: datetime) -> Key | None:
-        """The key that has waited longest, of the urgent ones if there are any, marked busy until :meth:`finish`."""
+        """Take the key that has waited longest, urgent ones first; it is busy until :meth:`finish`. None if no key is
+        due."""
         self._notice(now)
         first = self._first(self._urgent_heap, now) if self._in_a_row < FIRST_IN_A_ROW else None
         self._in_a_row = 0 if first is None else self._in_a_row + 1
@@ -134,7 +135,7 @@ class WorkQueue:
         return key
 
     def _first(self, heap: list[tuple[datetime, int, Key]], now: datetime) -> Key | None:
-        """The first that is still due at the time under which it stands there."""
+        """Pop the first key whose entry is not outdated."""
         while heap and heap[0][0] <= now:
             at, _, key = heapq.heappop(heap)
             due = self._due.get(key)
@@ -148,18 +149,18 @@ class WorkQueue:
         self._busy.add(key)
 
     def finish(self, key: Key) -> None:
-        """The work is over; what was asked for meanwhile becomes due."""
+        """End the work on a key; if it was queued meanwhile, it becomes due."""
         self._busy.discard(key)
         waiting = self._again.pop(key, None)
         if waiting is not None:
             self.add(key, waiting.at, background=waiting.background)
 
     def fail(self, key: Key, now: datetime) -> float:
-        """Count a failure and ask for the key again after its back-off; returns the wait in seconds."""
+        """Count a failure and queue the key after its back-off; return the wait in seconds."""
         return self._later(key, now, self._failures, BACKOFF_BASE_S)
 
     def lose(self, key: Key, now: datetime) -> float:
-        """As :meth:`fail` after a conflict: counted apart, and quick at first."""
+        """Like :meth:`fail`, after a conflict: counted separately, with shorter first waits."""
         return self._later(key, now, self._conflicts, CONFLICT_BASE_S)
 
     def _later(self, key: Key, now: datetime, counts: dict[Key, int], base_s: float) -> float:
@@ -173,16 +174,16 @@ class WorkQueue:
         return key in self._busy
 
     def busy(self) -> list[Key]:
-        """Keys that are being worked on, in order."""
+        """Return the keys that are being worked on, sorted."""
         return sorted(self._busy)
 
     def forgive(self, key: Key) -> None:
-        """A success clears the counts."""
+        """Reset the counts after a success."""
         self._failures.pop(key, None)
         self._conflicts.pop(key, None)
 
     def next_due(self, *, foreground_only: bool = False) -> datetime | None:
-        """When the next key becomes due; ``foreground_only`` leaves periodic looks out."""
+        """Return when the next key becomes due; ``foreground_only`` ignores background requeues."""
         heap = self._foreground if foreground_only else self._heap
         while heap:
             at, _, key = heap[0]
