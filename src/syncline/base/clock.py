@@ -150,7 +150,7 @@ class SystemClock:
             wall, after = self._wall(), self._steady()
             if after - before < READ_S:
                 return timedelta(seconds=wall), timedelta(seconds=before)
-        # On a machine this busy a jump cannot be told from slowness; the next read decides.
+        # On a machine this busy a jump looks like slowness; the next read decides.
         return timedelta(seconds=after) + self._ahead, timedelta(seconds=after)
 
     def _jumped(self, by: timedelta) -> None:
