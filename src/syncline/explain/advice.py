@@ -1,7 +1,7 @@
-"""What a person can do about a message, where messages are as well known as Kubernetes' own.
+"""Advice for well-known messages of Kubernetes: :func:`advice` maps a message to one sentence.
 
-Called by the cause functions of this room. The first pattern that matches gives the advice; what is not known gets
-none, which is better than a guess.
+The cause functions of this package call it. The first pattern that matches decides; an unknown message gets no advice,
+since a guess would be worse.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def with_command(step: str) -> str:
-    """The step with the command that carries it out, for a cluster of simulated machines; on others nodes come as
-    their operators make them."""
+    """Return the step with the command that carries it out, for clusters of simulated machines; on other clusters the
+    way to add a node depends on the operator."""
     return f"{step}: syncline node add NAME" if step.endswith("add a node") else step
 
 
 def advice(message: str) -> str:
-    """One sentence, or nothing."""
+    """Return one sentence of advice for a message, or an empty string."""
     for pattern, text in _ADVICE:
         found = pattern.search(message)
         if found is not None:

@@ -1,8 +1,8 @@
-"""What an Application waits for or suffers from, down to the object that blocks.
+"""Explains what blocks an Application, down to the object that causes it. Entry point: :func:`explain_application`.
 
-Called by ``syncline explain`` with what its controller would see and a view of the cluster. Pure. A tuple of questions,
-tried in order; the first that has an answer decides: deletion, the running operation, a broken spec or source, the last
-operation's failures, bad health, a difference. What operations left behind is added to any of them.
+``syncline explain`` calls it with what the controller observes and a view of the cluster. Pure. It checks in order:
+deletion, the running operation, a broken spec or source, failures of the last operation, bad health, a difference. The
+first check with a result decides. Leftovers of ended operations are added to every result.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ FIXES = {
 
 
 def explain_application(view: View, observed: AppObserved) -> Found:
-    """One chain whose head is the Application."""
+    """Return the chain of causes whose head is the Application."""
     for part in (_deletion, _operation, _conditions, _reading, _last_operation, _health):
         found = part(view, observed)
         if found is not None:
@@ -81,7 +81,7 @@ def explain_application(view: View, observed: AppObserved) -> Found:
 
 
 def _naming(cause: Cause, name: str) -> Cause:
-    """Commands that a room wrote for any Application, for this one."""
+    """Insert the Application's name into commands that contain a placeholder for it."""
     step = re.sub(r"(syncline app [a-z-]+) APP\b", rf"\1 {name}", cause.next_action)
     return replace(cause, next_action=step, because=tuple(_naming(each, name) for each in cause.because))
 
@@ -163,7 +163,7 @@ def _by_hand(observed: AppObserved) -> bool:
 
 
 def _waits(view: View, seen: AppObserved) -> tuple[Cause, ...]:
-    """The causes of the room, from the pass that the controller would make now."""
+    """Return the causes of the current waits, from the plan that the controller would make now."""
     if seen.pinned is None:
         return ()
     observed = sync_observed(seen, seen.pinned, compare_application(seen, seen.pinned))
@@ -172,7 +172,7 @@ def _waits(view: View, seen: AppObserved) -> tuple[Cause, ...]:
 
 
 def _end_of_pass(view: View, observed: SyncObserved) -> tuple[SyncObserved, SyncPlan] | None:
-    """A pass as far as its answers are known without asking anybody; None: it would do something new."""
+    """Simulate a reconcile with predicted responses; None if it would write something new."""
     for _ in range(MAX_READS):
         plan = plan_sync(observed, view.now)
         if plan.ended:
@@ -186,7 +186,7 @@ def _end_of_pass(view: View, observed: SyncObserved) -> tuple[SyncObserved, Sync
 
 
 def _answer(view: View, action: SyncAction) -> Outcome | None:
-    """What the API would answer; None: that is not known without asking it."""
+    """Return the response that the API would give, or None if it cannot be predicted."""
     if isinstance(action, AfterWave):
         return None
     live = view.cluster.get(action.ref)
@@ -213,7 +213,7 @@ def _running_rows(view: View, observed: AppObserved, state: Obj) -> list[Found]:
 
 
 def _conditions(view: View, observed: AppObserved) -> Found | None:
-    """A broken spec or source, by the conditions of the status or, before there is one, by the spec itself."""
+    """Explain a broken spec or source by the conditions of the status, or by the spec itself before there are any."""
     lines = [c for c in observed.view.status.get("conditions") or [] if str(c.get("type")).endswith("Error")]
     if not lines:
         lines = [{"type": p.type, "message": p.message} for p in spec_problems(replace(observed, unread={}))]
@@ -238,7 +238,7 @@ def _fix(observed: AppObserved, condition: Obj) -> str:
 
 
 def _reading(_view: View, observed: AppObserved) -> Found | None:
-    """A source that takes long; everything else that the status says is from before."""
+    """Explain a source that takes long to read; the rest of the status is outdated meanwhile."""
     report = next((c for c in observed.view.status.get("conditions") or [] if c.get("type") == SOURCE_WAIT), None)
     if report is None:
         return None
@@ -274,12 +274,12 @@ def _failed_rows(view: View, observed: AppObserved, state: Obj) -> list[Found]:
 
 
 def _live(view: View, observed: AppObserved, ref: ObjectRef) -> Obj | None:
-    """The object of a row of the status; None where the project does not permit it: a tenant may have written it."""
+    """Return the live object of a status row; None if the project forbids it: a tenant may have written the row."""
     return None if observed.reach.refuses_own(ref) else view.cluster.get(ref)
 
 
 def _row(view: View, observed: AppObserved, row: Obj, state: str) -> Found:
-    """A row of results, and what its object shows; of a refusal the row's own words say it all."""
+    """Explain one result row by its live object; a refused request is explained by the row's message."""
     ref = _ref(row)
     message = str(row.get("message") or "")
     if row.get("hookPhase") in ("Failed", "Error") and row.get("status") != "SyncFailed":
@@ -354,7 +354,7 @@ def _settled(view: View, observed: AppObserved) -> Found:
 
 
 def _synced(view: View, observed: AppObserved, state: str, since: datetime | None) -> Found:
-    """All is applied. Machine configs are not done with that: health says nothing of the machines that take them."""
+    """Explain an Application whose objects are applied, by pools that still update: health does not cover machines."""
     if not any(dig(pool, "status", "conditions") for pool in view.cluster.objects(POOL)):
         return Found(_head(observed, state, "nothing blocks", since), blocked=False)  # no one keeps pools here
     rows = [_ref(row) for row in observed.view.status.get("resources") or [] if row.get("kind") == MACHINE_CONFIG.kind]
@@ -370,7 +370,7 @@ def _synced(view: View, observed: AppObserved, state: str, since: datetime | Non
 
 
 def _with_left_behind(observed: AppObserved, found: Found) -> Found:
-    """Pools that an ended operation of this application left paused (DECISIONS 30)."""
+    """Add pools that an ended operation of this Application left paused (DECISIONS 30)."""
     ended = observed.view.operation is None
     now_left = (
         left_paused(observed.view.obj, observed.pools, observed.latest.objects if observed.latest else ())

@@ -1,6 +1,6 @@
-"""Why an object that is being deleted is still there: its finalizers, and what they wait for.
+"""Explains why an object that is being deleted still exists: its finalizers and what they wait for.
 
-Called by the graph before anything else is asked about an object. Pure.
+The graph calls :func:`explain_deletion` before any other check. Pure.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KNOWN = {
 
 
 def explain_deletion(view: View, obj: Obj) -> Found:
-    """``obj`` is terminating; blocked where a finalizer holds it."""
+    """Explain the deletion of ``obj``, which has a deletion timestamp; blocked if a finalizer remains."""
     held = finalizers(obj)
     holders = _holders(view, obj)
     message = _message(view, obj, held)
@@ -70,7 +70,7 @@ def _message(view: View, obj: Obj, held: list[str]) -> str:
 
 
 def _holders(view: View, obj: Obj) -> tuple[Cause, ...]:
-    """The objects that have to go first, where the cluster shows them."""
+    """Return the objects that must be deleted first, as far as they are readable."""
     found: list[Obj] = []
     if "foregroundDeletion" in finalizers(obj):
         found = [each for each in view.cluster.owned(uid_of(obj)) if _blocks(each, uid_of(obj))]

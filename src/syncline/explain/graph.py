@@ -1,7 +1,7 @@
-"""From any object to the chain of what holds it up; joins the causes of the rooms.
+"""Explains any object: :func:`explain_object` returns the chain of causes that blocks it.
 
-Called by ``syncline explain`` with a :class:`View`; a :class:`Found` leaves, whose cause goes down to the object that
-blocks. Pure. What is known about a kind stands in the modules named below, applications in ``explain/application.py``.
+``syncline explain`` calls it with a :class:`View`; the cause in the :class:`Found` leads down to the object that
+blocks. Pure. Each kind has its own module, imported below; Applications are in ``explain/application.py``.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ BAD = (HealthStatus.DEGRADED, HealthStatus.MISSING, HealthStatus.UNKNOWN)
 
 
 def explain_object(view: View, obj: Obj) -> Found:
-    """What is the matter with one object; of an object that is well, its state."""
+    """Explain one object; for a healthy object the result is its state."""
     if is_terminating(obj):
         return masked_found(view, explain_deletion(view, obj))
     return masked_found(view, _KINDS.get(ref_of(obj).group_kind, _by_health)(view, obj))
 
 
 def deepened(view: View, cause: Cause) -> Found:
-    """A room's own cause, with what lies behind its object added below it."""
+    """Add the causes of the subject below a cause that another package returned."""
     obj = view.cluster.get(ObjectRef.parse(cause.subject)) if "/" in cause.subject else None
     overdue = cause.until is not None and view.now >= cause.until
     if obj is None:
@@ -76,7 +76,7 @@ def deepened(view: View, cause: Cause) -> Found:
 
 
 def cause_to_obj(cause: Cause, depth: int = 0) -> Obj:
-    """The whole tree as JSON; empty fields are left out."""
+    """Return the tree of causes as JSON, without empty fields."""
     assert depth < MAX_DEPTH, "causes do not go round in circles"
     found: Obj = {
         "subject": cause.subject,
@@ -93,7 +93,7 @@ def cause_to_obj(cause: Cause, depth: int = 0) -> Obj:
 
 
 def _by_health(view: View, obj: Obj) -> Found:
-    """A kind of which only its health and its Events are known."""
+    """Explain a kind of which only health and Events are known."""
     health = health_of(obj)
     state = str(health.status) if health is not None else "Present"
     said = health.message if health is not None else ""
@@ -125,7 +125,7 @@ def _service(view: View, service: Obj) -> Found:
 
 
 def _pool(view: View, pool: Obj) -> Found:
-    """The machine-config room's cause, and the Holds; of a pool that another operator keeps, too."""
+    """Explain a pool by its machine-config causes and its Holds, also if another operator manages it."""
     reason = pool_cause(view.machines, pool)
     holds = [hold for hold in holds_of(view.cluster.objects(HOLDS)) if name_of(pool) in hold.pools]
     living = tuple(_hold(view, hold.obj).cause for hold in holds if hold.lives(view.now))
@@ -173,7 +173,7 @@ def _budget(view: View, budget: Obj) -> Found:
 
 
 def _node(view: View, node: Obj) -> Found:
-    """A node of a pool: how far its config is; any other: whether it is ready."""
+    """Explain a node: in a pool, the progress of its config; else its readiness."""
     try:
         pool = primary_pool(node, view.machines.pools)
     except MembershipError as error:
@@ -202,7 +202,7 @@ def _of_pool(view: View, node: Obj, pool: Obj | None) -> Found:
 
 
 def _record(view: View, record: Obj) -> Found:
-    """A MachineConfigNode says of its node what the node says."""
+    """Explain a MachineConfigNode by its node."""
     node = view.cluster.get(ObjectRef("", "Node", "", name_of(record)))
     if node is None:
         text = "its node is gone: it goes, too, as what the node owned"

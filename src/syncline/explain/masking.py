@@ -1,7 +1,7 @@
-"""Takes the values of Secrets out of what an explanation repeats of containers, Events and the API.
+"""Removes values of Secrets from text that an explanation quotes: container messages, Events, API errors.
 
-Pure. A program that prints its password does so in its own log, for those who may read that; an explanation goes into
-tickets and chats.
+Pure. A program that prints a password prints it for readers of its log only; an explanation is pasted into tickets and
+chats.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ REF_PARTS = 4
 
 
 def masked(view: View, namespace: str, text: str) -> str:
-    """``text`` without the values of the namespace's Secrets."""
+    """Return ``text`` with the values of the namespace's Secrets masked."""
     return _masker(view, (namespace,))(text)
 
 
 def masked_found(view: View, found: Found, own: Masker | None = None) -> Found:
-    """All that it says, with commands for this cluster and without the values of Secrets of the namespaces that it
-    names; ``own`` knows further ones."""
+    """Return ``found`` with the commands for this cluster and the values of Secrets masked in all texts. Secrets are
+    read from the namespaces that it names; ``own`` masks further values."""
     spaces = sorted({space for cause in _all(found.cause) if (space := _namespace(cause.subject))})
     mask = _masker(view, spaces)
 
@@ -64,5 +64,5 @@ def _all(cause: Cause) -> Iterator[Cause]:
 
 
 def _namespace(subject: str) -> str:
-    """Of an ObjectRef's text; plain names have none."""
+    """Return the namespace in the text of an ObjectRef, or an empty string for a plain name."""
     return ObjectRef.parse(subject).namespace if subject.count("/") == REF_PARTS - 1 and " " not in subject else ""

@@ -1,4 +1,4 @@
-"""Objects by the words that people use for them: begin at :func:`object_ref`."""
+"""Parses the names of objects that users type. Entry point: :func:`object_ref`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MACHINES = ("machineconfigpools", "mcp", "machineconfig", "mc", "kubeletconfig",
 
 
 class NamingError(ValueError):
-    """No object can be meant by these words; ``str`` of it says what to write."""
+    """The typed words name no object; the message says what to write."""
 
 
 def object_ref(mapper: Mapper, target: str, spaces: tuple[str, str]) -> ObjectRef:
-    """What a person typed, as a reference; ``spaces`` are the namespaces of objects and of Applications."""
+    """Return what a user typed as an ObjectRef. ``spaces``: default namespaces of objects and of Applications."""
     parts = target.split("/")
     if len(parts) == 1:
         return ObjectRef(APPLICATION.group, APPLICATION.kind, spaces[1], target)

@@ -1,7 +1,7 @@
-"""Why a Pod does not do its work: not placed, not started, crashed, ended badly, not ready.
+"""Explains why a Pod does not work: not scheduled, not started, crashed, exited with an error, or not ready.
 
-Called by the graph and by the causes of whatever owns pods. Pure. Reasons and messages are those that scheduler and
-kubelet wrote into the pod's status (Kubernetes ``pkg/kubelet``, ``pkg/scheduler``); they are repeated word for word.
+The graph and the causes of pod owners call :func:`explain_pod`. Pure. Reasons and messages are quoted from the pod's
+status as scheduler and kubelet wrote them (Kubernetes ``pkg/kubelet``, ``pkg/scheduler``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ START_TROUBLE = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", 
 
 
 def explain_pod(view: View, pod: Obj) -> Found:
-    """The first of these that has something to say decides."""
+    """Explain a pod; the first check with a result decides."""
     for part in (_ended, _unplaced, _containers, _starting, _not_ready):
         found = part(view, pod)
         if found is not None:
@@ -52,7 +52,7 @@ def _cause(pod: Obj, state: str, message: str, since: Any = None, *because: Caus
 
 
 def condition(obj: Obj, kind: str) -> Obj:
-    """The condition of that type, empty if there is none."""
+    """Return the condition of the given type, or an empty object."""
     listed = dig(obj, "status", "conditions", default=[])
     found = [each for each in listed if isinstance(each, dict) and each.get("type") == kind]
     return found[0] if found else {}
@@ -63,7 +63,7 @@ def _phase(pod: Obj) -> str:
 
 
 def _statuses(pod: Obj) -> list[Obj]:
-    """Init containers first: they run first."""
+    """Return the container statuses, init containers first."""
     return [
         each
         for field in ("initContainerStatuses", "containerStatuses")
@@ -85,7 +85,7 @@ def _ended(view: View, pod: Obj) -> Found | None:
 
 
 def _exit(view: View, pod: Obj, status: Obj, end: Obj, state: str, why: str = "") -> Cause:
-    """How a container ended, with the end of its log below it."""
+    """Explain how a container exited, with the end of its log as a deeper cause."""
     name = str(status.get("name"))
     reason = end.get("reason") or "Error"
     said = masked(view, namespace_of(pod), f": {end['message']}" if end.get("message") else "")
@@ -132,7 +132,7 @@ def _unplaced(view: View, pod: Obj) -> Found | None:
 
 
 def _not_placed(pod: Obj, said: str, since: Any = None) -> Cause:
-    """What the nodes lack; that preemption does not help either is in the evidence."""
+    """Explain an unschedulable pod by what the nodes lack; the scheduler's note on preemption is added as evidence."""
     cause = _cause(pod, "Pending", f"cannot be placed: {PREEMPTION.sub('', said)}", since)
     return replace(cause, evidence=(*cause.evidence, ("scheduler", said)))
 
@@ -162,7 +162,7 @@ def _waiting(view: View, pod: Obj, status: Obj, waiting: Obj) -> Cause:
 
 
 def _starting(view: View, pod: Obj) -> Found | None:
-    """Placed, but nothing runs yet: volumes and sandboxes that fail appear in messages or Events only."""
+    """Explain a scheduled pod that has not started, by its messages and Events: volumes and sandboxes that fail."""
     if _phase(pod) != "Pending":
         return None
     for status in _statuses(pod):

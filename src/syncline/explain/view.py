@@ -1,6 +1,6 @@
-"""What explanations look at: one snapshot of the cluster and the ends of logs.
+"""The input of explanations: a :class:`View` holds one snapshot of the cluster and the ends of logs.
 
-Made by the command (or a test) from requests; the graph only asks it. Read-only.
+The command (or a test) creates it; the explanations only read it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def no_logs(_namespace: str, _pod: str, _container: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class View:
-    """``logs`` is the one question that no list answers; it is asked for failed containers only."""
+    """A read-only view of a cluster. ``logs`` fetches the end of a log, and only for failed containers."""
 
     cluster: Snapshot
     now: datetime
@@ -48,32 +48,32 @@ class View:
 
     @cached_property
     def simulated(self) -> bool:
-        """Whether it is an embedded cluster, whose simulated machines ``syncline node`` adds and removes. By what the
-        server says of itself: not everyone may list nodes."""
+        """Return whether this is an embedded cluster, whose simulated machines ``syncline node`` manages. The server's
+        version decides, since not every user may list nodes."""
         return self.cluster.mapper.version.endswith(SUFFIX)
 
     @cached_property
     def machines(self) -> Overview:
-        """The same look, as the machine-config room explains it."""
+        """The same snapshot in the form that the machine-config causes need."""
         return Overview(self.cluster, self.now)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is the matter with an object. ``blocked``: something is wrong, not merely under way."""
+    """The explanation of an object. ``blocked``: something is wrong, not merely in progress."""
 
     cause: Cause
     blocked: bool
 
 
 def one_line(text: str) -> str:
-    """Line breaks become spaces; what is too long for a line is cut."""
+    """Return ``text`` on one line, cut to the maximum length."""
     flat = " ".join(text.split())
     return flat if len(flat) <= MAX_TEXT else flat[: MAX_TEXT - 1] + "…"
 
 
 def warnings_of(view: View, obj: Obj) -> list[Obj]:
-    """Warning Events about an object, newest first."""
+    """Return the Warning Events about an object, newest first."""
     about = [
         event
         for event in view.cluster.objects(EVENT, namespace_of(obj) or "default")
@@ -83,7 +83,7 @@ def warnings_of(view: View, obj: Obj) -> list[Obj]:
 
 
 def unread(view: View, kind: GroupKind, namespace: str) -> tuple[Cause, ...]:
-    """That objects of a kind may not be read: then there may be some although none is seen."""
+    """Return a cause if objects of a kind are not readable, since there may be some."""
     why = view.cluster.unread(ObjectRef(*kind, namespace, ""))
     return (Cause(f"{kind.kind}s of {namespace}", "unread", one_line(why)),) if why else ()
 

@@ -1,6 +1,6 @@
-"""What a sync waits for before it touches anything: closed windows, other Applications, conditions of manifests.
+"""Explains what a sync waits for before it writes anything: windows, other Applications, conditions of manifests.
 
-Called by the explanation of Applications. Pure; what the controller asks is asked here again, with the same functions.
+The explanation of Applications calls these functions. Pure; they use the controller's own checks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["awaited_applications", "awaited_conditions", "awaited_windows", "no_
 
 
 def awaited_windows(observed: AppObserved, now: datetime, *, manual: bool) -> list[Found]:
-    """The windows of the project that keep the Application from being synced now; none where it may be."""
+    """Return the project's windows that block a sync now; empty if it may sync."""
     if not window_problem(observed.project, observed.view.obj, now, manual=manual):
         return []
     found: list[Found] = []
@@ -67,7 +67,7 @@ def _window(observed: AppObserved, number: int, entry: Obj, window: SyncWindow, 
 
 
 def _opens(window: SyncWindow, now: datetime) -> datetime | None:
-    """When an allowing window begins next, or a denying one ends; in UTC."""
+    """Return in UTC when an allow window opens next or a deny window closes."""
     shift = window.local(now) - now.astimezone(UTC)
     if window.allows:
         begins = window.schedule.next_after(window.local(now))
@@ -82,7 +82,7 @@ def _opens(window: SyncWindow, now: datetime) -> datetime | None:
 
 
 def no_automated_sync(observed: AppObserved, now: datetime) -> list[Found]:
-    """Why an automated Application that differs is not synced by itself now; empty where it is not automated."""
+    """Explain why an automated Application is out of sync and not synced now; empty if it is not automated."""
     app = observed.view.obj
     if dig(app, "spec", "syncPolicy", "automated") is None:
         return []
@@ -102,7 +102,7 @@ def no_automated_sync(observed: AppObserved, now: datetime) -> list[Found]:
 
 
 def awaited_applications(observed: AppObserved) -> list[Found]:
-    """Applications that this one depends on and that are not ready."""
+    """Return the Applications that this one depends on and that are not ready."""
     app = observed.view.obj
     if not not_ready(app, observed.before, observed.reach_of_applications):
         return []
@@ -138,7 +138,7 @@ def _application(observed: AppObserved, ref: ObjectRef, other: Obj | None) -> Fo
 
 
 def awaited_conditions(observed: AppObserved, started: datetime | None) -> list[Cause]:
-    """``syncline.dev/wait-for`` of the running operation's manifests that do not hold."""
+    """Return the ``syncline.dev/wait-for`` conditions in the running operation's manifests that are not met."""
     pinned = observed.pinned
     found: dict[str, Cause] = {}
     for target in pinned.objects if pinned is not None else ():

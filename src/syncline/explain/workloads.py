@@ -1,7 +1,7 @@
-"""Why a workload is not what it should be, down to its pods: Job, Deployment, ReplicaSet, StatefulSet, DaemonSet.
+"""Explains why a Job, Deployment, ReplicaSet, StatefulSet or DaemonSet is not healthy, down to its pods.
 
-Called by the graph. Pure. A cause names the pods in trouble, newest first; a refused pod (quota, rights, a missing
-service account) is known from the workload's Warning Events only, as Kubernetes tells it.
+The graph calls :func:`explain_workload`. Pure. A cause names the failing pods, newest first. A rejected pod (quota,
+RBAC, missing service account) shows only in the workload's Warning Events.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _tally(job: Obj) -> str:
 
 
 def explain_workload(view: View, obj: Obj) -> Found:
-    """Deployment, ReplicaSet, StatefulSet or DaemonSet."""
+    """Explain a Deployment, ReplicaSet, StatefulSet or DaemonSet."""
     wanted, available = _counts(obj)
     observed = int(dig(obj, "status", "observedGeneration", default=0) or 0)
     if observed < generation(obj):
@@ -141,7 +141,7 @@ def _complete(obj: Obj, wanted: int, available: int) -> bool:
 
 
 def _pod_owners(view: View, obj: Obj) -> list[Obj]:
-    """What owns the pods: the newest revision of a Deployment first, every other workload itself."""
+    """Return the owner of the pods as a list: a Deployment's newest ReplicaSet with replicas, else the workload."""
     if ref_of(obj).kind != "Deployment":
         return [obj]
     sets = view.cluster.owned(uid_of(obj), REPLICA_SET)
@@ -162,7 +162,7 @@ def _newest(pods: list[Obj]) -> list[Obj]:
 
 
 def _troubled(view: View, pods: list[Obj]) -> tuple[Cause, ...]:
-    """Pods with trouble of their own; several with the same message count as one."""
+    """Return the causes of failing pods; several pods with the same message count as one cause."""
     found: dict[str, Cause] = {}
     for pod in pods:
         cause = explain_pod(view, pod)
@@ -172,7 +172,7 @@ def _troubled(view: View, pods: list[Obj]) -> tuple[Cause, ...]:
 
 
 def _refused(view: View, obj: Obj) -> Cause | None:
-    """Pods that the API server did not let in."""
+    """Return the cause of pods that the API server rejected, or None."""
     failure = condition(obj, "ReplicaFailure")
     if failure.get("status") == "True":
         text = str(failure.get("message"))

@@ -1,8 +1,8 @@
-"""A Linux machine as the machine-config agent sees it: the running one, or one whose files lie below a directory.
+"""A Linux machine for the machine-config agent: the running system, or a system whose files are below a directory.
 
-Of the running system (root ``/``) commands are the real ones, with a time limit and bounded output. Below another root
-nothing is executed: units are enabled by their links, users stand in the root's own files, and what needs a running
-system is refused, or skipped where the machine is ``offline``: it takes effect when that machine boots.
+On the running system (root ``/``) commands are executed, with a time limit and bounded output. Below another root
+nothing is executed: units are enabled by their links, users are read from the root's own files, and an operation that
+needs a running system is refused, or skipped if the machine is ``offline``, until it boots.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ NOT_THERE = 127
 
 
 class LinuxHost(LinuxRoot):
-    """``offline``: the system below ``root`` does not run; what needs that is skipped, with a note."""
+    """A Linux machine. ``offline``: the system below ``root`` does not run; what needs it is skipped with a note."""
 
     def __init__(self, root: Path, clock: Clock, *, offline: bool = False) -> None:
         super().__init__(root)
@@ -86,7 +86,7 @@ class LinuxHost(LinuxRoot):
         return self.stat(DPKG_DATABASE) is not None
 
     def release(self, key: str) -> str:
-        """Of os-release; empty where it does not say."""
+        """Return a field of os-release, or an empty string."""
         for path in OS_RELEASE:
             with contextlib.suppress(HostError):
                 text = self.read(path).decode("utf-8", "replace")
@@ -95,7 +95,7 @@ class LinuxHost(LinuxRoot):
         return ""
 
     def has_program(self, name: str) -> bool:
-        """Below another root rpm alone is asked for, and nothing is executed there: nothing is known of packages."""
+        """Return whether a program is installed; False below another root, where nothing is executed."""
         return self.running and shutil.which(name, path=PATH) is not None
 
     def unit_files(self) -> frozenset[str]:
@@ -161,7 +161,7 @@ class LinuxHost(LinuxRoot):
         return Done(1, f"{line} needs a running system, and {self.root} is a directory; leave it out by --offline")
 
     def _make_own(self, user: str, path: str) -> Done:
-        """As ``user`` would: a folder of its own."""
+        """Create a directory that ``user`` owns."""
         uid, gid = self.user_id(user), self.group_id(user)
         if uid is None:
             return Done(1, f"runuser: user {user} does not exist")
@@ -174,7 +174,7 @@ class LinuxHost(LinuxRoot):
         return Done(0)
 
     def _set_password(self, name: str, hashed: str) -> Done:
-        """A line of the shadow file, and the day of the change; mode and owner of the file stay."""
+        """Write the user's line of the shadow file with the date of the change; mode and owner of the file stay."""
         lines = self._lines("/etc/shadow")
         there = self.stat("/etc/shadow")
         mine = next((line for line in lines if line[0] == name), None)
@@ -192,7 +192,7 @@ class LinuxHost(LinuxRoot):
 
 
 def run_program(words: Sequence[str], limit_s: float) -> Done:
-    """Run to its end, or kill it and all of its children; of the output at most 64 KiB are kept."""
+    """Run a command, and kill it with its children after ``limit_s`` seconds. At most 64 KiB of output are kept."""
     environment = {"PATH": PATH, "LC_ALL": "C.UTF-8", "HOME": "/root"}
     try:
         started = subprocess.Popen(
@@ -235,10 +235,10 @@ def _bounded(stream: IO[bytes]) -> str:
 
 
 class LinuxHosts:
-    """The one machine of ``node``."""
+    """The single machine of ``node``."""
 
     def __init__(self, node: str, host: LinuxHost, *, in_place: bool = False) -> None:
-        """``in_place``: steps run where they are asked for, not in a thread."""
+        """``in_place``: execute steps in the caller's thread, not in a thread of their own."""
         self.node = node
         self.in_place = in_place
         self._host = host
@@ -249,7 +249,7 @@ class LinuxHosts:
         self._lock: int | None = None
 
     def lock(self) -> None:
-        """One agent for a root at a time, until this process ends. Raises HostError."""
+        """Lock the root for this agent until the process ends. Raises HostError if another agent holds the lock."""
         self._lock = os.open(self._host.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -284,11 +284,11 @@ class LinuxHosts:
         )
 
     def notes(self) -> list[str]:
-        """What is left out of what was asked for, each once."""
+        """Return the parts of the requested configuration that were left out, each once."""
         return list(self._host.notes)
 
     def machine_facts(self, addresses: Sequence[str] = ()) -> MachineFacts:
-        """What its Node tells of the machine."""
+        """Return the facts about the machine that its Node shows."""
         machine = platform.machine()
         return MachineFacts(
             self._boot_id(),
@@ -300,7 +300,7 @@ class LinuxHosts:
         )
 
     def changing(self) -> tuple[object, ...]:
-        """Equal as long as nothing that the agent reads has changed on the machine."""
+        """Return a value that stays equal until something changes that the agent reads on the machine."""
         return self._boot_id(), self._host.stamp(FORCE_FILE), self._host.stamp(CURRENT_CONFIG), self._stamp()
 
     def host(self, node: str) -> LinuxHost:
@@ -309,7 +309,7 @@ class LinuxHosts:
         return self._host
 
     def provision(self, node: str, config: Obj) -> None:
-        """No one can give a running machine another system or kernel; it has what it booted."""
+        """Do nothing: a running machine keeps the system and kernel that it booted."""
 
     def store(self, node: str, config: Obj, image: str = "") -> None:
         kept = {"metadata": {"name": name_of(config)}, "spec": config.get("spec") or {}}
@@ -327,7 +327,7 @@ class LinuxHosts:
         self._observed, self._looked = None, ""
 
     def pull(self, node: str, image: str) -> Pull:
-        """By CRI-O, with its own credentials and mirrors; waits for it."""
+        """Pull an image with CRI-O, its credentials and mirrors; blocks until it is done."""
         host = self.host(node)
         if host.run(["crictl", "inspecti", image]).ok:
             return Pull()
@@ -335,7 +335,7 @@ class LinuxHosts:
         return Pull(fetched=True, error="" if done.ok else done.output.strip() or f"exit status {done.code}")
 
     def booted_image(self, node: str) -> str:
-        """Below another root that of the stored config: what it boots is no one's business before it does."""
+        """Return the booted image; below another root, the image of the stored config."""
         if not self._host.running:
             return str(dig(self._stored_config(), "spec", "osImageURL") or "")
         deployed = has_deployed(self._host)
@@ -347,7 +347,7 @@ class LinuxHosts:
         return self._host.read("/proc/cmdline").decode("utf-8", "replace")
 
     def finalize_failure(self, node: str) -> str:
-        """The first error in the journal of the boot before, if that is kept."""
+        """Return the first error in the previous boot's journal, if that journal exists."""
         host = self.host(node)
         if not host.running or host.os not in CORE_OS:
             return ""
@@ -376,7 +376,7 @@ class LinuxHosts:
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _forget_reboot(self) -> None:
-        """One that was asked for by an agent that died before it was under way: the system is not stopping."""
+        """Remove the reboot request of an agent that died before the reboot started, unless the system is stopping."""
         host = self._host
         if host.running and host.exists(REBOOT_REQUEST):
             said = host.run(["systemctl", "is-system-running"]).output.split()
@@ -384,14 +384,14 @@ class LinuxHosts:
                 host.remove(REBOOT_REQUEST)
 
     def _fixed(self) -> FixedSystem | None:
-        """Below another root nothing is known of the kernel that it will boot."""
+        """Return the system of a machine whose kernel is not ours to change; None below another root."""
         host = self._host
         if not host.running or host.os in CORE_OS:
             return None
         return FixedSystem(host.release("PRETTY_NAME") or host.os, self.command_line(self.node))
 
     def _boot_id(self) -> str:
-        """Raises HostError where a running machine does not tell it: its reboots could not be distinguished."""
+        """Return the boot id. Raises HostError if a running machine has none: its reboots would look the same."""
         if self._host.running:
             return self._host.read(BOOT_ID).decode().strip()
         return self._line(OFFLINE_BOOT_ID) or "never-booted"
@@ -400,7 +400,7 @@ class LinuxHosts:
         return self._text(path).strip()
 
     def _text(self, path: str) -> str:
-        """Of a small file; empty where there is none."""
+        """Return the text of a small file; empty if there is none."""
         return (self._content(path) or b"").decode("utf-8", "replace")
 
     def _content(self, path: str) -> bytes | None:

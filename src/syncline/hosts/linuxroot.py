@@ -1,10 +1,10 @@
-"""Files below a root directory, as a process in that root would see them; used by the Linux host of the node agent.
+"""File operations below a root directory, as a process in that root would see them; used by the Linux host.
 
-Nothing above the root is read or written, whatever links lie below it: paths are walked name by name on descriptors,
-no name is opened through a link, and links are followed by hand, an absolute one from the root. A directory that is
-exchanged for a link during a walk is refused, and so is what a link of another user leads to, unless that user owns it:
-root would write for them where they may not. Writes are whole: a draft, ``fsync``, then a rename. Every change is on
-disk when it returns, removals and new directories, too: what is noted later never outlives what was done before.
+Nothing above the root is read or written, whatever links it contains: paths are walked name by name on descriptors, no
+name is opened through a link, and links are resolved here, absolute ones from the root. A directory that is replaced by
+a link during a walk is refused. So is the target of a link that another user owns, unless that user owns the target
+too: root would write there for them. Writes are atomic (draft, ``fsync``, rename). Every change, removals and new
+directories included, is on disk when the call returns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class LinuxRoot:
-    """Of one thread at a time. ``notes``: what could not be done as asked and was left out, each once."""
+    """Files below a root, for one thread. ``notes``: what could not be done as requested, each once."""
 
     def __init__(self, root: Path) -> None:
         """Raises HostError where ``root`` is no directory."""
@@ -73,7 +73,7 @@ class LinuxRoot:
         return True
 
     def read(self, path: str) -> bytes:
-        """Of a regular file of at most 64 MiB."""
+        """Return the content of a regular file of at most 64 MiB."""
         with _errors_named("open", path), self._walk(path, follow=True) as (parent, name):
             opened = os.open(name, _FILE, dir_fd=parent)
         try:
@@ -89,13 +89,13 @@ class LinuxRoot:
         return found
 
     def names(self, path: str) -> list[str]:
-        """Of the entries of a directory, sorted; none where there is no directory."""
+        """Return the sorted names in a directory; empty if there is no directory."""
         with contextlib.suppress(OSError), self._directory(path) as opened:
             return sorted(os.listdir(opened))
         return []
 
     def stamp(self, path: str) -> tuple[int, ...]:
-        """Differs after every change of the entry itself, with whatever it was changed; empty: there is none."""
+        """Return a value that differs after every change of the entry itself; empty if there is none."""
         try:
             with self._walk(path) as (parent, name):
                 found = os.stat(name, dir_fd=parent, follow_symlinks=False)
@@ -154,7 +154,7 @@ class LinuxRoot:
             os.fsync(parent)
 
     def make_directories(self, path: str, mode: int = 0o755) -> None:
-        """Missing ones get ``mode``."""
+        """Create missing directories with ``mode``."""
         try:
             with self._walk(path, follow=True, make=mode) as (parent, name):
                 try:
@@ -173,7 +173,7 @@ class LinuxRoot:
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _obstacle(self, path: str) -> str:
-        """The first directory on the way that is none."""
+        """Return the first component of ``path`` that is not a directory."""
         parts = [part for part in path.split("/") if part]
         for at in range(len(parts)):
             head = "/" + "/".join(parts[: at + 1])
@@ -195,8 +195,8 @@ class LinuxRoot:
 
     @contextlib.contextmanager
     def _walk(self, path: str, *, follow: bool = False, make: int | None = None) -> Iterator[tuple[int, str]]:
-        """The directory of an entry, and its name there (``.`` of a directory that is reached by ``..``). ``follow``:
-        also where the entry is a link. ``make``: the mode of directories that are missing on the way."""
+        """Yield a descriptor of the entry's directory and the entry's name there (``.`` if the path ends in ``..``).
+        ``follow``: resolve a final link. ``make``: create missing parents with this mode."""
         stack = [os.open(self.root, _DIRECTORY & ~os.O_NOFOLLOW)]
         try:
             yield self._find(stack, path, follow, make)
@@ -243,7 +243,7 @@ class LinuxRoot:
         return stack[-1], "."
 
     def _refuse_others(self, strangers: set[int], here: int) -> None:
-        """``strangers`` own links on the way; what they lead to is theirs."""
+        """Refuse a directory reached through links that other users (``strangers``) own, unless they own it."""
         owner = os.fstat(here).st_uid
         if self._user == 0 and strangers - {owner}:
             raise OSError(f"a link of user {min(strangers)} leads to a directory of user {owner}; remove the link")
@@ -323,7 +323,7 @@ class LinuxRoot:
 
 
 def _bounded(file: BinaryIO) -> bytes:
-    """One byte beyond the bound at most; in parts, as entries of /proc refuse to be asked for megabytes at once."""
+    """Read at most one byte more than the limit; in parts, since entries of /proc reject large reads."""
     parts, left = [], MAX_FILE + 1
     while left > 0 and (part := file.read(min(left, READ_BYTES))):
         parts.append(part)
@@ -336,13 +336,13 @@ _GO_KINDS = {stat.S_IFSOCK: 1 << 24, stat.S_IFIFO: 1 << 25, stat.S_IFBLK: 1 << 2
 
 
 def _go_mode(mode: int) -> int:
-    """Permissions, and what is special about an entry as bits of Go's ``FileMode``: comparisons tell them so."""
+    """Return permissions and file type as bits of Go's ``FileMode``, which comparisons print."""
     special = sum(bit for ours, bit in _GO_BITS if mode & ours)
     return mode & 0o777 | special | _GO_KINDS.get(stat.S_IFMT(mode), 0)
 
 
 def _target(name: str, here: int) -> tuple[str, int] | None:
-    """What a link holds, and whose it is; None: it is none, or nothing is there."""
+    """Return the target of a link and the uid of its owner; None if ``name`` is missing or no link."""
     try:
         opened = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
     except FileNotFoundError:
@@ -355,7 +355,7 @@ def _target(name: str, here: int) -> tuple[str, int] | None:
 
 
 def _remove_entry(name: str, parent: int) -> None:
-    """Whatever it is, with all that is in it."""
+    """Remove an entry with everything in it."""
     try:
         if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
             shutil.rmtree(name, dir_fd=parent)
@@ -374,7 +374,7 @@ def _is_missing(name: str, here: int) -> bool:
 
 
 def _make_directory(name: str, here: int, mode: int) -> None:
-    """With that mode whatever the umask; by descriptor, as a name may have become a link."""
+    """Create a directory with exactly this mode, whatever the umask; by descriptor, not by name."""
     os.mkdir(name, mode, dir_fd=here)
     opened = os.open(name, _DIRECTORY, dir_fd=here)
     try:

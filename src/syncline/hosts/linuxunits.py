@@ -1,4 +1,4 @@
-"""Units of a system that does not run: enabled, disabled and asked by the links that systemd reads when it boots.
+"""Enables, disables and queries the units of a system that does not run, by the links that systemd reads at boot.
 
 ``systemctl --root`` follows links that lead out of the root, so it is not used. Source: systemd.unit(5) "[INSTALL]",
 systemd.preset(5), and ``systemctl --root`` of version 252, with which tests compare link by link.
@@ -65,23 +65,23 @@ MAX_ALIASES = 20
 
 
 class _Refused(Exception):
-    """In systemctl's words, without the verb."""
+    """The operation is refused; the message is systemctl's, without the verb."""
 
 
 def unit_files(root: LinuxRoot) -> frozenset[str]:
-    """Names of all unit files, also of those that generators made."""
+    """Return the names of all unit files, including generated ones."""
     return frozenset(name for place in (*PLACES, *GENERATED) for name in root.names(place) if name.endswith(SUFFIXES))
 
 
 class _Unit:
-    """A unit as it is found: ``name`` is the real one of an alias. ``path`` is None where there is no file."""
+    """A unit. ``name`` is the real name of an alias; ``path`` is None if there is no file."""
 
     def __init__(self, name: str, path: str | None, install: Install, *, masked: bool = False) -> None:
         self.name, self.path, self.install, self.masked = name, path, install, masked
 
     @property
     def names(self) -> set[str]:
-        """By which [Install] makes links for it, its usual instance among them."""
+        """Return the names under which [Install] creates links, including the default instance."""
         aliases = [alias_name(self.name, expanded(each, self.name, self.install)) for each in self.install.aliases]
         found = {self.name, *(each for each in aliases if each)}
         usual = self.install.instance if is_template(self.name) else ""
@@ -93,7 +93,7 @@ class OfflineUnits:
         self._root = root
 
     def run(self, verb: str, names: Sequence[str]) -> Done:
-        """``enable``, ``disable``, ``preset`` or ``is-enabled``; the code and the gist of what systemctl says."""
+        """Run ``enable``, ``disable``, ``preset`` or ``is-enabled``; return systemctl's exit code and main message."""
         try:
             if verb == "is-enabled":
                 states = [self._state(name) for name in names]
@@ -113,7 +113,7 @@ class OfflineUnits:
     # -- finding ------------------------------------------------------------------------------------------------------
 
     def _found(self, name: str) -> _Unit:
-        """Links from name to name are followed."""
+        """Return the unit of a name, following alias links."""
         for _ in range(MAX_ALIASES):
             path = self._path(name)
             if path is None:
@@ -132,7 +132,7 @@ class OfflineUnits:
         return _Unit(name, None, Install())
 
     def _path(self, name: str) -> str | None:
-        """Of its file; of an instance that of the template."""
+        """Return the path of the unit's file, for an instance that of its template."""
         for each in dict.fromkeys((name, template_of(name))):
             for place in PLACES:
                 if self._root.stat(f"{place}/{each}") is not None:
@@ -140,14 +140,14 @@ class OfflineUnits:
         return None
 
     def _link(self, path: str) -> str | None:
-        """Where it leads, as an absolute path below the root; None: it is no link."""
+        """Return the link target as an absolute path below the root; None if ``path`` is no link."""
         found = self._root.stat(path)
         if found is None or found.kind != "symlink":
             return None
         return posixpath.normpath(posixpath.join(posixpath.dirname(path), found.target))
 
     def _end(self, path: str) -> str:
-        """Where links lead in the end, there or not."""
+        """Return the final target of a chain of links, existing or not."""
         for _ in range(MAX_ALIASES):
             target = self._link(path)
             if target is None:
@@ -181,7 +181,7 @@ class OfflineUnits:
         return unit
 
     def _is_linked(self, name: str) -> bool:
-        """It is called so by a link of the configuration; its own name is to be given."""
+        """Return whether the name is a link in the configuration; systemctl requires the unit's own name."""
         path = self._path(name)
         return path is not None and path.startswith(f"{CONFIG}/") and self._link(path) not in (None, NULL)
 
@@ -205,7 +205,7 @@ class OfflineUnits:
         return "disabled" if install.wanted or install.aliases else "indirect" if install.also else "static"
 
     def _links(self, unit: _Unit) -> Iterator[str]:
-        """Links below the configuration that are of that name, or lead to a file of that name."""
+        """Yield the links in the configuration that have the unit's name or lead to a file of that name."""
         file = posixpath.basename(unit.path or unit.name)
         for path, inside in self._all_links():
             name, target = posixpath.basename(path), posixpath.basename(self._link(path) or "")
@@ -215,7 +215,7 @@ class OfflineUnits:
                 yield path
 
     def _all_links(self) -> Iterator[tuple[str, bool]]:
-        """Whether each is in a folder of a unit's wants."""
+        """Yield each link with whether it is in a ``.wants`` or similar folder."""
         for entry in self._root.names(CONFIG):
             path = f"{CONFIG}/{entry}"
             if entry.endswith(tuple(f".{kind}" for kind in WANTS.values())):
@@ -237,7 +237,7 @@ class OfflineUnits:
             raise _Refused(refusals[0])
 
     def _apply(self, units: dict[str, _Unit]) -> list[str]:
-        """What ``Also`` names, too, as far as it is there. All is tried; what was refused."""
+        """Enable the units and those existing that ``Also`` names. Tries all; returns the refusals."""
         refusals: list[str] = []
         todo, seen = list(units.values()), set(units)
         while todo:
@@ -255,14 +255,14 @@ class OfflineUnits:
         return refusals
 
     def _enable(self, unit: _Unit) -> list[str]:
-        """What went wrong, if it counts: once one kind of link is made, the kinds after it are not asked."""
+        """Create the unit's links kind by kind, and return the refusals of the first kind that made or refused any."""
         kinds = dict.fromkeys(kind for kind, _ in unit.install.wanted)
         results = [self._alias(unit)]
         results += [self._want(unit, kind) for kind in sorted(kinds, key=list(WANTS.values()).index)]
         return next((refusals for made, refusals in results if made or refusals), [])
 
     def _alias(self, unit: _Unit) -> tuple[bool, list[str]]:
-        """Whether all were made, and what was refused."""
+        """Create the alias links. Returns whether all were created, and the refusals."""
         made, refusals = False, list[str]()
         for alias in unit.install.aliases:
             given = expanded(alias, unit.name, unit.install)
@@ -293,7 +293,7 @@ class OfflineUnits:
         return made and not refusals, refusals
 
     def _make(self, path: str, target: str) -> list[str]:
-        """What stands there stays, unless it is the same."""
+        """Create a link. Returns a refusal if another file exists there."""
         if self._root.stat(path) is None:
             self._root.make_directories(posixpath.dirname(path))
             self._root.link(path, target)
@@ -321,7 +321,7 @@ class OfflineUnits:
         self._remove(marked)
 
     def _remove(self, marked: set[str]) -> None:
-        """Links of those names and to them; then those that went through a link that has gone."""
+        """Remove all links that have a marked name or lead to one, then links that went through a removed link."""
         again = True
         while again:
             again = False

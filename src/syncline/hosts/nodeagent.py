@@ -1,7 +1,8 @@
-"""The machine-config agent as a process of its own, for the machine it runs on, against any Kubernetes API over HTTP.
+"""The machine-config agent as a separate process for the machine it runs on, against a Kubernetes API over HTTP.
 
-Started by ``syncline node-agent``. It works on one node only, begins nothing new once it is asked to stop, and ends
-after the step in flight. Rehearsed, it reads the API and the machine, prints every step and changes neither.
+``syncline node-agent`` starts it (:func:`serve_agent`). It works on one node only. When asked to stop it finishes the
+current step and starts no other. In a rehearsal it reads the API and the machine, prints every step and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -96,8 +97,8 @@ QUERIES = (
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a node is: ``rest`` it has what it is to have; ``failed`` it said so; else it waits for ``why``, and be it
-    that the node itself is ``missing``."""
+    """The state of a node: at ``rest`` with its desired config, ``failed``, or waiting for ``why``; ``missing``: the
+    Node itself does not exist."""
 
     rest: bool
     failed: bool
@@ -106,7 +107,7 @@ class Standing:
 
 
 def _own_addresses(server: str) -> tuple[str, ...]:
-    """By which this machine reaches the API server; nothing is sent."""
+    """Return this machine's address on the route to the API server; sends nothing."""
     parts = urlsplit(server)
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -120,7 +121,7 @@ def _own_addresses(server: str) -> tuple[str, ...]:
 
 
 async def _keep_certificate(port: HttpPort, access: ClusterAccess, kubeconfig: Path, clock: Clock) -> None:
-    """Not before the agent is at work: on a small machine it takes seconds to load what reads certificates."""
+    """Renew the certificate. Starts late, since the import takes seconds on a small machine."""
     await asyncio.sleep(SETTLED_S)
     from syncline.hosts.noderenewal import keep_certificate
 
@@ -128,7 +129,7 @@ async def _keep_certificate(port: HttpPort, access: ClusterAccess, kubeconfig: P
 
 
 def _value(found: Any, otherwise: str) -> str:
-    """What a step found, in words."""
+    """Return the result of a step as text."""
     if isinstance(found, (Booted, Checked)):
         return found.summary
     return found if isinstance(found, str) and found else otherwise
@@ -136,14 +137,14 @@ def _value(found: Any, otherwise: str) -> str:
 
 @dataclass(slots=True)
 class _Gate:
-    """Counts the plans of the agent; once ``closed`` it begins none."""
+    """Counts the plans of the agent; once ``closed``, no reconcile starts."""
 
     passes: int = 0
     closed: bool = False
 
 
 def _gated(agent: Controller[AgentObserved], gate: _Gate) -> Controller[AgentObserved]:
-    """The same agent; it says in the machine's log what it does, where people do not read annotations."""
+    """Return the agent with logging of its plans and steps, and with the gate."""
     settle_agent = agent.settle
     assert settle_agent is not None, "the agent goes on from answers"
 
@@ -175,7 +176,7 @@ def _gated(agent: Controller[AgentObserved], gate: _Gate) -> Controller[AgentObs
 def _rehearsed(
     agent: Controller[AgentObserved], gate: _Gate, hosts: LinuxHosts, tell: Callable[[str], None]
 ) -> Controller[AgentObserved]:
-    """Plans nothing and shows what it would have planned, once."""
+    """Return an agent that plans nothing and prints once what it would have planned."""
     handler = HostHandler(hosts)
 
     def plan(observed: AgentObserved, now: datetime) -> Plan:
@@ -188,7 +189,7 @@ def _rehearsed(
 
 
 def _rehearsed_images(hosts: LinuxHosts, tell: Callable[[str], None]) -> Controller[PinnedObserved]:
-    """Shows what it would fetch and pin."""
+    """Return a controller that prints which images it would pull and pin."""
     handler = HostHandler(hosts)
 
     def plan(observed: PinnedObserved, now: datetime) -> Plan:
@@ -217,10 +218,10 @@ async def serve_agent(
     register: Mapping[str, str] | None = None,
     kubeconfig: Path | None = None,
 ) -> Standing:
-    """Work until ``stop``. ``patience_s``: end as soon as the node is at rest or has failed, or nothing has moved for
-    so long. ``tell``: only rehearse, a line at a time. ``register``: labels of the Node that it makes and keeps alive,
-    for machines without a kubelet. ``kubeconfig``: the file whose certificate is kept alive. Raises
-    HostError where another agent works there."""
+    """Run the agent until ``stop``, and return the state of the node. ``patience_s``: end when the node is at rest or
+    has failed, or after so many seconds without a change. ``tell``: rehearse only, and print with this function.
+    ``register``: labels of the Node to create and keep alive on machines without a kubelet. ``kubeconfig``: the file
+    whose certificate is renewed. Raises HostError if another agent runs there."""
     if tell is None:
         hosts.lock()  # a rehearsal may look on while the agent works
     port = HttpPort(access)
@@ -290,7 +291,7 @@ class _Process:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self) -> None:
-        """Wake the agent when something changes on the machine; it notices its own writes by itself."""
+        """Wake the agent when something changes on the machine other than by the agent's own writes."""
         observed: tuple[object, ...] | None = None
         reported: set[str] = set()
         while True:
@@ -368,7 +369,7 @@ def _standing_of(node: Obj, there: str) -> Standing:
 
 
 class ShownHost(LinuxHost):
-    """Answers questions as the machine does; changes are printed, not made."""
+    """A host that answers reads from the machine and prints changes instead of making them."""
 
     def __init__(self, *arguments: Any, tell: Callable[[str], None], **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -415,7 +416,7 @@ class ShownHost(LinuxHost):
 
 
 def handle_now(handler: HostHandler, step: HostStep) -> Any:
-    """On hosts whose steps run in place. Raises UpdateError and HostError."""
+    """Execute a step on hosts whose steps run in place. Raises UpdateError and HostError."""
     steps = handler.handle(step)
     try:
         next(steps)
@@ -425,8 +426,8 @@ def handle_now(handler: HostHandler, step: HostStep) -> Any:
 
 
 def rehearse(observed: AgentObserved, now: datetime, handler: HostHandler, tell: Callable[[str], None]) -> None:
-    """Tell every step from here to rest, as if drains ended at once and services did as they are reported; a reboot
-    ends it, as what comes after depends on the boot. ``handler`` works on a :class:`ShownHost`."""
+    """Print every step from here to rest, assuming that drains end at once and services behave as reported; stops at a
+    reboot, since what follows depends on the boot. ``handler`` works on a :class:`ShownHost`."""
     written = False
     for _ in range(MAX_ROUNDS):
         plan = plan_agent(observed, now)
@@ -466,7 +467,7 @@ def _shown(action: Action) -> str:
 
 
 def _after(observed: AgentObserved, action: Action) -> AgentObserved:
-    """What would be seen once it was done; the drain controller does what it is asked at once."""
+    """Return the state after an action, assuming that the drain controller finishes at once."""
     match action:
         case Patch(body=dict() as body):
             notes = (body.get("metadata") or {}).get("annotations") or {}
@@ -501,8 +502,8 @@ def _after(observed: AgentObserved, action: Action) -> AgentObserved:
 
 
 def boot_first(hosts: LinuxHosts, tell: Callable[[str], None]) -> str | None:
-    """What upstream's ``machine-config-daemon-firstboot.service`` does: stage what the booted system lacks, reboot.
-    ``tell``: each step; None: nothing of it is left to do. Raises UpdateError, HostError and FirstBootError."""
+    """Stage what the booted system lacks and reboot, as ``machine-config-daemon-firstboot.service`` does. ``tell``
+    prints each step; returns None if nothing is left to do. Raises UpdateError, HostError and FirstBootError."""
     handler, node = HostHandler(hosts), hosts.node
     facts = hosts.facts(node)
     assert facts is not None, "it is its own node"
@@ -528,8 +529,8 @@ def boot_first(hosts: LinuxHosts, tell: Callable[[str], None]) -> str | None:
 
 
 def apply_config(hosts: LinuxHosts, config: Obj) -> None:
-    """Bring the files, units and users of a tree to ``config``, and note it there; all is written, and what the config
-    of before had alone goes. Raises UpdateError, HostError and ConfigError."""
+    """Write all files, units and users of ``config`` to the tree, remove those that only the previous config had, and
+    store the config there. Raises UpdateError, HostError and ConfigError."""
     handler = HostHandler(hosts)
     facts = hosts.facts(hosts.node)
     assert facts is not None, "it is its own node"

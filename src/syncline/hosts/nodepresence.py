@@ -1,8 +1,8 @@
-"""A machine without a kubelet says by itself that it is there: its Node, what it runs, and signs of life.
+"""Registers a machine without a kubelet: creates its Node, updates its status and renews its Lease.
 
-In the loop of the node agent (``hosts/nodeagent.py``) where ``--register`` asks for it. Where a kubelet runs, it
-says all this, and better. The Node is tainted: nothing here would run a pod. Shapes and times: Kubernetes
-``pkg/kubelet/nodestatus`` and ``pkg/kubelet/util/nodelease``.
+Runs in the loop of the node agent (``hosts/nodeagent.py``) if ``--register`` is given. A kubelet does all this itself.
+The Node is tainted, since nothing here runs pods. Shapes and times: Kubernetes ``pkg/kubelet/nodestatus`` and
+``pkg/kubelet/util/nodelease``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CONDITIONS = (
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """What a Node tells of its machine; empty where the machine does not know."""
+    """Facts about the machine for its Node; empty if unknown."""
 
     boot_id: str
     machine_id: str = ""
@@ -53,7 +53,7 @@ class MachineFacts:
 
 @dataclass(frozen=True, slots=True)
 class ObservedPresence:
-    """``node`` is None while the cluster has none."""
+    """What the controller reads; ``node`` is None while the cluster has none."""
 
     name: str
     node: Obj | None
@@ -64,7 +64,7 @@ class ObservedPresence:
 def presence_controller(
     node: str, facts: Callable[[], MachineFacts], labels: Mapping[str, str]
 ) -> Controller[ObservedPresence]:
-    """Kind Node; of the one node that is this machine. ``facts`` is asked at every sign of life."""
+    """Return the controller of the Node of this machine; ``facts`` is called at every renewal of the Lease."""
 
     def observe(cache: Snapshot, ref: ObjectRef) -> ObservedPresence | None:
         if ref.name != node or not cache.has_synced(NODE):
@@ -80,7 +80,7 @@ def presence_controller(
 
 
 def plan_presence(observed: ObservedPresence, now: datetime) -> Plan:
-    """Pure. Labels are given once, when the Node is made: later they are the cluster's to change."""
+    """Return the plan for the Node; pure. Labels are set only at creation: later changes are the cluster's."""
     again = Requeue(LEASE_EVERY_S, "the next sign of life", background=True)
     if observed.node is None:
         return Plan(((Create(_node(observed), "the machine has no Node"),),), Requeue(0.0, "then it tells how it is"))
@@ -122,7 +122,7 @@ def _status(observed: ObservedPresence, node: Obj, now: datetime) -> Obj:
 
 
 def _condition(old: Obj, kind: str, status: str, reason: str, message: str, now: datetime) -> Obj:
-    """Kept as it is while it says so; leases are the signs of life."""
+    """Return the condition, unchanged if it has the same content, since the Lease is the heartbeat."""
     known: Obj = next((each for each in old.get("conditions") or () if each.get("type") == kind), {})
     wanted = {"status": status, "reason": reason, "message": message}
     if known.items() >= wanted.items():
@@ -133,7 +133,7 @@ def _condition(old: Obj, kind: str, status: str, reason: str, message: str, now:
 
 
 def _lease(observed: ObservedPresence, now: datetime) -> Obj:
-    """Owned by the Node, so that it goes with it."""
+    """Return the Lease, owned by the Node so that it is deleted with it."""
     node = observed.node or {}
     owner = {"apiVersion": "v1", "kind": "Node", "name": observed.name, "uid": str(dig(node, "metadata", "uid") or "")}
     return {

@@ -1,8 +1,8 @@
-"""The certificate of a node agent is renewed by the agent itself, as kubelets do, long before it ends.
+"""Renews the client certificate of a node agent before it expires, as a kubelet does. Entry point: :func:`renew`.
 
-Run beside the agent (``hosts/nodeagent.py``). The new certificate is asked for with the old one; clusters approve that
-by themselves (``selfnodeclient``). The kubeconfig file is replaced as a whole, and the connection continues with it.
-Source: Kubernetes ``client-go/util/certificate``: at 70 to 90 % of its life.
+Runs beside the agent (``hosts/nodeagent.py``). The current certificate authenticates the request; clusters approve it
+automatically (``selfnodeclient``). The kubeconfig file is replaced atomically, and the connection uses it at once.
+Source: Kubernetes ``client-go/util/certificate``: at 70 to 90 % of the certificate's life.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ SIGNED_WITHIN_S, POLL_S = 60.0, 1.0
 
 
 class RenewalError(Exception):
-    """Why there is no new certificate; the old one is as it was."""
+    """The certificate was not renewed, and the current one is unchanged; the message says why."""
 
 
 def node_of_certificate(pem: str) -> str:
-    """Whose it is; empty where it is none of a node."""
+    """Return the node name of a certificate; empty if it is not a node's."""
     if not pem:
         return ""
     names = x509.load_pem_x509_certificate(pem.encode()).subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
@@ -61,7 +61,7 @@ def renewal_due(pem: str, now: datetime) -> bool:
 
 
 async def keep_certificate(port: HttpPort, access: ClusterAccess, kubeconfig: Path, clock: Clock) -> None:
-    """Until cancelled. A failure is reported and tried again an hour later."""
+    """Renew the certificate whenever it is due, until cancelled. A failure is logged and retried after an hour."""
     node = node_of_certificate(access.certificate_pem)
     while node:
         if renewal_due(access.certificate_pem, clock.now()):
@@ -75,7 +75,7 @@ async def keep_certificate(port: HttpPort, access: ClusterAccess, kubeconfig: Pa
 
 
 async def renew(port: HttpPort, access: ClusterAccess, kubeconfig: Path, node: str) -> ClusterAccess:
-    """Ask for a certificate of the same life, and put it into the file. Raises RenewalError, ApiError and OSError."""
+    """Request a certificate of equal lifetime, write it to the file. Raises RenewalError, ApiError and OSError."""
     old = x509.load_pem_x509_certificate(access.certificate_pem.encode())
     life = old.not_valid_after_utc - old.not_valid_before_utc
     held = _user_of(kubeconfig, access.context)
@@ -91,7 +91,7 @@ async def renew(port: HttpPort, access: ClusterAccess, kubeconfig: Path, node: s
 
 
 def _user_of(kubeconfig: Path, context: str) -> tuple[Obj, Obj]:
-    """The document, and in it the user of a context."""
+    """Return the kubeconfig document and the user entry of a context in it."""
     document: Obj = load(kubeconfig.read_bytes(), file=str(kubeconfig)) or {}
     named = {str(one.get("name")): one.get("context") or {} for one in document.get("contexts") or ()}
     name = str(named.get(context, {}).get("user", ""))

@@ -1,8 +1,9 @@
-"""Who a node agent is, and what it may do: a client certificate as a kubelet has it, and the rights that go with it.
+"""Identity and permissions of a node agent: a client certificate as a kubelet has it, and RBAC objects.
 
-Made by ``syncline node kubeconfig`` with an administrator's access, on any cluster; the same objects are in
-``deploy/node-agent.yaml``. RBAC cannot say "its own node", so an admission policy does, as the NodeRestriction plugin
-does where it runs. Source of names, signer and usages: Kubernetes ``certificates.k8s.io`` and the kubelet's bootstrap.
+``syncline node kubeconfig`` creates them with an administrator's access, on any cluster; ``deploy/node-agent.yaml`` has
+the same objects. RBAC cannot restrict an agent to its own node, so an admission policy does, as the NodeRestriction
+plugin does where it runs. Source of names, signer and usages: Kubernetes ``certificates.k8s.io`` and the kubelet's
+bootstrap.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ _ROLES = "node-role.kubernetes.io/"
 
 
 def client_key() -> Secret:
-    """A new private key, PEM."""
+    """Return a new private key as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     form = serialization.PrivateFormat.PKCS8
     return Secret(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode())
 
 
 def certificate_request(node: str, key_pem: Secret, name: str, lifetime: timedelta) -> Obj:
-    """The object ``name`` that asks for the client certificate of ``node``."""
+    """Return a CertificateSigningRequest ``name`` for the client certificate of ``node``."""
     key: Any = serialization.load_pem_private_key(key_pem.reveal().encode(), None)
     subject = [(NameOID.ORGANIZATION_NAME, NODES), (NameOID.COMMON_NAME, f"{NODE_PREFIX}{node}")]
     asked = x509.Name([x509.NameAttribute(oid, text) for oid, text in subject])
@@ -70,13 +71,13 @@ def certificate_request(node: str, key_pem: Secret, name: str, lifetime: timedel
 
 
 def approved(request: Obj) -> Obj:
-    """The same object with the decision that ``kubectl certificate approve`` writes to its subresource approval."""
+    """Return the request with the approval that ``kubectl certificate approve`` writes to its subresource."""
     fields = {"type": "Approved", "status": "True", "reason": "NodeAgent", "message": "asked for by an administrator"}
     return request | {"status": (request.get("status") or {}) | {"conditions": [fields]}}
 
 
 def issued_certificate(request: Obj) -> tuple[str, str]:
-    """The PEM that was signed, else why none ever will be; both empty: not yet."""
+    """Return the signed PEM, or the error that makes it fail; both are empty while it is pending."""
     status = request.get("status") or {}
     for each in status.get("conditions") or ():
         if each.get("type") in ("Denied", "Failed"):
@@ -88,7 +89,7 @@ def issued_certificate(request: Obj) -> tuple[str, str]:
 
 
 def node_rights() -> list[Obj]:
-    """What agents of nodes need beyond a kubelet: to read machine configs, and to write what concerns their node."""
+    """Return the RBAC objects that node agents need beyond a kubelet's."""
     node, config = [""], ["machineconfiguration.openshift.io"]
     rules = [
         _rule(node, ["nodes"], [*READ, *WRITE]),
@@ -147,7 +148,7 @@ def _in_namespace(namespace: str, rule: Obj) -> list[Obj]:
 
 
 def _policy() -> Obj:
-    """A node writes its own objects alone, and does not move itself to another pool, nor drop its taints."""
+    """Return the admission policy: a node writes only its own objects, and keeps its pool and its taints."""
     matched = [
         ("", ["nodes", "nodes/status"]),
         ("machineconfiguration.openshift.io", ["machineconfignodes", "machineconfignodes/status"]),
@@ -187,7 +188,7 @@ def _policy() -> Obj:
 
 
 def _same_roles(of: str, other: str) -> str:
-    """All role labels of one are labels of the other."""
+    """Return a CEL expression: all role labels of one object are labels of the other."""
     there = f"(has({other}.metadata.labels) && k in {other}.metadata.labels)"
     kept = f"{of}.metadata.labels.all(k, !k.startsWith('{_ROLES}') || {there})"
     return f"(!has({of}.metadata.labels) || {kept})"

@@ -1,4 +1,4 @@
-"""The node agent as a service of systemd: its unit, and what else a machine needs to run it from its next boot on."""
+"""The systemd unit of the node agent, and the files that a machine needs to run it from its next boot on."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ WantedBy=multi-user.target
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """``program``: absolute path of ``syncline`` on that machine; ``node``: empty takes the host's name."""
+    """Settings of the unit. ``program``: absolute path of ``syncline``; ``node``: empty for the host name."""
 
     program: str
     node: str = ""
@@ -82,12 +82,12 @@ def unit_text(service: Service) -> str:
 
 
 def first_boot_text(service: Service) -> str:
-    """Does nothing on machines that no config server has installed."""
+    """Return the unit of the first boot, which does nothing on machines that no config server has installed."""
     return _FIRST_BOOT_TEXT.format(command=f"{_quoted(service.program)} node-agent firstboot")
 
 
 def _quoted(word: str) -> str:
-    """For ExecStart: systemd.service(5) "COMMAND LINES"; ``%`` and ``$`` stand for themselves."""
+    """Return a word quoted for ExecStart: systemd.service(5) "COMMAND LINES"; ``%`` and ``$`` are literal."""
     text = word.replace("%", "%%").replace("$", "$$")
     if not any(letter in text for letter in " \t\"'\\;"):
         return text
@@ -95,8 +95,7 @@ def _quoted(word: str) -> str:
 
 
 def install_service(host: LinuxHost, service: Service, kubeconfig: bytes | None) -> None:
-    """Write and enable it, and what finishes a first boot before it; of the running system start it, too. Raises
-    HostError."""
+    """Write and enable both units; on the running system also start the agent. Raises HostError."""
     if kubeconfig is not None:
         host.write(KUBECONFIG, kubeconfig, mode=0o600, parents=0o700)
     host.write(UNIT, unit_text(service).encode())

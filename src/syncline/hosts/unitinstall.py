@@ -1,4 +1,4 @@
-"""What a unit file's section [Install] asks for, and which names units may have; pure.
+"""Parses the section [Install] of unit files and validates unit names; pure.
 
 Used by ``hosts/linuxunits.py``. Source: systemd.unit(5), systemd.preset(5), and ``src/shared/install.c`` and
 ``src/basic/unit-name.c`` of systemd 252.
@@ -50,7 +50,7 @@ def is_unit_name(text: str) -> bool:
 
 
 def instance_of(name: str) -> str:
-    """``tty1`` of ``getty@tty1.service``; empty for templates and plain names."""
+    """Return the instance: ``tty1`` of ``getty@tty1.service``; empty for templates and plain names."""
     return name.rpartition(".")[0].partition("@")[2]
 
 
@@ -59,20 +59,20 @@ def is_template(name: str) -> bool:
 
 
 def template_of(name: str) -> str:
-    """``getty@.service`` of ``getty@tty1.service``; other names as they are."""
+    """Return the template: ``getty@.service`` of ``getty@tty1.service``; other names are returned unchanged."""
     stem, dot, suffix = name.rpartition(".")
     prefix, at, _ = stem.partition("@")
     return f"{prefix}@{dot}{suffix}" if at else name
 
 
 def with_instance(name: str, instance: str) -> str:
-    """Of a template, or another instance."""
+    """Return the name of an instance of the template or instance ``name``."""
     stem, dot, suffix = name.rpartition(".")
     return f"{stem.partition('@')[0]}@{instance}{dot}{suffix}"
 
 
 def alias_name(name: str, alias: str) -> str | None:
-    """As which name a link is made; empty: it is its own name; None: the unit may not be called so."""
+    """Return the name of an alias link; empty if it equals the unit's own name, None if the alias is not allowed."""
     if is_template(alias) and instance_of(name):
         alias = with_instance(alias, instance_of(name))
     kind = name.rpartition(".")[2]
@@ -89,7 +89,7 @@ def alias_name(name: str, alias: str) -> str | None:
 
 
 def expanded(text: str, name: str, install: Install) -> str:
-    """The specifiers of a unit's own name; others know the machine, and stay as they are."""
+    """Expand the specifiers that depend on the unit's own name; other specifiers stay."""
     stem, _, suffix = name.rpartition(".")
     prefix = stem.partition("@")[0]
     instance = instance_of(name) or (install.instance if is_template(name) else "")
@@ -106,7 +106,7 @@ def expanded(text: str, name: str, install: Install) -> str:
 
 
 def add_install_lines(install: Install, name: str, content: bytes) -> None:
-    """Of the unit ``name``; an empty assignment takes back what stood before."""
+    """Add the [Install] lines of the unit ``name``; an empty assignment clears earlier values."""
     for key, value in _lines(content.decode("utf-8", "replace")):
         words = value.split()
         if key in WANTS:
@@ -133,7 +133,7 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
 
 
 def preset_of(rules: Iterable[str], name: str) -> tuple[bool, list[str]]:
-    """Whether the first rule that fits enables it (none: it does), and as which instances of a template."""
+    """Return whether the first matching rule enables the unit (default: yes), and which instances of a template."""
     for line in rules:
         words = line.split()
         if len(words) < 2 or words[0] not in ("enable", "disable"):

@@ -1,7 +1,7 @@
-"""Plays schedules in worlds and judges them: one, many, or branched off an undisturbed run. Begin at :class:`Explorer`.
+"""Runs fault schedules in worlds and judges them: one, many, or branches of an undisturbed run. Use :class:`Explorer`.
 
-Branches are forked processes: the parent continues undisturbed, each child has one fault from there. So the way to a
-step is gone once for all faults that strike there. Fork only where no other thread runs.
+Each branch is a forked process: the parent continues undisturbed, the child gets one fault at the current step. So all
+faults of a step share the run up to it. Fork only where no other thread runs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MOST_SHRINKING = 200
 
 
 class Rehearsed(Protocol):
-    """A world that schedules are simulated in."""
+    """A world in which schedules are simulated."""
 
     clock: VirtualClock
     journal: Journal
@@ -51,15 +51,15 @@ class Rehearsed(Protocol):
     ledger: Ledger
 
     def size(self) -> int:
-        """How many nodes may write."""
+        """Return how many nodes may write."""
         ...
 
     def unfinished(self) -> str:
-        """What keeps the world from being done; empty: nothing."""
+        """Return why the world is not done yet; empty if it is."""
         ...
 
     def at_rest(self) -> None:
-        """Everything is done: what is to be judged then."""
+        """Judge the world at rest."""
         ...
 
 
@@ -67,10 +67,10 @@ W = TypeVar("W", bound=Rehearsed)
 
 
 class Scene(Protocol[W]):
-    """A scenario that can be begun in many worlds."""
+    """A scenario that can be started in many worlds."""
 
     def world(self, seed: int = 0) -> W:
-        """A new one, at rest."""
+        """Return a new world at rest."""
         ...
 
     def begin(self, world: W) -> None: ...
@@ -78,13 +78,13 @@ class Scene(Protocol[W]):
 
 @dataclass(frozen=True)
 class Explorer(Generic[W]):
-    """``usual``: steps of the undisturbed run, 0: not known, and the number of writes is not judged."""
+    """Runs and judges schedules. ``usual``: steps of the undisturbed run; 0: unknown, writes are not counted."""
 
     scenes: Mapping[str, Scene[W]]
     kinds: Mapping[str, Kind]
 
     def simulate(self, schedule: Schedule, usual: int = 0, world: W | None = None) -> Verdict:
-        """One schedule from its beginning."""
+        """Run one schedule from the start and return its verdict."""
         scene = self.scenes[schedule.scenario]
         world = world or scene.world(schedule.seed)
         world.injector.faults = list(schedule.faults)
@@ -94,20 +94,19 @@ class Explorer(Generic[W]):
     def drawn(
         self, name: str, steps: int, seeds: Iterable[int], budget_s: float = inf, spent_s: Callable[[], float] = float
     ) -> Iterator[Schedule]:
-        """A schedule of each seed in a scenario of ``steps`` steps, until the budget is spent: the clock ``spent_s``
-        is read before each."""
+        """Yield one schedule per seed for a scenario of ``steps`` steps while ``spent_s()`` is below ``budget_s``."""
         return (drawn(name, seed, steps, self.kinds) for seed in takewhile(lambda _: spent_s() < budget_s, seeds))
 
     def each_alone(self, schedules: Iterable[Schedule], usual: Mapping[str, int]) -> Iterator[Verdict]:
-        """Each in a forked process of its own."""
+        """Run each schedule in its own forked process and yield the verdicts."""
         for schedule in schedules:
             yield _forked(schedule, partial(self.simulate, schedule, usual.get(schedule.scenario, 0)))
 
     def branched(
         self, name: str, kinds: Iterable[str], chosen: Callable[[Step, str], bool], take: Callable[[Verdict], None]
     ) -> Verdict:
-        """The undisturbed run; and at each step each of the ``kinds`` that fits, if ``chosen``. ``take`` gets the
-        verdicts of those."""
+        """Return the verdict of the undisturbed run. At each step fork one child for each fitting and ``chosen`` kind
+        of fault; ``take`` receives the verdicts of the children."""
         scene = self.scenes[name]
         world, names = scene.world(), list(kinds)
         gc.collect()
@@ -146,7 +145,7 @@ class Explorer(Generic[W]):
 
 
 def _finished(world: Rehearsed, schedule: Schedule, usual: int) -> Verdict:
-    """From the scenario's beginning to its rest."""
+    """Run a started scenario until it is at rest, and return the verdict."""
     injector, ledger, log = world.injector, world.ledger, world.injector.steps.log
     began, limit = world.clock.now(), LIMIT_S
     why = "nothing has happened"
@@ -186,8 +185,8 @@ def _rest(world: Rehearsed) -> None:
 
 
 def shrunk(schedule: Schedule, breaks: Callable[[Schedule], bool], budget: int = MOST_SHRINKING) -> Schedule:
-    """The smallest schedule found that still ``breaks``: without faults that it does not need, in the plain order of
-    keys, and earlier. At most ``budget`` schedules are tried."""
+    """Return the smallest schedule found that still ``breaks``: fewer faults, keys in plain order, earlier steps. Tries
+    at most ``budget`` schedules."""
     tried = {schedule}
     found: Schedule | None = schedule
     while found is not None:
@@ -218,13 +217,13 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
 
 
 class _Fork:
-    """Where a child's verdict goes; a parent has nowhere to send one."""
+    """Forks a run; a child process sends its verdict to the parent through a pipe."""
 
     def __init__(self) -> None:
         self._way: Callable[[Verdict], None] | None = None
 
     def child(self, schedule: Schedule) -> Verdict | None:
-        """None in the child; in the parent what came of it."""
+        """Fork: return None in the child, and the child's verdict in the parent."""
         reading, writing = Pipe(duplex=False)
         pid = os.fork()
         if pid == 0:
@@ -248,7 +247,7 @@ class _Fork:
         return Verdict.of_obj(json.loads(report))
 
     def ended(self, run: Callable[[], Verdict]) -> Verdict:
-        """Run to the end; a child sends its verdict and is gone."""
+        """Run to the end and return the verdict; a child sends it and exits."""
         try:
             verdict = run()
         except BaseException:

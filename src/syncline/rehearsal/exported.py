@@ -1,7 +1,7 @@
-"""A reconcile of a cluster that is not there: an empty one of ours with the objects of an export laid over it.
+"""Builds a cluster from an export: an empty embedded cluster with the exported objects laid over it.
 
-Called by ``syncline plan --against``. The kinds are those of the embedded cluster and of the definitions that the
-export holds; its other objects are taken as they were, with their status. No socket, nothing is written.
+``syncline plan --against`` calls :func:`exported_cluster`. Kinds are those of the embedded cluster and of the exported
+CustomResourceDefinitions; other objects keep their status. Opens no socket and writes nothing.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ SETTLE_S = 10
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """``snapshot.unreadable`` names kinds unknown here. ``questions``: an empty cluster of the same kinds, to be asked
-    what it thinks of manifests."""
+    """A cluster made of an export. ``snapshot.unreadable`` names objects of unknown kinds. ``questions`` validates
+    manifests on an empty cluster of the same kinds."""
 
     snapshot: ClusterSnapshot
     questions: Questions
 
 
 def exported_cluster(exported: Sequence[Obj], settings: AppSettings, indices: Mapping[str, IndexFn]) -> Exported:
-    """``exported``: objects as ``kubectl get -o yaml`` prints them, Lists already taken apart."""
+    """Return the cluster of exported objects: those of ``kubectl get -o yaml``, with Lists flattened."""
     world = World(_Nothing(), settings=settings, nodes=0)
     world.driver.settle()
     problems = [text for obj in exported if (text := _define(world, obj))]
@@ -63,7 +63,7 @@ def exported_cluster(exported: Sequence[Obj], settings: AppSettings, indices: Ma
 
 
 class _Roomy:
-    """That world, in which every Namespace exists as soon as something is asked about it."""
+    """A transport to the empty cluster that creates each Namespace when a request needs it."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -91,7 +91,7 @@ def _define(world: World, obj: Obj) -> str:
 
 
 class _Nothing:
-    """The Application controller of that world has no Applications, so it reads nothing."""
+    """A reader without manifests: the empty cluster has no Applications."""
 
     def read(
         self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT

@@ -19,7 +19,7 @@ __all__ = ["AROUND", "AT_WRITES", "Fault", "Kind", "On", "Schedule", "by_name", 
 
 
 class On(StrEnum):
-    """The steps at which a fault of a kind can strike."""
+    """The steps at which a kind of fault can strike."""
 
     ANY = "any step"
     REQUEST = "a write to the API"
@@ -28,7 +28,7 @@ class On(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``heals_s``: how long it lasts, in virtual seconds; ``only``: it strikes at steps that begin with this."""
+    """A kind of fault. ``heals_s``: its duration in virtual seconds; ``only``: prefix of its steps."""
 
     name: str
     on: On
@@ -37,7 +37,7 @@ class Kind:
     only: str = ""
 
     def fits(self, *, on_host: bool) -> bool:
-        """Whether it strikes at changes of a machine, or at writes to the API."""
+        """Return whether the fault applies to changes of a machine (``on_host``) or to writes to the API."""
         return self.on in (On.ANY, On.HOST if on_host else On.REQUEST)
 
 
@@ -74,8 +74,8 @@ def by_name(*kinds: Kind) -> Mapping[str, Kind]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``text``: strikes at the first step from ``at`` that contains it, as steps are printed. ``who``: the process
-    whose clock or watches it concerns; empty: the one that makes the step."""
+    """One fault. It strikes at the first step from number ``at`` on whose text contains ``text``. ``who``: the process
+    whose clock or watches fail; empty: the process that executes the step."""
 
     kind: str
     at: int
@@ -88,7 +88,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What goes wrong in a scenario."""
+    """The faults of one run of a scenario."""
 
     scenario: str
     faults: tuple[Fault, ...] = ()
@@ -104,7 +104,7 @@ _FAULT = re.compile(r"([a-z+-]+[0-9]*)@([0-9]+)(?::([a-z0-9-]+))?(?:~(.+))?")
 
 
 def read(line: str, kinds: Mapping[str, Kind]) -> Schedule:
-    """Raises ValueError for what is no schedule."""
+    """Parse a schedule from one line. Raises ValueError."""
     head, _, rest = line.strip().partition(";")
     scenario, _, seed = head.strip().partition("/")
     faults = []
@@ -118,7 +118,7 @@ def read(line: str, kinds: Mapping[str, Kind]) -> Schedule:
 
 
 def drawn(scenario: str, seed: int, steps: int, kinds: Mapping[str, Kind]) -> Schedule:
-    """Two to five faults somewhere in a scenario of ``steps`` steps, in an order of keys of its own."""
+    """Return a random schedule: two to five faults in a scenario of ``steps`` steps, with a random order of keys."""
     chance, names = Entropy(f"{scenario}/{seed}"), list(kinds)
     faults = [Fault(chance.choice(names), 1 + chance.randrange(steps)) for _ in range(2 + chance.randrange(4))]
     return Schedule(scenario, tuple(sorted(faults, key=lambda each: each.at)), seed)

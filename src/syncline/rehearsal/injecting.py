@@ -1,4 +1,4 @@
-"""Carries out a schedule in a world whose controllers are processes that can die: begin at :class:`Injector`."""
+"""Executes a fault schedule in a world whose controllers are processes that can die. Entry point: :class:`Injector`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ARMED: Mapping[str, tuple[tuple[str, int], ...]] = {
 
 
 class Death(Killed):
-    """Of one process of the world; it is back after ``away_s``."""
+    """Ends one process of the world, which restarts after ``away_s`` seconds."""
 
     def __init__(self, who: str, away_s: float = 0.0) -> None:
         super().__init__(who)
@@ -48,29 +48,29 @@ class Process:
 
 
 class Room(Protocol):
-    """What the room knows whose controllers are the processes."""
+    """Hooks of the package whose controllers run as the processes."""
 
     def loop(self, who: str, clock: SkewedClock) -> ControlLoop | None:
-        """A new one; None: it does not come back."""
+        """Return a new loop for a process, or None if the process does not restart."""
         ...
 
     def noticed(self, step: Step) -> None:
-        """Before each step, whatever strikes there."""
+        """Observe a step before any fault strikes."""
         ...
 
     def refused(self, step: Step) -> None:
-        """A write that the API does not take."""
+        """Observe a write that the API refused."""
         ...
 
     def struck_before(self, fault: Fault, step: Step) -> Response | None:
-        """A kind of its own: an answer instead of the step. Raises what the step raises instead."""
+        """Apply a fault of the package's own kind: return a response in place of the step, or raise."""
         ...
 
     def struck_after(self, fault: Fault, step: Step) -> None: ...
 
 
 class Injector:
-    """``at_step`` is called at each step, before anything else: for runs that branch off there."""
+    """Runs the processes of a world and injects the faults. ``at_step``, if set, is called first at each step."""
 
     def __init__(self, world: World, room: Room, kinds: Mapping[str, Kind]) -> None:
         self._world, self._room, self._kinds = world, room, kinds
@@ -93,7 +93,7 @@ class Injector:
     # -- processes ------------------------------------------------------------------------------------------------
 
     def start(self, who: str) -> None:
-        """A new process; the old one is gone with all that it knew."""
+        """Start a process; a running one of the same name is stopped and loses its memory."""
         self.stop(who)
         world = self._world
         clock = self.clocks.setdefault(who, SkewedClock(world.clock))
@@ -113,7 +113,7 @@ class Injector:
             process.transport.close()
 
     def live(self, seconds: float) -> None:
-        """Let time pass; processes that die begin again."""
+        """Advance virtual time by ``seconds``; processes that die are restarted."""
         clock = self._world.clock
         end = clock.now() + timedelta(seconds=seconds)
         while (left := (end - clock.now()).total_seconds()) > 0:
@@ -129,7 +129,7 @@ class Injector:
     # -- faults ---------------------------------------------------------------------------------------------------
 
     def before(self, step: Step) -> Response | None:
-        """An answer instead of the step, which does not take place then."""
+        """Return a response in place of the step, which is not executed then; else None."""
         self._room.noticed(step)
         if self.at_step is not None:
             self.at_step(step)
@@ -167,7 +167,7 @@ class Injector:
         return kind.fits(on_host=step.on_host) and step.text.startswith(kind.only)
 
     def after(self, step: Step) -> Response | None:
-        """An answer instead of the one that the step got."""
+        """Return a response in place of the real one, or None."""
         fault, self._striking = self._striking, None
         if fault is None:
             return None

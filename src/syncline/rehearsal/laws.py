@@ -1,7 +1,7 @@
-"""What must hold of a world at every step: begin at :class:`Ledger`.
+"""Invariants of a world that are checked at every step. Entry point: :class:`Ledger`.
 
-A :class:`Law` says what is demanded; one that can be judged by a single state is a pure check over it. Those that need
-to know what was before are kept by the room that they are of, and tell the ledger of a breach.
+A :class:`Law` is a pure check of a single state. A package that needs earlier states for a law keeps them and reports a
+breach to the ledger.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["CONVERGENCE", "Law", "Ledger"]
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """``check``: from a state to what was found in it against the law."""
+    """An invariant. ``check`` returns what breaks the law in a state."""
 
     name: str
     demand: str
@@ -33,7 +33,7 @@ CONVERGENCE = (
 
 @dataclass
 class Ledger:
-    """The first breach of each law, with the place where it happened. ``where``: tells the current step."""
+    """Records the first breach of each law, with its step. ``where`` returns the current step."""
 
     laws: Iterable[Law]
     where: Callable[[], str]

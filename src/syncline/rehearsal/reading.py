@@ -1,4 +1,4 @@
-"""Reads a scenario from its folder: begin at :func:`read_scenario`. Each value is checked where it is taken."""
+"""Reads a scenario from its folder and validates each value as it is read. Entry point: :func:`read_scenario`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SCENARIO = (
 
 
 def read_scenario(folder: Path) -> Scenario:
-    """The scenario of a folder. Raises :class:`ScenarioError` that names the key, what it found and what is allowed."""
+    """Return the scenario of a folder. Raises :class:`ScenarioError` with key, value and allowed values."""
     file = folder / "story.yaml"
     if not file.is_file():
         return _of_manifests(folder)
@@ -69,7 +69,7 @@ def _of_manifests(folder: Path) -> Scenario:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """A value of the file and where it stands."""
+    """A value of the file and its path."""
 
     file: Path
     where: str
@@ -87,7 +87,7 @@ class _At:
         return kind() if self.value is None else self.value
 
     def known(self, *allowed: str) -> _At:
-        """Itself, a mapping of these keys and no others."""
+        """Return self after checking that it is a mapping with only these keys."""
         unknown = sorted(str(key) for key in self.map() if key not in allowed)
         if unknown:
             raise self.wrong(f"the key {unknown[0]!r}", ", ".join(allowed))

@@ -1,4 +1,4 @@
-"""The Git repository of a scenario: a fresh one, in which the commits of its steps are made."""
+"""The Git repository of a scenario: created empty, then filled with the commits of the scenario's steps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Repository:
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout.strip()
 
     def commit(self, step: Step) -> str:
-        """Lay the files of the step over the working copy and commit; the commit's name."""
+        """Copy the files of the step over the working copy, commit, and return the SHA of the commit."""
         story = self.story
         if not step.change:
             source = story.folder if story.whole else story.folder / REPOSITORY
@@ -54,7 +54,7 @@ class Repository:
 
 
 def application(story: Scenario, repository: Repository) -> Obj:
-    """The Application of a scenario, as a person would write it."""
+    """Return the scenario's Application as a user would write it."""
     sources = [source | {"repoURL": source["repoURL"].replace(PLACE, str(repository.path))} for source in story.sources]
     where: Obj = {"source": sources[0]} if len(sources) == 1 else {"sources": sources}
     destination = {"server": "https://kubernetes.default.svc", "namespace": story.namespace}

@@ -1,8 +1,8 @@
-"""A scenario: a cluster, a repository, the commits that follow, and what is worth looking at after each step; frozen.
+"""Scenarios as frozen data: a cluster, a repository, its commits, and what is shown after each step.
 
-A folder with a ``story.yaml`` is one (:func:`~syncline.rehearsal.reading.read_scenario`; ``examples/README.md`` says
-what may stand in it). :class:`~syncline.rehearsal.simulation.Simulation` runs it in virtual time, ``syncline demo``
-also on a served cluster. A folder without one is a scenario of a single commit.
+A folder with a ``story.yaml`` is a scenario (:func:`~syncline.rehearsal.reading.read_scenario`; ``examples/README.md``
+documents the file); any other folder is a scenario of one commit. :class:`~syncline.rehearsal.simulation.Simulation`
+runs it in virtual time, ``syncline demo`` also on a served cluster.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ CPU, MEMORY = "8", "32Gi"
 
 
 class ScenarioError(Exception):
-    """A scenario cannot be played: ``str`` of it names the place, what was found and what is allowed, or the request
-    that was refused. ``usage``: another folder or another word is asked for."""
+    """A scenario cannot run. The message has the path, the value found and the allowed values, or the refused request.
+    ``usage``: the command line was wrong."""
 
     def __init__(self, message: str, *, usage: bool = False) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class ScenarioError(Exception):
 
 
 class Ends:
-    """In which phase of its operation a step leaves the sync; ``RUNNING``: it is examined in the middle."""
+    """The phase of the sync operation at which a step ends; ``RUNNING``: the step ends while the operation runs."""
 
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
@@ -57,8 +57,8 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Objects to show after each step: the path of a list, and columns as paths below an object. Without columns, what
-    ``kubectl get`` prints of them, but for their age."""
+    """Objects to show after each step: the path of a list request, and columns as field paths. Without columns, those
+    of ``kubectl get`` are shown, except the age."""
 
     path: str
     columns: tuple[tuple[str, str], ...] = ()
@@ -66,8 +66,8 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """A simulated machine. ``roles`` become labels ``node-role.kubernetes.io/ROLE``, ``taints`` are written as kubectl
-    takes them: ``KEY[=VALUE]:EFFECT``."""
+    """A simulated machine. ``roles`` become labels ``node-role.kubernetes.io/ROLE``; ``taints`` use kubectl's format
+    ``KEY[=VALUE]:EFFECT``."""
 
     name: str
     roles: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ Act: TypeAlias = "AddNode | Patching | Delete"
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """A condition that an object comes to have, or comes to lose."""
+    """A condition that an object must get, or lose."""
 
     target: str
     condition: str
@@ -115,8 +115,8 @@ class Until:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One turn of the story. The first one commits the repository, later ones commit if they have a ``change``: a
-    folder below ``changes/`` that is laid over it."""
+    """A step of the scenario. The first step commits the repository; a later step commits its ``change``, a folder
+    below ``changes/`` that is laid over the repository, if it has one."""
 
     say: str
     change: str = ""
@@ -137,7 +137,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What is simulated. ``sources`` and ``policy`` go into the Application as they are."""
+    """A cluster, a repository and its steps. ``sources`` and ``policy`` are copied into the Application."""
 
     folder: Path
     name: str
@@ -163,10 +163,10 @@ class Scenario:
         return self.applications or (self.name,)
 
     def commits(self, step: Step) -> bool:
-        """Whether the step makes a commit."""
+        """Return whether the step makes a commit."""
         return bool(step.change) or step is self.steps[0]
 
     def syncs(self, step: Step) -> bool:
-        """Whether a sync ends in the step, or is examined in it."""
+        """Return whether the step ends at a sync, finished or running."""
         before = self.steps[self.steps.index(step) - 1] if step is not self.steps[0] else None
         return self.commits(step) or (before is not None and before.ends == Ends.RUNNING)

@@ -1,11 +1,10 @@
-"""Where faults get in between a controller and its API.
+"""Fault injection between a controller and its API.
 
-:class:`FaultyTransport` stands before a loop's transport and, as its seed decides, refuses writes with conflicts, loses
-or delays watches, repeats events and answers lists from an older snapshot. The same seed gives the same faults.
-:meth:`FaultyTransport.heal` ends them; what was delayed is delivered then. :class:`CrashingTransport` ends the process
-after a write. Where every write is a named :class:`Step`, :class:`Armed` strikes by number instead of by chance, and
-:class:`SkewedClock` is the clock of one process. Nothing is changed on the server's side, and no write that was
-answered is undone.
+:class:`FaultyTransport` wraps a loop's transport. Driven by a seed, it refuses writes with conflicts, loses or delays
+watches, repeats events and returns lists from an older snapshot; the same seed gives the same faults.
+:meth:`FaultyTransport.heal` ends them. :class:`CrashingTransport` ends the process after a write. :class:`Armed`
+strikes at a numbered :class:`Step`, not by chance, and :class:`SkewedClock` is the clock of one process. The server is
+never changed, and an acknowledged write is never undone.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ MAX_SNAPSHOTS = 200
 
 
 class Killed(BaseException):
-    """A crash injected at a named request. Not an Exception: nothing may swallow it."""
+    """A crash injected at a named request. Not an Exception, so that no handler swallows it."""
 
 
 class CrashingTransport:
-    """The process dies right after one of its writes was carried out: the n-th, or as many as ``after`` gives for each
-    life. Writes whose path contains one of ``spared`` do not count."""
+    """Ends the process right after the n-th of its writes, where ``after`` gives n for each life of the process. Writes
+    whose path contains an entry of ``spared`` do not count."""
 
     def __init__(self, inner: Transport, after: int | Iterator[int], spared: Collection[str] = ()) -> None:
         self._inner, self._spared = inner, spared
@@ -70,7 +69,7 @@ class CrashingTransport:
 
 @dataclass(frozen=True, slots=True)
 class FaultRates:
-    """Chances between 0 and 1: a conflict per write, an old answer per list, the others per batch of events."""
+    """Probabilities from 0 to 1: a conflict per write, a stale response per list, the others per batch of events."""
 
     conflict: float = 0.1
     stale_list: float = 0.3
@@ -80,7 +79,7 @@ class FaultRates:
 
 
 class FaultyTransport:
-    """A transport with faults; also an actor of the virtual driver, which wakes delayed watches in their time."""
+    """A transport with random faults; also an actor of the virtual driver, which resumes delayed watches."""
 
     def __init__(self, inner: Transport, clock: Clock, entropy: Entropy, rates: FaultRates | None = None) -> None:
         self._inner = inner
@@ -93,7 +92,7 @@ class FaultyTransport:
         self._delayed: list[_FaultyStream] = []
 
     def strikes(self, fault: str, rate: float) -> bool:
-        """Whether it happens now; counted."""
+        """Return whether a fault happens now, and count it."""
         if rate <= 0 or self._entropy.uniform(0, 1) >= rate:
             return False
         self.counts[fault] = self.counts.get(fault, 0) + 1
@@ -111,7 +110,7 @@ class FaultyTransport:
         return self._perhaps_stale(request, answer)
 
     def _perhaps_stale(self, request: Request, answer: Response) -> Response:
-        """Lists only: a GET of one object is how a controller makes sure."""
+        """Return an older list by chance. A GET of one object is never stale: controllers verify with it."""
         if not answer.ok or not isinstance(answer.obj, dict) or "items" not in answer.obj:
             return answer
         older = self._snapshots.get(request.path)
@@ -122,14 +121,14 @@ class FaultyTransport:
         return answer
 
     def delay(self) -> datetime:
-        """Until when a watch is held back."""
+        """Return until when a watch is delayed."""
         return self._clock.now() + timedelta(seconds=self._entropy.uniform(0.1, MAX_DELAY_S))
 
     def hold(self, stream: _FaultyStream) -> None:
         self._delayed.append(stream)
 
     def heal(self) -> None:
-        """No more faults; delayed watches continue now."""
+        """End all faults and resume delayed watches."""
         self.rates = FaultRates(0, 0, 0, 0, 0)
         held, self._delayed = self._delayed, []
         for stream in held:
@@ -156,7 +155,7 @@ class FaultyTransport:
 
 
 class _FaultyStream:
-    """See ``kube.client.Stream``. Hands out bytes only, so that the way of a remote reader is taken."""
+    """A ``kube.client.Stream`` with faults, which yields only bytes, as a remote one."""
 
     def __init__(self, transport: FaultyTransport, inner: Stream) -> None:
         self._transport = transport
@@ -192,7 +191,7 @@ class _FaultyStream:
         return taken
 
     def release(self) -> None:
-        """The delay is over."""
+        """End the delay."""
         self.until = None
         self._wake()
 
@@ -213,7 +212,7 @@ class _FaultyStream:
 
 @dataclass(frozen=True)
 class Step:
-    """One write. ``node``: the machine that it is about, if any; ``path``: the file of a change of a machine."""
+    """One write. ``node``: the machine concerned, if any; ``path``: the file that a change of a machine writes."""
 
     number: int
     who: str
@@ -228,21 +227,21 @@ class Step:
 
 class Striking(Protocol):
     def before(self, step: Step) -> Response | None:
-        """An answer instead of the step, which does not take place. Raises Killed, and HostError for a machine's."""
+        """Return a response in place of the step, which is then skipped. Raises Killed, or HostError on a machine."""
         ...
 
     def after(self, step: Step) -> Response | None:
-        """An answer instead of the one that it got. Raises Killed."""
+        """Return a response in place of the real one, or None. Raises Killed."""
         ...
 
 
 class EndlessError(Exception):
-    """More steps than any scenario takes."""
+    """The run takes more steps than any scenario needs."""
 
 
 @dataclass
 class Steps:
-    """Counts writes; ``log`` has all of them."""
+    """Counts the writes; ``log`` lists them."""
 
     world: Striking
     log: list[Step] = field(default_factory=list)
@@ -257,7 +256,7 @@ class Steps:
 
 
 class Armed(FaultyTransport):
-    """Strikes by name and number instead of by chance; its writes are steps."""
+    """A transport whose writes are numbered steps, at which faults strike."""
 
     def __init__(self, inner: Transport, clock: VirtualClock, entropy: Entropy, who: str, steps: Steps) -> None:
         super().__init__(inner, clock, entropy, FaultRates(0, 1, 1, 1, 1))
@@ -268,7 +267,7 @@ class Armed(FaultyTransport):
         self._streams: list[Stream] = []
 
     def close(self) -> None:
-        """Its process is gone."""
+        """End the connection, since the process has died."""
         for stream in self._streams:
             stream.on_ready = None
             stream.close()
@@ -310,7 +309,7 @@ class Armed(FaultyTransport):
 
 
 class SkewedClock(VirtualClock):
-    """As far off as it is reported."""
+    """A clock that is off by ``off_s`` seconds."""
 
     def __init__(self, true: VirtualClock) -> None:
         super().__init__(true.now())
@@ -322,7 +321,7 @@ class SkewedClock(VirtualClock):
 
 
 class SkewedActor(LoopActor):
-    """A loop by a clock of its own: the driver gets its due time in true time."""
+    """A loop with a skewed clock; the driver gets its due times in true time."""
 
     def __init__(self, loop: ControlLoop, transport: Transport, shuffle: Entropy | None, *, clock: SkewedClock) -> None:
         super().__init__(loop, transport, clock, shuffle)
@@ -334,7 +333,7 @@ class SkewedActor(LoopActor):
 
 
 class Agenda:
-    """Things that the world does at certain times; an actor of the driver."""
+    """Scheduled actions of the world; an actor of the driver."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock

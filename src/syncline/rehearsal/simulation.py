@@ -1,6 +1,6 @@
-"""Plays a scenario in virtual time: the same controllers, no socket, and an hour of waiting costs nothing.
+"""Runs a scenario in virtual time: the real controllers, no socket, and waiting takes no real time.
 
-Begin at :class:`Playing`; its steps come back as :class:`Played`, what does not come about raises :class:`NotReached`.
+Entry point: :class:`Simulation`. A step returns a :class:`StepResult`, or raises :class:`NotReached`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CALM_S = 10.0
 
 
 class NotReached(ScenarioError):
-    """A step did not come to its end in the time that the scenario gives it. ``causes``: of each Application."""
+    """A step did not end within the scenario's time limit. ``causes``: why, for each Application."""
 
     def __init__(self, message: str, causes: dict[str, Cause], now: datetime) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class NotReached(ScenarioError):
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """A step that came to its end. ``took_s``: virtual seconds, None where no machines are updated."""
+    """The result of a finished step. ``took_s``: virtual seconds; None if no machines are updated."""
 
     step: Step
     began: datetime
@@ -48,8 +48,8 @@ class StepResult:
 
 
 class Simulation:
-    """``scratch``: a folder for the repository and its mirror. Raises :class:`NotReached`, and :class:`ScenarioError`
-    for what the cluster refuses."""
+    """Runs a scenario. ``scratch``: a folder for the repository and its mirror. Raises :class:`NotReached`, and
+    :class:`ScenarioError` if the cluster refuses a request."""
 
     def __init__(self, story: Scenario, scratch: Path, seed: int = 1) -> None:
         self.story = story
@@ -62,7 +62,7 @@ class Simulation:
         self.world.driver.settle()
 
     def begin(self) -> list[str]:
-        """Machines, controllers, and what an administrator applied before: names of it."""
+        """Create machines, controllers and the administrator's objects; return the names of these objects."""
         if self.story.machine_config:
             self.world.start_machine_config()
         self.stage.add_nodes()
@@ -73,21 +73,21 @@ class Simulation:
         return made
 
     def simulate(self, step: Step) -> StepResult:
-        """One step, to its end."""
+        """Run one step to its end."""
         self.commit(step)
         return self.carry_out(step)
 
     def commit(self, step: Step) -> None:
-        """Make the step's commit, if it has one; no one is notified of it yet."""
+        """Make the step's commit, if it has one, without notifying the controllers."""
         if self.story.commits(step):
             self.commits.append(self.repository.commit(step))
 
     def application(self) -> Obj:
-        """As a person would write it."""
+        """Return the Application as a user would write it."""
         return application(self.story, self.repository)
 
     def carry_out(self, step: Step) -> StepResult:
-        """All of the step but its commit."""
+        """Run the step without its commit."""
         began = self.world.clock.now()
         self.stage.begin(step, self.application())
         took = self._reached(step, self.commits[-1])
@@ -95,7 +95,7 @@ class Simulation:
         return StepResult(step, began, took if self.story.machine_config else None)
 
     def _reached(self, step: Step, commit: str) -> int:
-        """Let time pass until the step is over; the seconds that it took."""
+        """Advance time until the step has ended; return the virtual seconds that it took."""
         left = step.within.total_seconds()
         waits: list[tuple[str, Callable[[], bool]]] = [("its Applications", lambda: self.stage.is_over(step, commit))]
         waits += [(str(each), partial(self.stage.is_so, each)) for each in step.until]

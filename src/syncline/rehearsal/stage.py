@@ -1,6 +1,6 @@
-"""What a scenario does on a cluster and looks for there, through a transport that answers at once; served or virtual.
+"""Applies a scenario to a cluster and observes the result, through a transport; served or virtual.
 
-Begin at :class:`Stage`.
+Entry point: :class:`Stage`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ REFRESH: Obj = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": "norm
 
 
 class Stage:
-    """A cluster on which a story is simulated."""
+    """A cluster on which a scenario runs."""
 
     def __init__(self, story: Scenario, transport: Transport, clock: Clock, reader: SourceReader) -> None:
         self.story = story
@@ -72,7 +72,7 @@ class Stage:
             self._do(AddNode(node))
 
     def stands(self) -> bool:
-        """Whether all machines are up and have the config of their pools."""
+        """Return whether all machines are up and have the config of their pools."""
         nodes = {name_of(node): node for node in self.items("/api/v1/nodes")}
         mine = [nodes.get(node.name) for node in self.story.nodes]
         if not all(node is not None and _is_ready(node) for node in mine):
@@ -80,18 +80,18 @@ class Stage:
         return not self.story.machine_config or self._pools_stand()
 
     def _pools_stand(self) -> bool:
-        """All machines with a role are counted, and are where they have to be."""
+        """Return whether the pools count every machine with a role and all of them are updated."""
         pools = self.items(POOLS)
         total = sum(int(dig(pool, "status", "machineCount", default=0) or 0) for pool in pools)
         updated = all(_condition(pool, "Updated") == "True" for pool in pools)
         return updated and total == sum(bool(node.roles) for node in self.story.nodes)
 
     def prepare(self) -> list[str]:
-        """What an administrator applied before; names of it."""
+        """Apply what an administrator installs before the first step; return the names of the objects."""
         return run_in_place(ensure_objects(prerequisites(self.story)), self._transport)
 
     def begin(self, step: Step, application: Obj) -> None:
-        """What happens after the step's commit, if it has made one."""
+        """Create or refresh the Application after the step's commit, then execute the step's acts."""
         story = self.story
         if step is story.steps[0]:
             self._send(client.create(APPLICATIONS, application))
@@ -133,7 +133,7 @@ class Stage:
         return found
 
     def table(self, path: str) -> Obj:
-        """As ``kubectl get`` asks for it."""
+        """Return the table that ``kubectl get`` would request for a path."""
         found: Obj = self._send(Request("GET", path, {"includeObject": "None"}, {"accept": TABLE})).obj
         return found
 
@@ -141,11 +141,11 @@ class Stage:
         return {name_of(app): app for app in self.items(APPLICATIONS.path("argocd"))}
 
     def is_over(self, step: Step, commit: str) -> bool:
-        """Whether the Applications are where the step ends."""
+        """Return whether the Applications have reached the end of the step."""
         return over(self.story, step, commit, self.applications())
 
     def causes(self) -> dict[str, Cause]:
-        """Why each Application that the scenario waits for is as it is, by name."""
+        """Return by name the causes of all Applications that the scenario waits for."""
         found = self.applications()
         return {name: self.cause(f"app/{name}") for name in self.story.waited_for() if name in found}
 
@@ -157,7 +157,7 @@ class Stage:
         return _condition(answer.or_raise(), until.condition) == until.status
 
     def news(self) -> list[Obj]:
-        """Events of the story's reasons that were not seen before, or were repeated since."""
+        """Return Events with the scenario's reasons that are new or were repeated since the last call."""
         found = []
         for event in self.items("/api/v1/events"):
             mark = (str(event["metadata"]["uid"]), int(event.get("count") or 1))
@@ -167,7 +167,7 @@ class Stage:
         return sorted(found, key=lambda event: (said_at(event), int(event["metadata"]["resourceVersion"])))
 
     def cause(self, target: str) -> Cause:
-        """What ``syncline explain`` finds."""
+        """Return the cause that ``syncline explain`` would show."""
         settings = AppSettings()
         look, now = run_in_place(snapshot_of_cluster(application_indices(settings)), self._transport), self.clock.now()
         ref = object_ref(look.cache.mapper, target, SPACES)
@@ -186,7 +186,7 @@ def said_at(event: Obj) -> str:
 
 
 def prerequisites(story: Scenario) -> Iterator[Obj]:
-    """What an administrator has applied before, in the order of the files."""
+    """Yield the objects that an administrator installs first, in the order of the files."""
     for file in sorted((story.folder / BEFORE).glob("*.yaml")):
         for document in load_all(file.read_bytes(), file=str(file)).documents:
             yield document.value
@@ -210,7 +210,7 @@ def _is_ready(node: Obj) -> bool:
 
 
 def _condition(obj: Obj, kind: str) -> str:
-    """Its status; one that was never written yet is not true."""
+    """Return the status of a condition; a missing condition is not true."""
     conditions = dig(obj, "status", "conditions", default=[])
     return next((str(each.get("status")) for each in conditions if each.get("type") == kind), "False")
 
@@ -219,8 +219,8 @@ def _condition(obj: Obj, kind: str) -> str:
 
 
 def over(story: Scenario, step: Step, commit: str, apps: Mapping[str, Obj]) -> bool:
-    """Whether all Applications (by name) that the story waits for have come to the end of a step that made ``commit``.
-    Those that neither are the story's own nor are touched only have to be calm."""
+    """Return whether all Applications (by name) that the scenario waits for have reached the end of a step that made
+    ``commit``. Applications that the step does not change only have to be idle."""
     moved = {story.name, step.moves} if step.change else set(story.waited_for() if story.commits(step) else ())
     sync = story.syncs(step)
     return all(_reached(apps.get(name), commit if name in moved else "", step, sync) for name in story.waited_for())

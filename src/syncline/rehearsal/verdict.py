@@ -1,4 +1,4 @@
-"""What came of a schedule: begin at :class:`Verdict`."""
+"""The result of a fault schedule: :class:`Verdict`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["Verdict"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``broken``: what was found by law, the law that was broken first at the beginning. ``took_s``: virtual seconds
-    to the end; ``struck``: the steps that faults met; ``journal``: as JSON lines, of runs in other processes only where
-    a law is broken."""
+    """The result of a schedule. ``broken``: findings by law, in the order in which the laws were broken. ``took_s``:
+    virtual seconds to the end; ``struck``: the faulted steps; ``journal``: JSON lines (from forked runs only if a law
+    is broken)."""
 
     schedule: str
     broken: Mapping[str, str]
@@ -30,7 +30,7 @@ class Verdict:
 
     @property
     def first(self) -> str:
-        """The law that was broken first; empty: none."""
+        """The law that was broken first; empty if none was."""
         return next(iter(self.broken), "")
 
     def line(self) -> str:
@@ -40,7 +40,7 @@ class Verdict:
         return f"BROKEN  {self.schedule}  {why}  [{', '.join(self.struck)}]"
 
     def to_obj(self) -> dict[str, Any]:
-        """As it goes through a pipe or into a file of verdicts."""
+        """Return the verdict as JSON, for a pipe or a file."""
         return asdict(self) | {"journal": "" if self.held else self.journal}
 
     @classmethod

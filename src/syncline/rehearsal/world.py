@@ -1,7 +1,7 @@
-"""A whole installation in virtual time: embedded cluster, machines, controllers, one clock, one seed.
+"""A complete installation in virtual time: embedded cluster, machines, controllers, one clock and one seed.
 
-Begin at :class:`World`: scenarios, fault runs, tests and ``plan`` on a desk are simulated in one. No socket, no thread;
-Git repositories are read for real.
+Entry point: :class:`World`; scenarios, fault runs, tests and offline ``plan`` use it. It opens no socket and starts no
+thread; Git repositories are read for real.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_BEGINNINGS = 8
 
 @dataclass(frozen=True, slots=True)
 class _Beginning:
-    """What every world of a seed has before its controllers run."""
+    """The store's content that all worlds of a seed share before their controllers run."""
 
     revision: int
     objects: tuple[tuple[Key, int, bytes], ...]
@@ -49,7 +49,7 @@ class _Beginning:
 
 @lru_cache(MAX_BEGINNINGS)
 def _beginning(seed: int, control_namespace: str) -> _Beginning:
-    """Installed once for all worlds of the seed: it costs more than most of what is simulated in one."""
+    """Install the base objects once for all worlds of a seed: this costs more than most simulations."""
     core = build_core(store=Store(), clock=VirtualClock(), entropy=Entropy(seed))
     core.bootstrap(port=6443)
     run_in_place(ensure_objects([*gitops_objects(control_namespace), standard_class()]), core.transport())
@@ -59,7 +59,7 @@ def _beginning(seed: int, control_namespace: str) -> _Beginning:
 
 
 class _VirtualWay:
-    """Watches of other clusters are further actors of the world's driver."""
+    """Runs watches of other clusters as actors of the world's driver."""
 
     def __init__(self, world: World, driver: SimulatedDriver) -> None:
         self._world = world
@@ -80,7 +80,7 @@ class _VirtualWay:
 
 
 class World:
-    """One cluster with its controllers. ``wrap`` puts a fault seam before the GitOps controllers' transport."""
+    """A cluster with its controllers. ``wrap`` adds a fault transport before the GitOps controllers' transport."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class World:
         self.start_gitops()
 
     def start_gitops(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
-        """New GitOps controllers over the same cluster, as after a restart."""
+        """Start new GitOps controllers on the same cluster, as after a restart."""
         namespace = self.settings.control_namespace
         driver = self._driver(self.core.transport(gitops_user(namespace)), wrap)
         remotes = RemoteClusters(_VirtualWay(self, driver), namespace)
@@ -143,8 +143,8 @@ class World:
         return SimulatedDriver(self.clock, self.journal, way, self.order, strict=True)
 
     def start_machine_config(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
-        """Install what the machine-config controllers need, and run them with an agent on each machine; called again,
-        they start again over the same cluster and machines, as after a restart."""
+        """Install the prerequisites of the machine-config controllers and run them with one agent per machine. A second
+        call restarts them on the same cluster and machines."""
         from syncline.assembly.machines.objects import machineconfig_objects
         from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
         from syncline.assembly.machines.simulatedhosts import SimulatedHosts
@@ -158,7 +158,7 @@ class World:
         self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
 
     def add_cluster(self, server: str) -> ClusterCore:
-        """Another embedded cluster without machines, reached under ``server`` by a client that has a Secret for it."""
+        """Add an embedded cluster without machines, at ``server``, for a client that has a Secret for it."""
         core = build_core(store=Store(), clock=self.clock, entropy=self.entropy.fork(server))
         core.bootstrap(port=6443)
         self.others[server] = core.transport()
@@ -167,7 +167,7 @@ class World:
         return core
 
     def send(self, method: str, path: str, body: Any = None, content_type: str = "") -> Any:
-        """One request as the administrator; raises the refusal."""
+        """Send one request as the administrator. Raises the API error if it is refused."""
         headers = {"content-type": content_type} if content_type else {}
         path, _, text = path.partition("?")
         query = dict(part.split("=", 1) for part in text.split("&") if part)

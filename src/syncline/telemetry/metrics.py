@@ -1,8 +1,8 @@
-"""What the GitOps controllers tell Prometheus, under the names that people's dashboards use, and our own beside them.
+"""Prometheus metrics of the GitOps controllers, under Argo CD's names, with Syncline's own beside them.
 
-:class:`GitOpsMetrics` counts while a loop works; :func:`exposition` writes everything as text on request. Names,
-labels and buckets: reference argocd-app 7. No value of a Secret gets near: labels are names, states and addresses
-without credentials.
+:class:`GitOpsMetrics` counts while a loop runs; :func:`exposition` renders everything as text. Names, labels and
+buckets follow reference argocd-app 7. No value of a Secret is exported: labels are names, states and addresses without
+credentials.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Histogram:
 
 @dataclass
 class GitOpsMetrics(Observer):
-    """Counts since the process began. ``mine``: which Applications this replica works on, so that sums over replicas
-    count each once."""
+    """Counters since the process started. ``mine`` selects the Applications of this replica, so that sums over replicas
+    count each Application once."""
 
     cache: Snapshot
     mine: Callable[[ObjectRef], bool] = lambda _ref: True
@@ -68,7 +68,7 @@ class GitOpsMetrics(Observer):
                 self._application_changed(change)
 
     def _application_changed(self, change: Change) -> None:
-        """An operation that ended between the two states is counted."""
+        """Count the operation that ended between the two states of the change, if one did."""
         if change.old is None or change.new is None or not self.mine(AppView(change.new).ref):
             return
         before, after = AppView(change.old).operation_state or {}, AppView(change.new).operation_state or {}
@@ -108,7 +108,7 @@ def _server(app: Obj) -> str:
 def exposition(
     metrics: GitOpsMetrics, cache: Snapshot, queue_depth: int, more: Mapping[str, tuple[str, float]] | None = None
 ) -> str:
-    """Prometheus' text format. ``more``: further gauges by name, with their help text."""
+    """Return all metrics in Prometheus' text format. ``more``: further gauges by name, each with help and value."""
     apps = [app for app in cache.objects(APPLICATION.group_kind) if metrics.mine(AppView(app).ref)]
     parts = [
         _family("argocd_app_info", "gauge", "Information about Applications.", map(_info, apps)),
@@ -140,7 +140,7 @@ def exposition(
 
 
 def gauges(families: Iterable[tuple[str, str, list[tuple[Labels, float]]]]) -> str:
-    """Gauges of other rooms as text: name, help, values by labels."""
+    """Return gauges as text. Each family is a name, a help text and values by labels."""
     return "".join(
         _family(name, "gauge", report, (("", *each) for each in values)) for name, report, values in families
     )
@@ -167,7 +167,7 @@ _OUTSIDE = re.compile(r"[^a-zA-Z0-9_]")
 
 
 def _labelled(apps: Iterable[Obj], names: tuple[str, ...]) -> list[str]:
-    """As upstream's ``--metrics-application-labels``: what Prometheus does not take in a name becomes ``_``."""
+    """Return the labels of Applications that ``--metrics-application-labels`` names, as a metric."""
     if not names:
         return []
 
@@ -192,7 +192,7 @@ def _counted(suffix: str, counts: Mapping[Labels, int]) -> list[Sample]:
 
 
 def _git(requests: list[tuple[str, str, bool, int]]) -> list[str]:
-    """Calls of remotes and, by kind, those that failed."""
+    """Return the counters of Git requests and, by kind, of those that failed."""
     total: Counter[Labels] = Counter()
     failed: dict[str, Counter[Labels]] = {"fetch": Counter(), "ls-remote": Counter()}
     for repo, command, success, count in requests:

@@ -1,8 +1,8 @@
-"""Spans to a collector: OTLP over HTTP in its JSON encoding.
+"""Export of spans to a collector: OTLP over HTTP in its JSON encoding.
 
-:meth:`SpanExporter.offer` never waits: what does not fit into the queue, or what the collector refuses, is dropped and
-counted. Format: opentelemetry-proto 1.x, ``ExportTraceServiceRequest``; answers and retries as its specification
-says (https://opentelemetry.io/docs/specs/otlp/#otlphttp). Why without its SDK: docs/decisions/0009-traces.md.
+:meth:`SpanExporter.offer` never blocks: spans that do not fit into the queue, or that the collector rejects, are
+dropped and counted. Format, responses and retries: ``ExportTraceServiceRequest`` of opentelemetry-proto 1.x,
+https://opentelemetry.io/docs/specs/otlp/#otlphttp. Why not its SDK: docs/decisions/0009-traces.md.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ INTERNAL, ERROR = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class TraceSettings:
-    """Where spans are sent: OTLP over HTTP."""
+    """Address and headers of the OTLP/HTTP endpoint that receives the spans."""
 
     url: str
     """The whole address, with the path."""
@@ -55,7 +55,7 @@ class TraceSettings:
 
     @property
     def collector(self) -> str:
-        """Without the path, which may hold a key."""
+        """The address of the collector without its path, which may contain a key."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}"
 
@@ -69,7 +69,7 @@ class _Answer:
 
 
 class SpanExporter:
-    """A bounded queue before one collector. ``exported`` and ``dropped`` count spans since the process began."""
+    """A bounded queue before one collector. ``exported`` and ``dropped`` count spans since the start."""
 
     def __init__(self, settings: TraceSettings, resource: Mapping[str, Value], limit: int = MAX_QUEUE) -> None:
         self.exported = 0
@@ -82,7 +82,7 @@ class SpanExporter:
         self._failing = False
 
     def offer(self, span: Span) -> None:
-        """Take a finished span for later delivery; a full queue drops it."""
+        """Queue a finished span for delivery; drop it if the queue is full."""
         if len(self._queue) >= self._limit:
             self.dropped += 1
             return
@@ -90,7 +90,7 @@ class SpanExporter:
         self._filled.set()
 
     async def work(self) -> None:
-        """Deliver until cancelled."""
+        """Deliver spans until cancelled."""
         while True:
             await self._filled.wait()
             await asyncio.sleep(LINGER_S)
@@ -99,7 +99,7 @@ class SpanExporter:
             self._filled.clear()
 
     async def finish(self) -> None:
-        """Deliver what is left, in bounded time and without retries; the rest is dropped."""
+        """Deliver the remaining spans in limited time, without retries; drop those that are left."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_S):
                 while self._queue and await self._deliver(()):
@@ -108,7 +108,7 @@ class SpanExporter:
         self._queue.clear()
 
     async def _deliver(self, waits: Sequence[float]) -> bool:
-        """One batch; it stays in the queue until its fate is known, so that the end of the process can try it again."""
+        """Deliver one batch. It stays in the queue until the result is known, so that :meth:`finish` can retry it."""
         batch = [span for span, _ in zip(self._queue, range(MAX_BATCH))]
         body = msgspec.json.encode(payload(batch, self._resource))
         answer = await self._post(body)
@@ -144,7 +144,7 @@ class SpanExporter:
             return _Answer(False, True, str(error) or type(error).__name__)
 
     def _tell(self, answer: _Answer) -> None:
-        """Once when the collector begins to fail, once when it takes spans again."""
+        """Log once when the collector begins to fail and once when it accepts spans again."""
         if answer.taken and self._failing:
             log.info("traces: %s takes spans again; %d were dropped", self._settings.collector, self.dropped)
         elif not answer.taken and not self._failing:
@@ -154,7 +154,7 @@ class SpanExporter:
 
 @contextlib.asynccontextmanager
 async def exporting(settings: TraceSettings, resource: Mapping[str, Value]) -> AsyncIterator[SpanExporter]:
-    """An exporter that delivers until the context ends, and then what is left."""
+    """Yield an exporter that delivers until the context ends and then delivers what is left."""
     exporter = SpanExporter(settings, resource)
     working = asyncio.create_task(exporter.work(), name="traces")
     try:
@@ -166,7 +166,7 @@ async def exporting(settings: TraceSettings, resource: Mapping[str, Value]) -> A
 
 
 def _rejected(raw: bytes) -> int:
-    """Spans that the collector did not take although it took the rest (``partialSuccess``); a string in JSON."""
+    """Return how many spans the collector rejected of a batch that it accepted in part (``partialSuccess``)."""
     try:
         found = msgspec.json.decode(raw)
         count = int((found.get("partialSuccess") or {}).get("rejectedSpans") or 0)
@@ -179,7 +179,7 @@ def _rejected(raw: bytes) -> int:
 
 
 def payload(spans: Iterable[Span], resource: Mapping[str, Value]) -> dict[str, Any]:
-    """An ``ExportTraceServiceRequest``: ids in hexadecimal, 64-bit numbers as strings, names in lowerCamelCase."""
+    """Return an ``ExportTraceServiceRequest``: hexadecimal ids, 64-bit numbers as strings, lowerCamelCase names."""
     scope = {"scope": {"name": "syncline"}, "spans": [_span(span) for span in spans]}
     return {"resourceSpans": [{"resource": {"attributes": _attributes(resource)}, "scopeSpans": [scope]}]}
 

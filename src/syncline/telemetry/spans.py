@@ -1,9 +1,8 @@
-"""One operation of an Application as a trace; pure.
+"""Turns one operation of an Application into a trace; pure.
 
-A :class:`Story` receives what the controllers do and write anyway (plans, actions, states of the operation) and
-answers with the spans that have ended. Ids follow from the operation and the place in it, so a process that takes an
-operation over continues in the same trace. No value of an object gets near: names, phases, and the messages that the
-status shows.
+A :class:`Story` receives plans, actions and states of the operation from the controllers and returns the spans that
+have ended. Span ids are derived from the operation and the path of the span, so a process that takes an operation over
+continues the same trace. Spans contain no values of objects: only names, phases, and messages that the status shows.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ Attributes: TypeAlias = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One finished part of a trace. Ids in hexadecimal, ``trace`` of 16 bytes, ``id`` and ``parent`` of 8; the root has
-    no parent. ``failure``: why it failed, None where it did not."""
+    """A finished span. Ids are hexadecimal: ``trace`` has 16 bytes, ``id`` and ``parent`` have 8; the root has no
+    parent. ``failure`` is the error message, or None."""
 
     trace: str
     id: str
@@ -52,7 +51,7 @@ class Span:
 
 @dataclass(slots=True)
 class _Open:
-    """A span that has begun."""
+    """A span that has begun and not ended."""
 
     path: str
     parent: str
@@ -70,8 +69,8 @@ class _Acted:
 
 
 def trace_of(app: Obj) -> str:
-    """The id of the trace of the last operation, empty where there was none. Operations that begin in one second are
-    distinguished by the number that the controllers note."""
+    """Return the trace id of the Application's last operation, or an empty string if there was none. A number that the
+    controllers note distinguishes operations that begin in the same second."""
     state = AppView(app).operation_state or {}
     started = time_or_none(state.get("startedAt"))
     if started is None:
@@ -83,7 +82,7 @@ def trace_of(app: Obj) -> str:
 
 
 class Story:
-    """What is known of the operation that runs. ``resumed``: its beginning was not seen by this process."""
+    """The trace of the running operation. ``resumed``: another process began the operation."""
 
     def __init__(self, app: Obj, now: datetime, *, resumed: bool = False) -> None:
         state = AppView(app).operation_state or {}
@@ -117,13 +116,13 @@ class Story:
         self._dry_runs += 1
 
     def applied(self, ref: ObjectRef, verb: str, began: datetime, ended: datetime) -> None:
-        """An object was written or deleted; its row has the result."""
+        """Record that an object was written or deleted; its result row says how that ended."""
         before = self._acted.get(ref)
         self._acted[ref] = _Acted(before.began if before else began, ended, verb)
         self._stepping = self._stepping or began
 
     def planned(self, sync: SyncPlan, observed: SyncObserved, began: datetime, ended: datetime) -> list[Span]:
-        """A round of a reconcile was planned; the last round says which wave ran and what is waited for."""
+        """Record one planning round of a reconcile; the last round says which wave ran and what the sync waits for."""
         spans: list[Span] = []
         if not self._compared:
             self._compared = True
@@ -145,7 +144,7 @@ class Story:
         return spans
 
     def state(self, app: Obj, now: datetime) -> list[Span]:
-        """The Application was written: new results, another attempt, or the end."""
+        """Record a new state of the Application: new results, another attempt, or the end of the operation."""
         state = AppView(app).operation_state or {}
         spans = self._results(_rows(state), now)
         phase = str(state.get("phase") or "")
@@ -161,15 +160,15 @@ class Story:
         return spans
 
     def cut(self, app: Obj, now: datetime, why: str) -> list[Span]:
-        """The Application is gone and its operation with it."""
+        """End all spans of an operation whose Application was deleted."""
         state = AppView(app).operation_state or {}
         return [*self._close(now), self._operation(app, {**state, "message": why}, "Error", now)]
 
     # -- phases, waves, waits ----------------------------------------------------------------------------------
 
     def _place(self, sync: SyncPlan, observed: SyncObserved) -> tuple[SyncPhase, int] | None:
-        """Phase and wave that ran in this reconcile; of one that failed, or that another process began, by what is
-        declared on what was applied or is waited for."""
+        """Return the phase and wave that ran in this reconcile. If the wave failed, or another process began it, use
+        what the applied or awaited objects declare."""
         if sync.wave is not None:
             return sync.wave.phase, sync.wave.wave
         refs = set(self._acted)
@@ -183,7 +182,7 @@ class Story:
         return row.sync_phase, 0 if found is None else declared_wave(found)
 
     def _take_over(self, wait: Wait | None, observed: SyncObserved) -> None:
-        """Go on with the wave that the rows had come to, by what is declared, since what the API remembers of it."""
+        """Continue the last wave that the result rows show, from the best start time that the API provides."""
         order = list(SyncPhase)
         waves = {
             ref_of(obj): declared_wave(obj) for obj in (*(pair.obj for pair in observed.pairs), *observed.all_hooks)
@@ -200,14 +199,15 @@ class Story:
                 self._hook_begins(row, at)
 
     def _since(self, wait: Wait | None, now: datetime) -> datetime:
-        """When the wave of this reconcile began: with its first action; unseen, with what it waits for."""
+        """Return when the wave of this reconcile began: at its first action; if another process began it, at its
+        wait."""
         if self._stepping is not None or wait is None or not self._unseen:
             return self._stepping or now
         return wait.since or now
 
     @property
     def _unseen(self) -> bool:
-        """What runs was begun by another process."""
+        """Return whether another process began the wave that runs."""
         return self._resumed and self._wave is None
 
     def _wave_begins(self, phase: SyncPhase, number: int, at: datetime) -> list[Span]:
@@ -220,7 +220,7 @@ class Story:
         return spans
 
     def _waiting(self, wait: Wait | None, now: datetime, at: datetime) -> list[Span]:
-        """A wait continues while its kind stays; what it is for may become less."""
+        """Begin or end the span of a wait, which continues while its kind stays, even if fewer objects remain."""
         kind = str(wait.kind) if wait is not None else ""
         open_ = self._wait
         if open_ is not None and (wait is None or open_.attributes["syncline.wait.kind"] != kind):
@@ -270,7 +270,7 @@ class Story:
         return self._end(span, acted.ended)
 
     def _hook(self, row: ResultRow, before: ResultRow | None, now: datetime) -> list[Span]:
-        """From its creation until it has completed."""
+        """Trace a hook from its creation to its completion."""
         acted = self._acted.get(row.ref)
         if before is not None and before.hook_phase.completed:
             return []
@@ -358,7 +358,7 @@ class Story:
         return self._id(place.path) if place is not None else self._root
 
     def _once(self, what: str, began: datetime) -> str:
-        """The path of a span that no other process could continue with."""
+        """Return a unique span path, for spans that no other process can continue."""
         self._count += 1
         return f"{what}/{began.isoformat()}/{self._count}{'/resumed' if self._resumed else ''}"
 

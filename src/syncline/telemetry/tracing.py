@@ -1,6 +1,6 @@
-"""Traces of the operations that a loop carries out: tells a :class:`~syncline.telemetry.spans.Story` for each.
+"""Traces of a loop's operations: one :class:`~syncline.telemetry.spans.Story` each. Entry point: :class:`Tracer`.
 
-Observes a loop; finished spans go to ``sink``, which must return at once. Times are those of the loop's clock.
+Finished spans go to ``sink``, which must not block. Times are those of the loop's clock.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Rendered:
 
 
 class Tracer(Observer):
-    """``mine``: which Applications this replica works on; the others are traced by those that do."""
+    """Traces the operations of a loop. ``mine`` selects the Applications of this replica."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Tracer(Observer):
             story.applied(action.ref, "prune" if isinstance(action, PruneObject) else "apply", began, ended)
 
     def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None:
-        """Applications as they were and are."""
+        """Receive changes of Applications."""
         if kind != APPLICATION.group_kind:
             return
         now = self._now()
