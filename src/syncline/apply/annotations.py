@@ -16,12 +16,9 @@ from syncline.kube.objects import Obj, annotations_of, finalizers
 
 __all__ = [
     "COMPARE_OPTIONS",
-    "DELETE_POLICY",
-    "HOOK",
     "HOOK_FINALIZER",
     "OPERATION",
     "SYNC_OPTIONS",
-    "SYNC_WAVE",
     "DeletePolicy",
     "HookType",
     "delete_policies",
@@ -30,15 +27,12 @@ __all__ = [
     "has_option",
     "hook_types",
     "is_delete_hook",
-    "is_helm_hook",
     "is_hook",
     "is_ignored",
     "is_skipped",
     "listed_value",
     "needs_deletion_approval",
     "option_value",
-    "split_list",
-    "sync_options",
     "wave",
 ]
 

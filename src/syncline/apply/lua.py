@@ -18,17 +18,7 @@ from importlib.resources import files
 from math import isfinite
 from typing import Any, Protocol
 
-__all__ = [
-    "OVERRAN",
-    "Guarded",
-    "LuaFailed",
-    "LuaLimits",
-    "LuaMissing",
-    "LuaRests",
-    "LuaResult",
-    "LuaRunner",
-    "run_guarded",
-]
+__all__ = ["OVERRAN", "LuaFailed", "LuaRests", "LuaResult", "LuaRunner", "run_guarded"]
 
 
 class LuaFailed(RuntimeError):

@@ -28,18 +28,7 @@ from syncline.kube.errors import ApiError, TooManyRequests, Unavailable
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, gvk_of, name_of, ref_of, resource_version, uid_of
 
-__all__ = [
-    "MAX_ASKED",
-    "MAX_KEPT",
-    "Kept",
-    "Missing",
-    "Predict",
-    "PredictHandler",
-    "PredictionCache",
-    "answers",
-    "missing",
-    "question",
-]
+__all__ = ["Kept", "Missing", "Predict", "PredictHandler", "PredictionCache", "answers", "missing"]
 
 MAX_KEPT = 50_000
 """Answers kept; some 3 kB each."""

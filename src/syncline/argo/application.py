@@ -10,7 +10,7 @@ from syncline.argo.hydrator import sync_source
 from syncline.base.masking import Masker
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, name_of, namespace_of, ref_of
 
-__all__ = ["HYDRATE", "HYDRATE_STAMP", "IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "REFRESH", "SKIP_RECONCILE", "AppView"]
+__all__ = ["HYDRATE", "HYDRATE_STAMP", "IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "REFRESH", "AppView"]
 
 REFRESH = "argocd.argoproj.io/refresh"
 HYDRATE = "argocd.argoproj.io/hydrate"

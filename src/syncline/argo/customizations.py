@@ -12,7 +12,7 @@ from typing import Any
 
 from syncline.kube.yaml.loading import YamlError, load
 
-__all__ = ["SETTING", "customized", "setting_value", "yaml_map"]
+__all__ = ["customized", "setting_value", "yaml_map"]
 
 SETTING = "resource.customizations"
 ALL = "all"

@@ -12,7 +12,7 @@ from typing import Any
 
 from syncline.kube.text.glob import glob_matches
 
-__all__ = ["FilterEntry", "ResourceFilter"]
+__all__ = ["ResourceFilter"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from syncline.kube.objects import Obj, labels_of, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
 from syncline.kube.text.durations import DurationError, parse_duration
 
-__all__ = ["CONFIG_MAP", "GlobalProject", "System", "SystemSettings", "parse_system", "with_globals"]
+__all__ = ["CONFIG_MAP", "System", "SystemSettings", "parse_system", "with_globals"]
 
 CONFIG_MAP = "argocd-cm"
 STATUS = "ignoreResourceStatusField"

@@ -16,7 +16,7 @@ from syncline.kube.objects import Obj, dig, name_of, namespace_of
 from syncline.sources.errors import SourceError
 from syncline.sources.remote.address import parse_address
 
-__all__ = ["IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "normalize_source", "normalize_spec", "validate_spec"]
+__all__ = ["IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "normalize_source", "validate_spec"]
 
 TOOL_BLOCKS = ("helm", "kustomize", "directory")
 KEPT_WHEN_EMPTY = (*TOOL_BLOCKS, "plugin", "automated", "retry", "managedNamespaceMetadata", "destination", "project")

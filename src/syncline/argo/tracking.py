@@ -21,20 +21,7 @@ from syncline.kube.objects import (
     namespace_of,
 )
 
-__all__ = [
-    "INSTALLATION_ID",
-    "INSTANCE_LABEL",
-    "LEGACY_LABEL",
-    "TRACKING_ID",
-    "Instance",
-    "Tracking",
-    "TrackingError",
-    "TrackingMethod",
-    "instance_name",
-    "is_definition",
-    "parse_instance",
-    "truncate_label",
-]
+__all__ = ["INSTANCE_LABEL", "Tracking", "TrackingError", "TrackingMethod", "instance_name", "is_definition"]
 
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 INSTALLATION_ID = "argocd.argoproj.io/installation-id"

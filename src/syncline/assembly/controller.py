@@ -40,7 +40,7 @@ from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of
 from syncline.kube.transport.kubeconfig import ClusterAccess
 
-__all__ = ["ROLES", "ControllerSettings", "Gate", "HttpPort", "Replica", "StartError", "serve_controller"]
+__all__ = ["ROLES", "ControllerSettings", "HttpPort", "Replica", "StartError", "serve_controller"]
 
 log = logging.getLogger("syncline.assembly")
 

@@ -37,7 +37,6 @@ __all__ = [
     "RemoteClusters",
     "RoutedPort",
     "RoutedTransport",
-    "Way",
     "is_unmanaged",
 ]
 

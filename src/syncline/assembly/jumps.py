@@ -11,7 +11,7 @@ from syncline.control.plan import Emit
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj
 
-__all__ = ["CLOCK_JUMPED", "jump_event", "tell_jumps"]
+__all__ = ["tell_jumps"]
 
 CLOCK_JUMPED = "ClockJumped"
 COMPONENT = "syncline-application-controller"

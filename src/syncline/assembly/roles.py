@@ -29,18 +29,7 @@ from syncline.kube.client import Transport
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
 
-__all__ = [
-    "Driver",
-    "Follow",
-    "LiveDriver",
-    "Role",
-    "SimulatedDriver",
-    "Wake",
-    "follow_nothing",
-    "gated",
-    "loop_of",
-    "start",
-]
+__all__ = ["Driver", "Follow", "LiveDriver", "Role", "SimulatedDriver", "Wake", "follow_nothing", "gated", "start"]
 
 Wake = Callable[[str, ObjectRef], None]
 """Something outside the API concerns this key of this controller."""

@@ -22,7 +22,6 @@ from functools import lru_cache
 from typing import Protocol
 
 __all__ = [
-    "EPOCH",
     "LONG_AGO",
     "Clock",
     "Jump",

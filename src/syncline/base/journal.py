@@ -14,7 +14,7 @@ from datetime import datetime
 
 from syncline.base.clock import format_micro_time
 
-__all__ = ["MAX_ENTRIES", "Entry", "Journal"]
+__all__ = ["Entry", "Journal"]
 
 MAX_ENTRIES = 200_000
 """Bound of a journal held in memory; a day of a hundred-node cluster fits. Older entries fall out."""

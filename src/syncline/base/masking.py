@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
-__all__ = ["LEAST", "MASK", "MAX_TEXT", "Masker", "bounded", "credential_values", "decoded", "mask_credentials"]
+__all__ = ["Masker", "bounded", "credential_values", "decoded", "mask_credentials"]
 
 MASK = "***"
 LEAST = 4

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["Diagnostic", "Position", "Report", "Severity"]
+__all__ = ["Position", "Report"]
 
 
 class Severity(StrEnum):

@@ -12,7 +12,7 @@ import ctypes
 import os
 import struct
 
-__all__ = ["ARCHITECTURES", "REFUSED", "assemble", "restrict"]
+__all__ = ["restrict"]
 
 EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Job", "Strand"]
+__all__ = ["Strand"]
 
 T = TypeVar("T")
 P = TypeVar("P")

@@ -16,7 +16,7 @@ from syncline.cli.frame.failure import ARGOCD, GENERAL, USAGE, CommandFailed, ex
 from syncline.cli.frame.lazy import CONTEXT, LazyGroup, command_words
 from syncline.cli.frame.terminal import clean_output
 
-__all__ = ["COMMANDS", "cli", "kubectl_plugin", "main"]
+__all__ = ["cli", "main"]
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 """What a write to standard output fails with, beside a reader that has gone."""

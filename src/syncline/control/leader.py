@@ -26,23 +26,7 @@ from syncline.kube.client import Request, Response
 from syncline.kube.errors import Unanswered
 from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, dig, name_of, resource_version
 
-__all__ = [
-    "LEASES",
-    "MAX_SHARDS",
-    "NODE",
-    "Free",
-    "Held",
-    "LeaderSettings",
-    "LeasePlan",
-    "Mine",
-    "Share",
-    "SharePlan",
-    "lease_plan",
-    "release_all",
-    "shard_of",
-    "share_plan",
-    "share_round",
-]
+__all__ = ["MAX_SHARDS", "NODE", "LeaderSettings", "Share", "release_all", "shard_of", "share_round"]
 
 LEASES = ResourceInfo("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True, verbs=("get", "list", "watch"))
 GROUP_LABEL = "syncline.dev/lease-group"

@@ -42,7 +42,7 @@ from syncline.kube.errors import AlreadyExists, Conflict, TooManyRequests
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of, resource_version
 
-__all__ = ["OWN_WRITE_PATIENCE_S", "ControlLoop", "Joined", "Observer", "Reconcile", "Watched"]
+__all__ = ["ControlLoop", "Joined", "Observer", "Watched"]
 
 T = TypeVar("T")
 

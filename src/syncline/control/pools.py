@@ -20,7 +20,7 @@ from syncline.base.action import Purpose, Unfinished, Work
 from syncline.base.places import Limits
 from syncline.base.threads import Threads
 
-__all__ = ["LIMITS", "MAX_HOSTS", "KnownHosts", "PoolSettings", "Pools"]
+__all__ = ["PoolSettings", "Pools"]
 
 LIMITS: Mapping[Purpose, Limits] = MappingProxyType(
     {

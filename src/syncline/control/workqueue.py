@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from syncline.kube.objects import ObjectRef
 
-__all__ = ["BACKOFF_BASE_S", "BACKOFF_MAX_S", "CONFLICT_BASE_S", "Key", "WorkQueue", "backoff_s"]
+__all__ = ["BACKOFF_BASE_S", "Key", "WorkQueue", "backoff_s"]
 
 BACKOFF_BASE_S = 0.2
 """First wait after a failure: 0.2, 0.4, 0.8, … doubled as by client-go's limiter."""

@@ -25,7 +25,7 @@ from syncline.kube.objects import (
 from syncline.kube.version import SUFFIX
 from syncline.machineconfig.causes.overview import Overview
 
-__all__ = ["EVENT", "Found", "LogTail", "View", "no_logs", "one_line", "unread", "warnings_of"]
+__all__ = ["Found", "LogTail", "View", "no_logs", "one_line", "unread", "warnings_of"]
 
 EVENT = GroupKind("", "Event")
 LogTail = Callable[[str, str, str], tuple[str, ...]]

@@ -17,7 +17,7 @@ from syncline.control.controller import Controller
 from syncline.control.plan import Apply, Create, Plan, Requeue, set_status
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, labels_of
 
-__all__ = ["NO_KUBELET", "MachineFacts", "plan_presence", "presence_controller"]
+__all__ = ["MachineFacts", "presence_controller"]
 
 NODE = GroupKind("", "Node")
 LEASE = GVK("coordination.k8s.io", "v1", "Lease")

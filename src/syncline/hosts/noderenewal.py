@@ -31,7 +31,7 @@ from syncline.kube.objects import Obj
 from syncline.kube.transport.kubeconfig import ClusterAccess
 from syncline.kube.yaml.loading import load
 
-__all__ = ["RenewalError", "keep_certificate", "node_of_certificate", "renew", "renewal_due"]
+__all__ = ["keep_certificate"]
 
 log = logging.getLogger("syncline.assembly")
 

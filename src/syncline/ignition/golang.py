@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-__all__ = ["Url", "UrlError", "Version", "clean", "extension", "joined", "parse_url", "parse_version", "quoted"]
+__all__ = ["UrlError", "Version", "clean", "extension", "joined", "parse_url", "parse_version", "quoted"]
 
 
 def clean(path: str) -> str:

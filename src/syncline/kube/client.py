@@ -20,16 +20,13 @@ from syncline.kube.transport.outbound import NO_NETWORK, Aside, Computation, Out
 
 __all__ = [
     "Batch",
-    "ObjectStream",
     "PatchType",
-    "Pending",
     "Request",
     "Response",
     "Session",
     "Transport",
     "create",
     "delete",
-    "delete_collection",
     "evict",
     "get",
     "list_",

@@ -20,7 +20,6 @@ __all__ = [
     "ObjectRef",
     "ResourceInfo",
     "annotations_of",
-    "api_version",
     "copied",
     "dig",
     "finalizers",

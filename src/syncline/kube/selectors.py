@@ -22,8 +22,6 @@ __all__ = [
     "NOTHING",
     "FieldSelector",
     "FieldTerm",
-    "Operator",
-    "Requirement",
     "Selector",
     "SelectorError",
     "label_key_problems",

@@ -26,8 +26,6 @@ from syncline.rehearsal.laws import Ledger
 from syncline.rehearsal.seams import Step
 from syncline.rehearsal.verdict import Verdict
 
-__all__ = ["Explorer", "Rehearsed", "Scene", "shrunk"]
-
 LIMIT_S = 3 * 3600.0
 """Virtual time within which everything is done after the last fault has healed: drains are tried again every five
 minutes, failed passes every two."""

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from syncline.base.entropy import Entropy
 
-__all__ = ["AROUND", "AT_WRITES", "Fault", "Kind", "On", "Schedule", "by_name", "drawn", "read"]
+__all__ = ["Fault", "Kind", "Schedule", "drawn"]
 
 
 class On(StrEnum):

@@ -14,7 +14,7 @@ from syncline.rehearsal.faults import Fault, Kind
 from syncline.rehearsal.seams import Agenda, Armed, Killed, SkewedActor, SkewedClock, Step, Steps
 from syncline.rehearsal.world import World
 
-__all__ = ["Death", "Injector", "Process", "Room"]
+__all__ = ["Injector"]
 
 REFUSALS: Mapping[str, ApiError] = {
     "conflict": Conflict("the object has been modified (injected)"),

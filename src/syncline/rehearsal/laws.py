@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["CONVERGENCE", "Law", "Ledger"]
+__all__ = ["Ledger"]
 
 
 @dataclass(frozen=True, slots=True)

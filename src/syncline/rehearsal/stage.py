@@ -41,7 +41,7 @@ from syncline.rehearsal.scenario import (
     Until,
 )
 
-__all__ = ["APPLICATIONS", "Stage", "over", "prerequisites"]
+__all__ = ["APPLICATIONS", "Stage", "over"]
 
 APPLICATIONS = ResourceInfo(GROUP, VERSION, APPLICATION.kind, "applications", namespaced=True)
 NODES = ResourceInfo("", "v1", "Node", "nodes", namespaced=False)

@@ -22,7 +22,7 @@ import msgspec
 from syncline.base.secret import Secret
 from syncline.telemetry.spans import Span, Value
 
-__all__ = ["SpanExporter", "exporting", "payload"]
+__all__ = ["exporting"]
 
 log = logging.getLogger("syncline.assembly")
 

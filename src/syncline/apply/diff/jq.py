@@ -25,13 +25,11 @@ from syncline.kube.text.jq import JqFailed, Tree, addressed, check
 
 __all__ = [
     "Addressed",
-    "Answer",
     "Answers",
     "JqQuestion",
     "Known",
     "Overran",
     "Question",
-    "Rule",
     "Unknown",
     "Unreadable",
     "answer",

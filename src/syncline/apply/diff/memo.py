@@ -19,7 +19,7 @@ from syncline.apply.diff.model import DiffMode, DiffResult, DiffSettings
 from syncline.kube.objects import Obj, gvk_of, resource_version, uid_of
 from syncline.kube.schema.model import schema_for
 
-__all__ = ["MAX_VERDICTS", "Verdicts"]
+__all__ = ["Verdicts"]
 
 MAX_VERDICTS = 200_000
 """Some 20 MB: the objects of more applications than one machine runs."""

@@ -8,7 +8,7 @@ from syncline.apply.health.typed import ConversionError, conditions, text
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj, annotations_of
 
-__all__ = ["CONDITIONS_ANNOTATION", "horizontal_pod_autoscaler"]
+__all__ = ["horizontal_pod_autoscaler"]
 
 CONDITIONS_ANNOTATION = "autoscaling.alpha.kubernetes.io/conditions"
 """Where autoscaling/v1 keeps what later versions have in ``status.conditions``."""

@@ -18,7 +18,7 @@ from syncline.kube.yaml.loading import load
 if TYPE_CHECKING:
     from syncline.apply.health.table import Step
 
-__all__ = ["all_tables", "known_steps"]
+__all__ = ["known_steps"]
 
 SUFFIX = ".yaml"
 ANY = "_"

@@ -32,7 +32,6 @@ __all__ = [
     "meaning",
     "parse_overrides",
     "question_of",
-    "script_for",
 ]
 
 SETTING = "resource.customizations"

@@ -11,7 +11,7 @@ from syncline.apply.health.typed import conditions, integer, items, text
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj, annotations_of, dig
 
-__all__ = ["IGNORE_RESTART_POLICY", "pod"]
+__all__ = ["pod"]
 
 IGNORE_RESTART_POLICY = "argocd.argoproj.io/ignore-restart-policy"
 """``true``: judge a pod as one that runs for ever, whatever its restart policy; not for hooks."""

@@ -21,9 +21,7 @@ from syncline.kube.text.glob import glob_matches
 __all__ = [
     "SyncWindow",
     "WindowError",
-    "active_windows",
     "can_sync",
-    "inactive_allows",
     "matching_windows",
     "read_windows",
     "validate_window",

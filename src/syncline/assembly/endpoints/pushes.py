@@ -23,7 +23,7 @@ from syncline.gitops.application.manifests import Manifests
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.remote.address import host_of
 
-__all__ = ["FEW", "Touched"]
+__all__ = ["Touched"]
 
 FEW = 3
 """So many Applications are refreshed without a question: it would cost as much."""

@@ -25,7 +25,7 @@ from syncline.kube.client import PatchType
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, ObjectRef, dig
 
-__all__ = ["MAX_WAITING", "PATH", "Webhooks"]
+__all__ = ["PATH", "Webhooks"]
 
 log = logging.getLogger("syncline.assembly")
 

@@ -27,7 +27,7 @@ from syncline.kube.rights import ask_for, missing_right
 from syncline.kube.schema.model import Schema, schema_for
 from syncline.kube.text.images import image_problems
 
-__all__ = ["MAX_ASKED", "Questions", "Refusals", "find_refusals"]
+__all__ = ["Questions", "Refusals", "find_refusals"]
 
 MAX_ASKED = 500
 """Objects of one sync that the API is asked about; it is said how many are left."""

@@ -52,7 +52,6 @@ __all__ = [
     "MachineConfigSettings",
     "machine_config_gauges",
     "machineconfig_role",
-    "pool_controllers",
     "rendering_controllers",
 ]
 

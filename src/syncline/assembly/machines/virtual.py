@@ -24,15 +24,7 @@ from syncline.cluster.verbs.exchange import LogSource
 from syncline.control.loop import ControlLoop
 from syncline.kube.objects import ObjectRef
 
-__all__ = [
-    "LiveMachines",
-    "VirtualMachines",
-    "live_machines",
-    "node_name",
-    "node_specs",
-    "sandbox_problem",
-    "virtual_machines",
-]
+__all__ = ["LiveMachines", "live_machines", "sandbox_problem", "virtual_machines"]
 
 
 def node_name(index: int) -> str:

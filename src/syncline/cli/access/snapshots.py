@@ -33,14 +33,12 @@ if TYPE_CHECKING:
     from syncline.rehearsal.exported import Exported
 
 __all__ = [
-    "exported",
     "include",
     "is_local",
     "local_reader",
     "look_at",
     "look_offline",
     "looking",
-    "rules_in",
     "source_reader",
     "stand_offline",
 ]

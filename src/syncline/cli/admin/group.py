@@ -6,7 +6,7 @@ import click
 
 from syncline.cli.frame.lazy import CONTEXT, LazyGroup
 
-__all__ = ["VERBS", "admin"]
+__all__ = ["admin"]
 
 VERBS: dict[str, tuple[str, str]] = {
     "app": ("admin.group:app", "Print the manifest of an Application."),

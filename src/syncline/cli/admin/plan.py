@@ -10,7 +10,7 @@ from typing import Any
 from syncline.argo.parameters import enables_namespace
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, labels_of, meta, name_of, namespace_of
 
-__all__ = ["CONFIG_MAPS", "KINDS", "Change", "ImportOptions", "Step", "belongs", "exported", "plan_import"]
+__all__ = ["KINDS", "Change", "ImportOptions", "Step", "belongs", "exported", "plan_import"]
 
 CONFIG_MAPS = ("argocd-cm", "argocd-rbac-cm", "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm")
 KINDS = ("ConfigMap", "Secret", "AppProject", "Application", "ApplicationSet")

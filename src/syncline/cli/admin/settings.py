@@ -28,8 +28,6 @@ from syncline.sources.errors import SourceError
 from syncline.sources.kustomize.flags import FIELD as BUILD_OPTIONS
 from syncline.sources.kustomize.flags import parse_flags
 
-__all__ = ["checks"]
-
 Data = Mapping[str, str]
 GROUPS = ("accounts", "general", "kustomize", "resource-overrides")
 file_type = click.Path(exists=True, dir_okay=False, path_type=Path)

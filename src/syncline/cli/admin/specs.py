@@ -24,8 +24,6 @@ from syncline.cli.remotes.repo import repository_fields
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import Obj
 
-__all__ = ["app_spec", "cluster_spec", "proj_spec", "repo_spec"]
-
 FORMS = click.Choice(["yaml", "json"])
 OF_CLUSTERS = ("kubeconfig", "context", "upsert", "validate", "file", "yes")
 """What only means something where a cluster is written to."""

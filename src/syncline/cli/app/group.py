@@ -6,7 +6,7 @@ import click
 
 from syncline.cli.frame.lazy import CONTEXT, LazyGroup
 
-__all__ = ["VERBS", "app"]
+__all__ = ["app"]
 
 VERBS: dict[str, tuple[str, str]] = {
     "actions": ("app.actions:actions", "List and run actions on objects: restart, pause, scale and more."),

@@ -15,7 +15,7 @@ from syncline.cli.views.application import history_text, operation_block
 from syncline.cli.views.progress import progress_for
 from syncline.kube.objects import Obj, dig, is_terminating, name_of
 
-__all__ = ["history", "rollback", "rollback_operation", "terminate_op"]
+__all__ = ["history", "rollback", "terminate_op"]
 
 
 @click.command()

@@ -20,7 +20,7 @@ from syncline.kube.client import Request
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import GVK, Obj, ObjectRef, dig
 
-__all__ = ["Stream", "logs", "streams_of"]
+__all__ = ["logs"]
 
 POD = GVK("", "v1", "Pod")
 MAX_FOLLOWED = 50

@@ -38,7 +38,7 @@ from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
-__all__ = ["follow", "judge", "operation_from", "request_sync", "sync"]
+__all__ = ["follow", "judge", "request_sync", "sync"]
 
 COMPLETED = ("Succeeded", "Failed", "Error")
 OPTION_FLAGS = {

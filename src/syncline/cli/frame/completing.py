@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from syncline.cli.access.connection import Connection
     from syncline.kube.objects import GVK
 
-__all__ = ["KINDS", "Names", "complete_names", "in_time", "names_for"]
+__all__ = ["complete_names"]
 
 LIMIT_S = 2.0
 """A shell waits no longer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ARGOCD", "BLOCKED", "FAILED", "GENERAL", "LIKE_ARGOCD", "UNSAFE", "USAGE", "CommandFailed", "exit_code"]
+__all__ = ["ARGOCD", "BLOCKED", "FAILED", "GENERAL", "UNSAFE", "USAGE", "CommandFailed", "exit_code"]
 
 FAILED, USAGE, BLOCKED, UNSAFE = 1, 2, 3, 4
 GENERAL = 20

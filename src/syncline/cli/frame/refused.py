@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["COMMANDS", "EVERYWHERE", "FLAGS", "refused_command", "refused_flag"]
+__all__ = ["refused_command", "refused_flag"]
 
 NO_SERVER = "there is no argocd-server: commands talk to the API of the cluster"
 AZURE = "Azure identities are not supported; give --username and --password-stdin, or --bearer-token"

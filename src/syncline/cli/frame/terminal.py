@@ -19,16 +19,7 @@ import click
 
 from syncline.base.masking import mask_credentials
 
-__all__ = [
-    "LogLines",
-    "clean_output",
-    "one_cell",
-    "plain",
-    "plain_bytes",
-    "print_exact",
-    "start_logging",
-    "undecorated",
-]
+__all__ = ["clean_output", "one_cell", "plain", "plain_bytes", "print_exact", "start_logging", "undecorated"]
 
 _CONTROLS = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1

@@ -26,7 +26,7 @@ from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import GVK, Obj, dig, name_of
 from syncline.kube.text.durations import DurationError, parse_duration
 
-__all__ = ["get_pool", "history", "list_pools", "pause", "pool", "resume", "timeline"]
+__all__ = ["history", "pool"]
 
 NODE, EVENT = GVK("", "v1", "Node"), GVK("", "v1", "Event")
 MANAGER = "syncline-pool"

@@ -14,7 +14,7 @@ from syncline.cli.proj.lists import with_entry, without_entry
 from syncline.cli.proj.target import change_spec, namespace_option
 from syncline.kube.objects import Obj
 
-__all__ = ["account_entry", "key_id", "with_ignored", "without_ignored"]
+__all__ = ["account_entry", "key_id"]
 
 
 def account_entry(server: str, namespace: str, account: str) -> Obj:

@@ -6,7 +6,7 @@ import click
 
 from syncline.cli.frame.lazy import CONTEXT, LazyGroup
 
-__all__ = ["ROLE_VERBS", "VERBS", "WINDOW_VERBS", "proj", "role", "windows"]
+__all__ = ["proj", "role", "windows"]
 
 VERBS: dict[str, tuple[str, str]] = {
     "add-destination": ("proj.lists:add_destination", "Allow a destination."),

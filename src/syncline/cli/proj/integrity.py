@@ -14,8 +14,6 @@ from syncline.cli.proj.entries import key_id
 from syncline.cli.proj.target import change_spec, get_project, namespace_option
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["changed_policy", "policies_of", "with_policies"]
-
 MODES = click.Choice(["strict", "head", "none"])
 POLICY_VERBS: dict[str, tuple[str, str]] = {
     "add": ("proj.integrity:add", "Add a policy."),

@@ -18,8 +18,6 @@ from syncline.cli.frame.output import output_option, print_documents, table
 from syncline.cli.proj.target import change_spec, get_project, namespace_option
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["changed_role", "policy_of", "role_of", "with_role", "without_role", "without_token"]
-
 
 def role_of(spec: Obj, name: str) -> Obj:
     """The role of this name."""

@@ -33,7 +33,7 @@ from syncline.kube.client import PatchType
 from syncline.kube.objects import GVK, GroupKind, Obj, dig, name_of, namespace_of
 from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 
-__all__ = ["cluster", "cluster_object", "declared_cluster", "managed_cluster", "secret_fields"]
+__all__ = ["cluster", "cluster_object"]
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 MANAGED_CLUSTER = GroupKind("cluster.open-cluster-management.io", "ManagedCluster")

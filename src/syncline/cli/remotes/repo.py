@@ -34,7 +34,7 @@ from syncline.sources.remote.address import parse_address
 from syncline.sources.remote.credentials import credential_store
 from syncline.sources.sourcing import Sources
 
-__all__ = ["connected", "declared_repositories", "repo", "repository_fields"]
+__all__ = ["repo", "repository_fields"]
 
 CREDENTIALS = (
     "username",

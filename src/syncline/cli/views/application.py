@@ -13,7 +13,6 @@ from syncline.kube.objects import Obj, dig, meta
 from syncline.sources.errors import mask_credentials
 
 __all__ = [
-    "RESOURCE_HEADERS",
     "app_rows",
     "describe_app",
     "history_text",

@@ -10,7 +10,7 @@ from syncline.cli.frame.output import age, one_line
 from syncline.cli.frame.terminal import one_cell
 from syncline.kube.objects import ObjectRef
 
-__all__ = ["MAX_LINES", "describe_cause"]
+__all__ = ["describe_cause"]
 
 MAX_LINES = 10
 """An explanation fits the eye; ``-o json`` has all of it."""

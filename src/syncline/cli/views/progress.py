@@ -16,7 +16,7 @@ from syncline.assembly.inspection.preview import PlannedSync, Verb
 from syncline.cli.frame.terminal import one_cell, undecorated
 from syncline.kube.objects import Obj, ObjectRef, dig
 
-__all__ = ["LineProgress", "Progress", "TreeProgress", "Waves", "progress_for"]
+__all__ = ["Progress", "progress_for"]
 
 PHASES = ("PreSync", "Sync", "PostSync", "SyncFail")
 MARKS = {"waiting": "·", "running": "…", "done": "✔", "failed": "✘", "skipped": "-"}

@@ -19,7 +19,7 @@ from syncline.cluster.access.users import ANONYMOUS, UserInfo
 from syncline.kube.client import Request
 from syncline.kube.errors import Unauthorized
 
-__all__ = ["Authenticator", "Headers", "is_public_path"]
+__all__ = ["Authenticator", "Headers"]
 
 CACHE_LIMIT_CERTIFICATES = 1_000
 """Parsed client certificates; one per user and rotation."""

@@ -17,7 +17,7 @@ from syncline.cluster.storage.store import Event, Key, Store
 from syncline.kube.errors import Forbidden
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["ALLOWED", "Attributes", "Authorizer", "Decision", "forbidden"]
+__all__ = ["Attributes", "Authorizer", "Decision", "forbidden"]
 
 SUPERUSERS = "system:masters"
 """Members may do everything, regardless of roles (PrivilegedGroups authorizer)."""

@@ -20,7 +20,7 @@ from syncline.cluster.access.pki import SigningKey
 from syncline.cluster.access.users import UserInfo, service_account_user
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["ISSUER", "BoundObject", "IssuedToken", "ServiceAccountTokens", "UidLookup", "issuer_documents"]
+__all__ = ["ISSUER", "BoundObject", "ServiceAccountTokens", "issuer_documents"]
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 """Issuer and default audience, as kubeadm sets them."""

@@ -33,7 +33,6 @@ from syncline.kube.objects import (
 from syncline.kube.selectors import NOTHING, Selector, SelectorError, label_selector_from, selector_from_labels
 
 __all__ = [
-    "Claim",
     "candidates",
     "claim",
     "controller_of",

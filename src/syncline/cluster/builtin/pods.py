@@ -14,7 +14,6 @@ from syncline.kube.objects import GroupKind, Obj, dig, is_terminating, meta
 
 __all__ = [
     "POD",
-    "available_at",
     "condition",
     "created_at",
     "is_active",

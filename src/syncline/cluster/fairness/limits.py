@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["BORROWING_PERIOD_S", "Bounds", "Demand", "Seats", "allocation", "borrowed", "bounds_of", "smoothed"]
+__all__ = ["BORROWING_PERIOD_S", "Bounds", "Demand", "Seats", "borrowed", "bounds_of", "smoothed"]
 
 BORROWING_PERIOD_S = 10.0
 SMOOTHING = 0.977

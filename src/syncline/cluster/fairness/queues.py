@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from syncline.cluster.fairness.limits import Bounds, Demand
 
-__all__ = ["Level", "Response", "State", "Ticket", "hand_of"]
+__all__ = ["Level", "Response", "State", "Ticket"]
 
 EXPECTED_S = 0.003
 """Assumed duration of a request until it ends (``estimatedServiceDuration``)."""

@@ -33,7 +33,7 @@ from syncline.cluster.machines.machine import (
 )
 from syncline.cluster.storage.disk import DiskError
 
-__all__ = ["STATE_VERSION", "DiskTree", "MachineDisk", "state_from_json", "state_to_json"]
+__all__ = ["MachineDisk"]
 
 STATE_VERSION = 1
 STATE, ATTRIBUTES, ROOT, DRAFT, GONE = "machine.json", "attributes.json", "root", "draft", "gone"

@@ -20,7 +20,7 @@ from syncline.kube.errors import BadRequest
 from syncline.kube.objects import Obj, dig, name_of, uid_of
 from syncline.kube.transport.outbound import Stream
 
-__all__ = ["LINE_COST", "Line", "LogStore", "MachineLogs", "Throttle"]
+__all__ = ["LINE_COST", "LogStore", "MachineLogs", "Throttle"]
 
 LONG_AGO_S = 10 * 365 * 86400
 """No log is older."""

@@ -20,7 +20,6 @@ __all__ = [
     "EntryKind",
     "Handshake",
     "Layers",
-    "Machine",
     "MachineKeeper",
     "MachineSpec",
     "MachineState",

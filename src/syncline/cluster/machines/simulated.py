@@ -25,7 +25,7 @@ from syncline.cluster.machines.machine import (
     checked_path,
 )
 
-__all__ = ["BootTimes", "Machines", "MemoryTree", "SimulatedMachine", "advanced", "boot_id"]
+__all__ = ["Machines", "SimulatedMachine"]
 
 MAX_MACHINES = 10_000
 """Machines of one registry: more than any cluster that fits on one machine."""

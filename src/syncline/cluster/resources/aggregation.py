@@ -21,7 +21,7 @@ from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.kube.transport.outbound import OutboundCall, Outcome
 
-__all__ = ["API_SERVICES", "Aggregated", "Aggregation", "is_available"]
+__all__ = ["Aggregation"]
 
 API_SERVICES = "apiregistration.k8s.io/apiservices"
 CALL_S = 60.0

@@ -22,7 +22,7 @@ from syncline.kube.schema.custom.embedded import coerce_embedded, coerce_root, e
 from syncline.kube.schema.custom.rules import check_rules
 from syncline.kube.schema.model import Schema
 
-__all__ = ["CustomStrategy", "CustomVersion", "custom_versions"]
+__all__ = ["CustomVersion", "custom_versions"]
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """Verbs in Kubernetes' order for custom resources."""

@@ -24,7 +24,7 @@ from syncline.kube.schema.resources import subresource_of
 from syncline.kube.version import GIT_VERSION, MAJOR, MINOR
 from syncline.kube.yaml import loading as yaml
 
-__all__ = ["VERSION", "Discovery", "page_not_found"]
+__all__ = ["Discovery", "page_not_found"]
 
 VERSION: Obj = {
     "major": MAJOR,

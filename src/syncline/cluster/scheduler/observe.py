@@ -20,19 +20,7 @@ from syncline.kube.objects import (
 from syncline.kube.scheduling.filters import Counted
 from syncline.kube.scheduling.volumes import Storage, attach_limits, claim_names
 
-__all__ = [
-    "BUDGET",
-    "BY_NODE",
-    "NODE",
-    "POD",
-    "SCHEDULER",
-    "SCHEDULER_REF",
-    "STORAGE",
-    "WAITING",
-    "Observed",
-    "indices",
-    "is_waiting",
-]
+__all__ = ["BUDGET", "NODE", "POD", "SCHEDULER", "STORAGE", "Observed", "indices"]
 
 SCHEDULER = "default-scheduler"
 POD, NODE, NAMESPACE = GroupKind("", "Pod"), GroupKind("", "Node"), GroupKind("", "Namespace")

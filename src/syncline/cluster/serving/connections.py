@@ -16,7 +16,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
-__all__ = ["HEADER_LIMIT_BYTES", "Connections", "allow_many_connections"]
+__all__ = ["Connections", "allow_many_connections"]
 
 log = logging.getLogger("syncline.serve")
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from aiohttp import WSMsgType, web
 from multidict import CIMultiDict
 
-__all__ = ["Outgoing", "asks_for_socket", "outgoing", "sent_in_full"]
+__all__ = ["asks_for_socket", "outgoing", "sent_in_full"]
 
 LOG_PROTOCOLS = ("binary.k8s.io", "base64.binary.k8s.io")
 MESSAGE_BYTES = 4096

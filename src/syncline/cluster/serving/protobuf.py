@@ -26,7 +26,7 @@ from syncline.kube.objects import GVK, Obj
 from syncline.kube.schema import store
 from syncline.kube.text.durations import duration_text
 
-__all__ = ["MAX_DEPTH", "MAX_PARTS", "MAX_SIZE_BYTES", "MEDIA_TYPE", "decode"]
+__all__ = ["MEDIA_TYPE", "decode"]
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 

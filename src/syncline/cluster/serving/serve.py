@@ -54,7 +54,7 @@ from syncline.kube.errors import (
 )
 from syncline.kube.transport.outbound import Computation, Stream
 
-__all__ = ["Api", "ApiServer", "Durability", "ServeError", "TimedStream", "threadsafe"]
+__all__ = ["ApiServer", "Durability", "ServeError", "threadsafe"]
 
 log = logging.getLogger("syncline.serve")
 

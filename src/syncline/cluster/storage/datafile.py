@@ -25,13 +25,10 @@ from syncline.cluster.storage.encryption import SEALED, Encryption, EncryptionEr
 from syncline.cluster.storage.store import Key, Stored
 
 __all__ = [
-    "APPLICATION_ID",
     "BUSY_TIMEOUT_S",
-    "HOW_TO_GO_ON",
     "OUT_OF_SPACE",
     "SCHEMA_VERSION",
     "DiskError",
-    "Found",
     "Loaded",
     "advance_file",
     "check_file",

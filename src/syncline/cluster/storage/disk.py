@@ -37,7 +37,7 @@ from syncline.cluster.storage.datafile import (
 from syncline.cluster.storage.encryption import Encryption
 from syncline.cluster.storage.store import Event, EventType, Store, WriteRefused
 
-__all__ = ["PENDING_LIMIT_EVENTS", "SCHEMA_VERSION", "Disk", "DiskError", "Listener", "Loaded"]
+__all__ = ["SCHEMA_VERSION", "Disk", "DiskError", "Listener", "Loaded"]
 
 PENDING_LIMIT_EVENTS = 50_000
 """Events waiting for the writer. When reached, writers in this process wait: memory is not the place to queue."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from datetime import datetime, timedelta
 
-__all__ = ["KEPT_FOR", "LISTED_FOR", "LOOK_EVERY", "Retention"]
+__all__ = ["LISTED_FOR", "LOOK_EVERY", "Retention"]
 
 KEPT_FOR = timedelta(minutes=15)
 """Watchers that were away for longer list again (410): a laptop's short sleep costs nothing."""

@@ -27,16 +27,12 @@ from syncline.kube.objects import Obj, labels_of, uid_of
 from syncline.kube.text.jsontext import in_pieces
 
 __all__ = [
-    "CURSOR_LIMIT_EVENTS",
-    "HISTORY_LIMIT_BYTES",
-    "HISTORY_LIMIT_EVENTS",
     "Compacted",
     "Cursor",
     "Encoded",
     "Event",
     "EventType",
     "Key",
-    "Sink",
     "Store",
     "StoreConflict",
     "Stored",

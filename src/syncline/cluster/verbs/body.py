@@ -41,7 +41,6 @@ __all__ = [
     "read_typed",
     "reads_slowly",
     "remember_read",
-    "typed",
 ]
 
 LARGE_YAML = 16_384

@@ -27,7 +27,7 @@ from syncline.kube.errors import ApiError, NotFound, not_found
 from syncline.kube.objects import Obj
 from syncline.kube.transport.outbound import Stream
 
-__all__ = ["Backend", "CommandSource", "Exchange", "ExecWish", "LogSource", "NoLogs"]
+__all__ = ["Backend", "Exchange", "ExecWish", "LogSource", "NoLogs"]
 
 
 class LogSource(Protocol):

@@ -50,7 +50,7 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["CONTROLLER", "Applications"]
+__all__ = ["Applications"]
 
 CONTROLLER = "application"
 """Name of the controller."""

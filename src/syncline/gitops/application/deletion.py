@@ -48,7 +48,7 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["CASCADE", "POST_DELETE", "PRE_DELETE", "deletion_rounds", "plan_deletion", "wanted_finalizers"]
+__all__ = ["plan_deletion", "wanted_finalizers"]
 
 CASCADE = "resources-finalizer.argocd.argoproj.io"
 """Also with ``/foreground`` or ``/background``; the first in the list decides."""

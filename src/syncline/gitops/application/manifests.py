@@ -23,13 +23,11 @@ from syncline.sources.remote.address import host_of
 from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
 
 __all__ = [
-    "MAX_KEPT",
     "PATIENCE_S",
     "READ_LIMIT_S",
     "Join",
     "ManifestStore",
     "Manifests",
-    "PollingReader",
     "Reading",
     "Render",
     "RenderHandler",

@@ -42,7 +42,7 @@ from syncline.kube.objects import (
     resource_version,
 )
 
-__all__ = ["BRIDGE", "HELD", "HOLD_CONTROLLER", "ObservedPool", "bridge_controller", "plan_pool"]
+__all__ = ["HELD", "HOLD_CONTROLLER", "bridge_controller"]
 
 BRIDGE = "syncline-holds"
 """Component of Events."""

@@ -17,7 +17,7 @@ from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
 from syncline.kube.objects import Obj, ObjectRef, dig, finalizers, is_terminating, name_of
 
-__all__ = ["MAX_CAUSES", "causes", "missing_service_account"]
+__all__ = ["causes", "missing_service_account"]
 
 MAX_CAUSES = 20
 """Objects named at most; the operation's message counts the rest."""

@@ -28,7 +28,6 @@ __all__ = [
     "GATE_DEADLINE_KEY",
     "JUDGED_AGAIN",
     "MAX_ALL_WAITS",
-    "ON_DEADLINE",
     "RETRY_S",
     "WAIT_FOR",
     "Condition",

@@ -24,8 +24,6 @@ from syncline.gitops.sync.tasks import stamp_of, stamped
 from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, is_terminating, labels_of, uid_of
 
 __all__ = [
-    "IGNORED",
-    "NO_PRUNE",
     "apply_action",
     "delete_hook",
     "dry_run",

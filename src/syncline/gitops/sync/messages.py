@@ -17,7 +17,6 @@ __all__ = [
     "ALL_TASKS_RUN",
     "DEFERRED",
     "DRY_RUN_FAILED",
-    "INVALID",
     "NAMESPACE_FAILED",
     "NOT_APPLIED",
     "NO_MORE_TASKS",

@@ -24,7 +24,7 @@ from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
 from syncline.kube.objects import ObjectRef
 
-__all__ = ["MAX_ROUNDS", "PlannedWave", "plan_dry_run", "plan_preview", "plan_sync", "plan_termination", "record"]
+__all__ = ["PlannedWave", "plan_dry_run", "plan_preview", "plan_sync", "plan_termination", "record"]
 
 MAX_ROUNDS = 2000
 """Rounds of one reconcile: a few, plus two for each hook that a termination has to end."""

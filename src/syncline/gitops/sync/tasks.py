@@ -39,15 +39,7 @@ from syncline.kube.objects import (
     namespace_of,
 )
 
-__all__ = [
-    "TaskList",
-    "build_tasks",
-    "generated_name",
-    "namespace_manifest",
-    "phases_of",
-    "stamp_of",
-    "stamped",
-]
+__all__ = ["build_tasks", "stamp_of", "stamped"]
 
 _SHORT_REVISION = 7
 _SUFFIX_LENGTH = 5

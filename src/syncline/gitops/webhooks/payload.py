@@ -14,7 +14,7 @@ import msgspec
 from syncline.base.secret import Secret
 from syncline.kube.objects import dig
 
-__all__ = ["MAX_PUSHES", "Provider", "Push", "WebhookRefused", "receive"]
+__all__ = ["Push", "WebhookRefused", "receive"]
 
 MAX_PUSHES = 100
 """Branches and tags of one call that are examined; Git hosts send far fewer."""

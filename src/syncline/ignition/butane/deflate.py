@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-__all__ = ["deflate", "gzip"]
+__all__ = ["gzip"]
 
 WINDOW: Final = 32768
 BUFFER: Final = 2 * WINDOW

@@ -7,7 +7,7 @@ from typing import Any, Final
 from syncline.ignition.butane.merging import Part, common_source
 from syncline.ignition.butane.translation import Draft, text_bytes
 
-__all__ = ["add_mount_units", "unit_path_name"]
+__all__ = ["add_mount_units"]
 
 Value = dict[str, Any]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final, NamedTuple
 
-__all__ = ["HEADER", "Field", "Struct", "camel", "document_type", "snake"]
+__all__ = ["HEADER", "Field", "Struct", "document_type", "snake"]
 
 
 class Field(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from syncline.ignition.butane import messages as m
 
-__all__ = ["NoTranslator", "Spec", "find_spec", "supported_versions"]
+__all__ = ["NoTranslator", "Spec", "find_spec"]
 
 Filters = MappingProxyType[tuple[str, ...], str]
 _NONE: Final[Filters] = MappingProxyType({})

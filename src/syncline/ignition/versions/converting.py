@@ -30,11 +30,9 @@ __all__ = [
     "convert_raw_to",
     "convert_to",
     "parse_and_convert",
-    "parse_payload",
     "parse_supported",
     "refusal",
     "refused_modes",
-    "without_duplicates",
 ]
 
 Value: TypeAlias = "dict[str, Any]"

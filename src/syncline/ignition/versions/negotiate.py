@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from syncline.ignition.golang import Version, parse_version
 
-__all__ = ["Accepted", "NegotiationError", "negotiate", "parse_accept"]
+__all__ = ["NegotiationError", "negotiate"]
 
 _DEFAULT = "2.2.0"
 _NEWEST_MINOR = 5

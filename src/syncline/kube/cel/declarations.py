@@ -13,7 +13,7 @@ from typing import Any
 
 from syncline.kube.cel.types import Type, type_of_text
 
-__all__ = ["Overload", "declarations"]
+__all__ = ["declarations"]
 
 _NUMBERS = "int uint double"
 _ORDERED = "bool int uint double string bytes timestamp duration"

@@ -16,7 +16,7 @@ from syncline.kube.cel.parser import UInt
 from syncline.kube.cel.values import GrowingList, SetList
 from syncline.kube.text.re2 import compile_pattern
 
-__all__ = ["MAX_STEPS", "Exceeded", "Meter", "charge_made", "charge_of", "charge_search", "weigh"]
+__all__ = ["MAX_STEPS", "Exceeded", "Meter", "charge_made", "charge_of"]
 
 MAX_STEPS = 200_000
 """Of one evaluation: a fifth of a second, at most half a second. Kubernetes' limit for one call (a million units of

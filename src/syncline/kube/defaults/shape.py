@@ -26,7 +26,6 @@ __all__ = [
     "items",
     "null_times",
     "structure",
-    "undecodable",
 ]
 
 ZERO_DROPPED = frozenset(

@@ -17,7 +17,7 @@ from syncline.kube.objects import Obj
 from syncline.kube.schema import store
 from syncline.kube.text.quantity import QuantityError, parse_quantity
 
-__all__ = ["MAX_DEPTH", "as_typed", "canonical"]
+__all__ = ["as_typed"]
 
 MAX_DEPTH = 100
 """No built-in kind nests deeper; deeper input is left as it is and refused elsewhere."""

@@ -22,7 +22,7 @@ from syncline.kube.kinds.structure import (
 )
 from syncline.kube.objects import GVK, Obj
 
-__all__ = ["APPLICATION", "APP_PROJECT", "GROUP", "VERSION", "app_project_crd", "application_crd", "crds"]
+__all__ = ["APPLICATION", "APP_PROJECT", "GROUP", "VERSION", "crds"]
 
 GROUP = "argoproj.io"
 VERSION = "v1alpha1"

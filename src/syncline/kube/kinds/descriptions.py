@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from syncline.kube.objects import Obj
 
-__all__ = ["DESCRIPTIONS", "described"]
+__all__ = ["described"]
 
 _SELECTS = "labels of MachineConfigPools; empty or missing: no pool"
 

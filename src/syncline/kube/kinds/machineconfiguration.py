@@ -31,10 +31,8 @@ __all__ = [
     "MACHINE_CONFIG_POOL",
     "OPERATOR_GROUP",
     "PINNED_IMAGE_SET",
-    "VERSION",
     "definition",
     "machine_config_crds",
-    "machine_config_pool_crd",
 ]
 
 GROUP = "machineconfiguration.openshift.io"

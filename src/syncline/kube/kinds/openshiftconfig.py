@@ -12,7 +12,6 @@ from syncline.kube.objects import GVK, Obj
 __all__ = [
     "API_SERVER_CONFIG",
     "DIGEST_MIRRORS",
-    "GROUP",
     "IMAGE_CONFIG",
     "NODE_CONFIG",
     "SOURCE_POLICY",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from syncline.kube.kinds.structure import STR, TIME, obj
 from syncline.kube.objects import GVK, Obj
 
-__all__ = ["GROUP", "HOLD", "VERSION", "hold_crd"]
+__all__ = ["HOLD", "hold_crd"]
 
 GROUP = "syncline.dev"
 VERSION = "v1alpha1"

@@ -35,18 +35,7 @@ from syncline.kube.schema.store import go_names
 from syncline.kube.text.jsontext import finite, has_long_numbers, no_constant, sound, whole
 from syncline.kube.text.quantity import QuantityError, parse_quantity
 
-__all__ = [
-    "MAX_DEPTH",
-    "MAX_STRICT_ERRORS",
-    "Decoded",
-    "decode",
-    "decode_errors",
-    "field_problems",
-    "go_kind",
-    "loads",
-    "strict_problems",
-    "unknown_fields",
-]
+__all__ = ["MAX_DEPTH", "decode", "decode_errors", "field_problems", "go_kind", "loads", "strict_problems"]
 
 MAX_STRICT_ERRORS = 100
 """Texts per object; more tell no one anything (sigs.k8s.io/json has the same limit)."""

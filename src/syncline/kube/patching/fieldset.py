@@ -20,17 +20,14 @@ import msgspec
 from syncline.base.remember import remember
 
 __all__ = [
-    "MAX_DEPTH",
     "FieldSet",
     "difference",
-    "field",
     "field_set",
     "insert",
     "intersection",
     "is_member",
     "keyed",
     "keyed_by",
-    "leaves",
     "members",
     "node_of",
     "parse",

@@ -16,15 +16,7 @@ import msgspec
 from syncline.kube.errors import BadRequest, Invalid, TooLarge
 from syncline.kube.objects import Obj
 
-__all__ = [
-    "MAX_DEPTH",
-    "MAX_OPERATIONS",
-    "check_depth",
-    "create_merge_patch",
-    "json_merge_patch",
-    "json_patch",
-    "same_json",
-]
+__all__ = ["check_depth", "create_merge_patch", "json_merge_patch", "json_patch", "same_json"]
 
 MAX_OPERATIONS = 10_000
 """Operations in one JSON patch (apiserver, ``maxJSONPatchOperations``)."""

@@ -22,7 +22,6 @@ from syncline.kube.patching.fieldset import FieldSet, node_of
 from syncline.kube.schema.model import Schema
 
 __all__ = [
-    "Comparison",
     "Shape",
     "compare",
     "fields_of",

@@ -32,17 +32,14 @@ from syncline.kube.scheduling.volumes import PodVolumes, Storage
 from syncline.kube.selectors import label_selector_from
 
 __all__ = [
-    "NO_NODES",
     "NO_VICTIMS",
     "Cluster",
     "Counted",
     "Judgement",
     "NodeState",
-    "Refusal",
     "choose",
     "controller_uid",
     "explain",
-    "feasible",
     "host_ports",
     "port_taken",
     "refusal_on",

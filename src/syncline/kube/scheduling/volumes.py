@@ -20,7 +20,6 @@ __all__ = [
     "BOUND",
     "NO_PROVISIONER",
     "SELECTED_NODE",
-    "Choice",
     "PodVolumes",
     "Storage",
     "attach_limits",
@@ -31,7 +30,6 @@ __all__ = [
     "is_for",
     "is_made_for",
     "mismatch",
-    "reaches",
 ]
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"

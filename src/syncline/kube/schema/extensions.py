@@ -13,17 +13,7 @@ from typing import Any
 
 from syncline.kube.objects import Obj, annotations_of
 
-__all__ = [
-    "EXTENSIONS",
-    "GROUP",
-    "MACHINE",
-    "MAX_ANNOTATIONS",
-    "MAX_NOTE",
-    "SIMULATED",
-    "Extension",
-    "Trust",
-    "json_note",
-]
+__all__ = ["MACHINE", "MAX_ANNOTATIONS", "SIMULATED", "json_note"]
 
 GROUP = "syncline.dev"
 MACHINE, SIMULATED = "syncline.dev/machine", "simulated"

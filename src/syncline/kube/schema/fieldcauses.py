@@ -17,7 +17,6 @@ __all__ = [
     "OMITTED",
     "duplicate",
     "forbidden",
-    "go_value",
     "invalid_value",
     "not_supported",
     "required",

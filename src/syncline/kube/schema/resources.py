@@ -13,7 +13,7 @@ from typing import Any
 from syncline.kube.objects import GVK, ResourceInfo
 from syncline.kube.schema import store
 
-__all__ = ["Subresource", "builtin_resources", "subresource_of"]
+__all__ = ["builtin_resources", "subresource_of"]
 
 
 @dataclass(frozen=True, slots=True)

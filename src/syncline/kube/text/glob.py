@@ -16,16 +16,7 @@ from typing import TypeAlias, assert_never
 
 from syncline.kube.text.re2 import compile_pattern
 
-__all__ = [
-    "MAX_PATTERN",
-    "GlobError",
-    "ListStyle",
-    "glob_match",
-    "glob_matches",
-    "list_matches",
-    "path_match",
-    "rule_matches",
-]
+__all__ = ["GlobError", "ListStyle", "glob_match", "glob_matches", "list_matches", "path_match", "rule_matches"]
 
 MAX_PATTERN = 4096
 """Characters of one pattern; no one writes longer ones."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from syncline.kube.objects import Obj, dig
 from syncline.kube.text.imagenames import MAX_NAME, ImageNameError, image_name
 
-__all__ = ["image_problems", "unreadable"]
+__all__ = ["image_problems"]
 
 
 def unreadable(image: str) -> str:

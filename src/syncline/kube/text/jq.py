@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["JqFailed", "JqMissing", "Tree", "addressed", "check"]
+__all__ = ["JqFailed", "Tree", "addressed", "check"]
 
 Tree = dict[str, Any]
 """Parts of a value: keys, places of lists as texts, below each its own parts; ``True`` where a part is meant whole."""

@@ -31,7 +31,7 @@ from syncline.kube.text.jsonpath_syntax import (
     parse_template,
 )
 
-__all__ = ["MAX_RESULTS", "MAX_STEPS", "JsonPath", "JsonPathError", "TooManySteps", "compile_path", "compile_template"]
+__all__ = ["JsonPath", "JsonPathError", "TooManySteps", "compile_path", "compile_template"]
 
 MAX_RESULTS = 100_000
 """Values at one step of a path; more are a mistake (``..`` twice over a large list), not an answer."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 __all__ = [
-    "MAX_LENGTH",
     "Action",
     "Constant",
     "Field",

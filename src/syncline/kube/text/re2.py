@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from syncline.base.remember import remember
 from syncline.kube.text.re2syntax import check_pattern
 
-__all__ = ["MAX_WORK", "Match", "Pattern", "compile_pattern"]
+__all__ = ["Pattern", "compile_pattern"]
 
 MAX_MEMORY = 2 << 20
 """Bytes of one compiled pattern with its states; to find out that one is too large takes 30 milliseconds."""

@@ -24,8 +24,6 @@ from syncline.kube.transport.outbound import Awaiting, Computation, Outcome
 
 __all__ = [
     "BOUND",
-    "LARGE_BYTES",
-    "STEPS_HERE",
     "Here",
     "Overtaken",
     "Slow",

@@ -33,15 +33,7 @@ if TYPE_CHECKING:
 
     from syncline.base.threads import Threads
 
-__all__ = [
-    "EVENT_LIMIT_BYTES",
-    "REQUEST_TIMEOUT_S",
-    "BlockingClient",
-    "Fence",
-    "HttpClient",
-    "request_headers",
-    "tls_context",
-]
+__all__ = ["BlockingClient", "Fence", "HttpClient"]
 
 Fence = Callable[[], str]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["MAX_AT_ONCE", "Pace"]
+__all__ = ["Pace"]
 
 FIRST = 4
 MAX_AT_ONCE = 24

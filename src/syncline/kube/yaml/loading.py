@@ -30,20 +30,7 @@ from syncline.kube.yaml.nodes import (
 )
 from syncline.kube.yaml.resolve import Duplicate, Resolver, go_number, key_text, resolve_plain
 
-__all__ = [
-    "DEFAULT_BUDGET",
-    "Budget",
-    "Document",
-    "Duplicate",
-    "Loaded",
-    "YamlError",
-    "dump",
-    "dump_all",
-    "load",
-    "load_all",
-    "only_value",
-    "parse_nodes",
-]
+__all__ = ["DEFAULT_BUDGET", "Budget", "Document", "Duplicate", "YamlError", "dump", "load", "load_all", "only_value"]
 
 
 @dataclass(slots=True)

@@ -18,7 +18,6 @@ from syncline.machineconfig.drain.registries import configs_change_safely
 from syncline.machineconfig.policies.model import closest_policy
 
 __all__ = [
-    "FIRST_BOOT_REBOOT",
     "NONE",
     "REBOOT",
     "Action",
@@ -26,7 +25,6 @@ __all__ = [
     "consequences",
     "drain_needed",
     "first_boot_actions",
-    "first_boot_drain",
     "update_actions",
 ]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["reboot_command"]
-
 STAGED = "ostree-finalize-staged.service"
 
 

@@ -7,15 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-__all__ = [
-    "ExtensionsError",
-    "change_packages",
-    "invalid_extensions",
-    "package_sets",
-    "packages_of",
-    "unsupported_packages",
-    "wanted_packages",
-]
+__all__ = ["change_packages", "invalid_extensions", "package_sets", "unsupported_packages", "wanted_packages"]
 
 _PACKAGES: dict[str, tuple[str, ...]] = {
     "two-node-ha": ("pacemaker", "pcs", "fence-agents-all"),

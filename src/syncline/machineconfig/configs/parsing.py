@@ -28,7 +28,6 @@ __all__ = [
     "NEWEST",
     "NEWEST_VERSION",
     "ConfigError",
-    "forget",
     "invalid_config",
     "invalid_lifted",
     "lifted_config",

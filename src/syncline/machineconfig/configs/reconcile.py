@@ -16,7 +16,7 @@ from syncline.ignition import jsontext
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.configs.parsing import ConfigError, invalid_lifted, lifted_config
 
-__all__ = ["FORCE_FILE", "stated_config", "unreconcilable", "unreconcilable_reason"]
+__all__ = ["FORCE_FILE", "stated_config", "unreconcilable"]
 
 FORCE_FILE = "/run/machine-config-daemon-force"
 CORE = "core"

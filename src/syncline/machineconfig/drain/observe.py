@@ -32,11 +32,8 @@ from syncline.machineconfig.pools.membership import MembershipError, primary_poo
 
 __all__ = [
     "BUDGET",
-    "DAEMON_SET",
-    "HELD_BACK",
     "HOLDS",
     "NODE",
-    "ON_NODE",
     "POD",
     "READS",
     "Observed",

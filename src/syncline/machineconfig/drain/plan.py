@@ -40,7 +40,7 @@ from syncline.machineconfig.drain.proposals import proposals
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
 from syncline.machineconfig.nodes.phases import Phase, advance
 
-__all__ = ["COMPONENT", "DrainSettings", "plan", "settle"]
+__all__ = ["DrainSettings", "plan", "settle"]
 
 COMPONENT = "machineconfigcontroller-nodecontroller"
 """Component of Events, as upstream's."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, namespace_of, owner_references
 
-__all__ = ["Departure", "departures", "leaves", "warning_line"]
+__all__ = ["departures", "leaves"]
 
 MIRROR = "kubernetes.io/config.mirror"
 UNMANAGED = "deleting Pods that declare no controller"

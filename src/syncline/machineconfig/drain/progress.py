@@ -19,7 +19,6 @@ from syncline.kube.schema.extensions import json_note
 __all__ = [
     "BLOCKED",
     "INSIST",
-    "INSISTS",
     "KEEP_CORDON",
     "MAX_TEXT",
     "PROGRESS",

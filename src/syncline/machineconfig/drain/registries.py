@@ -14,7 +14,7 @@ from typing import Any
 from syncline.ignition.dataurl import DataUrlError, decode_data_url
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["PATH", "RegistriesError", "change_is_safe", "configs_change_safely"]
+__all__ = ["PATH", "RegistriesError", "configs_change_safely"]
 
 PATH = "/etc/containers/registries.conf"
 DIGEST_ONLY = "digest-only"

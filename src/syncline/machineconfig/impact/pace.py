@@ -16,7 +16,7 @@ from syncline.base.clock import parse_time
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.agent.planning.work import Work
 
-__all__ = ["ASSUMED", "Length", "Pace", "Samples", "sampled"]
+__all__ = ["ASSUMED", "Pace", "Samples", "sampled"]
 
 MAX_LENGTH_S = 6 * 3600.0
 """Longer steps are not believed: Events of two updates were taken for one."""

@@ -17,7 +17,7 @@ from syncline.machineconfig.impact.pace import ASSUMED, Pace
 from syncline.machineconfig.impact.rollout import State
 from syncline.machineconfig.render.plan import NOT_RENDERED
 
-__all__ = ["NAMED", "Impact", "NodeImpact", "PoolImpact", "Refusal", "Verdict", "about", "joined"]
+__all__ = ["NAMED", "Impact", "NodeImpact", "PoolImpact", "Refusal", "joined"]
 
 NAMED = 3
 """Nodes, causes or ways out that a sentence names; the rest is counted."""

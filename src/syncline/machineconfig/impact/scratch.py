@@ -35,7 +35,7 @@ from syncline.kube.patching.patches import json_merge_patch
 from syncline.kube.patching.threeway import three_way_json_merge
 from syncline.machineconfig.impact.admission import Admission
 
-__all__ = ["Scratch", "UnsettledError", "kinds_of"]
+__all__ = ["Scratch", "kinds_of"]
 
 MAX_PASSES = 20_000
 """Passes until the controllers of a copy have nothing more to do; beyond this two of them undo each other's work."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from syncline.kube.objects import Obj
 
-__all__ = ["DEFAULT_POLICIES", "closest_policy", "effective_policies", "policy_for_path"]
+__all__ = ["closest_policy", "effective_policies"]
 
 CRIO = "crio.service"
 KUBELET = "kubelet.service"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
 
-__all__ = ["Layering", "Progress", "layering_of"]
+__all__ = ["Layering", "layering_of"]
 
 OS_CONFIG_LABEL = "machineconfiguration.openshift.io/machine-os-config"
 CURRENT_BUILD = "machineconfiguration.openshift.io/current-machine-os-build"

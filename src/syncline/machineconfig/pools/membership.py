@@ -18,11 +18,9 @@ from syncline.machineconfig.names import CURRENT, MASTER, NOT_YET_SET, WORKER
 from syncline.machineconfig.pools.nodestate import Nodes, ObservedNode
 
 __all__ = [
-    "Belonging",
     "MembershipError",
     "Pools",
     "belonging",
-    "is_managed",
     "is_windows",
     "members",
     "node_selector",

@@ -27,20 +27,15 @@ from syncline.machineconfig.names import (
 from syncline.machineconfig.pools.layered import Layering
 
 __all__ = [
-    "NodeFacts",
     "Nodes",
     "ObservedNode",
     "candidates_of",
     "facts_of",
     "facts_of_all",
     "finished_for",
-    "has_update_taint",
     "is_candidate",
-    "is_core_os",
     "is_done",
-    "is_done_for",
     "is_failing",
-    "is_unavailable",
     "mcd_state",
     "not_ready",
     "target_of",

@@ -13,8 +13,6 @@ from syncline.kube.schema.fieldcauses import quoted
 from syncline.machineconfig.names import GENERATED_BY, OVERRIDDEN, RELEASE
 from syncline.machineconfig.pools.status import condition_is
 
-__all__ = ["Expected", "invalid", "summary"]
-
 
 @dataclass(frozen=True, slots=True)
 class Expected:

@@ -13,7 +13,7 @@ from typing import Any
 from syncline.kube.objects import Obj
 from syncline.kube.yaml import loading as yaml
 
-__all__ = ["PREFIX", "rendered_name", "spec_yaml", "typed_spec"]
+__all__ = ["PREFIX", "rendered_name", "typed_spec"]
 
 PREFIX = "rendered-"
 

@@ -17,7 +17,7 @@ from syncline.machineconfig.render.naming import rendered_name
 from syncline.machineconfig.render.refusal import RenderError
 from syncline.machineconfig.render.validate import invalid_spec
 
-__all__ = ["Release", "Rendered", "base_images", "release_of", "render"]
+__all__ = ["Release", "Rendered", "release_of", "render"]
 
 
 @dataclass(frozen=True, slots=True)

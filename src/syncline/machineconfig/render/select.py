@@ -14,7 +14,7 @@ from syncline.kube.selectors import Selector, SelectorError, label_selector_from
 from syncline.machineconfig.names import ROLE, WORKER
 from syncline.machineconfig.render.refusal import RenderError
 
-__all__ = ["Selection", "bootstrap_configs", "may_select", "merge_order", "pools_of", "references", "select"]
+__all__ = ["may_select", "merge_order", "references", "select"]
 
 
 @dataclass(frozen=True, slots=True)

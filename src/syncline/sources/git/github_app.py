@@ -18,7 +18,7 @@ from syncline.base.secret import Secret
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.remote.credentials import GitHubApp, RepositoryAccess
 
-__all__ = ["forget_tokens", "with_token"]
+__all__ = ["with_token"]
 
 PUBLIC = "https://api.github.com"
 USER = "x-access-token"

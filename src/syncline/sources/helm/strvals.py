@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MAX_INDEX", "MAX_LEVELS", "SetError", "set_text", "set_value", "set_with"]
+__all__ = ["SetError", "set_text", "set_with"]
 
 MAX_INDEX = 65536
 MAX_LEVELS = 30

@@ -42,7 +42,7 @@ from syncline.sources.kustomize.yaml.node import is_empty
 from syncline.sources.kustomize.yaml.reader import read_resources
 from syncline.sources.kustomize.yaml.writer import write_all
 
-__all__ = ["ENGINE", "Built", "Edit", "Order", "build"]
+__all__ = ["Edit", "build"]
 
 ENGINE = "kustomize-v5.8.1"
 """Whose behaviour this is; printed by ``buildMetadata: [managedByLabel]``."""

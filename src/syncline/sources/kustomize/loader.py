@@ -22,18 +22,7 @@ from syncline.sources.workers.deadline import sheltered
 if TYPE_CHECKING:
     from syncline.sources.kustomize.resources.resource import Resource
 
-__all__ = [
-    "DEFAULT_LIMITS",
-    "Files",
-    "Folder",
-    "Limits",
-    "RemoteFiles",
-    "Source",
-    "TreeFiles",
-    "is_remote",
-    "listed",
-    "remote_base",
-]
+__all__ = ["DEFAULT_LIMITS", "Folder", "Limits", "RemoteFiles", "Source", "TreeFiles", "is_remote", "listed"]
 
 
 @dataclass(frozen=True, slots=True)

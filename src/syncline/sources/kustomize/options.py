@@ -15,7 +15,7 @@ from syncline.sources.errors import Problem, SourceError
 from syncline.sources.kustomize.flags import NO_FLAGS, BuildFlags
 from syncline.sources.rendering.environment import RenderContext, expand, plain_version
 
-__all__ = ["FIELD", "KustomizeOptions", "parse_options"]
+__all__ = ["KustomizeOptions", "parse_options"]
 
 FIELD = "spec.source.kustomize"
 

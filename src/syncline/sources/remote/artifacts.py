@@ -41,7 +41,7 @@ from syncline.sources.revision import parse_constraint
 from syncline.sources.tree import MemoryTree
 from syncline.sources.workers.read_scope import Failing, current
 
-__all__ = ["Artifacts", "Found", "is_registry"]
+__all__ = ["Artifacts"]
 
 MAX_ARCHIVE = 100_000_000
 MAX_LAYERS = 10

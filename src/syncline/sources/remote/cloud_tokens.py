@@ -21,7 +21,7 @@ from syncline.base.secret import Secret
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.remote.credentials import AzurePrincipal, RepositoryAccess
 
-__all__ = ["forget_cloud_tokens", "with_cloud_token"]
+__all__ = ["with_cloud_token"]
 
 GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 GOOGLE_TOKENS = "https://oauth2.googleapis.com/token"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-__all__ = ["MAX_ADDRESSES", "OTHERS", "RemoteRequests"]
+__all__ = ["RemoteRequests"]
 
 MAX_ADDRESSES = 5_000
 """Addresses that are counted by themselves."""

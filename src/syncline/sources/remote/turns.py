@@ -17,7 +17,7 @@ from syncline.base.places import Crowded, Limits, Places, Share, Ticket
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.workers.read_scope import current
 
-__all__ = ["COMPUTING", "Turns", "away", "computing"]
+__all__ = ["Turns", "away", "computing"]
 
 
 class Turns:

@@ -28,7 +28,7 @@ from syncline.sources.remote.turns import Turns, away
 from syncline.sources.tree import EXECUTABLE_MODE, Tree
 from syncline.sources.workers.scratch import write_below
 
-__all__ = ["Checkout", "PluginLimits", "PluginRunner"]
+__all__ = ["PluginRunner"]
 
 INSIDE = "/repository"
 CANNOT = 125

@@ -48,21 +48,7 @@ if TYPE_CHECKING:
     from syncline.sources.kustomize.program import KustomizeProgram
     from syncline.sources.rendering.butane import Documents
 
-__all__ = [
-    "DirectoryRenderer",
-    "HelmRenderer",
-    "KustomizeRenderer",
-    "RenderContext",
-    "Rendered",
-    "Renderer",
-    "SourceSpec",
-    "SourceType",
-    "detect",
-    "parse_source",
-    "render_opened",
-    "render_tree",
-    "with_overrides",
-]
+__all__ = ["KustomizeRenderer", "RenderContext", "Rendered", "Renderer", "SourceType", "render_opened"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from syncline.base.clock import format_time
 from syncline.base.entropy import Entropy
 from syncline.sources.errors import Problem, SourceError
 
-__all__ = ["NO_SCOPE", "Failing", "ReadScope", "current", "read_scope"]
+__all__ = ["Failing", "ReadScope", "current", "read_scope"]
 
 FIRST_PAUSE_S = 10.0
 """After the first failure of a remote; it doubles with each further one."""

@@ -14,7 +14,7 @@ from syncline.cli.app.target import change_spec, namespace_option, split
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj
 
-__all__ = ["set_spec", "unset", "without"]
+__all__ = ["set_spec", "unset"]
 
 SCALARS = {
     "nameprefix": ("kustomize", "namePrefix"),

@@ -13,7 +13,7 @@ from syncline.cli.app.target import change_spec, namespace_option, split
 from syncline.cli.frame.failure import CommandFailed
 from syncline.kube.objects import Obj
 
-__all__ = ["add_source", "remove_source", "with_source", "without_source"]
+__all__ = ["add_source", "remove_source"]
 
 
 @click.command("add-source")

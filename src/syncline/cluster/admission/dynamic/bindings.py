@@ -16,7 +16,7 @@ from syncline.cluster.resources.registry import Resource
 from syncline.kube.cel.authorizing import Asked, AuthorizerValue, ResourceCheck, Ruling
 from syncline.kube.objects import GVK, Obj
 
-__all__ = ["authorizers", "gvk_obj", "gvr_obj", "kind_in", "request_obj", "shown_namespace", "user_obj"]
+__all__ = ["authorizers", "kind_in", "request_obj", "shown_namespace"]
 
 
 def gvk_obj(gvk: GVK) -> Obj:

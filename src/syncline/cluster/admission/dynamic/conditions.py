@@ -14,7 +14,7 @@ from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.program import MAX_STEPS, Program
 from syncline.kube.cel.values import EvaluationError
 
-__all__ = ["OUT_OF_BUDGET", "Budget", "Compiled", "Conditions", "OutOfBudget", "compiled", "held", "verdict"]
+__all__ = ["Budget", "Compiled", "Conditions", "OutOfBudget", "compiled", "held"]
 
 CALLS_PER_REQUEST = 10
 """How often the limit of one evaluation all expressions of one policy may use up (``RuntimeCELCostBudget`` against

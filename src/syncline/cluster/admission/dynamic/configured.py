@@ -14,7 +14,7 @@ from syncline.cluster.admission.dynamic.policies import Policy, policy_of
 from syncline.cluster.storage.store import Event, Store
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["GROUP", "Configured"]
+__all__ = ["Configured"]
 
 GROUP = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = f"{GROUP}/mutatingwebhookconfigurations", f"{GROUP}/validatingwebhookconfigurations"

@@ -29,7 +29,7 @@ from syncline.kube.errors import ApiError, BadRequest
 from syncline.kube.objects import Obj
 from syncline.kube.transport.outbound import Awaiting, OutboundCall, Outcome
 
-__all__ = ["WEBHOOKS", "call_mutating", "call_validating"]
+__all__ = ["call_mutating", "call_validating"]
 
 WEBHOOKS = "MutatingAdmissionWebhook"
 DEFAULT_PORT = 443

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from syncline.cluster.storage.store import Key, Store
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["Reached", "reach"]
+__all__ = ["reach"]
 
 SLICES = "discovery.k8s.io/endpointslices"
 OWNER_LABEL = "kubernetes.io/service-name"

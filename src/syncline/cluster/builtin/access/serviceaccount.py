@@ -11,7 +11,7 @@ from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Create, Plan, Replace
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating, name_of, namespace_of
 
-__all__ = ["ROOT_CA", "Observed", "namespace_defaults_controller", "plan"]
+__all__ = ["namespace_defaults_controller", "plan"]
 
 NAMESPACE = GroupKind("", "Namespace")
 SERVICE_ACCOUNT = GroupKind("", "ServiceAccount")

@@ -34,7 +34,7 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["FillHandler", "FillTokenSecret", "Observed", "plan", "token_secret_controller"]
+__all__ = ["FillHandler", "FillTokenSecret", "plan", "token_secret_controller"]
 
 SECRET = GroupKind("", "Secret")
 SERVICE_ACCOUNT = GroupKind("", "ServiceAccount")

@@ -17,7 +17,7 @@ from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Delete, Plan, Requeue
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, namespace_of, ref_of
 
-__all__ = ["EVENT_EXPIRY_CONTROLLER", "EVENT_TTL_S", "MINUTE_S", "Observed", "plan"]
+__all__ = ["EVENT_EXPIRY_CONTROLLER", "plan"]
 
 EVENT_TTL_S = 3600.0
 """kube-apiserver's default ``--event-ttl``."""

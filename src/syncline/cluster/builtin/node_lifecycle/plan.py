@@ -24,7 +24,7 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["GRACE_S", "STARTUP_GRACE_S", "plan"]
+__all__ = ["plan"]
 
 GRACE_S = 50.0
 """Silence after which a node counts as lost (node-monitor-grace-period)."""

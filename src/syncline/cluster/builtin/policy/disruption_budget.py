@@ -35,7 +35,7 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["DISRUPTION_BUDGET_CONTROLLER", "Observed", "plan", "settle"]
+__all__ = ["DISRUPTION_BUDGET_CONTROLLER", "plan"]
 
 COMPONENT = "controllermanager"
 BUDGET = GroupKind("policy", "PodDisruptionBudget")

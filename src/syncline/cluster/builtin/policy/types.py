@@ -31,7 +31,7 @@ from syncline.kube.objects import (
 from syncline.kube.schema.model import schema_for
 from syncline.kube.schema.schematypes import type_of
 
-__all__ = ["POLICY_TYPES_CONTROLLER", "Observed", "plan"]
+__all__ = ["POLICY_TYPES_CONTROLLER", "plan"]
 
 POLICY = GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicy")
 MOST_TYPES = 10

@@ -32,7 +32,7 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["API_SERVICE_CONTROLLER", "AskServer", "AskServerHandler", "Observed", "plan"]
+__all__ = ["API_SERVICE_CONTROLLER", "AskServer", "AskServerHandler", "plan"]
 
 API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")
 SERVICE, SLICE = GroupKind("", "Service"), GroupKind("discovery.k8s.io", "EndpointSlice")

@@ -28,7 +28,7 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["SERVICE_RANGE_CONTROLLER", "Observed", "plan"]
+__all__ = ["SERVICE_RANGE_CONTROLLER", "plan"]
 
 PROTECTION = "networking.k8s.io/service-cidr-finalizer"
 GRACE_S = 10.0

@@ -24,7 +24,7 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["ATTRIBUTES_CLASS_CONTROLLER", "Observed", "plan"]
+__all__ = ["ATTRIBUTES_CLASS_CONTROLLER", "plan"]
 
 CLASS = GroupKind("storage.k8s.io", "VolumeAttributesClass")
 PROTECTION = "kubernetes.io/vac-protection"

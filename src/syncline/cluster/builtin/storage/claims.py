@@ -47,7 +47,7 @@ from syncline.kube.scheduling.volumes import (
     mismatch,
 )
 
-__all__ = ["PROVISIONER", "Observed", "claim_controller", "plan"]
+__all__ = ["PROVISIONER", "claim_controller", "plan"]
 
 PROTECTION = "kubernetes.io/pvc-protection"
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"

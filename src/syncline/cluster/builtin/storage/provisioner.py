@@ -27,7 +27,7 @@ from syncline.kube.objects import (
 )
 from syncline.kube.scheduling.volumes import SELECTED_NODE
 
-__all__ = ["PROVISION_CONTROLLER", "RECLAIM_CONTROLLER", "SIMULATED", "ObservedClaim", "plan", "standard_class"]
+__all__ = ["PROVISION_CONTROLLER", "RECLAIM_CONTROLLER", "plan", "standard_class"]
 
 SIMULATED = "syncline.dev/simulated"
 DRIVER = "simulated.syncline.dev"

@@ -32,7 +32,7 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["Observed", "autoscaler_controller", "plan", "settle"]
+__all__ = ["autoscaler_controller", "plan"]
 
 COMPONENT = "horizontal-pod-autoscaler"
 AUTOSCALER = GroupKind("autoscaling", "HorizontalPodAutoscaler")

@@ -15,7 +15,7 @@ from syncline.base.entropy import SUFFIX_ALPHABET
 from syncline.cluster.builtin.owners import owner_reference
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
-__all__ = ["fnv32a", "pod_from_template", "safe_encode", "template_hash", "without_label"]
+__all__ = ["pod_from_template", "template_hash", "without_label"]
 
 
 MAX_HASHED = 32 << 10

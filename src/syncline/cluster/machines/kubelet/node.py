@@ -27,19 +27,16 @@ from syncline.kube.schema.extensions import MACHINE, SIMULATED
 from syncline.kube.version import GIT_VERSION
 
 __all__ = [
-    "BOOTS",
     "MACHINE",
     "NODE_KEEPER",
     "AddMachine",
     "HasNode",
-    "NodeAction",
     "NodeHandler",
     "PassTime",
     "Registered",
     "RemoveMachine",
     "node_controller",
     "node_object",
-    "spec_of_node",
 ]
 
 NODE_KEEPER = "kubelet-node"

@@ -28,12 +28,9 @@ __all__ = [
     "REBOOT",
     "REBOOT_DONE",
     "ChangePower",
-    "ObservedPower",
-    "PowerAction",
     "PowerHandler",
     "RebootMachine",
     "Switch",
-    "plan_power",
     "power_controller",
 ]
 

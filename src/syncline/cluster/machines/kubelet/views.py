@@ -11,7 +11,7 @@ from syncline.cluster.machines.kubelet.observe import Observed, order_of
 from syncline.cluster.machines.scripted.stages import is_sidecar
 from syncline.kube.objects import Obj, dig, is_terminating
 
-__all__ = ["CRASH_RESET_S", "View", "backoff_s", "views_of"]
+__all__ = ["View", "views_of"]
 
 CRASH_BACKOFF_S, CRASH_BACKOFF_MAX_S = 10.0, 300.0
 """The kubelet waits 10, 20, 40 … 300 s before it restarts a container; the first restart is at once."""

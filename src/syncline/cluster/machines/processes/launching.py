@@ -34,7 +34,6 @@ __all__ = [
     "package_root",
     "python_inside",
     "read_verdict",
-    "refusal",
     "run_inside",
     "sandbox_problem",
 ]

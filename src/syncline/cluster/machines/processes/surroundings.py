@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
 __all__ = [
-    "SERVICE_ADDRESS",
     "SysctlError",
     "host_name",
     "hosts_file",

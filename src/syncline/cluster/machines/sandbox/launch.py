@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # loading it takes as long as making the sandbox
     from typing import Any
 
-__all__ = ["Spec", "main"]
+__all__ = ["main"]
 
 CHUNK = 65536
 NAMESPACES = (

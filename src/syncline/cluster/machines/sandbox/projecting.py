@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # loading it takes as long as making the sandbox
     from typing import Any
 
-__all__ = ["Projection", "project"]
+__all__ = ["Projection"]
 
 DATA, DRAFT = "..data", "..data_tmp"
 CHUNK = 1 << 16

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # loading it takes as long as making the sandbox
     from typing import Any
 
-__all__ = ["WRITABLE", "make_root"]
+__all__ = ["make_root"]
 
 RDONLY, NOSUID, NODEV, NOEXEC, REC, PRIVATE = 1, 2, 4, 8, 16384, 1 << 18
 DETACH = 2

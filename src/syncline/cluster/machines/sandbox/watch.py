@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # loading it takes as long as making the sandbox
     from typing import Any
 
-__all__ = ["OVER", "Watch"]
+__all__ = ["Watch"]
 
 OVER = ("memory", "cpu", "processes", "open", "sessions", "disk", "sockets")
 """Words for what was too much, reported to who started the sandbox."""

@@ -35,7 +35,7 @@ from syncline.cluster.machines.shell.syntax import (
 )
 from syncline.cluster.machines.tools.steps import Output, Step
 
-__all__ = ["Io", "LoopControl", "Program", "Programs", "Shell", "ShellExit"]
+__all__ = ["Io", "LoopControl", "Program", "Shell", "ShellExit"]
 
 MAX_STEPS = 200_000
 """Commands of one run: a loop that polls every second for a day has fewer."""

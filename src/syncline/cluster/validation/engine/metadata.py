@@ -15,7 +15,6 @@ from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
 __all__ = [
-    "ANNOTATIONS_BYTES",
     "NameCheck",
     "annotation_causes",
     "common_update_causes",

@@ -39,7 +39,6 @@ __all__ = [
     "ReplicaSetKind",
     "ReplicationControllerKind",
     "StatefulSetKind",
-    "Workload",
 ]
 
 DAEMON_COUNTS = (

@@ -23,7 +23,7 @@ from syncline.base.clock import Clock, format_time
 from syncline.base.rests import Rests
 from syncline.kube.objects import ObjectRef, namespace_of
 
-__all__ = ["AnswerCache", "Answered", "Ask", "AskHandler", "Asking", "Evaluator", "Question", "Stopped"]
+__all__ = ["AnswerCache", "Ask", "AskHandler", "Asking", "Question", "Stopped"]
 
 MAX_RESTING_NAMESPACES = 3
 """A script that rests for so many namespaces rests for all."""

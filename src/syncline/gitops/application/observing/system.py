@@ -15,7 +15,7 @@ from syncline.control.cache import Snapshot
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.objects import Obj, ObjectRef, dig, resource_version
 
-__all__ = ["InstanceIndex", "SystemCache"]
+__all__ = ["SystemCache"]
 
 
 class InstanceIndex:

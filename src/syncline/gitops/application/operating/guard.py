@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from syncline.kube.objects import Obj, annotations_of
 
-__all__ = ["CONFIRM", "GUARD", "guard_asked", "mass_deletion"]
+__all__ = ["GUARD", "guard_asked", "mass_deletion"]
 
 GUARD = "syncline.dev/deletion-guard"
 """Annotation of an Application: ``off``, or ``COUNT SHARE%``: more than both is a mass deletion."""

@@ -32,7 +32,6 @@ from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, meta, name_of, ref_of
 
 __all__ = [
-    "HOLD_POOLS",
     "UNHELD",
     "give_back_for_gate",
     "pools_to_hold",

@@ -20,9 +20,7 @@ from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, name_of, res
 from syncline.kube.schema.extensions import json_note
 
 __all__ = [
-    "AT_START",
     "LEFT",
-    "STAYS",
     "LeftPaused",
     "begin_notes",
     "end_notes",

@@ -28,7 +28,6 @@ from syncline.machineconfig.names import annotation
 
 __all__ = [
     "AUTHORITIES",
-    "FILES",
     "Authorities",
     "AuthorityError",
     "authorities_due",

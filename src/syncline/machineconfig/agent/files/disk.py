@@ -22,7 +22,7 @@ from syncline.machineconfig.agent.staging.kernel import missing_arguments
 from syncline.machineconfig.configs.extensions import package_sets
 from syncline.machineconfig.configs.parsing import ConfigError, written_config
 
-__all__ = ["Difference", "Drift", "boot_difference", "drift_of", "managed_paths", "watched_paths"]
+__all__ = ["Difference", "boot_difference", "drift_of", "managed_paths"]
 
 _ELSEWHERE = (
     "/etc/kubernetes/kubelet-ca.crt",

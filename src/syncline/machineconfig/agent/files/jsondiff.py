@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from syncline.ignition.jsontext import dump
 
-__all__ = ["EDGE", "Hunk", "Path", "differences", "rendered"]
+__all__ = ["Path", "differences"]
 
 Path: TypeAlias = tuple[str | int, ...]
 EDGE = object()

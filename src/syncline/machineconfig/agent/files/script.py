@@ -27,7 +27,7 @@ from syncline.machineconfig.names import (
 )
 from syncline.machineconfig.nodes.phases import Phase, advance
 
-__all__ = ["COMPONENT", "MAX_REASON", "Script", "fail", "give_up", "say_degraded"]
+__all__ = ["MAX_REASON", "Script", "fail", "give_up", "say_degraded"]
 
 NODE = GVK("", "v1", "Node")
 COMPONENT = "machineconfigdaemon"

@@ -20,13 +20,10 @@ from syncline.kube.yaml.nodes import YamlError
 from syncline.machineconfig.names import annotation
 
 __all__ = [
-    "BUNDLE_KEY",
     "CONFIG_MAP",
     "KUBECONFIG",
     "KUBELETS_KUBECONFIG",
-    "ROTATE",
     "ROTATED",
-    "Rotation",
     "ServerAuthorityError",
     "bundle_of",
     "is_rotating",

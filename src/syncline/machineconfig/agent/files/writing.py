@@ -15,18 +15,7 @@ from syncline.kube.objects import Obj
 from syncline.kube.schema.fieldcauses import quoted
 from syncline.machineconfig.agent.host import Host, HostError
 
-__all__ = [
-    "SYSTEMD",
-    "UpdateError",
-    "kept_path",
-    "mode_of",
-    "owner_of",
-    "run_checked",
-    "stamp_path",
-    "update_files",
-    "write_files",
-    "write_units",
-]
+__all__ = ["SYSTEMD", "UpdateError", "run_checked", "update_files"]
 
 SYSTEMD = "/etc/systemd/system"
 KEPT, STAMPS = "/etc/machine-config-daemon/orig", "/etc/machine-config-daemon/noorig"

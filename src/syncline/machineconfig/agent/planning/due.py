@@ -23,7 +23,7 @@ from syncline.machineconfig.names import (
     STATE,
 )
 
-__all__ = ["Due", "DueError", "OnDisk", "Reported", "drain_is_open", "reported_by", "update_due"]
+__all__ = ["Due", "DueError", "OnDisk", "drain_is_open", "reported_by", "update_due"]
 
 
 class DueError(ValueError):

@@ -10,7 +10,7 @@ from syncline.kube.objects import Obj, dig
 from syncline.machineconfig.agent.files.jsondiff import Path, differences
 from syncline.machineconfig.configs.parsing import ConfigError, lifted_config
 
-__all__ = ["MOST_CHANGES", "ReportError", "irreconcilable_changes", "status_changes"]
+__all__ = ["irreconcilable_changes", "status_changes"]
 
 _SECTIONS = ("disks", "raid", "filesystems", "luks")
 MOST_CHANGES = 32

@@ -20,7 +20,7 @@ from syncline.machineconfig.agent.planning.changes import (
 )
 from syncline.machineconfig.configs.reconcile import unreconcilable
 
-__all__ = ["FIPS", "Irreconcilable", "Work", "work_of"]
+__all__ = ["Irreconcilable", "Work", "work_of"]
 
 FIPS = "detected change to FIPS flag; refusing to modify FIPS on a running cluster"
 

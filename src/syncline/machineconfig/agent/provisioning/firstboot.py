@@ -35,7 +35,6 @@ __all__ = [
     "FIPS_ENABLED",
     "REBOOT_NOTE",
     "Booted",
-    "FirstBoot",
     "FirstBootError",
     "first_boot",
     "first_boot_steps",

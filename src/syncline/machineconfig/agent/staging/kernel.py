@@ -8,14 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "absent_arguments",
-    "change_arguments",
-    "missing_arguments",
-    "parsed_arguments",
-    "running_of",
-    "split_arguments",
-]
+__all__ = ["absent_arguments", "change_arguments", "missing_arguments", "parsed_arguments", "running_of"]
 
 _SPACE = frozenset(" \t\n\v\f\r")
 """White space to the kernel."""

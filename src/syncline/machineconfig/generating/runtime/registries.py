@@ -23,16 +23,7 @@ from syncline.machineconfig.generating.runtime.mirrors import (
     is_nested,
 )
 
-__all__ = [
-    "POLICY_PATH",
-    "REGISTRIES_PATH",
-    "PayloadError",
-    "RegistryLists",
-    "policy_json",
-    "registry_lists",
-    "search_file",
-    "wants_registries",
-]
+__all__ = ["POLICY_PATH", "REGISTRIES_PATH", "policy_json", "registry_lists", "search_file", "wants_registries"]
 
 REGISTRIES_PATH = "/etc/containers/registries.conf"
 POLICY_PATH = "/etc/containers/policy.json"

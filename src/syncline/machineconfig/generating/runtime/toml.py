@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-__all__ = ["Shape", "TomlError", "read", "shaped", "write"]
+__all__ = ["Shape", "TomlError", "read", "write"]
 
 Shape: TypeAlias = Mapping[str, Any]
 """Field name to what it holds: ``str``, ``int``, ``bool``, ``[str]`` (a list), ``dict`` (a map of texts), another

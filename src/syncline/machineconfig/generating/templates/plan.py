@@ -14,7 +14,7 @@ from syncline.machineconfig.generating.templates.bases import base_configs
 from syncline.machineconfig.names import GENERATED_VERSION, RELEASE
 from syncline.machineconfig.render.rendering import Release
 
-__all__ = ["OURS", "TemplatesObserved", "plan_templates"]
+__all__ = ["TemplatesObserved", "plan_templates"]
 
 OURS = "syncline"
 """How the version of a ControllerConfig of ours begins; one of another operator is left to it."""

@@ -12,7 +12,7 @@ from typing import Any
 from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.kustomize.resources.resource import Gvk, ResId, Resource
 
-__all__ = ["FIFO", "KIND_ORDER", "LEGACY", "ORDER_FIRST", "ORDER_LAST", "sort_resources", "sort_text"]
+__all__ = ["KIND_ORDER", "LEGACY", "sort_resources", "sort_text"]
 
 FIFO, LEGACY = "fifo", "legacy"
 

@@ -15,7 +15,7 @@ from syncline.sources.kustomize.resources.resource import Behavior, Gvk, ResId, 
 from syncline.sources.kustomize.transforming.patterns import Anchored
 from syncline.sources.kustomize.yaml.node import clear, is_empty
 
-__all__ = ["IdIndex", "ResMap", "Selector", "matches_labels", "take_metadata"]
+__all__ = ["IdIndex", "ResMap", "Selector", "take_metadata"]
 
 
 class Selector:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from syncline.kube.text.re2 import Pattern, compile_pattern
 from syncline.sources.kustomize.failure import BuildError
 
-__all__ = ["MAX_PATTERN", "MAX_TEXT", "Anchored", "searches"]
+__all__ = ["Anchored", "searches"]
 
 MAX_PATTERN = 1024
 """Characters of a pattern; names and kinds are shorter than 254."""

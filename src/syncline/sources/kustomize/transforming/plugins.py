@@ -51,7 +51,6 @@ __all__ = [
     "Transform",
     "generator",
     "helm_refused",
-    "load_replacements",
     "plugin_generator",
     "plugin_transformer",
     "transformer",

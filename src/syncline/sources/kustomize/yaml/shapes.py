@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from syncline.sources.kustomize.failure import BuildError
 
-__all__ = ["ANY", "BOOL", "INT", "TEXT", "Fields", "ListOf", "MapOf", "Shape", "Struct", "read_struct"]
+__all__ = ["ANY", "BOOL", "INT", "TEXT", "Fields", "ListOf", "MapOf", "Struct", "read_struct"]
 
 
 @dataclass(frozen=True, slots=True)

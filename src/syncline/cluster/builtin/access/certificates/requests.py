@@ -17,11 +17,8 @@ from syncline.cluster.builtin.pods import condition
 from syncline.kube.objects import GroupKind, Obj, dig
 
 __all__ = [
-    "API_CLIENT",
     "CSR",
     "KUBELET_CLIENT",
-    "LEGACY",
-    "Asked",
     "asked_of",
     "is_approved",
     "is_decided",

@@ -28,7 +28,7 @@ from syncline.kube.objects import (
     name_of,
 )
 
-__all__ = ["FINALIZER", "NAMESPACE", "Observed", "observe", "plan"]
+__all__ = ["NAMESPACE", "observe", "plan"]
 
 NAMESPACE = GroupKind("", "Namespace")
 FINALIZER = "kubernetes"

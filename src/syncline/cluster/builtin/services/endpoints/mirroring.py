@@ -29,7 +29,7 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["MIRRORING_CONTROLLER", "Observed", "plan"]
+__all__ = ["MIRRORING_CONTROLLER", "plan"]
 
 SERVICE = GroupKind("", "Service")
 ENDPOINTS = GroupKind("", "Endpoints")

@@ -16,7 +16,7 @@ from syncline.cluster.builtin.services.endpoints.addresses import Backend, backe
 from syncline.control.plan import Create, Delete, Plan, Replace
 from syncline.kube.objects import Obj, dig, is_terminating, labels_of, name_of, namespace_of
 
-__all__ = ["ENDPOINTS_MANAGED_BY", "MANAGED_BY", "MAX_ENDPOINTS", "SERVICE_NAME", "Abandoned", "Observed", "plan"]
+__all__ = ["ENDPOINTS_MANAGED_BY", "MANAGED_BY", "SERVICE_NAME", "Abandoned", "Observed", "plan"]
 
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"

@@ -53,7 +53,7 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["COMPONENT", "plan"]
+__all__ = ["plan"]
 
 COMPONENT = "deployment-controller"
 

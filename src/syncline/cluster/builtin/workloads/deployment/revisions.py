@@ -13,7 +13,6 @@ from syncline.kube.objects import Obj, annotations_of, dig, name_of, namespace_o
 __all__ = [
     "DESIRED_REPLICAS",
     "HASH_LABEL",
-    "HISTORY",
     "MAX_REPLICAS",
     "REVISION",
     "annotations_for",
@@ -23,7 +22,6 @@ __all__ = [
     "next_revision",
     "oldest_first",
     "revision_of",
-    "set_name",
 ]
 
 REVISION = "deployment.kubernetes.io/revision"

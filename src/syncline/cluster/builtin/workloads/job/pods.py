@@ -22,7 +22,7 @@ from syncline.cluster.builtin.workloads.templates import pod_from_template
 from syncline.control.plan import Create
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["MAX_PER_PASS", "surplus", "wanted_pods"]
+__all__ = ["surplus", "wanted_pods"]
 
 MAX_PER_PASS = 500
 """Most pods made or removed in one reconcile, as in Kubernetes."""
