@@ -1,7 +1,7 @@
-"""Keeps the connections to other clusters in step with the Secrets that declare them.
+"""Keeps the connections to other clusters up to date with the cluster Secrets.
 
-One plan for all of them: what is declared, by server, against what is connected. The action names Secrets, never their
-content; its handler in ``assembly`` reads the credentials when it connects.
+One plan for all of them compares declared servers with connected ones. The action contains references to Secrets, never
+their content; its handler in ``assembly`` reads the credentials when it connects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SECRETS = GroupKind("", "Secret")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Declared:
-    """A cluster Secret as it is now: by server, name and version."""
+    """The current version of a cluster Secret: server, name and resourceVersion."""
 
     server: str
     secret: str
@@ -34,7 +34,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Connect(Action):
-    """Be connected to exactly these clusters."""
+    """Connect to exactly these clusters, and close other connections."""
 
     wanted: tuple[Declared, ...]
     reason: str
@@ -59,7 +59,7 @@ def _plan(observed: ObservedDestinations, now: datetime) -> Plan:
 def destination_controller(
     control_namespace: str, connected: Callable[[], tuple[Declared, ...]]
 ) -> Controller[ObservedDestinations]:
-    """Kind Secret; every change of a cluster Secret reads all of them."""
+    """Return the controller of kind Secret; each change of a cluster Secret reads all of them."""
 
     def observe(cache: Snapshot, ref: ObjectRef) -> ObservedDestinations | None:
         if ref.namespace != control_namespace:
@@ -84,7 +84,7 @@ def destination_controller(
 
 
 def applications_in(cache: Snapshot, server: str, control_namespace: str) -> Iterable[ObjectRef]:
-    """Applications whose destination is this cluster."""
+    """Yield the Applications whose destination is this cluster."""
     secrets = cache.objects(SECRETS, control_namespace)
     names = {one.name for one in clusters_of(secrets) if one.server == server}
     for app in cache.objects(APPLICATION.group_kind):

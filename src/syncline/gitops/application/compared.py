@@ -1,10 +1,10 @@
-"""The last comparison of each Application, so that a look costs what changed and not what exists.
+"""The last comparison of each Application, so that a reconcile costs what changed and not what exists.
 
-A comparison is a pure function. Its answer is kept beside all that it was made of, and holds while that is equal:
-manifests, live objects, project, the Application's spec and request, settings. Where only live objects changed, the
-next one takes over what was made of the others (``ComparisonInput.before``). What depends on more (scripts that judge
-health, questions to the API server) is asked for each time. One answer for each Application, two while an operation is
-about other manifests than the last render's; bounded.
+A comparison is a pure function. Its result is cached with all its inputs and is reused while they are equal: manifests,
+live objects, project, the Application's spec and request, settings. Where only live objects changed, the next
+comparison reuses the results for the others (``ComparisonInput.before``). A comparison that depends on more (health
+scripts, dry runs by the API server) is made each time. The cache holds one result per Application, two while an
+operation uses other manifests than the last render, and is bounded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from syncline.kube.objects import Obj, ObjectRef, dig, ref_of
 __all__ = ["Comparisons"]
 
 MAX_KEPT = 10_000
-"""Applications, more than one process works on. What is kept of each are references to objects that are there anyway,
+"""Cached Applications, more than one process works on. An entry costs little: references to objects that exist anyway,
 and its rows."""
 
 
@@ -33,7 +33,7 @@ class _Kept:
 
 
 class Comparisons:
-    """One per process; the oldest unused fall out."""
+    """The cache of comparisons, one per process; it evicts the least recently used."""
 
     def __init__(self, limit: int = MAX_KEPT) -> None:
         self._limit = limit
@@ -42,7 +42,7 @@ class Comparisons:
     def of(
         self, given: ComparisonInput, more: tuple[Any, ...], make: Callable[[ComparisonInput], Comparison]
     ) -> Comparison:
-        """``more``: what health and schemas depend on beside ``given``."""
+        """Return the cached comparison of ``given``, or make one. ``more``: further inputs of health and schemas."""
         ref, settings, live = ref_of(given.app), (*_settings(given), *more), tuple(given.live.items())
         known = self._kept.pop(ref, ())
         last = next((one for one in known if one.targets is given.targets or one.targets == given.targets), None)
@@ -58,8 +58,7 @@ class Comparisons:
 
 
 def _settings(given: ComparisonInput) -> tuple[Any, ...]:
-    """All that a comparison is made of beside manifests and live objects. Equal parts, equal comparisons; objects that
-    are the same are equal at once."""
+    """Return every input of a comparison but manifests and live objects; equal inputs give equal comparisons."""
     app = given.app
     return (
         app.get("spec"),

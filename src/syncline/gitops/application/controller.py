@@ -1,4 +1,4 @@
-"""Binds the Application planner to the world; no decision lives here."""
+"""The Application controller: connects the pure planner with caches, handlers and watches; decides nothing."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ __all__ = ["Applications"]
 CONTROLLER = "application"
 """Name of the controller."""
 MOST_IN_PLACE = 300
-"""Manifests and live objects of an Application that is planned for on the loop itself."""
+"""Manifests and live objects up to which an Application is planned on the event loop; larger ones go to a thread."""
 DEPENDENCY_INDEX = "syncline-depends-on"
-"""Index of Applications by those that they wait for."""
+"""Index of Applications by the Applications that they wait for."""
 CONFIG_MAPS = GroupKind("", "ConfigMap")
 CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 class Applications:
-    """What the controller of Applications keeps between reconciles, and :meth:`controller` itself."""
+    """State of the Application controller between reconciles; :meth:`controller` returns the controller itself."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Applications:
         predictions: PredictionCache | None = None,
         answers: AnswerCache | None = None,
     ) -> None:
-        """``answers``: what evaluations beside the passes have found."""
+        """``answers``: results of evaluations that ran outside reconciles."""
         self._predictions = predictions
         self._store = store
         self._answers = answers or AnswerCache()
@@ -84,8 +84,8 @@ class Applications:
         self._system = SystemCache(settings)
 
     def controller(self, admits: Callable[[ObjectRef], bool] = lambda _ref: True) -> Controller[AppObserved]:
-        """Kind Application; watches projects, definitions and everything that its tracking data names. ``admits``:
-        which Applications this replica of several works on."""
+        """Return the controller of kind Application; it watches projects, definitions and all tracked objects.
+        ``admits``: whether this replica works on an Application."""
         return Controller(
             name=CONTROLLER,
             kind=APPLICATION.group_kind,
@@ -112,11 +112,11 @@ class Applications:
         )
 
     def works_on(self, cache: Snapshot, ref: ObjectRef) -> bool:
-        """Whether the settings enable the Application's namespace."""
+        """Return whether the settings enable the Application's namespace."""
         return works_in(ref.namespace, self._settings, self._system.of(cache))
 
     def last_read(self, app: Obj) -> Manifests | None:
-        """What the source of an Application was rendered to last, if that is known here."""
+        """Return the last render of an Application's source, or None if it is not cached."""
         view = AppView(app)
         return self._store.get(view.sources, view.revisions_wanted, render_context(view, self._settings))
 
@@ -159,27 +159,27 @@ class Applications:
 
 
 def _beside(observed: AppObserved) -> str | None:
-    """A comparison takes about a tenth of a millisecond for each object that was not compared before."""
+    """Return the project if planning takes long enough for a worker thread: 0.1 ms per new object."""
     manifests = (made for made in (observed.latest, observed.pinned) if made is not None)
     size = len(observed.live) + sum(len(made.objects) for made in manifests)
     return observed.view.project if size > MOST_IN_PLACE else None
 
 
 def _is_operating(app: Obj) -> bool:
-    """An operation that has begun, and the comparison after its end, come before the reconciles of others: of a
-    thousand that begin together the first ones are to be Synced and Healthy early, not all of them late."""
+    """Return whether an operation runs or has ended since the last comparison. Such Applications go first: of a
+    thousand that start together, the first should become Synced and Healthy early, not all of them late."""
     ended = str(dig(app, "status", "operationState", "finishedAt", default="") or "")
     return bool(app.get("operation")) or bool(ended and ended >= str(dig(app, "status", "reconciledAt", default="")))
 
 
 def _is_at_rest(app: Obj) -> bool:
-    """What was compared just now, is Synced and is asked for nothing: its own status changes nothing for it."""
+    """Return whether the Application is Synced without a request, so that its own status change needs no reconcile."""
     asked = app.get("operation") or dig(app, "metadata", "deletionTimestamp") or REFRESH in annotations_of(app)
     return not asked and dig(app, "status", "sync", "status") == "Synced"
 
 
 def _of_dependency(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """Applications that wait for this one."""
+    """Return the Applications that wait for this one."""
     return [ref_of(app) for app in cache.indexed(DEPENDENCY_INDEX, f"{namespace_of(obj)}/{name_of(obj)}")]
 
 
@@ -189,7 +189,7 @@ def _of_hold(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def _of_pool(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """Operations that hold this pool."""
+    """Return the Applications whose operations hold this pool."""
     held = [hold for hold in holds_of(cache.objects(HOLD.group_kind)) if name_of(obj) in hold.pools]
     return [ref for hold in held for ref in _of_hold(hold.obj, cache)]
 

@@ -1,8 +1,8 @@
-"""Deleting an Application: hooks, what goes, in which order, and when which finalizer may go; pure.
+"""Deletion of an Application: hooks, order of deletion and removal of finalizers; pure.
 
-Stages, each re-entered until it is done, and each on record as a finalizer: PreDelete hooks, the cascade (highest wave
-first, the next when it is gone), PostDelete hooks, then what their delete policies take away. Rules:
-``finalizeApplicationDeletion``, ``hook.go`` and ``sort_delete.go`` of Argo CD (reference argocd-sync §7).
+Each stage is recorded as a finalizer and repeated until it is done: PreDelete hooks, the cascade (highest wave first),
+PostDelete hooks, then the hooks that their delete policies remove. Rules: ``finalizeApplicationDeletion``, ``hook.go``
+and ``sort_delete.go`` of Argo CD (reference argocd-sync §7).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from syncline.kube.objects import (
 __all__ = ["plan_deletion", "wanted_finalizers"]
 
 CASCADE = "resources-finalizer.argocd.argoproj.io"
-"""Also with ``/foreground`` or ``/background``; the first in the list decides."""
+"""Also with the suffix ``/foreground`` or ``/background``; the first in the list decides."""
 PRE_DELETE = "pre-delete-finalizer.argocd.argoproj.io"
 POST_DELETE = "post-delete-finalizer.argocd.argoproj.io"
 CLEANUP = "/cleanup"
@@ -61,21 +61,21 @@ DELETION_ERROR = "DeletionError"
 CRD_KIND = "CustomResourceDefinition"
 WAIT_S = 30.0
 RETRY = timedelta(seconds=30)
-"""A failed hook is kept this long before it is made again, so that it can be examined and does not run all the time."""
+"""How long a failed hook stays before it is created again: users can inspect it, and it does not run all the time."""
 LEFT_BEHIND = "ObjectsLeftBehind"
 COMPONENT = "syncline-application-controller"
 MAX_NAMED = 3
-"""Objects that an Event names with the rule that keeps each; the others are counted."""
+"""Objects that one Event names with the reason why each stays; the others are counted."""
 BARE_REVISION = 7
-"""Characters of a commit in a generated name, as in those of sync hooks."""
+"""Characters of the commit in a generated name, as for sync hooks."""
 
 
 class _Stuck(Exception):
-    """What keeps the deletion from going on, in one sentence."""
+    """The deletion cannot continue; the message says why in one sentence."""
 
 
 def wanted_finalizers(obj: Obj, *, pre_delete: bool, post_delete: bool) -> list[str]:
-    """The finalizers that an Application should have, by the delete hooks that its manifests hold."""
+    """Return the finalizers that an Application should have, given the delete hooks in its manifests."""
     wanted = list(finalizers(obj))
     for name, holds in ((PRE_DELETE, pre_delete), (POST_DELETE, post_delete)):
         both = (name, name + CLEANUP)
@@ -87,7 +87,7 @@ def wanted_finalizers(obj: Obj, *, pre_delete: bool, post_delete: bool) -> list[
 
 
 def plan_deletion(observed: AppObserved, now: datetime) -> Plan:
-    """The next step of a deletion; an application whose destination is not there is let go (upstream, stage 1)."""
+    """Return the next step of a deletion; without a destination nothing is deleted there (upstream, stage 1)."""
     view = observed.view
     mine = [name for name in finalizers(view.obj) if name.startswith(OURS)]
     if not mine:
@@ -127,7 +127,7 @@ def plan_deletion(observed: AppObserved, now: datetime) -> Plan:
 
 
 def _hooks(observed: AppObserved, kind: str, now: datetime) -> Plan | None:
-    """None: all of them have run. Raises :class:`_Stuck`."""
+    """Return the next step of the hooks of ``kind``, or None if all have run. Raises :class:`_Stuck`."""
     view, latest = observed.view, observed.latest
     problems = spec_problems(observed)
     if problems:
@@ -156,7 +156,7 @@ def _hooks(observed: AppObserved, kind: str, now: datetime) -> Plan | None:
 
 
 def _targets(observed: AppObserved, kind: str) -> list[Obj]:
-    """The hooks as they are to be created: scoped, named, stamped as ours."""
+    """Return the hooks to create: scoped, named and with tracking data."""
     view, latest = observed.view, observed.latest
     assert latest is not None, "hooks are looked for once there are manifests"
     tracking = observed.settings.tracking
@@ -165,14 +165,14 @@ def _targets(observed: AppObserved, kind: str) -> list[Obj]:
     for obj in latest.objects:
         if is_delete_hook(obj, kind):
             named = _named(scoped(obj, observed.kinds, view.destination_namespace), kind, view, latest.revision)
-            with suppress(TrackingError):  # the API refuses such labels with a sentence
+            with suppress(TrackingError):  # the API server rejects such labels with a message
                 named = tracking.stamp(named, instance, view.destination_namespace)
             found.append(named)
     return found
 
 
 def _named(obj: Obj, kind: str, view: AppView, revision: str) -> Obj:
-    """A name to generate is fixed by the commit and the time of the deletion, so that a pass later finds the object."""
+    """Derive a generated name from the commit and the deletion time, so that later reconciles find the object."""
     prefix = meta(obj).get("generateName")
     if name_of(obj) or not prefix:
         return obj
@@ -195,7 +195,7 @@ def _check(observed: AppObserved, obj: Obj, kind: str) -> None:
 
 
 def _judged(observed: AppObserved, kind: str, hooks: Iterable[Obj], now: datetime) -> Plan | None:
-    """Wait, retry what failed, or continue."""
+    """Return the plan to wait for running hooks or to retry failed ones, or None if all are healthy."""
     view = observed.view
     failed, running = [], []
     for obj in hooks:
@@ -219,7 +219,7 @@ def _judged(observed: AppObserved, kind: str, hooks: Iterable[Obj], now: datetim
 
 
 def _ended(obj: Obj, now: datetime) -> datetime:
-    """When it failed, as its conditions say it; else when it was made."""
+    """Return when a hook failed by its conditions, else when it was created."""
     listed = dig(obj, "status", "conditions", default=[])
     times = [time_or_none(one.get("lastTransitionTime")) for one in listed if isinstance(one, dict)]
     known = [time for time in times if time is not None]
@@ -227,7 +227,7 @@ def _ended(obj: Obj, now: datetime) -> datetime:
 
 
 def _clean_up(observed: AppObserved, kind: str) -> Plan | None:
-    """What the delete policies of all hooks of the kind take away, judged by the worst of them (behaviour 91)."""
+    """Delete the hooks of ``kind`` whose delete policy matches; the worst health of all decides (behaviour 91)."""
     hooks = [obj for obj in _managed(observed) if is_delete_hook(obj, kind)]
     found = [observed.system.health(obj) for obj in hooks]
     statuses = {HealthStatus.HEALTHY if health is None else health.status for health in found}
@@ -252,7 +252,7 @@ def _clean_up(observed: AppObserved, kind: str) -> Plan | None:
 
 
 def _cascade(observed: AppObserved, finalizer: str) -> Plan | None:
-    """None: everything that goes is gone."""
+    """Return the next step of the cascade, or None if everything is deleted."""
     view = observed.view
     propagation = "Background" if finalizer.endswith("/background") else "Foreground"
     if observed.project is None:
@@ -280,20 +280,20 @@ def _more(count: int, what: str) -> str:
 
 
 def _approved(view: AppView) -> bool:
-    """The annotation names a time that is not before the deletion (behaviour 89)."""
+    """Return whether the approval annotation has a time at or after the deletion request (behaviour 89)."""
     approved = time_or_none(annotations_of(view.obj).get(APPROVED))
     asked = time_or_none(view.obj["metadata"].get("deletionTimestamp"))
     return approved is not None and asked is not None and approved >= asked
 
 
 def _managed(observed: AppObserved) -> list[Obj]:
-    """Tracked as ours, and what the project lets us own: a client that may annotate an object may not have it deleted.
-    An object that merely has the key of a manifest is none of them."""
+    """Return the tracked objects that the project permits; others could be marked by any client to have them deleted.
+    An object that merely has the key of a manifest is not among them."""
     return [obj for obj, refused in _tracked(observed) if not refused]
 
 
 def _tracked(observed: AppObserved) -> list[tuple[Obj, str]]:
-    """What carries our mark, and why the project does not let us own it."""
+    """Return each tracked object with the reason why the project does not permit it, or ""."""
     tracking = observed.settings.tracking
     instance = tracking.instance_of_app(observed.view.obj, observed.settings.control_namespace)
     found = [(ref, obj) for ref, obj in sorted(observed.live.items()) if tracking.app_name(obj) == instance]
@@ -301,7 +301,7 @@ def _tracked(observed: AppObserved) -> list[tuple[Obj, str]]:
 
 
 def _not_permitted(observed: AppObserved) -> tuple[Emit, ...]:
-    """One Event about all that the cascade passes over: nothing else says that it is still there."""
+    """Emit one Event about all objects that the cascade leaves; nothing else reports that they still exist."""
     options = observed.view.sync_options
     refused = [why for obj, why in _tracked(observed) if why and _cascades(obj, options)]
     if not refused:
@@ -329,7 +329,7 @@ def _cascades(obj: Obj, options: tuple[str, ...]) -> bool:
 
 
 def _failed(view: AppView, text: str, now: datetime, steps: tuple[tuple[Action, ...], ...] = ()) -> Plan:
-    """The condition says so; the stage is tried again."""
+    """Report the failure as a condition and retry the stage later."""
     merged = merge_conditions(
         view.status.get("conditions") or [], (DELETION_ERROR,), [Condition(DELETION_ERROR, text)], now
     )
@@ -342,7 +342,7 @@ def _cascading(mine: list[str]) -> list[str]:
 
 
 def _release(view: AppView, mine: list[str], why: str, events: tuple[Emit, ...] = ()) -> Plan:
-    """``events`` comes first: the Application may be gone with its last finalizer."""
+    """Remove our finalizers. ``events`` go first, as the Application may disappear with its last finalizer."""
     left = [name for name in finalizers(view.obj) if name not in mine]
     body = {"metadata": {"finalizers": left or None, "resourceVersion": view.obj["metadata"]["resourceVersion"]}}
     patch = Patch(APPLICATION, view.namespace, view.name, body, why)
@@ -350,8 +350,8 @@ def _release(view: AppView, mine: list[str], why: str, events: tuple[Emit, ...] 
 
 
 def deletion_rounds(objects: Iterable[Obj]) -> list[tuple[Obj, ...]]:
-    """In which order the objects of an application are deleted with it: the highest sync wave first, the next round
-    when the former is gone (Argo CD ``controller/sort_delete.go``). Each round is sorted by reference."""
+    """Return the order in which an Application's objects are deleted, as rounds: the highest sync wave first, the next
+    one when all of it is deleted (Argo CD ``controller/sort_delete.go``). Each round is sorted by reference."""
     rounds: dict[int, list[Obj]] = {}
     for obj in objects:
         rounds.setdefault(wave(obj), []).append(obj)

@@ -1,7 +1,7 @@
-"""What rendering produced, kept for observers.
+"""The cache of rendered manifests. Begin at :class:`ManifestStore`.
 
-The handler of :class:`Render` writes here, ``observe`` reads. It is a cache, not state: lost with the process, filled
-again by the next reconcile. Bounded by the number of entries.
+The handler of :class:`Render` writes it, ``observe`` reads it. It is lost with the process and filled again by the next
+reconciles. The number of entries is bounded.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ __all__ = [
 ]
 
 MAX_KEPT = 20_000
-"""Results kept. An application needs two, by what it asks for and by commit; one whose result was thrown out renders
-again, so the bound has to lie well above twice the applications that one process serves (a few thousand)."""
+"""Cached results. An Application needs two (by requested revision and by commit) and renders again after an eviction,
+so the bound must be well above twice the Applications of one process (a few thousand)."""
 PATIENCE_S = 2.0
-"""A render that takes longer continues by itself, and the pass without it: the Application says what it waits for."""
+"""Seconds a reconcile waits for a render. A longer one continues in the background, and the status reports it."""
 READ_LIMIT_S = 900.0
-"""One render with all it fetches; the first look at a large repository takes minutes."""
+"""Limit of one render with all its downloads, in seconds; the first read of a large repository takes minutes."""
 MAX_ANSWERS = 100
-"""Requests remembered for a source: so many applications may share it and be refreshed at the same moment."""
+"""Refresh requests remembered per source: as many Applications may share it and be refreshed at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """All objects of an application at one revision, or the one sentence why there are none."""
+    """All objects of an application at one revision, or one sentence that says why there are none."""
 
     revisions: tuple[str, ...]
     objects: tuple[Obj, ...]
@@ -56,21 +56,21 @@ class Manifests:
     resolved_at: datetime
     error: str = ""
     failing_since: datetime | None = None
-    """When the source could be read last, or was first examined; None: it can be read."""
+    """When the source was last readable, or first read; None: it is readable."""
     warnings: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
-    """Requests to refresh that this render or one before it answered, newest last (:data:`MAX_ANSWERS`)."""
+    """Refresh requests that this or an earlier render answered, newest last (at most :data:`MAX_ANSWERS`)."""
 
     content: tuple[str, ...] = ()
-    """Names what was read of each source: equal names, equal objects. Empty where the reader cannot say."""
+    """Identifies the content of each source: equal names, equal objects. Empty where the reader cannot tell."""
 
     own_folder: bool = False
-    """All that was read lies in the folders of its sources: a commit that touches none of them changes nothing."""
+    """All content is inside the sources' own folders: a commit that touches none of them changes nothing."""
 
     asked: bool = False
-    """A user waited for this render: if it failed, that is said at once."""
+    """A user waits for this render, so its failure is reported at once."""
     local: bool = False
-    """They came with an operation, so no look at the source makes newer ones."""
+    """The manifests came with an operation, so reading the source gives no newer ones."""
 
     @property
     def revision(self) -> str:
@@ -80,19 +80,19 @@ class Manifests:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A render that continues beside the passes of its Application."""
+    """A render that continues in the background."""
 
     since: datetime
     source: str
-    """What is read, without credentials."""
+    """The source, without credentials."""
     begun: datetime | None = None
-    """Since when it is under way; None: it waits for its turn."""
+    """When it started; None: it is queued."""
     answers: tuple[str, ...] = ()
-    """Requests to refresh that its result will answer."""
+    """Refresh requests that its result will answer."""
 
     @property
     def text(self) -> str:
-        """What is waited for, since when, until when."""
+        """Return a sentence: the source that is waited for, since when and until when."""
         until = format_time((self.begun or self.since) + timedelta(seconds=READ_LIMIT_S))
         if self.begun is not None:
             return f"waiting for {self.source} since {format_time(self.since)}, at most until {until}"
@@ -103,7 +103,7 @@ class Reading:
 
 
 def local_manifests(texts: Sequence[str], revisions: tuple[str, ...], now: datetime) -> Manifests:
-    """Manifests that came with a request (``operation.sync.manifests``), instead of a render; never raises."""
+    """Parse manifests sent with a request (``operation.sync.manifests``); never raises: errors are in the result."""
     objects: list[Obj] = []
     for number, text in enumerate(texts):
         place = f"operation.sync.manifests[{number}]"
@@ -119,18 +119,18 @@ def local_manifests(texts: Sequence[str], revisions: tuple[str, ...], now: datet
 
 
 class SourceReader(Protocol):
-    """Turns sources at revisions into manifests; blocking. Assembly gives the one made of ``sources``."""
+    """Turns sources at revisions into manifests; blocking. ``assembly`` provides the implementation."""
 
     def read(
         self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
     ) -> Manifests:
-        """Never raises for what a repository may contain: the error is in the answer."""
+        """Render the sources. Never raises for repository content: the error is in the result."""
         ...
 
 
 @runtime_checkable
 class PollingReader(Protocol):
-    """A reader that can spare questions to remotes where no caller waits for the answer."""
+    """A reader that saves requests to remotes when no caller waits for the result."""
 
     def poll(
         self,
@@ -141,17 +141,17 @@ class PollingReader(Protocol):
         *,
         since: datetime | None,
     ) -> Manifests:
-        """``since``: an answer to another reader then or later suffices; None: it is asked. One that failed a
-        short while ago is not asked again."""
+        """Render, reusing a result read at or after ``since`` by any reader; None: query the remote. A remote that
+        failed a short while ago is not queried again."""
         ...
 
 
 @runtime_checkable
 class SharingReader(PollingReader, Protocol):
-    """A reader that answers many from one question to a remote."""
+    """A reader that serves many callers from one request to a remote."""
 
     def moment(self) -> int:
-        """A number for now: what begins later has a higher one."""
+        """Return a number for the present moment; later moments have higher numbers."""
         ...
 
     def read(
@@ -163,7 +163,7 @@ class SharingReader(PollingReader, Protocol):
         *,
         wanted: int = 0,
     ) -> Manifests:
-        """As that of :class:`SourceReader`; what a remote was asked after the moment ``wanted`` will do."""
+        """As :meth:`SourceReader.read`; may reuse what a remote was asked for after the moment ``wanted``."""
         ...
 
     def poll(
@@ -180,19 +180,19 @@ class SharingReader(PollingReader, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Render(Action):
-    """Resolve ``revisions`` (as asked: branch, tag, SHA, empty for HEAD) and render the sources there."""
+    """Resolve ``revisions`` (branch, tag, SHA, or empty for HEAD) and render the sources at them."""
 
     app: str
     sources: tuple[Obj, ...]
     revisions: tuple[str, ...]
     reason: str
     answers: str = ""
-    """The request to refresh that this is for, empty for none."""
+    """The refresh request that this render answers, or ""."""
     context: RenderContext = NO_CONTEXT
     may_be_old_s: float = 0.0
-    """Seconds: nothing waits for a change, so what another Application learned so recently will do."""
+    """Maximum age in seconds of a result of another Application that is reused here; 0: none."""
     asked: bool = False
-    """A request waits for it: a remote that failed is asked again, though its time has not come."""
+    """A request waits for it: a remote that failed is queried again before its retry time."""
 
     def describe(self) -> str:
         asked = ", ".join(
@@ -203,7 +203,7 @@ class Render(Action):
 
 @dataclass(frozen=True, slots=True)
 class Join(Action):
-    """A request to refresh is answered by the render that goes on: the request is the same, its object has changed."""
+    """Let the running render answer a refresh request too: the same request, on a newer version of the object."""
 
     render: Render
     reason: str
@@ -213,13 +213,13 @@ class Join(Action):
 
 
 def _key(sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext) -> str:
-    """Charts and programs see who asks, so one source may render differently for two applications."""
+    """Return the cache key. It contains the Application: charts and plugins see it, so results may differ by it."""
     bare = [{key: value for key, value in source.items() if key != "targetRevision"} for source in sources]
     return json.dumps([bare, revisions, context.application, context.project, context.namespace], sort_keys=True)
 
 
 class ManifestStore:
-    """Results by (sources, revisions asked for); a resolved SHA finds the same entry. Beside them, what is read now."""
+    """Cached results by (sources, requested revisions), also found by resolved SHA; and the running renders."""
 
     def __init__(self, limit: int = MAX_KEPT) -> None:
         self._kept: OrderedDict[str, Manifests] = OrderedDict()
@@ -249,13 +249,12 @@ class ManifestStore:
     def reading(
         self, sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext = NO_CONTEXT
     ) -> Reading | None:
-        """The render of this that continues; None: there is none."""
+        """Return the running render of these sources, or None."""
         found = self._readings.get(_key(sources, revisions, context))
         return replace(found[0], begun=next(iter(found[1]), None)) if found is not None else None
 
     def begin(self, action: Render, now: datetime, begun: list[datetime]) -> Reading:
-        """A render continues by itself; ``begun`` gets the time when it has its turn. There are as many as their driver
-        lets run and wait."""
+        """Register a background render; its driver bounds their number. ``begun`` receives the start time."""
         shown = mask_credentials(", ".join(dict.fromkeys(str(one.get("repoURL") or "") for one in action.sources)))
         reading = Reading(now, shown, answers=(action.answers,) if action.answers else ())
         self._readings[_key(action.sources, action.revisions, action.context)] = reading, begun
@@ -268,7 +267,7 @@ class ManifestStore:
             self._readings[key] = replace(reading, answers=(*reading.answers, action.render.answers)), begun
 
     def end(self, action: Render, since: datetime) -> tuple[str, ...]:
-        """The render that began at ``since`` has ended; the requests that it answers. A later one continues."""
+        """Remove the render that began at ``since``, but no later one; return the requests that it answers."""
         key = _key(action.sources, action.revisions, action.context)
         found = self._readings.get(key)
         if found is None or found[0].since != since:
@@ -277,7 +276,7 @@ class ManifestStore:
 
 
 class RenderHandler:
-    """Performs :class:`Render` in the driver's worker. One that takes long answers with a :class:`Reading`."""
+    """Performs :class:`Render` in a worker thread. A render that takes long returns a :class:`Reading` first."""
 
     def __init__(
         self, reader: SourceReader, store: ManifestStore, clock: Clock, patience_s: float = PATIENCE_S
@@ -309,7 +308,7 @@ class RenderHandler:
         return self._store.begin(action, now, begun)
 
     def _read(self, action: Render, now: datetime, begun: list[datetime], wanted: int) -> Manifests:
-        """In the driver's thread, once there is a place."""
+        """Read the source in the worker thread, once it has a slot."""
         begun.append(self._clock.now())
         if begun[0] > now + timedelta(seconds=READ_LIMIT_S):
             error = f"no turn to read the source within {READ_LIMIT_S:g} s: its project or its host has too many reads"
@@ -330,7 +329,7 @@ class RenderHandler:
         answers = self._store.end(action, now)
         if not isinstance(
             found, Manifests
-        ):  # a defect of ours, or too many that wait: it is tried again as after errors
+        ):  # a bug of ours, or a full queue: retried as after errors
             found = Manifests((), (), (), now, error=f"{type(found).__name__}: {found}")
         self._keep(action, now, found, answers)
 
@@ -338,7 +337,7 @@ class RenderHandler:
         before = self._store.get(action.sources, action.revisions, action.context)
         answers = (*(before.answers if before else ()), *filter(None, new))
         if before is not None and before.resolved_at > now:
-            found = before  # it began later and ended before
+            found = before  # a later read ended earlier
         since = (before.failing_since if before and before.error else None) or now
         asked = action.asked or any(one and one != action.answers for one in new)
         failing = since if found.error else None

@@ -1,7 +1,7 @@
-"""What an Application needs next; pure.
+"""The planner of Applications: :func:`plan_application` decides the next step; pure.
 
-A tuple of sub-plans, tried in order; the first that has something to say decides. Everything else is in the modules
-that they name: deletion, operation, comparison, automated sync.
+It tries sub-plans in order; the first with a result decides. They are in the modules for deletion, operation,
+comparison and automated sync.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ __all__ = ["compare_application", "plan_application", "settle_asked"]
 
 AUTO_SYNC_CONDITION = "SyncError"
 NOTED_S = 1.0
-"""After which a note is checked again whose pool was resumed: no change of a pool wakes the application then."""
+"""Seconds until the note of a resumed pool is checked again: pool changes no longer wake the application."""
 MAX_WARNINGS = 10
-"""Oddities of the source that are shown as conditions; a repository may have thousands."""
+"""Warnings about the source that are shown as conditions; a repository may have thousands."""
 SHARED_LOOK = 0.25
-"""Part of the polling period for which one snapshot of a remote serves all applications that use it."""
+"""Part of the polling period for which all applications share one read of a remote."""
 LOOK_BESIDE_S = 30.0
-"""Between looks while a source is read; its end wakes the application."""
+"""Seconds between reconciles while a source is read; the end of the read wakes the application."""
 MAX_JITTER = 0.5
-"""Part of the polling period by which applications are spread, so that they do not all ask at once."""
+"""Part of the polling period over which the polls of applications are spread."""
 
 
 def plan_application(observed: AppObserved, now: datetime, compare: Compare | None = None) -> Plan:
-    """One reconcile of one Application. What an ended operation left paused is resumed after all else, so that a
-    refusal of that stops nothing. ``compare``: :func:`compare_application`, with what spares work."""
+    """Plan one reconcile of an Application. Pools that an ended operation left paused are resumed last, so that a
+    refusal there stops nothing. ``compare``: :func:`compare_application`, with caches."""
     answers = observed.system.answers.at(now)
     if answers is not observed.system.answers:
         observed = replace(observed, system=replace(observed.system, answers=answers))
@@ -83,7 +83,7 @@ def plan_application(observed: AppObserved, now: datetime, compare: Compare | No
 def settle_asked(
     observed: AppObserved, result: Result, now: datetime, compare: Compare | None = None
 ) -> tuple[AppObserved, Plan] | None:
-    """Go on with what was answered; None: nothing was, and the reconcile ends."""
+    """Plan again with the results of an evaluation; None: there are none, and the reconcile ends."""
     match result.value:
         case Asking() as asking:
             observed = replace(observed, asking=asking)
@@ -102,7 +102,7 @@ def _plan_asking(observed: AppObserved, questions: tuple[Question, ...]) -> Plan
 
 
 def _plan_evaluated(observed: AppObserved, unknown: Unknown, now: datetime) -> Plan:
-    """Have expressions of users evaluated, or wait for what is being evaluated already: the status says so."""
+    """Start the evaluation of user expressions, or wait for the one that is running and report it in the status."""
     view, asking = observed.view, observed.asking
     if asking is None:
         return _plan_asking(observed, unknown.questions)
@@ -135,8 +135,8 @@ def _plan(observed: AppObserved, now: datetime, compare: Compare) -> Plan:
 
 
 def _plan_operated(observed: AppObserved, now: datetime, problems: tuple[str, ...], compare: Compare) -> Plan:
-    """The next round of the operation. The status is kept current beside it: what is asked for is read first, and
-    whatever the operation writes builds on the comparison of this reconcile."""
+    """Plan the next round of the operation, and keep the status current: sources are read first, and the operation's
+    writes build on the comparison of this reconcile."""
     remembered: dict[int, Comparison] = {}
 
     def compared(observed: AppObserved, manifests: Manifests) -> Comparison:
@@ -169,12 +169,12 @@ def _plan_operated(observed: AppObserved, now: datetime, problems: tuple[str, ..
 
 
 def _is_running(view: AppView) -> bool:
-    """The operation continues; one that is to end waits for no answer."""
+    """Return whether the operation is running; a terminating one waits for no result."""
     return running_operation(view) is not None and dig(view.operation_state, "phase") == "Running"
 
 
 def _asking(observed: AppObserved, found: Missing) -> Plan | None:
-    """The questions to the API server whose answers the comparison needs; None where it has all of them."""
+    """Return the dry runs that the comparison needs from the API server; None if all results are known."""
     if found.asked:
         why = f"the API server is asked what an apply of {len(found.asked)} objects would make (ServerSideDiff=true)"
         return Plan(steps=observed.at_destination((found.asked,)), outcome=Requeue(0, "it has answered"), why=why)
@@ -182,8 +182,8 @@ def _asking(observed: AppObserved, found: Missing) -> Plan | None:
 
 
 def _predicted(observed: AppObserved, latest: Manifests, now: datetime, compare: Compare) -> Plan:
-    """The comparison with the answers of the API server, or the questions that it needs first. What is compared by an
-    old answer is checked again when it is asked about."""
+    """Plan the comparison with the API server's predictions, or the requests for them. A pair compared by an old
+    prediction is checked again later."""
     found = _unanswered(observed, (latest,), now)
     plan = _asking(observed, found) or _plan_compared(observed, latest, now, compare)
     later_s = found.later_s
@@ -193,7 +193,7 @@ def _predicted(observed: AppObserved, latest: Manifests, now: datetime, compare:
 
 
 def _unanswered(observed: AppObserved, renders: tuple[Manifests | None, ...], now: datetime) -> Missing:
-    """What the API server has not been asked yet."""
+    """Return the dry runs without a prediction."""
     if observed.predictions is None or not observed.asks_server:
         return Missing()
     pairs = [
@@ -207,14 +207,14 @@ def _unanswered(observed: AppObserved, renders: tuple[Manifests | None, ...], no
 
 
 def _asked_by(observed: AppObserved) -> str:
-    """Where a question is asked, as whom, and for which refresh of this Application."""
+    """Return the scope of a prediction: destination, user, and the refresh request of this Application."""
     mine = f"{uid_of(observed.view.obj)}/"
     requests = [one for one in (observed.latest.answers if observed.latest else ()) if one.startswith(mine)]
     return "\n".join((observed.remote, observed.account, *requests[-1:]))
 
 
 def _status_beside(observed: AppObserved, now: datetime, compared: Compare) -> Obj | None:
-    """The status by what is known of the source; None where there is nothing to compare with."""
+    """Return the status by the known manifests; None if there is nothing to compare with."""
     latest = observed.latest
     if latest is None or (latest.error and _in_grace(observed, latest, now)):
         return None
@@ -224,7 +224,7 @@ def _status_beside(observed: AppObserved, now: datetime, compared: Compare) -> O
 
 
 def _unread_status(observed: AppObserved, latest: Manifests, now: datetime) -> Obj:
-    """The source cannot be read: what is live is as healthy as it is."""
+    """Return the status of an unreadable source: an error condition, and the health of the live objects."""
     problem = Condition("ComparisonError", f"Failed to load target state: {latest.error}")
     alone = compare_application(observed, replace(latest, objects=()))
     return failed_status(observed.view, [problem], now, health=alone.health)
@@ -236,10 +236,10 @@ def compare_application(
     verdicts: Verdicts | None = None,
     comparisons: Comparisons | None = None,
 ) -> Comparison:
-    """The comparison of these manifests with what is live; ``verdicts`` and ``comparisons`` spare work."""
+    """Compare the manifests with the live objects; ``verdicts`` and ``comparisons`` are caches."""
     given = comparison_input(observed, manifests, verdicts)
     asks = given.predicted is not None or observed.system.settings.health or observed.system.answers.known
-    given = replace(given, fresh=bool(asks))  # it depends on more than can be held beside it
+    given = replace(given, fresh=bool(asks))  # it depends on inputs that the cache does not hold
     more = observed.remote, observed.all_holds, observed.schemas
     found = compare_all(given) if comparisons is None else comparisons.of(given, more, compare_all)
     unheld = unheld_warning(observed, manifests.objects)
@@ -247,7 +247,7 @@ def compare_application(
 
 
 def comparison_input(observed: AppObserved, manifests: Manifests, verdicts: Verdicts | None = None) -> ComparisonInput:
-    """All that the comparison reads."""
+    """Return all inputs of the comparison."""
     system = observed.system.settings
     return ComparisonInput(
         app=observed.view.obj,
@@ -295,7 +295,7 @@ def _plan_refresh(observed: AppObserved, now: datetime, compare: Compare) -> Pla
 
 
 def _is_due(observed: AppObserved, request: str, now: datetime) -> bool:
-    """Whether the source is to be read now: nothing is known of it, a refresh is requested, or it is time."""
+    """Return whether to read the source now: it is unknown, a refresh is requested, or its poll is due."""
     latest = observed.latest
     if latest is None or latest.local:
         return latest is None
@@ -324,8 +324,8 @@ def _render(observed: AppObserved, reason: str) -> Render:
 
 
 def _plan_beside(observed: AppObserved, reading: Reading, now: datetime, compare: Compare) -> Plan:
-    """While the source is read: what was known continues, unless a refresh is requested. The request to refresh stands
-    until the answer is there."""
+    """While the source is read, continue with the known manifests unless a refresh is requested. The refresh request
+    stays until its result is there."""
     view, latest, request = observed.view, observed.latest, refresh_request(observed.view)
     if latest is not None and not latest.error and not request:
         return _predicted(observed, latest, now, compare)
@@ -336,8 +336,8 @@ def _plan_beside(observed: AppObserved, reading: Reading, now: datetime, compare
 
 
 def _in_grace(observed: AppObserved, latest: Manifests, now: datetime) -> bool:
-    """A source that fails for a moment changes nothing that was known, unless a refresh is requested (behaviours 54 and
-    87)."""
+    """Return whether a failed source is within its grace period: known state stays, unless a refresh is requested
+    (behaviours 54 and 87)."""
     known = dig(observed.view.status, "sync", "status") not in (None, "", "Unknown")
     since = latest.failing_since
     return (
@@ -349,11 +349,11 @@ def _in_grace(observed: AppObserved, latest: Manifests, now: datetime) -> bool:
 
 
 def refresh_request(view: AppView) -> str:
-    """Names the refresh that is asked for, empty for none: by the annotation, by another source than the one that was
-    compared, or by the end of an operation that a person began.
+    """Return an id of the requested refresh, or "": by annotation, by a source other than the compared one, or by the
+    end of a manual operation.
 
-    The annotation has no time of its own, nor has a change of the spec, so the object's version names them; a write in
-    between costs one more render. The annotation goes with the status that follows.
+    Neither the annotation nor a spec change has a time, so the id contains the resourceVersion; a write in between
+    costs one more render. The status write removes the annotation.
     """
     compared = dig(view.status, "sync", "comparedTo", default={})
     before = tuple(compared.get("sources") or ((compared["source"],) if compared.get("source") else ()))
@@ -394,7 +394,7 @@ def _plan_compared(observed: AppObserved, latest: Manifests, now: datetime, comp
 
 
 def _compared_status(observed: AppObserved, comparison: Comparison, latest: Manifests, now: datetime) -> Obj:
-    """The status after a comparison, with the conditions that observation adds to it."""
+    """Return the status after a comparison, with the conditions from observation."""
     conditions = (
         *comparison.conditions,
         *(
@@ -413,7 +413,7 @@ def _compared_status(observed: AppObserved, comparison: Comparison, latest: Mani
 
 
 def _automated(observed: AppObserved, comparison: Comparison, latest: Manifests, now: datetime) -> AutoSync:
-    """Whether a sync starts by itself; a closed window is silent, as upstream."""
+    """Decide about an automated sync; a closed window reports nothing, as upstream."""
     app = observed.view.obj
     closed = window_problem(observed.project, app, now, manual=False)
     if closed:
@@ -437,7 +437,7 @@ def _with_auto(status: Obj, decision: AutoSync, now: datetime) -> Obj:
 
 
 def _period(observed: AppObserved, latest: Manifests) -> timedelta:
-    """The polling period with a spread that depends on the name only."""
+    """Return the polling period with a jitter that depends on the name only."""
     base = observed.settings.error_poll_s if latest.error else observed.settings.poll_s
     digest = hashlib.sha256(str(observed.view.ref).encode()).digest()
     return timedelta(seconds=base * (1 + MAX_JITTER * digest[0] / 255))

@@ -1,9 +1,8 @@
-"""Why an Application may not be compared, synced or read from: its spec, and what its operation asks for instead; pure.
+"""Why an Application may not be compared, synced or read, by its spec and by its operation; pure.
 
-Called by every reconcile before anything is rendered or written, by the plan and by explanations. What an operation
-takes its manifests from, wherever that is written (its request, a rollback, the result of a reconcile before), is
-judged by the project with the same function as the spec: a client that can write an Application can write all of these
-fields.
+Every reconcile calls it before it renders or writes; so do plan and explanations. The project judges an operation's
+sources, wherever they are written (its request, a rollback, an earlier result), with the same function as the spec: a
+client that can write an Application can write all of these fields.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from syncline.kube.objects import Obj
 __all__ = ["spec_problems"]
 
 MAX_UNREAD = 5
-"""Reasons why live objects are not known that are named."""
+"""Limit of the named reasons why live objects are unknown."""
 SOURCES = ("source", "sources", "sourceHydrator")
 
 
 def spec_problems(observed: AppObserved) -> list[Condition]:
-    """What is wrong with the spec and the operation, in upstream's words, and with settings of all Applications."""
+    """Return the problems of spec, operation and installation settings as conditions, in upstream's words."""
     found = [*_not_enabled(observed), *_judged(observed, observed.view.obj)]
     if observed.view.operation is not None and operation_sources(observed.view) != observed.view.sources:
         found += [one for one in _judged(observed, _as_operated(observed)) if one not in found]
@@ -38,8 +37,8 @@ def spec_problems(observed: AppObserved) -> list[Condition]:
 
 
 def _not_enabled(observed: AppObserved) -> list[Condition]:
-    """Of an Application that no controller works on: commands say so, for the controllers pass it over. A flag of the
-    controllers may enable what the ConfigMap does not; what they have reconciled is enabled."""
+    """Return a condition if no controller works on the namespace: commands report it, controllers skip the Application.
+    A controller flag may enable a namespace that the ConfigMap does not list; a reconciled Application is enabled."""
     if observed.enabled or observed.view.status.get("reconciledAt"):
         return []
     text = (
@@ -50,7 +49,7 @@ def _not_enabled(observed: AppObserved) -> list[Condition]:
 
 
 def _judged(observed: AppObserved, app: Obj) -> list[Condition]:
-    """What may not be read is no reason to call the spec wrong: neither its project nor its cluster is absent."""
+    """Return the spec's problems. An unreadable project or cluster is not absent, so it makes no spec invalid."""
     cluster = destination_of(app, observed.clusters)
     if observed.project_unread:
         why = f"what project {observed.view.project} permits is not known: {observed.project_unread}"
@@ -67,7 +66,7 @@ def _judged(observed: AppObserved, app: Obj) -> list[Condition]:
 
 
 def _as_operated(observed: AppObserved) -> Obj:
-    """The Application as its operation would have it: with the sources that the operation uses."""
+    """Return the Application with the sources of its operation."""
     view = observed.view
     sources = list(operation_sources(view))
     several = view.multi_source or len(sources) > 1

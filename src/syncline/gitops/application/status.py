@@ -1,6 +1,6 @@
-"""What an Application's status says after a comparison or a reconcile of an operation; pure.
+"""Computes the status of an Application after a comparison or a reconcile of an operation; pure.
 
-Statuses are computed whole and written only when different, in one patch together with ``operation`` (this kind has no
+A status is computed whole and written only if different, in one patch together with ``operation`` (this kind has no
 status subresource).
 """
 
@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 SOURCE_WAIT = "SourceWaitWarning"
-"""The source is being read for longer than a moment; what the status says is from before."""
+"""Reading the source takes long; the status is from before."""
 EVALUATION_WAIT = "EvaluationWaitWarning"
-"""Expressions of users are evaluated for longer than a moment; what the status says is from before."""
+"""Evaluating user expressions takes long; the status is from before."""
 EVALUATED = (
     "InvalidSpecError",
     "UnknownError",
@@ -50,7 +50,7 @@ EVALUATED = (
     SOURCE_WAIT,
     EVALUATION_WAIT,
 )
-"""Conditions that a comparison decides; others (SyncError, DeletionError) are left alone."""
+"""Conditions that a comparison decides; it leaves others (SyncError, DeletionError) alone."""
 
 
 def compared_status(
@@ -61,7 +61,7 @@ def compared_status(
     now: datetime,
     evaluated: tuple[str, ...] = EVALUATED,
 ) -> Obj:
-    """The status after a comparison that could be made."""
+    """Return the status after a successful comparison."""
     status: Obj = dict(view.status)
     status["sync"] = _sync(view, str(comparison.status), manifests)
     status["health"] = _health(view, str(comparison.health.status), comparison.health.message, now)
@@ -77,8 +77,8 @@ def compared_status(
 
 
 def without_new_commit(view: AppView, status: Obj) -> Obj:
-    """The status as it stands, if the commit is all that is new in ``status``: for a commit that touched nothing that
-    the application is made of. A thousand applications of one repository are not written for a commit to one."""
+    """Return the old status if ``status`` differs in the commit only, i.e. the commit touched nothing of the
+    application. So a commit to one of a thousand applications in a repository writes one status."""
     sync, before = status["sync"], dig(view.status, "sync", default={})
     named = {key: before[key] for key in ("revision", "revisions") if key in before}
     rest = {key: value for key, value in sync.items() if key not in ("revision", "revisions")}
@@ -94,8 +94,8 @@ def failed_status(
     *,
     health: ApplicationHealth | None = None,
 ) -> Obj:
-    """The status when nothing could be compared: sync Unknown, and what is wrong as conditions. ``health``: that of the
-    live objects (a source that cannot be read says nothing about them); None: unknown."""
+    """Return the status if nothing could be compared: sync Unknown, and the problems as conditions. ``health``: that of
+    the live objects, which an unreadable source does not affect; None: unknown."""
     status: Obj = dict(view.status)
     status["sync"] = _sync(view, "Unknown", manifests)
     found = ("Unknown", "") if health is None else (str(health.status), health.message)
@@ -104,8 +104,8 @@ def failed_status(
 
 
 def waiting_status(view: AppView, text: str, now: datetime, condition: str = SOURCE_WAIT) -> Obj:
-    """The status as it stands, with or (no ``text``) without the condition that its source is waited for (or what
-    another ``condition`` stands for)."""
+    """Return the current status with the condition that the source is waited for (or another ``condition``), or without
+    it if ``text`` is empty."""
     found = [Condition(condition, text)] if text else []
     merged = merge_conditions(view.status.get("conditions") or [], (condition,), found, now)
     rest = {key: value for key, value in view.status.items() if key != "conditions"}
@@ -130,7 +130,7 @@ def _sync(view: AppView, code: str, manifests: Manifests | None) -> Obj:
 
 
 def _health(view: AppView, code: str, message: str, now: datetime) -> Obj:
-    """The transition time moves only when the code changes."""
+    """Return the health; its transition time changes only with the code."""
     before = dig(view.status, "health", default={})
     since = before.get("lastTransitionTime") if before.get("status") == code else format_time(now)
     health: Obj = {"status": code}
@@ -164,9 +164,9 @@ def app_patch(
     finalizers: list[str] | None = None,
     processed: bool = True,
 ) -> tuple[Patch, ...]:
-    """One conditional merge patch of ``status`` (and ``operation``: an object, or None to remove it); nothing when
-    nothing differs. A refresh annotation that was ``processed``, ``annotations`` (None removes) and ``finalizers``
-    (all; None leaves them) go in the same patch."""
+    """Return one conditional merge patch of ``status`` (and ``operation``: an object, or None to remove it), or nothing
+    if nothing differs. It includes a ``processed`` refresh annotation, ``annotations`` (None removes) and
+    ``finalizers`` (the full list; None: unchanged)."""
     body: Obj = {}
     status = masked_status(view, status)
     if status != view.status:

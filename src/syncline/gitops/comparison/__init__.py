@@ -1,1 +1,1 @@
-"""Targets and live objects, paired and compared: differences, health, what is wrong."""
+"""Pairs targets with live objects and compares them: differences, health, conditions."""

@@ -79,7 +79,7 @@ COMPARISON_ERROR = "ComparisonError"
 
 
 class SyncCode(StrEnum):
-    """``status.sync.status``; NONE: a resource that does not take part."""
+    """Values of ``status.sync.status``; NONE: the resource does not take part."""
 
     SYNCED = "Synced"
     OUT_OF_SYNC = "OutOfSync"
@@ -89,7 +89,7 @@ class SyncCode(StrEnum):
 
 @dataclass(frozen=True)
 class ComparisonInput:
-    """``live`` holds candidates: whatever names this application and whatever has the key of a manifest."""
+    """``live`` holds candidates: objects with this application's tracking data or with the key of a manifest."""
 
     app: Obj
     targets: tuple[Obj, ...]
@@ -101,22 +101,22 @@ class ComparisonInput:
     overrides: Mapping[str, Override] = field(default_factory=lambda: DEFAULT_OVERRIDES)
     excluded: ResourceFilter = field(default_factory=ResourceFilter)
     verdicts: Verdicts | None = None
-    """Answers of earlier comparisons; the result is the same without."""
+    """Cached results of earlier comparisons; they do not change the result."""
     diff: DiffSettings = field(default_factory=DiffSettings)
-    """What is the same for all applications; mode, ignored fields and tracking are filled in here."""
+    """Settings common to all applications; mode, ignored fields and tracking are set here."""
     health: Callable[[Obj], Health | None] = health_of
     project_clusters: tuple[Mapping[str, str], ...] = ()
     server: str = ""
-    """The destination's, where its name alone is given; empty: as the spec says."""
+    """Server URL of the destination if the spec has its name only; empty: as in the spec."""
     cluster_name: str = ""
     predicted: Callable[[Obj, Obj], Prediction | None] | None = None
-    """What the API server makes of a manifest and its live object, where it is asked (compare option
-    ``ServerSideDiff=true``); None for a pair that it was not asked about, which is compared here."""
+    """Returns the API server's dry run of a manifest on its live object (compare option ``ServerSideDiff=true``), or
+    None if there is none: the pair is then compared here."""
     before: Comparison | None = field(default=None, repr=False)
-    """The last comparison with the very same settings: what it made of the same objects is taken over. The result is
-    the same without."""
+    """The last comparison with the same settings; results for unchanged objects are reused. It does not change the
+    result."""
     fresh: bool = False
-    """Differences and health depend on more than the settings and the objects: both are asked for each time."""
+    """Differences and health depend on further inputs, so both are computed each time."""
 
 
 @dataclass(frozen=True)
@@ -133,26 +133,26 @@ class Comparison:
     has_post_delete_hooks: bool = False
     images: frozenset[str] = frozenset()
     made: _Made | None = field(default=None, compare=False, repr=False)
-    """What it was put together from, for the next one."""
+    """Intermediate results for the next comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """The manifests as targets: all of a comparison that does not depend on what is live."""
+    """The manifests as targets: the part of a comparison that does not depend on live objects."""
 
     given: tuple[Obj, ...]
     prepared: Targets
     wanted: frozenset[ObjectRef]
     arranged: Arranged
     with_namespace: Arranged | None
-    """The same with the destination Namespace, where its metadata is the application's and no manifest describes it."""
+    """As ``arranged``, with the destination Namespace if the application manages it without a manifest."""
     pre_delete: bool
     post_delete: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A live object: whose it is by its marks, and whether it takes part: it is the application's and permitted."""
+    """A live object, its owner by tracking data, and whether it takes part: owned by the application and permitted."""
 
     obj: Obj
     owner: str
@@ -161,7 +161,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """One pair of a comparison that could be made."""
+    """One pair with its results."""
 
     pair: Pair
     modified: bool
@@ -174,7 +174,7 @@ class _Judged:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """``pairs`` by the identities of their objects, ``judged`` by that of the pair; both hold what they name."""
+    """``pairs`` by the identities of their objects, ``judged`` by that of the pair; both keep these alive."""
 
     ready: _Ready
     found: Mapping[ObjectRef, _Found]
@@ -183,14 +183,14 @@ class _Made:
 
 
 def live_refs(targets: Iterable[Obj], kinds: KindTable, destination_namespace: str) -> list[ObjectRef]:
-    """The keys of manifests as they would be live: the keys that observation looks up."""
+    """Return the keys that manifests would have as live objects, sorted."""
     refs = (ref_of(scoped(target, kinds, destination_namespace)) for target in targets)
     return sorted({ref for ref in refs if ref.name})
 
 
 def compare(observed: ComparisonInput) -> Comparison:
-    """Compare everything; never raises for what manifests or live objects hold. Raises Unknown where expressions of
-    users are to be evaluated first. What the comparison before made of the same objects is not made again."""
+    """Compare all pairs; never raises for the content of objects. Raises Unknown if user expressions must be evaluated
+    first. Results of the previous comparison are reused for unchanged objects."""
     before = observed.before.made if observed.before is not None else None
     if before is not None and before.ready.given is not observed.targets:
         before = None
@@ -236,7 +236,7 @@ def _ready(observed: ComparisonInput) -> _Ready:
     prepared = prepare_targets(
         observed.targets, app, destination, observed.kinds, observed.tracking, observed.excluded, _server(observed.app)
     )
-    # Hooks of the application's deletion take no part in a sync, unless they are sync hooks as well.
+    # Delete hooks take no part in a sync, unless they are sync hooks as well.
     before = [is_delete_hook(target, "PreDelete") for target in prepared.objects]
     after = [is_delete_hook(target, "PostDelete") for target in prepared.objects]
     kept = [target for target, *ends in zip(prepared.objects, before, after) if _is_synced(target, any(ends))]
@@ -260,7 +260,7 @@ def _is_synced(target: Obj, of_deletion: bool) -> bool:
 
 
 def _arranged(observed: ComparisonInput, ready: _Ready, live: Mapping[ObjectRef, _Found]) -> Arranged:
-    """With the destination Namespace, if the application manages it, it is ours and no manifest describes it."""
+    """Return the targets, with the destination Namespace if it is ours, managed, and in no manifest."""
     alone = ready.with_namespace
     if alone is None or not any(one.allowed and is_managed_namespace(one.obj, observed.app) for one in live.values()):
         return ready.arranged
@@ -274,7 +274,7 @@ def _judge_all(
     pairs: tuple[Pair, ...],
     known: Mapping[int, _Judged],
 ) -> tuple[list[_Judged], str]:
-    """Each pair, and why nothing could be compared: then no pair counts as modified."""
+    """Return the result of each pair, and why nothing could be compared: then no pair counts as modified."""
     settings = diff_settings(observed)
     judge = _Judge(
         observed, settings, settings_key(settings), observed.verdicts or Verdicts(), _app_name(observed), hooks
@@ -299,7 +299,7 @@ class _Judge:
     hooks: tuple[Obj, ...]
 
     def again(self, pair: Pair, known: _Judged | None) -> _Judged:
-        """Raises DiffError and Unknown."""
+        """Return the result of a pair, reusing ``known``. Raises DiffError and Unknown."""
         observed = self.observed
         if known is not None and not observed.fresh:
             return known
@@ -337,7 +337,7 @@ def _cluster_name(app: Obj) -> str:
 
 
 def _ours(observed: ComparisonInput, ready: _Ready, known: Mapping[ObjectRef, _Found]) -> dict[ObjectRef, _Found]:
-    """Live objects that take part if they are ``allowed``: the project permits them."""
+    """Return the candidates; those that the project permits are ``allowed`` and take part."""
     app = _app_name(observed)
     judged: dict[ObjectRef, _Found] = {}
     for ref, obj in sorted(observed.live.items(), key=_first):
@@ -381,7 +381,7 @@ def _shared(observed: ComparisonInput, live: Mapping[ObjectRef, _Found]) -> list
 
 
 def diff_settings(observed: ComparisonInput) -> DiffSettings:
-    """How the pairs of this application are compared; also for faces that show what differs."""
+    """Return the settings for comparing this application's pairs; also for commands that show differences."""
     options = dig(observed.app, "spec", "syncPolicy", "syncOptions", default=[])
     structured = "ServerSideApply=true" in options
     return replace(
@@ -395,14 +395,14 @@ def diff_settings(observed: ComparisonInput) -> DiffSettings:
 
 
 def asks_server(app: Obj, default: bool) -> bool:
-    """Whether the API server is asked what differs: the Application's compare option, else ``default``."""
+    """Return whether server-side diff is on: by the Application's compare option, else ``default``."""
     if has_option(app, "ServerSideDiff=false", COMPARE_OPTIONS):
         return False
     return default or has_option(app, "ServerSideDiff=true", COMPARE_OPTIONS)
 
 
 def asked_pairs(observed: ComparisonInput) -> tuple[Pair, ...]:
-    """Manifests with their live objects: those about which the API server is asked."""
+    """Return the pairs with manifest and live object, to which server-side diff applies."""
     ready = _ready(observed)
     live = _ours(observed, ready, {})
     found = {ref: one.obj for ref, one in live.items() if one.allowed}
@@ -413,7 +413,7 @@ def asked_pairs(observed: ComparisonInput) -> tuple[Pair, ...]:
 def _is_modified(
     observed: ComparisonInput, pair: Pair, verdicts: Verdicts, settings: DiffSettings, known_by: str
 ) -> bool:
-    """Raises DiffError and Unknown."""
+    """Return whether a pair differs. Raises DiffError and Unknown."""
     if observed.predicted is not None and pair.target is not None and pair.live is not None:
         found = observed.predicted(pair.target, pair.live)
         if found is not None:
@@ -423,10 +423,9 @@ def _is_modified(
 
 
 def _to_sync(observed: ComparisonInput, pair: Pair, settings: DiffSettings, app: str) -> Pair | None:
-    """The pair as it takes part in a sync. A live object whose tracking id names another one is a copy, or was made
-    from a generateName: it is left alone (behaviour 64, ``WithResourcesFilter``). With
-    ``RespectIgnoreDifferences=true`` manifests keep the live values of ignored fields; options are those of the
-    operation asked for, else the spec's."""
+    """Return the pair as synced. A live object whose tracking id names another object is a copy, or comes from a
+    generateName: it stays (behaviour 64, ``WithResourcesFilter``). With ``RespectIgnoreDifferences=true`` manifests
+    keep the live values of ignored fields; the operation's options win over the spec's."""
     if pair.target is None:
         return pair if observed.tracking.is_self_referenced(app, pair.live, None) else None
     asked = dig(observed.app, "operation", "sync", "syncOptions", default=[])
@@ -489,7 +488,7 @@ def _shows_as_hook(obj: Obj) -> bool:
 def _resource_status(
     observed: ComparisonInput, pair: Pair, changed: bool, hook: bool, own: bool
 ) -> tuple[SyncCode, bool]:
-    """The status of one resource, and whether it makes the application out of sync."""
+    """Return the status of one resource, and whether it makes the application OutOfSync."""
     skipped = pair.target is not None and is_skipped(pair.target)
     if hook or is_ignored(pair.obj) or skipped or not own:
         return SyncCode.NONE, False
@@ -501,7 +500,7 @@ def _resource_status(
 
 
 def _wave(pair: Pair, hook: bool, hooks: tuple[Obj, ...]) -> int:
-    """The manifest's; of a live hook that of its manifest."""
+    """Return the manifest's wave; for a live hook, that of its manifest."""
     if pair.target is not None:
         return wave(pair.target)
     ref = ref_of(pair.obj)
@@ -553,7 +552,7 @@ def _in_sync(judged: Sequence[_Judged]) -> frozenset[ObjectRef]:
 
 
 def _images(obj: Obj) -> list[str]:
-    """Images of a Pod and of whatever has a pod template."""
+    """Return the images of a Pod or of an object with a pod template."""
     spec = dig(obj, "spec", default={})
     templates = (
         spec,

@@ -1,4 +1,4 @@
-"""The health of an application: the worst of what it manages.
+"""The health of an application: the worst health of its resources.
 
 Called by the comparison with its pairs. Pure. Rules: Argo CD ``controller/health.go`` (reference argocd-app §4.4).
 """
@@ -18,7 +18,7 @@ __all__ = ["ApplicationHealth", "Part", "application_health", "part_of"]
 
 IGNORE_HEALTH_CHECK = "argocd.argoproj.io/ignore-healthcheck"
 MAX_NAMED = 3
-"""How many resources a message names."""
+"""Resources that a message names."""
 SILENT_CHILD = (HealthStatus.MISSING, HealthStatus.UNKNOWN)
 
 
@@ -31,17 +31,17 @@ class ApplicationHealth:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a pair adds to the health of its application."""
+    """The contribution of a pair to its application's health."""
 
     pair: Pair
     health: Health | None
     takes_part: bool
     counts: bool
-    """One missing object says nothing; of a child Application neither does its absence or ignorance."""
+    """False for a missing object, and for a child Application that is missing or unknown."""
 
 
 def part_of(app: Obj, pair: Pair, check: Callable[[Obj], Health | None]) -> Part:
-    """``check`` judges one live object."""
+    """Return the contribution of a pair; ``check`` returns the health of one live object."""
     left_out = _left_out(pair)
     health = None if left_out else _health(app, pair, check)
     if health is None or pair.live is None:
@@ -51,7 +51,7 @@ def part_of(app: Obj, pair: Pair, check: Callable[[Obj], Health | None]) -> Part
 
 
 def application_health(parts: Sequence[Part]) -> ApplicationHealth:
-    """The worst of all parts, in the order of the pairs."""
+    """Return the worst health of all parts, in the order of the pairs."""
     counted = [(part.pair, part.health) for part in parts if part.counts and part.health is not None]
     status = worst(health.status for _, health in counted)
     taking_part = [part.pair for part in parts if part.takes_part]

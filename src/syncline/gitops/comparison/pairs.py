@@ -1,7 +1,7 @@
-"""Bringing manifests and live objects together.
+"""Pairs manifests with live objects.
 
-Called by the observation of an application with its targets (already namespaced) and the live objects that take part.
-Rules: gitops-engine ``pkg/sync/reconcile.go``.
+Called by the comparison with the application's targets (already namespaced) and the live objects that take part. Rules:
+gitops-engine ``pkg/sync/reconcile.go``.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class Paired:
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """Targets by their part in a sync. ``resources``: with the keys of their live objects; hooks are set aside, those
-    of unknown type dropped."""
+    """Targets by their part in a sync. ``resources``: with the keys of their live objects; ``hooks`` are separate,
+    those of unknown type are dropped."""
 
     resources: tuple[tuple[Obj, ObjectRef], ...] = field(repr=False)
     hooks: tuple[Obj, ...] = field(repr=False)
     refs: frozenset[ObjectRef]
-    """As the manifests of resources name themselves."""
+    """The keys of resources as in their manifests."""
 
 
 def arrange(targets: Iterable[Obj], namespace: str, kinds: KindTable) -> Arranged:
-    """What pairing needs of targets, whatever is live."""
+    """Prepare targets for pairing, independent of live objects."""
     kept = [target for target in targets if not is_ignored(target)]
     resources = [target for target in kept if not is_hook(target)]
     return Arranged(
@@ -50,13 +50,13 @@ def arrange(targets: Iterable[Obj], namespace: str, kinds: KindTable) -> Arrange
 
 
 def pair_objects(targets: Iterable[Obj], live: Mapping[ObjectRef, Obj], namespace: str, kinds: KindTable) -> Paired:
-    """Pair by key. Live objects with one uid count once."""
+    """Pair by key. Live objects with the same uid count once."""
     arranged = arrange(targets, namespace, kinds)
     return Paired(pair_arranged(arranged, live, {}), arranged.hooks)
 
 
 def pair_arranged(arranged: Arranged, live: Mapping[ObjectRef, Obj], known: Known) -> tuple[Pair, ...]:
-    """The pairs; those of the same two objects are the very ones that are ``known``."""
+    """Return the pairs; a pair of the same two objects is reused from ``known``."""
     left = _without_twins(arranged.refs, live)
     found = [(target, left.pop(key, None)) for target, key in arranged.resources]
     alone = [(None, left[ref]) for ref in sorted(left)]
@@ -71,7 +71,7 @@ def _live_key(target: Obj, namespace: str, kinds: KindTable) -> ObjectRef:
 
 
 def _without_twins(wanted: Collection[ObjectRef], live: Mapping[ObjectRef, Obj]) -> dict[ObjectRef, Obj]:
-    """One object may be served in two groups: of those with one uid, the ones that are no targets go, one stays."""
+    """Remove duplicates of objects served in two groups: of one uid, keep the keys of targets, else one key."""
     by_uid: dict[str, list[ObjectRef]] = {}
     for ref, obj in live.items():
         by_uid.setdefault(uid_of(obj), []).append(ref)

@@ -1,8 +1,8 @@
-"""From rendered manifests to the targets of a comparison.
+"""Turns rendered manifests into the targets of a comparison.
 
-Called by the comparison. Manifests come in as rendered, in order; returns targets with the right scope, each once,
-stamped with tracking data, and the warnings about them. Pure; inputs are never changed. Rules: Argo CD
-``controller/state.go`` (reference argocd-app §3.1).
+Called by the comparison with the manifests in order. Returns targets with the right scope, each once, with tracking
+data, and warnings about them. Pure; inputs are never changed. Rules: Argo CD ``controller/state.go`` (reference
+argocd-app §3.1).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class Targets:
     objects: tuple[Obj, ...]
     conditions: tuple[Condition, ...]
     error: str = ""
-    """Why an object cannot be marked as the Application's; then nothing is compared."""
+    """Why an object cannot carry the Application's tracking data; then nothing is compared."""
 
 
 def namespaced(kinds: KindTable, group_kind: GroupKind) -> bool:
-    """A kind that the cluster does not know counts as namespaced."""
+    """Return whether a kind is namespaced; a kind unknown to the cluster counts as namespaced."""
     return kinds.namespaced(group_kind) is not False
 
 
 def scoped(obj: Obj, kinds: KindTable, namespace: str) -> Obj:
-    """``obj`` in its namespace: the one it names, else the destination's; none if its kind is cluster-scoped."""
+    """Return ``obj`` in its own namespace or else the destination's; without one if its kind is cluster-scoped."""
     wanted = (namespace_of(obj) or namespace) if namespaced(kinds, gvk_of(obj).group_kind) else ""
     if wanted == namespace_of(obj) and ("namespace" in meta(obj)) == bool(wanted):
         return obj
@@ -70,7 +70,7 @@ def prepare_targets(
 
 
 def _once_each(objects: list[Obj]) -> tuple[list[Obj], list[Condition]]:
-    """Of several objects with one key the last stays; generated names never collide."""
+    """Keep the last of several objects with one key; generated names never collide."""
     by_key: dict[ObjectRef, list[Obj]] = {}
     for index, obj in enumerate(objects):
         ref = ref_of(obj)
@@ -92,7 +92,7 @@ def managed_metadata(app: Obj) -> Mapping[str, Mapping[str, str]] | None:
 
 
 def is_managed_namespace(obj: Obj | None, app: Obj) -> bool:
-    """The destination Namespace of an application that sets its labels or annotations."""
+    """Return whether this is the destination Namespace of an application that sets its labels or annotations."""
     if obj is None or managed_metadata(app) is None:
         return False
     gvk = gvk_of(obj)
@@ -101,8 +101,8 @@ def is_managed_namespace(obj: Obj | None, app: Obj) -> bool:
 
 
 def managed_namespace(app: Obj) -> Obj:
-    """What the destination Namespace is compared with when no manifest describes it; it is applied by the server, so
-    that labels of others stay."""
+    """Return the target for a destination Namespace without a manifest; it is applied server-side, so that other
+    clients' labels stay."""
     wanted = managed_metadata(app) or {}
     annotations = dict(wanted.get("annotations") or {})
     listed = annotations.get(SYNC_OPTIONS, "")

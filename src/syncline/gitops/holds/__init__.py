@@ -1,1 +1,1 @@
-"""Holds: pools that begin no new node updates while a sync changes their machine configs."""
+"""Holds: pools that start no node updates while a sync changes their machine configs."""

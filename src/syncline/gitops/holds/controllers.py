@@ -1,8 +1,8 @@
-"""Two controllers: Holds that are over go, and ``spec.paused`` follows Holds where another operator has the pools.
+"""Two controllers: one deletes expired Holds, one sets ``spec.paused`` by Holds where another operator owns the pools.
 
-The bridge acts once for each Hold, when it comes: a pool that runs is paused, one that is paused already is only noted.
-What a user writes afterwards stays, in either direction: it resumes a pool only if it was the last to write
-``spec.paused``. Its notes are an annotation of the pool, so that a crash forgets nothing (DECISIONS 28).
+The second, the bridge, acts once per new Hold: it pauses a running pool and only notes a paused one. Later writes of
+users stay, in either direction: it resumes a pool only if it was the last to write ``spec.paused``. Its notes are an
+annotation of the pool, so they survive a crash (DECISIONS 28).
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from syncline.kube.objects import (
 __all__ = ["HELD", "HOLD_CONTROLLER", "bridge_controller"]
 
 BRIDGE = "syncline-holds"
-"""Component of Events."""
+"""Component name in Events."""
 LEASES = GroupKind("coordination.k8s.io", "Lease")
 
 
 def _observe(cache: Snapshot, ref: ObjectRef) -> tuple[Obj, bool] | None:
-    """The Hold, and whether its owner is known to be gone."""
+    """Return the Hold, and whether its Application is known to be deleted."""
     found = cache.get(ref)
     if found is None:
         return None
@@ -83,12 +83,12 @@ HOLD_CONTROLLER = Controller(
     observe=_observe,
     plan=_plan,
 )
-"""Deletes Holds that have expired, or whose Application is gone."""
+"""Deletes Holds that have expired or whose Application was deleted."""
 
 
 @dataclass(frozen=True)
 class ObservedPool:
-    """A pool, the Holds that name it, and our machine-config room's Lease if there is one."""
+    """A pool, the Holds that name it, and the Lease of our machine-config controllers, if any."""
 
     pool: Obj
     holds: tuple[Hold, ...]
@@ -101,7 +101,7 @@ def _of_hold(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def bridge_controller(control_namespace: str) -> Controller[ObservedPool]:
-    """Kind MachineConfigPool."""
+    """Return the controller of kind MachineConfigPool."""
     lease = ObjectRef(LEASES.group, LEASES.kind, control_namespace, ROOM_LEASE)
 
     def observe(cache: Snapshot, ref: ObjectRef) -> ObservedPool | None:
@@ -121,7 +121,7 @@ def bridge_controller(control_namespace: str) -> Controller[ObservedPool]:
 
 
 def plan_pool(observed: ObservedPool, now: datetime) -> Plan:
-    """What the bridge does with one pool."""
+    """Plan the bridge's step for one pool."""
     if _room_is_there(observed.lease, now):
         return Plan(why="our own machine-config room honours Holds itself")
     pool, noted = observed.pool, noted_holds(observed.pool)
@@ -140,7 +140,7 @@ def plan_pool(observed: ObservedPool, now: datetime) -> Plan:
 
 
 def _write(pool: Obj, names: list[str], paused: bool | None, text: str, living: list[Hold], now: datetime) -> Plan:
-    """One conditional patch of the note, and of ``spec.paused`` where it is given; an Event then."""
+    """Write the note, and ``spec.paused`` if given, in one conditional patch; then emit an Event."""
     note = json.dumps(names, separators=(",", ":")) if names else None
     body: Obj = {"metadata": {"annotations": {HELD: note}, "resourceVersion": resource_version(pool)}}
     if paused is not None:

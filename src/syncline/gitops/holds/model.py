@@ -1,6 +1,6 @@
-"""Reading and making Holds, and which pools a manifest reaches; pure.
+"""Reads and creates Holds, and finds the pools that a manifest affects; pure.
 
-A Hold ends in three ways: its owner deletes it, it expires, or its owner is gone. The holder renews it (DECISIONS 28).
+A Hold ends when its owner deletes it, it expires, or its owner is deleted. The holder renews it (DECISIONS 28).
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ GROUP = "machineconfiguration.openshift.io"
 POOL = GroupKind(GROUP, "MachineConfigPool")
 MACHINE_CONFIG = GroupKind(GROUP, "MachineConfig")
 BY_POOL_LABELS = (GroupKind(GROUP, "KubeletConfig"), GroupKind(GROUP, "ContainerRuntimeConfig"))
-"""Kinds that choose pools by their labels and become machine configs."""
+"""Kinds that select pools by label and are rendered into machine configs."""
 MANAGED_BY = "syncline.dev/held-for"
-"""Label of a Hold that an Application's operations take: :func:`application_label`."""
+"""Label of a Hold that an Application's operation takes; value: :func:`application_label`."""
 BRIDGE_MANAGER = "syncline-holds"
-"""Field manager by which the bridge writes ``spec.paused``: the pool shows who wrote it last."""
+"""Field manager of the bridge's writes to ``spec.paused``, by which it recognises its own write."""
 LABEL_DIGEST = 32
 
 
 def application_label(app: Obj) -> str:
-    """Names an Application in a label: namespaces and names together may be longer than a label."""
+    """Return a label value for an Application: a hash, as namespace and name may be too long for a label."""
     text = f"{namespace_of(app)}/{name_of(app)}"
     return hashlib.sha256(text.encode()).hexdigest()[:LABEL_DIGEST]
 
 
 def pools_reached(obj: Obj, pools: Iterable[Obj]) -> frozenset[str]:
-    """Names of the pools whose machines a change of this object would update; none for other kinds."""
+    """Return the names of pools whose machines a change of this object would update; none for other kinds."""
     kind = ref_of(obj).group_kind
     if kind == MACHINE_CONFIG:
         return frozenset(name_of(pool) for pool in pools if _selects(pool, "machineConfigSelector", obj))
@@ -67,8 +67,8 @@ def pools_reached(obj: Obj, pools: Iterable[Obj]) -> frozenset[str]:
 
 
 def _selects(chooser: Obj, field: str, chosen: Obj) -> bool:
-    """A pool without a selector takes the configs of the role that has its name, as the pools that come with a cluster
-    say; a config without one reaches no pool."""
+    """Return whether ``chooser`` selects ``chosen``. A pool without selector takes the configs of the role that has its
+    name, as a cluster's default pools do; a config without one selects no pool."""
     selector = dig(chooser, "spec", field)
     if selector is None and field == "machineConfigSelector":
         return labels_of(chosen).get(f"{GROUP}/role") == name_of(chooser)
@@ -79,8 +79,8 @@ def _selects(chooser: Obj, field: str, chosen: Obj) -> bool:
 
 
 def judged_with_holds(check: Callable[[Obj], Health | None], holds: Iterable[Hold]) -> Callable[[Obj], Health | None]:
-    """``check``, in which a held pool that is not ready is Healthy and says by whom it is held: a gate must never wait
-    for a pool that waits for the gate's own Hold (DECISIONS 29)."""
+    """Return ``check`` changed so that an unready held pool is Healthy, with a message that names the Hold: a gate must
+    never wait for a pool that waits for the gate's own Hold (DECISIONS 29)."""
     by_pool = {pool: hold for hold in holds for pool in hold.pools}
     if not by_pool:
         return check

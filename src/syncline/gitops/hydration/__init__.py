@@ -1,1 +1,1 @@
-"""The source hydrator: dry sources rendered into branches, from which Applications sync."""
+"""The source hydrator: renders dry sources into the branches that Applications sync from."""

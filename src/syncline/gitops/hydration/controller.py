@@ -1,4 +1,4 @@
-"""Binds the hydration planner to the world; no decision lives here."""
+"""The hydration controller: connects the pure planner with caches and watches; decides nothing."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating, nam
 __all__ = ["Hydrations"]
 
 GROUPS = "syncline-hydration"
-"""Index of Applications by what they are hydrated with, and by the branch that they write."""
+"""Index of Applications by hydration group and by the branch that they write."""
 CONFIG_MAPS = GroupKind("", "ConfigMap")
 SECRETS = GroupKind("", "Secret")
 
 
 class Hydrations:
-    """What the hydrator knows beside the API, and :meth:`controller` itself."""
+    """State of the hydrator outside the API; :meth:`controller` returns the controller itself."""
 
     def __init__(
         self,
@@ -51,7 +51,8 @@ class Hydrations:
         self._system = SystemCache(settings)
 
     def controller(self) -> Controller[Group]:
-        """Kind Application; works on groups of those with ``spec.sourceHydrator``, by their leaders."""
+        """Return the controller of kind Application; it works on groups with ``spec.sourceHydrator``, by their leaders.
+        """
         return Controller(
             name="hydrator",
             kind=APPLICATION.group_kind,
@@ -89,7 +90,7 @@ class Hydrations:
         )
 
     def _members(self, cache: Snapshot, value: str, system: System) -> list[Obj]:
-        """In order. Those that go, and those of namespaces that are not enabled, are none."""
+        """Return the sorted members, without terminating Applications and those of namespaces that are not enabled."""
         found = [
             app
             for app in cache.indexed(GROUPS, value)
@@ -113,7 +114,7 @@ class Hydrations:
         return Member(view, project, versioned_context(view, self._settings, version, served))
 
     def _destination(self, cache: Snapshot, view: AppView, system: System) -> Snapshot | None:
-        """The cluster whose versions charts get; None where it is not known."""
+        """Return the snapshot of the cluster whose versions charts get; None if unknown."""
         secrets = cache.objects(SECRETS, self._settings.control_namespace)
         cluster = destination_of(view.obj, system.settings.clusters(secrets))
         if isinstance(cluster, str):
@@ -125,7 +126,7 @@ class Hydrations:
     # -- who reconciles again ------------------------------------------------------------------------------------------
 
     def _leader(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        """Leaders of all groups that write the branch: a collision there concerns them."""
+        """Return the leaders of all groups that write the same branch, as a collision there concerns them."""
         key = _key(obj)
         if key is None:
             return ()
@@ -148,7 +149,7 @@ class Hydrations:
 
 
 def _is_hydrated(old: Obj | None, new: Obj | None) -> bool:
-    """Only Applications that are hydrated."""
+    """Return whether the old or new Application is hydrated."""
     return any(obj is not None and AppView(obj).hydrator is not None for obj in (old, new))
 
 

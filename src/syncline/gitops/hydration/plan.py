@@ -1,9 +1,9 @@
-"""What a group of hydrated Applications needs next; pure.
+"""The planner of hydration: decides the next step of a group of Applications; pure.
 
-A group is examined as a whole, since one commit holds the manifests of all: the first Application by name leads it. The
-state machine is upstream's (``controller/hydrator``): Hydrating, then Hydrated or Failed in
-``status.sourceHydrator.currentOperation``. Either all Applications of a project are written, or none. What may not be
-hydrated at all is left out of its group, so that it cannot stop others by joining them.
+A group is planned as a whole, as one commit holds all its manifests; its first Application by name leads. The state
+machine is upstream's (``controller/hydrator``): Hydrating, then Hydrated or Failed in
+``status.sourceHydrator.currentOperation``. Either all Applications of a project are written, or none. An Application
+that may not be hydrated is left out of its group, so that it cannot block others by joining them.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ __all__ = ["Group", "Member", "plan_hydration"]
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 HYDRATING, HYDRATED, FAILED = "Hydrating", "Hydrated", "Failed"
 COOLDOWN = timedelta(minutes=2)
-"""A failed hydration is repeated after this long, unless a person asks or a newer dry commit is there (upstream)."""
+"""Time until a failed hydration is retried, unless a user requests it or a newer dry commit exists (upstream)."""
 MAX_MEMBERS = 500
-"""Applications of one commit."""
+"""Limit of Applications in one commit."""
 SHARED_LOOK = 0.25
-"""Part of the polling period for which one snapshot of a remote serves all that use it."""
+"""Part of the polling period for which all groups share one read of a remote."""
 BESIDE_S = 30.0
-"""Between looks while Git works; its end wakes the group."""
+"""Seconds between reconciles while Git works; its end wakes the group."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Member:
 
     @property
     def request(self) -> tuple[str, str] | None:
-        """The request to hydrate: ``hard`` or ``normal``, and its time stamp."""
+        """Return the hydration request: ``hard`` or ``normal``, and its time stamp."""
         found = annotations_of(self.view.obj)
         if HYDRATE not in found:
             return None
@@ -95,7 +95,7 @@ class Member:
 
     @property
     def asked(self) -> str:
-        """Names the request, empty for none. Without a time stamp the object's version names it."""
+        """Return an id of the request, or "". Without a time stamp it contains the resourceVersion."""
         if self.request is None:
             return ""
         return f"{uid_of(self.view.obj)}/{self.request[1] or resource_version(self.view.obj)}"
@@ -116,7 +116,7 @@ class Group:
 
 
 def plan_hydration(observed: Group, now: datetime) -> Plan:
-    """One reconcile of one group."""
+    """Plan one reconcile of a group."""
     if observed.run is not None:
         if observed.run.ended is not None:
             return _concluded(observed, observed.run, observed.run.ended)
@@ -153,7 +153,7 @@ def _plan_sound(observed: Group, now: datetime) -> Plan:
 
 
 def _needs(member: Member, resolution: Resolution, now: datetime) -> str:
-    """Why an Application needs hydration; empty where it does not."""
+    """Return why an Application needs hydration; empty if it does not."""
     operation, request = member.operation, member.request
     if not operation:
         return "no previous hydrate operation"
@@ -181,7 +181,7 @@ def _cools_until(member: Member, now: datetime) -> datetime:
 
 
 def _problems(observed: Group) -> dict[ObjectRef, str]:
-    """What is wrong with Applications of the group, by upstream's rules and ours."""
+    """Return the problems of the group's Applications, by upstream's rules and ours."""
     if len(observed.members) > MAX_MEMBERS:
         text = f"{len(observed.members)} Applications hydrate to one branch, at most {MAX_MEMBERS} may"
         return {member.ref: text for member in observed.members}
@@ -212,7 +212,7 @@ def _problem(member: Member, settings: AppSettings) -> str:
 
 
 def _feeds_itself(hydrator: Obj) -> str:
-    """Manifests written into the folder that they were rendered from would be read again."""
+    """Return why the output would be read as input again; empty if it would not."""
     dry, sync = dry_source(hydrator), sync_source(hydrator)
     revision = str(dry.get("targetRevision") or "").removeprefix("refs/heads/")
     if revision != target_branch(hydrator) or dry["repoURL"] != sync["repoURL"]:
@@ -224,8 +224,7 @@ def _feeds_itself(hydrator: Obj) -> str:
 
 
 def collisions(apps: list[Obj]) -> dict[ObjectRef, str]:
-    """Applications whose folders cannot both be written, with upstream's sentence for each; where one of two has been
-    hydrated there before, it stays."""
+    """Return upstream's message for Applications whose folders collide; of two, the one hydrated there before stays."""
     found: dict[ObjectRef, str] = {}
     places: dict[str, AppView] = {}
     views = sorted((AppView(app) for app in apps), key=lambda view: view.ref)
@@ -248,7 +247,7 @@ def collisions(apps: list[Obj]) -> dict[ObjectRef, str]:
 
 
 def _was_written(view: AppView) -> bool:
-    """Whether its last successful hydration wrote this very folder."""
+    """Return whether its last successful hydration wrote the same folder."""
     last = dig(view.status, "sourceHydrator", "lastSuccessfulOperation", "sourceHydrator")
     if not isinstance(last, dict) or view.hydrator is None:
         return False
@@ -288,7 +287,7 @@ def _looked(observed: Group, asked: tuple[str, ...]) -> Plan:
 
 
 def _generate_paths(member: Member) -> tuple[str, ...]:
-    """``manifest-generate-paths`` from the root of the repository; empty without the annotation."""
+    """Return ``manifest-generate-paths`` relative to the repository root; empty without the annotation."""
     given = annotations_of(member.view.obj).get(GENERATE_PATHS, "")
     folder = clean_folder(str(dry_source(member.hydrator).get("path") or ""))
     found = []
@@ -299,7 +298,7 @@ def _generate_paths(member: Member) -> tuple[str, ...]:
 
 
 def _begun(observed: Group, resolution: Resolution, reason: str, now: datetime) -> Plan:
-    """Mark all Applications Hydrating, then let Git work."""
+    """Mark all Applications Hydrating, then start the Git work."""
     first = observed.members[0]
     jobs = tuple(
         Job(
@@ -338,7 +337,7 @@ def _begun(observed: Group, resolution: Resolution, reason: str, now: datetime) 
 
 
 def _settled(observed: Group, resolution: Resolution, now: datetime) -> Plan:
-    """Nothing is to be hydrated: the commit that was compared is noted, answered requests go."""
+    """Nothing to hydrate: note the compared commit and remove answered requests."""
     patches = _patches(
         observed.members,
         lambda member: (
@@ -357,20 +356,20 @@ def _settled(observed: Group, resolution: Resolution, now: datetime) -> Plan:
 
 
 def _unseen(observed: Group, resolution: Resolution, now: datetime) -> Plan:
-    """The dry source cannot be examined: said where a request waits for it; what was hydrated stays so."""
+    """Report that the dry source cannot be read, where a request waits for it; hydrated Applications stay so."""
     concerned = {m.ref for m in observed.members if m.phase != HYDRATED or m.request is not None}
     return _failed(observed, dict.fromkeys(concerned, resolution.error), now, _period(observed, resolution))
 
 
 def _generic(problems: Mapping[ObjectRef, str]) -> str:
-    """For Applications of a project that only share the branch with those that have a problem."""
+    """Return the message for Applications that share project and branch with failed ones."""
     first = min(problems)
     more = f"and {len(problems) - 1} more have errors" if len(problems) > 1 else "has an error"
     return f"cannot hydrate because application {first.namespace}/{first.name} {more}"
 
 
 def _failed(observed: Group, texts: Mapping[ObjectRef, str], now: datetime, again: timedelta) -> Plan:
-    """Write failures once: one that stands already, of the same spec and no one's request, is left as it is."""
+    """Write failures once: an equal failure of the same spec, without a request, is not written again."""
 
     def status(member: Member) -> Obj:
         if member.ref not in texts:
@@ -400,7 +399,7 @@ def _message(member: Member, text: str) -> str:
 
 
 def _ended(phase: str, begun: Any, now: datetime, message: str, hydrator: Obj, **shas: str) -> Obj:
-    """A hydrate operation that is over; fields that are empty are left out."""
+    """Return a finished hydrate operation without empty fields."""
     fields = {"startedAt": begun, "finishedAt": format_time(now), "phase": phase, "message": message}
     return fields | {key: sha for key, sha in shas.items() if sha} | {"sourceHydrator": hydrator}
 
@@ -409,7 +408,7 @@ def _ended(phase: str, begun: Any, now: datetime, message: str, hydrator: Obj, *
 
 
 def _concluded(observed: Group, run: Run, end: Hydrated) -> Plan:
-    """Write how the run ended into all Applications that took part, then forget it."""
+    """Write the end of the run to all its Applications, then forget it."""
     jobs = {job.app: job for job in run.action.jobs}
     errors = dict.fromkeys(jobs, end.error) if end.error else _shared(end.errors, run.action.jobs)
     took_part = tuple(member for member in observed.members if member.ref in jobs)
@@ -444,7 +443,7 @@ def _concluded(observed: Group, run: Run, end: Hydrated) -> Plan:
 
 
 def _shared(errors: Mapping[ObjectRef, str], jobs: tuple[Job, ...]) -> dict[ObjectRef, str]:
-    """Errors with what they mean for the other Applications of the same projects."""
+    """Add to the errors a message for the other Applications of the same projects."""
     found: dict[ObjectRef, str] = {}
     for project in {job.project for job in jobs if job.app in errors}:
         mine = {job.app: errors[job.app] for job in jobs if job.project == project and job.app in errors}
@@ -453,7 +452,7 @@ def _shared(errors: Mapping[ObjectRef, str], jobs: tuple[Job, ...]) -> dict[Obje
 
 
 def _without_request(member: Member, answered: tuple[str, str] | None) -> dict[str, str | None]:
-    """Take the request away that was answered; one that came later stays."""
+    """Remove the answered request; a later one stays."""
     if answered is None or member.request != answered:
         return {}
     return {HYDRATE: None, HYDRATE_STAMP: None}
@@ -469,7 +468,7 @@ def _patches(
     reason: str,
     annotations: Callable[[Member], Mapping[str, str | None]] = lambda _member: {},
 ) -> tuple[Action, ...]:
-    """One conditional merge patch for each Application that differs."""
+    """Return one conditional merge patch per changed Application."""
     found: list[Action] = []
     for member in members:
         known = annotations_of(member.view.obj)

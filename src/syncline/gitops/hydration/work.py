@@ -1,7 +1,7 @@
-"""What hydration asks of Git, as data, and what is remembered of the answers.
+"""Git work of hydration as actions, and the cache of its results.
 
-The planner returns the actions, their handler in ``assembly`` does them beside the passes. The book is a cache, not
-state: lost with the process, and then the next reconcile begins again, which writes nothing twice.
+The planner returns the actions; their handler performs them in the background. The cache is lost with the process; the
+next reconcile then starts again and writes nothing twice.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ __all__ = [
 
 MAX_GROUPS = 5000
 MAX_ANSWERS = 1000
-"""Requests that one look may answer: so many Applications may be hydrated together."""
+"""Requests that one read may answer: as many Applications may be hydrated together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """An Application whose ``manifest-generate-paths`` say which files of the dry source matter to it."""
+    """An Application whose ``manifest-generate-paths`` name the files of the dry source that concern it."""
 
     app: ObjectRef
     since: str
-    """The dry commit that it was compared with last."""
+    """The dry commit of its last comparison."""
     paths: tuple[str, ...]
-    """From the root of the repository: files, folders and globs."""
+    """Files, folders and globs, relative to the repository root."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolveDry(Action):
-    """Resolve the revision of a dry source, and see whose files changed."""
+    """Resolve the revision of a dry source, and find the Applications whose files changed."""
 
     key: GroupKey
     source: Obj
     project: str
     reason: str
     answers: tuple[str, ...] = ()
-    """Requests that this look is for."""
+    """Requests that this read answers."""
     scopes: tuple[Scope, ...] = ()
     may_be_old_s: float = 0.0
 
@@ -70,7 +70,7 @@ class ResolveDry(Action):
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a look found. ``untouched``: Applications of whose files none changed."""
+    """The result of a read. ``untouched``: Applications without a changed file."""
 
     at: datetime
     sha: str = ""
@@ -90,19 +90,19 @@ class Job:
     context: RenderContext
     project: str
     request: tuple[str, str] | None = None
-    """The request to hydrate that this answers: value and time stamp."""
+    """The hydration request that this answers: value and time stamp."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hydrate(Action):
-    """Render the jobs at one dry commit, commit what changed and push it."""
+    """Render the jobs at one dry commit, then commit and push the changes."""
 
     key: GroupKey
     sha: str
     ref: str
     jobs: tuple[Job, ...]
     url: str
-    """The repository that is written."""
+    """The repository to write."""
     sync_branch: str
     settings: HydrationSettings
     reason: str
@@ -113,7 +113,7 @@ class Hydrate(Action):
 
 @dataclass(frozen=True, slots=True)
 class Forget(Action):
-    """The end of a run stands in the statuses of its Applications."""
+    """Forget a run: its end is written in the statuses of its Applications."""
 
     key: GroupKey
     reason: str
@@ -124,8 +124,7 @@ class Forget(Action):
 
 @dataclass(frozen=True, slots=True)
 class Hydrated:
-    """How a run ended: the commit with the manifests, or why there is none. ``errors`` by Application; ``error``: of
-    all."""
+    """The end of a run: the commit with the manifests, or ``errors`` by Application, or one ``error`` for all."""
 
     at: datetime
     sha: str = ""
@@ -135,7 +134,7 @@ class Hydrated:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A hydration under way. ``ended`` None: it continues."""
+    """A running hydration. ``ended`` None: it is still running."""
 
     action: Hydrate
     since: datetime
@@ -144,7 +143,7 @@ class Run:
 
 @runtime_checkable
 class HydrationWorker(Protocol):
-    """Blocking; assembly gives the one made of ``sources``. Never raises for what a repository may contain."""
+    """Does the Git work, blocking; provided by ``assembly``. Never raises for repository content."""
 
     def resolve_dry(self, action: ResolveDry, now: datetime) -> Resolution: ...
 
@@ -152,7 +151,7 @@ class HydrationWorker(Protocol):
 
 
 class HydrationCache:
-    """Looks and runs by group, each bounded: of groups that are gone the oldest are thrown out."""
+    """Cached reads and runs by group, both bounded: the oldest reads and ended runs are evicted."""
 
     def __init__(self) -> None:
         self._looks: OrderedDict[GroupKey, Resolution] = OrderedDict()
@@ -191,7 +190,7 @@ class HydrationCache:
 
 
 class HydrationHandler:
-    """Performs the actions in the driver's worker; what takes long continues beside the passes."""
+    """Performs the actions in the driver's worker; long ones continue in the background."""
 
     def __init__(self, worker: object, book: HydrationCache, clock: Clock, *, patience_s: float = PATIENCE_S) -> None:
         self._worker = worker if isinstance(worker, HydrationWorker) else None
@@ -225,7 +224,7 @@ class HydrationHandler:
         )
         try:
             found = yield work
-        except Exception as error:  # a defect of ours, or too many that wait: it is tried again as after errors
+        except Exception as error:  # a bug of ours, or a full queue: retried as after errors
             return keep(error)
         return keep(found) if isinstance(found, Resolution | Hydrated) else None
 

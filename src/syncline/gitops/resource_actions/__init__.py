@@ -1,1 +1,1 @@
-"""What people may do with one live object besides syncing it: restart, pause, scale, create a Job from a CronJob."""
+"""Actions of users on one live object besides sync: restart, pause, scale, create a Job from a CronJob."""

@@ -1,4 +1,4 @@
-"""Actions of the Argo projects' kinds. What they are called and do: Argo CD ``resource_customizations``."""
+"""Actions of the Argo projects' kinds. Names and effects: Argo CD ``resource_customizations``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _steps(obj: Obj) -> list[Any] | None:
 
 
 def _old_rollouts(obj: Obj) -> bool:
-    """Before v0.10 the observed generation was a hash, or newer than the object's own."""
+    """Return whether the Rollout is of a version before v0.10: its observed generation is a hash, or too new."""
     try:
         observed = float(at(obj, "status", "observedGeneration"))
     except (TypeError, ValueError):
@@ -109,7 +109,7 @@ def _workflow(obj: Obj, now: datetime, metadata: Obj, spec: Any, finalizers: lis
 
 
 def _from_cron(obj: Obj, _params: Mapping[str, str], now: datetime) -> tuple[Effect, ...]:
-    """As ``argo submit --from=cronworkflow/…``."""
+    """Create a Workflow like ``argo submit --from=cronworkflow/…``."""
     wanted = at(obj, "spec", "workflowMetadata") or {}
     labels = dict(wanted.get("labels") or {}) | {"workflows.argoproj.io/cron-workflow": name_of(obj)}
     if INSTANCE in labels_of(obj):

@@ -1,7 +1,7 @@
-"""Which actions an object offers, and what one of them would write: those known here, and scripts of users.
+"""Lists the actions of an object and computes their writes: built-in actions and users' scripts.
 
-Called by ``syncline app actions`` with the live object. Users' scripts stand in ``argocd-cm`` and run through the
-:class:`~syncline.apply.lua.LuaRunner` that is given. Rules: Argo CD ``util/lua`` (``GetResourceActionDiscovery``,
+Called by ``syncline app actions`` with the live object. Users' scripts are in ``argocd-cm`` and run in the given
+:class:`~syncline.apply.lua.LuaRunner`. Rules: Argo CD ``util/lua`` (``GetResourceActionDiscovery``,
 ``GetResourceAction``, ``ExecuteResourceAction``), ``util/settings`` (``GetResourceOverrides``).
 """
 
@@ -22,12 +22,12 @@ from syncline.kube.yaml.loading import YamlError, load
 __all__ = ["ActionScripts", "offered_actions", "parse_action_scripts", "run_action"]
 
 KNOWN: Mapping[str, ActionKind] = {**workloads.ACTIONS, **argo.ACTIONS, **operators.ACTIONS, **numaproj.ACTIONS}
-"""By ``GROUP/KIND``."""
+"""Built-in actions by ``GROUP/KIND``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionScripts:
-    """What ``argocd-cm`` says of one kind. ``merged``: the known actions are offered besides."""
+    """Settings of ``argocd-cm`` for one kind. ``merged``: built-in actions are offered too."""
 
     discovery: str = ""
     scripts: Mapping[str, str] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class ActionScripts:
 
 
 def parse_action_scripts(data: Mapping[str, str]) -> dict[str, ActionScripts]:
-    """``data`` of ``argocd-cm`` → key → scripts. Raises ValueError, naming the setting."""
+    """Parse ``data`` of ``argocd-cm`` into scripts by key. Raises ValueError, naming the setting."""
     found: dict[str, ActionScripts] = {}
     for key, text in customized(data, "actions").items():
         setting = f"resource.customizations: actions of {key}"
@@ -62,7 +62,7 @@ def _key(obj: Obj) -> str:
 
 
 def offered_actions(obj: Obj, scripts: Mapping[str, ActionScripts], runner: LuaRunner) -> tuple[Offer, ...]:
-    """Sorted by name; an action of a user hides a known one of that name. Raises :class:`ActionFailed`."""
+    """Return the actions sorted by name; a user's action hides a built-in one. Raises :class:`ActionFailed`."""
     key = _key(obj)
     own, known = scripts.get(key), KNOWN.get(key)
     found: dict[str, Offer] = {}
@@ -74,7 +74,7 @@ def offered_actions(obj: Obj, scripts: Mapping[str, ActionScripts], runner: LuaR
 
 
 _OFFERED = {"name": str, "disabled": bool, "iconClass": str, "displayName": str}
-"""Fields of an offered action, by type."""
+"""Fields of an offered action and their types."""
 
 
 def _discovered(obj: Obj, script: str, runner: LuaRunner) -> list[Offer]:
@@ -87,7 +87,7 @@ def _discovered(obj: Obj, script: str, runner: LuaRunner) -> list[Offer]:
 
 
 def _offer(key: str, entry: Any) -> Offer:
-    """One action; an empty table says that there is nothing more to say about it."""
+    """Parse one action; an empty table means defaults."""
     if not isinstance(entry, dict):
         raise ActionFailed(f"discovery.lua: action {key}: found {entry!r}, must be a table")
     for part, wanted in _OFFERED.items():
@@ -114,7 +114,7 @@ def run_action(
     runner: LuaRunner,
     now: datetime,
 ) -> tuple[Effect, ...]:
-    """What action ``name`` would write; nothing is written. Raises :class:`ActionFailed`."""
+    """Return the writes of action ``name`` without performing them. Raises :class:`ActionFailed`."""
     key = _key(obj)
     own, known = scripts.get(key), KNOWN.get(key)
     if own is not None and name in own.scripts:
@@ -137,7 +137,7 @@ def _run(script: str, obj: Obj, params: Mapping[str, str], runner: LuaRunner) ->
 
 
 def _effects(obj: Obj, value: Any) -> tuple[Effect, ...]:
-    """An object is its patch (the old form of a script); a list holds what is to be patched or created."""
+    """Parse a script's result: an object (old form) is patched; a list holds objects to patch or create."""
     if isinstance(value, dict):
         return (Effect(Verb.PATCH, _like(_with_kind(value), obj)),)
     found: list[Effect] = []
@@ -159,7 +159,7 @@ def _with_kind(made: Obj) -> Obj:
 
 
 def _like(made: Any, before: Any) -> Any:
-    """Lua cannot tell an empty map from an empty list: where a map was, one is."""
+    """Restore empty maps: Lua cannot distinguish an empty map from an empty list."""
     if isinstance(made, dict) and isinstance(before, dict):
         return {key: _like(value, before.get(key)) for key, value in made.items()}
     if made == [] and isinstance(before, dict):

@@ -1,4 +1,4 @@
-"""The few edits of which nearly all actions consist; each returns an :data:`Act`."""
+"""The edits that nearly all actions consist of; each returns an :data:`Act`."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ __all__ = [
 ]
 
 REMOVED: Any = object()
-"""As a value: the field goes."""
+"""A value that removes the field."""
 Value = Any | Callable[[datetime], Any]
 
 
 def second(now: datetime) -> str:
-    """RFC 3339 in UTC, whole seconds."""
+    """Format as RFC 3339 in UTC with whole seconds."""
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def at(obj: Obj, *path: str) -> Any:
-    """The value there, None where something on the way is missing."""
+    """Return the value at the path, None if a part is missing."""
     return dig(obj, *path)
 
 
 def put(obj: Obj, path: tuple[str, ...], value: Any) -> None:
-    """Set or remove a field; maps on the way are made. Raises :class:`ActionFailed` where something else is there."""
+    """Set or remove a field and create missing maps. Raises :class:`ActionFailed` if a parent is no map."""
     holder: Any = obj
     for index, key in enumerate(path[:-1]):
         if value is REMOVED and key not in holder:
@@ -56,7 +56,7 @@ def put(obj: Obj, path: tuple[str, ...], value: Any) -> None:
 
 
 def edited(edit: Callable[[Obj, Mapping[str, str], datetime], None]) -> Act:
-    """An action that changes a copy of the object."""
+    """Return an action that edits a copy of the object."""
 
     def act(obj: Obj, params: Mapping[str, str], now: datetime) -> tuple[Effect, ...]:
         copy = deepcopy(obj)
@@ -67,7 +67,7 @@ def edited(edit: Callable[[Obj, Mapping[str, str], datetime], None]) -> Act:
 
 
 def set_field(*changes: tuple[tuple[str, ...], Value]) -> Act:
-    """Fields by path; a callable value gets the time."""
+    """Return an action that sets fields by path; a callable value is called with the time."""
 
     def edit(obj: Obj, _params: Mapping[str, str], now: datetime) -> None:
         for path, value in changes:
@@ -77,12 +77,12 @@ def set_field(*changes: tuple[tuple[str, ...], Value]) -> Act:
 
 
 def annotate(key: str, value: Value, *where: str) -> Act:
-    """An annotation of the object, or of what lies at ``where`` (a pod template)."""
+    """Return an action that annotates the object, or the part at ``where`` (a pod template)."""
     return set_field(((*where, "metadata", "annotations", key), value))
 
 
 def unset_if_true(*path: str) -> Act:
-    """True becomes false; anything else stays."""
+    """Return an action that sets a true field to false."""
 
     def edit(obj: Obj, _params: Mapping[str, str], _now: datetime) -> None:
         if at(obj, *path):
@@ -92,7 +92,7 @@ def unset_if_true(*path: str) -> Act:
 
 
 def replicas_of(params: Mapping[str, str], *, least: float | None = None) -> int | float:
-    """The parameter ``replicas`` as a number, in the ways Lua reads one (blanks around it, hexadecimal, exponents)."""
+    """Return the parameter ``replicas`` as a number, as Lua reads it (blanks around it, hexadecimal, exponents)."""
     text = params.get("replicas")
     if text is None:
         raise ActionFailed("replicas parameter is required")
@@ -108,7 +108,7 @@ def replicas_of(params: Mapping[str, str], *, least: float | None = None) -> int
 
 
 def without_empty(value: Any) -> Any:
-    """A copy without empty maps and lists, as templates are copied into what is created from them; None if all goes."""
+    """Return a copy without empty maps and lists, as for objects created from templates; None if nothing is left."""
     if isinstance(value, dict):
         kept = {key: without_empty(item) for key, item in value.items() if item not in ({}, [], None)}
         return kept or ({} if value else None)

@@ -1,4 +1,4 @@
-"""The words of resource actions: what is offered, what an action does, and why it did not."""
+"""The types of resource actions: offers, effects and failures."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["Act", "ActionFailed", "ActionKind", "Discover", "Effect", "Offer", "
 
 
 class ActionFailed(RuntimeError):
-    """The action refuses or cannot be run; the text is for the person who asked for it."""
+    """The action refuses or cannot run; the text is for the user who requested it."""
 
 
 class Verb(StrEnum):
     PATCH = "patch"
-    """The object itself becomes :attr:`Effect.obj`."""
+    """Patch the object to :attr:`Effect.obj`."""
     CREATE = "create"
 
 
@@ -31,7 +31,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One action that an object offers. ``icon``: a class name of a web page; ``params``: names of text parameters."""
+    """One action that an object offers. ``icon``: a CSS class; ``params``: names of text parameters."""
 
     name: str
     disabled: bool = False
@@ -40,7 +40,7 @@ class Offer:
     params: tuple[str, ...] = ()
 
     def to_obj(self) -> Obj:
-        """As in argocd's answers; empty fields are left out."""
+        """Return the form of argocd's responses, without empty fields."""
         shown: Obj = {"name": self.name, "disabled": self.disabled}
         shown |= {"iconClass": self.icon} if self.icon else {}
         shown |= {"displayName": self.display} if self.display else {}
@@ -49,7 +49,7 @@ class Offer:
 
 Discover: TypeAlias = Callable[[Obj], tuple[Offer, ...]]
 Act: TypeAlias = Callable[[Obj, Mapping[str, str], datetime], tuple[Effect, ...]]
-"""The live object (never changed), parameters, now → what is to be written. Raises :class:`ActionFailed`."""
+"""The live object (never changed), parameters, now → the writes. Raises :class:`ActionFailed`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Actions of Numaflow's and Numaplane's kinds. What they are called and do: Argo CD ``resource_customizations``."""
+"""Actions of Numaflow's and Numaplane's kinds. Names and effects: Argo CD ``resource_customizations``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ WAYS = "numaflow.numaproj.io/allowed-resume-strategies"
 RESUMES = "numaflow.numaproj.io/resume-strategy"
 SLOW, FAST = "unpause-gradual", "unpause-fast"
 ALLOWED = {"fast": (FAST,), "slow, fast": (SLOW, FAST)}
-"""Ways to resume by the annotation's value; any other value allows the slow one alone."""
+"""Resume actions by the annotation's value; any other value allows only the slow one."""
 
 
 def _pausing(obj: Obj, allowed: bool, *where: str) -> tuple[Offer, ...]:
-    """``where`` the spec of the vertex or pipeline lies."""
+    """Return the pause and resume actions; ``where``: path of the object that has the spec."""
     paused = at(obj, *where, "spec", "lifecycle", "desiredPhase") == "Paused"
-    holder = where or ("spec",)  # annotations of what is embedded lie beside its spec
+    holder = where or ("spec",)  # annotations of an embedded object are beside its spec
     ways = ALLOWED.get(at(obj, *holder, "metadata", "annotations", WAYS) or "", (SLOW,)) if allowed and paused else ()
     return (
         Offer("pause", disabled=not allowed or paused, icon="fa-solid fa-fw fa-pause"),

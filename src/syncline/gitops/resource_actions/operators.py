@@ -1,4 +1,4 @@
-"""Actions of the kinds of well-known operators. What they are called and do: Argo CD ``resource_customizations``."""
+"""Actions of well-known operators' kinds. Names and effects: Argo CD ``resource_customizations``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
 ROLLING = "strimzi.io/manual-rolling-update"
 RECONCILES = "cnpg.io/reconciliationLoop"
 NEVER = {"0", *(f"0{unit}" for unit in ("ns", "us", "µs", "ms", "s", "m", "h"))}
-"""Refresh intervals by which nothing is refreshed at all."""
+"""Refresh intervals that mean no refresh."""
 PAUSE_ICON, PLAY_ICON = "fa fa-fw fa-pause-circle", "fa fa-fw fa-play-circle"
 
 SUSPENDABLE: dict[str, Act] = {
@@ -42,7 +42,7 @@ FLUX = {
     "source.toolkit.fluxcd.io": ("Bucket", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"),
 }
 FLUX_QUIET = {"notification.toolkit.fluxcd.io": ("Alert", "Provider")}
-"""Kinds that can be suspended, but reconcile nothing."""
+"""Kinds that can be suspended but reconcile nothing."""
 
 
 def _flux(*, reconciles: bool) -> ActionKind:
@@ -130,7 +130,7 @@ def _postgres(obj: Obj) -> tuple[Offer, ...]:
 
 
 def _promote(obj: Obj, params: Mapping[str, str], now: datetime) -> None:
-    """The next healthy instance, one by its number, or one by its name."""
+    """Promote the next healthy instance, or the one with the given number or name."""
     wanted, healthy = params.get("instance", "any"), _healthy(obj)
     chosen: str | None
     if wanted == "any":

@@ -1,4 +1,4 @@
-"""Actions of Kubernetes' own workloads. What they are called and do: Argo CD ``resource_customizations``."""
+"""Actions of Kubernetes' own workloads. Names and effects: Argo CD ``resource_customizations``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["ACTIONS", "owned_by"]
 
 RESTARTED = annotate("kubectl.kubernetes.io/restartedAt", second, "spec", "template")
 OVER = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet")
-"""Conditions of a Job of which a true one says that it is done for."""
+"""Conditions that, if true, mark a Job as finished."""
 RESTART = Offer("restart", icon="fa fa-fw fa-redo")
 SCALE = Offer("scale", icon="fa fa-fw fa-plus-circle", params=("replicas",))
 SUSPEND = Offer("suspend", icon="fa fa-fw fa-pause")
@@ -33,7 +33,7 @@ RESUME = Offer("resume", icon="fa fa-fw fa-play")
 
 
 def owned_by(owner: Obj, *, controller: bool) -> list[Obj]:
-    """The owner reference of what was made from this object."""
+    """Return the owner reference for objects created from this one."""
     found: Obj = {
         "apiVersion": owner.get("apiVersion"),
         "kind": owner.get("kind"),
@@ -60,7 +60,7 @@ def _cron_job(obj: Obj) -> tuple[Offer, ...]:
 
 
 def _create_job(obj: Obj, _params: Mapping[str, str], now: datetime) -> tuple[Effect, ...]:
-    """As ``kubectl create job --from``; named after the minute, so that two clicks make one Job."""
+    """Create a Job like ``kubectl create job --from``, named by the minute, so that two clicks create one Job."""
     template = dig(obj, "spec", "jobTemplate")
     if not isinstance(template, dict):
         raise ActionFailed(f"CronJob {name_of(obj)} has no spec.jobTemplate")

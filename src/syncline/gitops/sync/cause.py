@@ -1,7 +1,7 @@
-"""What an operation waits for, as causes.
+"""Explains what an operation waits for, as causes.
 
-Called by ``explain`` and by the application's conditions with what was observed and the plan that ended the pass. Pure;
-it names what these objects themselves show, other rooms add what lies behind (a pod that cannot be scheduled).
+Called by ``explain`` and by the application's conditions with the observation and the plan that ended the reconcile.
+Pure. It reports what these objects themselves show; other rooms add deeper causes (a pod that cannot be scheduled).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from syncline.kube.objects import Obj, ObjectRef, dig, finalizers, is_terminatin
 __all__ = ["causes", "missing_service_account"]
 
 MAX_CAUSES = 20
-"""Objects named at most; the operation's message counts the rest."""
+"""Limit of named objects; the operation's message counts the rest."""
 
 _THEN = "the operation goes on with the next wave"
 
 
 def causes(observed: SyncObserved, plan: SyncPlan) -> tuple[Cause, ...]:
-    """One cause per object that is waited for, in the order of the wave; none when nothing is waited for."""
+    """Return one cause per awaited object, in the order of the wave; none without a wait."""
     if plan.wait is None or plan.wait.kind is WaitKind.RESULTS:
         return ()
     tasks = build_tasks(observed).tasks
@@ -99,7 +99,7 @@ def _evidence(live: Obj | None) -> tuple[tuple[str, str], ...]:
 
 
 def missing_service_account(task: Task, tasks: Sequence[Task]) -> Task | None:
-    """The ServiceAccount that a hook needs and that this very operation brings only later: it would wait for ever."""
+    """Return the ServiceAccount that a hook needs and that this operation creates only later: a deadlock; else None."""
     name = _account_of(task.obj)
     if not task.is_hook or not name:
         return None

@@ -1,9 +1,9 @@
-"""``syncline.dev/wait-for`` and the deadlines of gates: what people ask for in annotations, read and judged; pure.
+"""``syncline.dev/wait-for`` and gate deadlines: parses and evaluates the conditions in annotations; pure.
 
-Called by the reconcile before a wave runs and after running tasks were judged. A condition reads one object of the
-cluster: that it is there and healthy, that a condition of its status is True, or what JSONPath or CEL say of it. The
-project decides which objects may be named, before anything is looked up; no text holds a value that was found. The
-languages are loaded with the first expression: most Applications have none.
+Called before a wave runs and after running tasks were judged. A condition reads one object of the cluster: that it
+exists and is healthy, that a condition of its status is True, or a JSONPath or CEL expression on it. The project is
+checked before any lookup; no text contains a value from the object. The languages are imported with the first
+expression, as most Applications have none.
 """
 
 from __future__ import annotations
@@ -43,35 +43,35 @@ __all__ = [
 WAIT_FOR = "syncline.dev/wait-for"
 GATE_DEADLINE_KEY = "syncline.dev/gate-deadline"
 ON_DEADLINE = "syncline.dev/on-deadline"
-"""``wait`` (default: it is only reported as overdue), ``fail`` or ``continue``."""
+"""``wait`` (default: only report it as overdue), ``fail`` or ``continue``."""
 ACTIONS = ("wait", "fail", "continue")
 FIELDS = {"group", "kind", "name", "namespace", "condition", "jsonpath", "cel", "deadline"}
 MAX_WAITS = 50
-"""Conditions of one object; a list of this length is no longer written by a person."""
+"""Limit of conditions on one object, above any list that a person writes."""
 MAX_ALL_WAITS = 500
-"""Conditions of all manifests of an operation; each is judged in every reconcile."""
+"""Limit of conditions in all manifests of an operation, as each reconcile evaluates them."""
 MAX_EXPRESSION = 2_000
-"""Characters of one expression."""
+"""Limit of characters in one expression."""
 MAX_SHOWN = 200
-"""Characters of an expression in a message."""
+"""Limit of characters of an expression in a message."""
 MAX_CONDITION_STEPS, MAX_LOOK_STEPS = 5_000, 10_000
-"""Work of one expression and of all that one look judges, in steps of about a microsecond: they are judged on the loop
-that serves the API. A test of ten conditions of a status takes a hundred."""
+"""Budgets of one expression and of one reconcile, in steps of about a microsecond: evaluation runs on the loop that
+serves the API. A test of ten status conditions takes a hundred."""
 JUDGED_AGAIN = "; it is judged again at "
 RETRY_S = 60.0
-"""How long after one that ran out of its steps conditions are not judged."""
+"""Seconds without evaluation after an expression exceeded its budget."""
 MAX_TEXT = 16_384
-"""Characters of the annotation."""
+"""Limit of characters in the annotation."""
 MAX_DEADLINE = timedelta(days=30)
 
 
 class ConditionError(ValueError):
-    """An annotation that cannot be read; the text names it, what was found and what is allowed."""
+    """An invalid annotation; the text names it, the value found and the allowed values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One thing that must hold before an object is applied. ``deadline`` None: for as long as it takes."""
+    """One condition for applying an object. ``deadline`` None: no limit."""
 
     ref: ObjectRef
     condition: str = ""
@@ -88,8 +88,8 @@ class Condition:
         *,
         unread: str = "",
     ) -> str:
-        """Why it does not hold yet; empty where it does. ``unread``: why the object may not be read. Raises
-        :class:`OutOfSteps` where expressions need more than is left of ``steps`` (None: of those of one condition)."""
+        """Return why the condition does not hold yet; empty if it does. ``unread``: why the object cannot be read.
+        Raises :class:`OutOfSteps` if an expression exceeds ``steps`` (None: the budget of one condition)."""
         if unread:
             return f"{self.ref} may not be read: {unread}"
         if obj is None:
@@ -115,7 +115,7 @@ class Condition:
             found = compile_path(self.jsonpath).render(obj, limit=limit, spent=steps.spend)
         except TooManySteps:
             raise OutOfSteps(self.ref, f"jsonpath {self.jsonpath}", limit) from None
-        except JsonPathError:  # its text may quote what was found
+        except JsonPathError:  # its text may quote a value
             return f"{self.jsonpath} of {self.ref} cannot be evaluated"
         if self.value is None:
             return "" if found else f"{self.jsonpath} of {self.ref} is empty"
@@ -130,13 +130,13 @@ class Condition:
             found = _program(self.cel).evaluate({"object": obj}, steps.spend, limit=limit)
         except CostExceeded:
             raise OutOfSteps(self.ref, f"cel {self.cel}", limit) from None
-        except EvaluationError:  # its text may quote what was found
+        except EvaluationError:  # its text may quote a value
             return f"{self.cel} of {self.ref} cannot be evaluated"
         return "" if found is True else f"{self.cel} of {self.ref} is not true"
 
 
 class Steps:
-    """What the expressions of one snapshot of the cluster may still take together; a step is about a microsecond."""
+    """The remaining budget of all expressions of one reconcile; a step is about a microsecond."""
 
     __slots__ = ("left",)
 
@@ -145,7 +145,7 @@ class Steps:
 
     @property
     def limit(self) -> int:
-        """Of the next expression."""
+        """Return the budget of the next expression."""
         return max(min(self.left, MAX_CONDITION_STEPS), 0)
 
     def spend(self, steps: int) -> None:
@@ -153,7 +153,7 @@ class Steps:
 
 
 class OutOfSteps(ConditionError):
-    """A condition that was not judged: its expression, or all before it, took too long. The text says which."""
+    """A condition was not evaluated: its expression, or those before it, exceeded the budget. The text says which."""
 
     def __init__(self, ref: ObjectRef, expression: str, limit: int) -> None:
         shown = expression if len(expression) <= MAX_SHOWN else f"{expression[:MAX_SHOWN]}…"
@@ -163,13 +163,13 @@ class OutOfSteps(ConditionError):
 
 
 def rests_until(message: str) -> datetime | None:
-    """Until when conditions are not judged, as the message of an operation says; None: they are."""
+    """Return until when evaluation is paused, by the message of an operation; None: it is not."""
     return time_or_none(message.rpartition(JUDGED_AGAIN)[2]) if JUDGED_AGAIN in message else None
 
 
 @lru_cache(maxsize=1000)
 def _compiled(text: str) -> Program | str:
-    """The expression, or what is wrong with it: that is remembered, too."""
+    """Return the compiled expression or its error; both are cached."""
     from syncline.kube.cel.nodes import CelError
     from syncline.kube.cel.program import compile_program
     from syncline.kube.cel.types import DYN
@@ -192,8 +192,8 @@ def _too_long(text: str) -> str:
 
 
 def waits_of(obj: Obj, kinds: KindTable, namespace: str, refuses: Callable[[ObjectRef], str]) -> tuple[Condition, ...]:
-    """The conditions that an object's annotation names. Raises :class:`ConditionError`, also where the project
-    ``refuses`` one of the objects."""
+    """Return the conditions in an object's annotation. Raises :class:`ConditionError`, also if the project ``refuses``
+    a referenced object."""
     text = annotations_of(obj).get(WAIT_FOR)
     if not text:
         return ()
@@ -276,12 +276,12 @@ def _duration(text: Any, where: str) -> timedelta:
 
 
 def is_conditioned(annotations: Mapping[str, str]) -> bool:
-    """Whether annotations of an object say anything of when its sync continues."""
+    """Return whether an object's annotations have conditions or deadlines."""
     return WAIT_FOR in annotations or GATE_DEADLINE_KEY in annotations or ON_DEADLINE in annotations
 
 
 def gate_deadline(obj: Obj) -> tuple[timedelta, str] | None:
-    """How long the gate may wait for this object and what happens then; None: only a report. Raises
+    """Return the gate's deadline for this object and the action then; None: only report it. Raises
     :class:`ConditionError`."""
     annotations = annotations_of(obj)
     text, action = annotations.get(GATE_DEADLINE_KEY), annotations.get(ON_DEADLINE, "wait")

@@ -1,4 +1,4 @@
-"""Which action a task needs: the small decisions, each a function of one task.
+"""Decides the action of a task; each function takes one task.
 
 Called by the reconcile and by the preview, so that both name the same actions. Rules: gitops-engine
 ``pkg/sync/sync_context.go`` (applyObject, pruneObject); deviations in ``docs/compatibility.md``.
@@ -39,7 +39,7 @@ __all__ = [
 
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
-"""Either of them says that an application has made an object."""
+"""Label that, like the tracking id, marks an object as created by an application."""
 IGNORED = "ignored (requires pruning)"
 NO_PRUNE = "ignored (no prune)"
 
@@ -49,7 +49,7 @@ def _option(task: Task, option: str) -> bool:
 
 
 def is_stamped(observed: SyncObserved, task: Task) -> bool:
-    """The live object was made by this very attempt, for this very phase."""
+    """Return whether this attempt created the live object for this phase."""
     if not observed.durable or task.live is None or task.target is None:
         return False
     stamp = stamp_of(observed, task.phase)
@@ -58,7 +58,7 @@ def is_stamped(observed: SyncObserved, task: Task) -> bool:
 
 
 def is_stranger(observed: SyncObserved, task: Task) -> bool:
-    """A live object under a hook's name that is no hook and that no application tracks: not ours to delete."""
+    """Return whether a live object with a hook's name is neither a hook nor tracked: it is not ours to delete."""
     if not observed.durable or task.live is None or is_hook(task.live):
         return False
     return TRACKING_ID not in annotations_of(task.live) and INSTANCE_LABEL not in labels_of(task.live)
@@ -77,7 +77,7 @@ def needs_confirmation(observed: SyncObserved, task: Task) -> bool:
 
 
 def prune_skipped(observed: SyncObserved, task: Task) -> str:
-    """Why a live object without manifest stays; empty if it goes."""
+    """Return why a live object without manifest stays; empty if it is pruned."""
     if not observed.options.prune:
         return IGNORED
     own = option_value(task.live, "Prune")
@@ -111,10 +111,10 @@ def read_object(task: Task) -> ReadObject:
 
 
 def apply_action(observed: SyncObserved, task: Task, *, dry: bool) -> ApplyObject:
-    """How a manifest is applied. A dry run never moves field managers.
+    """Return the apply action of a manifest. A dry run never migrates field managers.
 
-    Upstream's dry run asks no server and so never applies server-side; ours does, and must not refuse what the apply
-    would take: an annotation of what was last applied may be too large for an object that is never to have one.
+    Upstream's dry run calls no server, so it is never server-side. Ours does, and must not refuse what the apply would
+    accept: a last-applied annotation may be too large for an object that will never have one.
     """
     assert task.target is not None, "a task without target is a prune"
     force = observed.options.force or _option(task, "Force=true")
@@ -136,7 +136,7 @@ def apply_action(observed: SyncObserved, task: Task, *, dry: bool) -> ApplyObjec
 
 
 def _is_observed(observed: SyncObserved, task: Task) -> bool:
-    """A kind is watched in one version, and a patch is made against the manifest's own."""
+    """Return whether the watch shows the object in the manifest's version, against which patches are computed."""
     if not observed.durable or not observed.rules.follows(task.gvk.group_kind):
         return False
     return task.live is None or gvk_of(task.live) == task.gvk
@@ -172,7 +172,7 @@ def _mode(observed: SyncObserved, task: Task, server_side: bool, force: bool) ->
 
 
 def _is_recreated(task: Task, replaced: bool, force: bool) -> bool:
-    """Immutable fields changed and an option allows it, or Replace and Force together: then on every sync."""
+    """Return whether to recreate: immutable fields changed and an option allows it, or Replace and Force are set."""
     assert task.target is not None and task.live is not None, "a change has two sides"
     return classify_change(task.target, task.live, replace=replaced, force=force).change is Change.RECREATE
 

@@ -1,7 +1,7 @@
-"""What a sync reads of one object, read once.
+"""Attributes of one object that a sync needs, computed once.
 
-Made with a pair of manifest and live object (``model.py``) and with each hook; kept as long as they are, so that a pass
-over an operation of many waves reads only what changed since the last one. Pure.
+Computed with each pair of manifest and live object (``model.py``) and with each hook, and kept as long as they are, so
+that a reconcile of many waves computes only what changed. Pure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Facts"]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Of a manifest, or of a live object that has none."""
+    """Attributes of a manifest, or of a live object without one."""
 
     obj: Obj = field(repr=False)
     gvk: GVK
@@ -28,7 +28,7 @@ class Facts:
     is_hook: bool
     hook_types: tuple[HookType, ...]
     defines: tuple[str, str] | None
-    """Group and kind that it brings, being a definition."""
+    """Group and kind that it defines, if it is a CRD."""
 
     @classmethod
     def of(cls, obj: Obj) -> Facts:
@@ -39,12 +39,12 @@ class Facts:
 
     @property
     def is_skipped(self) -> bool:
-        """``Skip`` and nothing else known: neither applied nor pruned nor compared."""
+        """Return whether ``Skip`` is the only known hook type: the object is not applied, pruned or compared."""
         return self.hook_types == (HookType.SKIP,)
 
     @property
     def is_ignored(self) -> bool:
-        """A hook of no type that the sync engine knows: it is dropped."""
+        """Return whether it is a hook without a known type: it is dropped."""
         return self.is_hook and not self.hook_types
 
     @property

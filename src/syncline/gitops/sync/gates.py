@@ -1,7 +1,7 @@
-"""What the gate behind a wave will wait for, said before the wave runs; pure.
+"""Predicts what the gate after a wave will wait for; pure.
 
-Called by the preview. The rules are those of a reconcile (``passes.py``): hooks are always waited for, resources only
-where the operation has more than one wave and something comes after them, prunes until the objects are gone.
+Called by the preview. The rules are those of a reconcile (``passes.py``): hooks are always awaited, resources only if
+the operation has more than one wave and something follows them, prunes until the objects are deleted.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["PlannedWait", "gate_after"]
 
 @dataclass(frozen=True, slots=True)
 class PlannedWait:
-    """Objects that hold the gate, and until what."""
+    """Objects that hold the gate, and the event it waits for."""
 
     kind: WaitKind
     refs: tuple[ObjectRef, ...]
 
 
 def gate_after(observed: SyncObserved, wave: Sequence[Task], everything: Sequence[Task]) -> tuple[PlannedWait, ...]:
-    """In the order in which people read it: hooks, health, deletions, confirmations."""
+    """Return the waits in reading order: hooks, health, deletions, confirmations."""
     regular = [task for task in everything if task.phase is not SyncPhase.SYNC_FAIL]
     last = bool(regular) and _place(wave[0]) == _place(regular[-1])
     several = bool(everything) and _place(everything[0]) != _place(everything[-1])
@@ -52,5 +52,5 @@ def _place(task: Task) -> tuple[SyncPhase, int]:
 
 
 def _has_health(observed: SyncObserved, task: Task) -> bool:
-    """Kinds without a health check count as done once they are applied."""
+    """Return whether the kind has a health check; others are done once applied."""
     return observed.rules.health(task.obj) is not None

@@ -1,6 +1,6 @@
-"""The texts of an operation that people know and scripts match.
+"""The messages of an operation, which users know and scripts match.
 
-Called by the planner and, for the rewriting, by the application's status. Source: gitops-engine
+Called by the planner and, to extend API messages, by the application's status. Source: gitops-engine
 ``pkg/sync/sync_context.go``, Argo CD ``util/argo`` (AugmentSyncMsg).
 """
 
@@ -47,7 +47,7 @@ DEFERRED = "dry run refused as things are; repeated at its turn, after what come
 
 _NOT_FOUND = "the server could not find the requested resource"
 _TOO_LONG = re.compile(r"metadata\.annotations: Too long: (must have at most|may not be more than) 262144 bytes")
-"""The second is what servers say since Kubernetes 1.32, of which upstream does not know."""
+"""The second form is that of servers since Kubernetes 1.32, which upstream does not know."""
 _TOO_LONG_HINT = (
     " \n -Additional Info: This error usually means that you are trying to add a large resource on client side. "
     "Consider using Server-side apply or syncing with replace enabled. Note: Syncing with Replace enabled is "
@@ -60,7 +60,7 @@ def _short(ref: ObjectRef) -> str:
 
 
 def waiting_message(tasks: Sequence[Task], kind: WaitKind) -> str:
-    """``waiting for completion of hook batch/Job/x and 2 more resources``: hooks are named before resources."""
+    """Return ``waiting for completion of hook batch/Job/x and 2 more resources``; hooks are named first."""
     if not tasks:
         return ""
     hooks = [task for task in tasks if task.is_hook]
@@ -78,7 +78,7 @@ def waiting_message(tasks: Sequence[Task], kind: WaitKind) -> str:
 
 
 def with_reasons(message: str, tasks: Iterable[Task]) -> str:
-    """``…, reason: a,b``: the distinct messages of these tasks, sorted."""
+    """Append ``, reason: a,b``: the distinct messages of these tasks, sorted."""
     reasons = sorted({task.message for task in tasks})
     return f"{message}, reason: {','.join(reasons)}" if reasons else message
 
@@ -96,14 +96,14 @@ def missing_message(ref: ObjectRef) -> str:
 
 
 def augment_message(message: str, ref: ObjectRef, version: str, kinds: Sequence[ResourceInfo]) -> str:
-    """Say what to do where the API's own words do not: a missing definition, an annotation that is too long.
+    """Add a hint to an API message about a missing CRD or a too long annotation.
 
-    Upstream leaves ``OAuth.config.openshift.io "" not found`` as it is, which is what discovery says of a kind that
-    an installed group does not have; here both name the definition.
+    Upstream leaves ``OAuth.config.openshift.io "" not found`` as it is, which is discovery's message for an unknown
+    kind of an installed group; here both messages name the CRD.
     """
     if _NOT_FOUND in message or message == f'{ref.group_kind} "" not found':
         return _missing_kind(ref, version, kinds)
-    hinted = _TOO_LONG.search(message) and _TOO_LONG_HINT not in message  # a kept message may come by again
+    hinted = _TOO_LONG.search(message) and _TOO_LONG_HINT not in message  # a stored message may come here again
     return message + _TOO_LONG_HINT if hinted else message
 
 

@@ -1,7 +1,7 @@
-"""The values that the sync engine speaks in.
+"""The data types of the sync engine.
 
-``SyncObserved`` comes in (made by the application controller's observation), ``SyncPlan`` leaves. Both are frozen;
-nothing here decides anything.
+``SyncObserved`` is its input (made by the application controller), ``SyncPlan`` its output. Both are frozen; nothing
+here decides anything.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ __all__ = [
 ]
 
 GATE_DEADLINE = timedelta(minutes=15)
-"""How long a gate may wait before it is reported as overdue; the operation continues waiting."""
+"""Time after which a waiting gate is reported as overdue; the operation continues to wait."""
 
 
 class SyncPhase(StrEnum):
-    """Phases in the order in which they run."""
+    """Phases in their order."""
 
     PRE_SYNC = "PreSync"
     SYNC = "Sync"
@@ -94,8 +94,8 @@ class ResultRow:
 
 @dataclass(frozen=True)
 class Pair:
-    """A manifest and the live object of the same key; one of them may be missing, not both. What is read of it is read
-    once: a comparison hands on the pairs in which nothing changed."""
+    """A manifest and the live object of the same key; at least one of them is set. Its attributes are computed once,
+    and comparisons reuse unchanged pairs."""
 
     target: Obj | None = field(repr=False)
     live: Obj | None = field(repr=False)
@@ -112,12 +112,12 @@ class Pair:
 
     @cached_property
     def facts(self) -> Facts:
-        """Of the manifest, else of the live object."""
+        """Return the attributes of the manifest, else of the live object."""
         return Facts.of(self.obj if self.target is None else self.target)
 
     def placed(self, namespace: str) -> Facts:
-        """The same; every manifest gets a namespace, cluster-scoped ones too: nothing may end up in a namespace by
-        accident."""
+        """Return the attributes with a namespace in each manifest, even a cluster-scoped one, so that no object lands
+        in a namespace by accident."""
         if self.target is None or self.facts.ref.namespace:
             return self.facts
         known = self._placed.get(namespace)
@@ -147,7 +147,7 @@ class SelectedResource:
 
 @dataclass(frozen=True, slots=True)
 class KindProblem:
-    """Why a kind cannot be used, in the words of API discovery."""
+    """Why a kind cannot be used, as API discovery words it."""
 
     message: str
     not_found: bool
@@ -155,12 +155,12 @@ class KindProblem:
 
 @dataclass(frozen=True)
 class KindTable:
-    """The kinds that the destination serves, as discovery reported them."""
+    """The kinds that the destination serves, by discovery."""
 
     served: Mapping[GVK, ResourceInfo]
 
     def find(self, gvk: GVK, verb: str = "get") -> ResourceInfo | KindProblem:
-        """The resource of a kind that can be asked with ``verb``; messages are client-go's."""
+        """Return the resource of a kind that supports ``verb``, or a KindProblem with client-go's message."""
         info = self.served.get(gvk)
         if info is None:
             if (gvk.group, gvk.version) in self._versions:
@@ -175,7 +175,7 @@ class KindTable:
         return info
 
     def namespaced(self, group_kind: GroupKind) -> bool | None:
-        """Scope by group and kind, whatever the version; None: unknown."""
+        """Return whether a kind is namespaced in any version; None: unknown."""
         return self._scopes.get(group_kind)
 
     @cached_property
@@ -184,7 +184,7 @@ class KindTable:
 
     @cached_property
     def groups_of(self) -> Mapping[str, tuple[str, ...]]:
-        """The groups that serve a kind of this name, in their order."""
+        """Return the sorted groups that serve a kind of each name."""
         found: dict[str, set[str]] = {}
         for info in self.served.values():
             found.setdefault(info.kind, set()).add(info.group)
@@ -197,7 +197,7 @@ class KindTable:
 
 @dataclass(frozen=True)
 class SyncOptions:
-    """Settings of one operation: those of ``operation.sync`` and the sync options (``Name=value``)."""
+    """Settings of one operation: fields of ``operation.sync`` and its sync options (``Name=value``)."""
 
     dry_run: bool = False
     prune: bool = False
@@ -211,7 +211,7 @@ class SyncOptions:
     skip_dry_run_on_missing: bool = False
     apply_out_of_sync_only: bool = False
     prune_option: str = ""
-    """Value of ``Prune=`` on the application: ``false``, ``confirm``; the object's own value wins."""
+    """Value of ``Prune=`` on the application: ``false`` or ``confirm``; the object's own value wins."""
     prune_confirmed: bool = False
     prune_propagation: str = "Foreground"
     client_side_apply_migration: bool = True
@@ -223,7 +223,7 @@ class SyncOptions:
 
     @classmethod
     def parse(cls, listed: tuple[str, ...], **settings: object) -> SyncOptions:
-        """From ``syncOptions`` as written (matched exactly); ``settings`` are the fields that have no such option."""
+        """Parse ``syncOptions`` (exact matches); ``settings`` are the fields without such an option."""
         propagation = listed_value(listed, "PrunePropagationPolicy") or "foreground"
         return cls(
             validate="Validate=false" not in listed,
@@ -241,41 +241,41 @@ class SyncOptions:
 
 
 Answers = tuple[tuple[Outcome, ...], ...]
-"""Outcomes of one plan's steps, in its shape."""
+"""Outcomes of the actions of one plan's steps, in the same shape."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What project, installation and cluster say of objects: pure functions of frozen data. These permit everything."""
+    """Rules of project, installation and cluster: pure functions of frozen data. This class permits everything."""
 
     def permits(self, obj: Obj, info: ResourceInfo) -> str:
-        """Why the object may not be written; empty where it may. By its kind and namespace, and by its name where it
-        has no namespace: asked once for all that have these in common."""
+        """Return why the object may not be written; empty if it may. Depends on its kind and namespace, and on the name
+        of cluster-scoped objects only: called once for all objects that share these."""
         return ""
 
     def health(self, obj: Obj) -> Health | None:
         return health_of(obj)
 
     def refuses(self, ref: ObjectRef) -> str:
-        """Why the project does not let its Applications see an object that a manifest names; empty: it does."""
+        """Return why the project does not let its Applications see a referenced object; empty: it does."""
         return ""
 
     def follows(self, kind: GroupKind) -> bool:
-        """Whether a working watch shows the objects of a kind, so that what it shows need not be read again."""
+        """Return whether a working watch covers a kind, so that its objects need not be read again."""
         return False
 
     def lookup(self, ref: ObjectRef) -> Obj | None:
-        """What the destination holds under a reference, for conditions that manifests name."""
+        """Return an object of the destination, for conditions in manifests."""
         return None
 
     def unread(self, ref: ObjectRef) -> str:
-        """Why what it holds there may not be read; empty: it may."""
+        """Return why an object of the destination cannot be read; empty if it can."""
         return ""
 
 
 @dataclass(frozen=True)
 class SyncObserved:
-    """Everything that one reconcile of an operation reads."""
+    """All inputs of one reconcile of an operation."""
 
     namespace: str
     revision: str
@@ -284,23 +284,23 @@ class SyncObserved:
     hooks: tuple[Obj, ...] = field(repr=False)
     kinds: KindTable
     all_hooks: tuple[Obj, ...] = field(default=(), repr=False)
-    """With those that do not run this time, as their inputs did not change."""
+    """Hooks, including those that do not run now as their inputs did not change."""
     options: SyncOptions = field(default_factory=SyncOptions)
     phase: OperationPhase = OperationPhase.RUNNING
     message: str = ""
     results: tuple[ResultRow, ...] = ()
     in_sync: frozenset[ObjectRef] = frozenset()
-    """Keys that the comparison calls unmodified; only used with ``ApplyOutOfSyncOnly``."""
+    """Keys of unmodified objects; only used with ``ApplyOutOfSyncOnly``."""
     rules: Rules = field(default_factory=Rules, compare=False, repr=False)
     namespace_live: Obj | None = field(default=None, repr=False)
     """The destination Namespace as read from the API; only used with ``CreateNamespace``."""
     namespace_error: str = ""
     """Why the destination Namespace could not be read."""
     operation: str = ""
-    """Name of this attempt of this operation (start time and attempt). It switches on what makes a crash harmless:
-    stamps on created hooks, results that are kept before a hook goes. Empty: exactly upstream's behaviour."""
+    """Name of this attempt (start time and attempt). It enables crash safety: created hooks are stamped, and results
+    are stored before a hook is deleted. Empty: exactly upstream's behaviour."""
     answers: tuple[Answers, ...] = ()
-    """What the actions of this reconcile answered so far; see :func:`syncline.gitops.sync.plan.record`."""
+    """Outcomes of this reconcile so far; see :func:`syncline.gitops.sync.plan.record`."""
 
     @property
     def durable(self) -> bool:
@@ -308,14 +308,14 @@ class SyncObserved:
 
     @cached_property
     def defined_kinds(self) -> frozenset[tuple[str, str]]:
-        """Group and kind of the definitions among the manifests, selected or not."""
+        """Return group and kind of all CRDs among the manifests, selected or not."""
         found = [pair.facts.defines for pair in self.pairs if pair.target is not None]
         return frozenset(kind for kind in (*found, *map(defined_kind, self.hooks)) if kind is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What an operation waits for. ``until`` is when it counts as overdue."""
+    """What an operation waits for. ``until``: when it becomes overdue."""
 
     kind: WaitKind
     refs: tuple[ObjectRef, ...]
@@ -325,7 +325,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class WaveDone:
-    """A wave that ran in this reconcile; a delay between waves, if any, belongs after it unless ``final``."""
+    """A wave that ran in this reconcile; a delay between waves, if any, follows it unless it is ``final``."""
 
     phase: SyncPhase
     wave: int
@@ -334,10 +334,10 @@ class WaveDone:
 
 @dataclass(frozen=True)
 class SyncPlan:
-    """Either steps to be executed, or the end of the pass with the state to be kept.
+    """Steps to execute, or the end of the reconcile with the state to write.
 
-    Actions inside a step are independent and all tried; the steps are in order, and a refusal does not stop the later
-    ones (kinds of one wave). ``again``: the next reconcile may begin at once, nothing has to change first.
+    The actions of a step are independent and all tried; steps run in order, and a refusal does not stop later ones
+    (kinds of one wave). ``again``: reconcile again at once, without waiting for a change.
     """
 
     steps: tuple[tuple[SyncAction, ...], ...]

@@ -1,8 +1,8 @@
-"""In which order tasks run.
+"""The order in which tasks run.
 
-Phase, then wave, then kind, then name; afterwards a Namespace or a definition is moved in front of the first task that
-needs it, and takes over its phase and wave. Waves of prunes are mirrored, so that what came last goes first. Rules:
-gitops-engine ``pkg/sync/sync_tasks.go``.
+By phase, wave, kind and name; then a Namespace or CRD moves in front of the first task that needs it and takes over its
+phase and wave. Waves of prunes are reversed, so that what was created last is deleted first. Rules: gitops-engine
+``pkg/sync/sync_tasks.go``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KIND_ORDER = (
     "ReplicaSet", "Deployment", "HorizontalPodAutoscaler", "StatefulSet", "Job", "CronJob", "IngressClass", "Ingress",
     "APIService",
 )  # fmt: skip
-"""Kinds in the order of Helm's installation; all others come last and are equal to one another."""
+"""Kinds in Helm's install order; all other kinds come last, without an order among them."""
 
 _KIND_RANK = {kind: rank for rank, kind in enumerate(KIND_ORDER)}
 _PHASE_RANK = {phase: rank for rank, phase in enumerate(SyncPhase)}
@@ -32,19 +32,19 @@ _PHASE_RANK = {phase: rank for rank, phase in enumerate(SyncPhase)}
 
 def _rank(task: Task) -> tuple[int, int, int, str, str, bool, str]:
     kind = _KIND_RANK.get(task.gvk.kind, len(KIND_ORDER))
-    # Group and namespace only break ties that upstream leaves to chance.
+    # Group and namespace only break ties, which upstream leaves random.
     where = task.ref.namespace
     return _PHASE_RANK[task.phase], task.wave, kind, task.ref.name, task.gvk.group, not where, where
 
 
 def turn(task: Task) -> tuple[int, int, bool, int]:
-    """Tasks of a smaller turn are done before it; those of an equal one go together."""
+    """Return the sort key of a task's turn: lower turns run first, equal ones together."""
     kind = _KIND_RANK.get(task.gvk.kind, len(KIND_ORDER))
     return _PHASE_RANK[task.phase], task.wave, not task.is_prune, kind
 
 
 def sort_tasks(tasks: Iterable[Task]) -> list[Task]:
-    """The tasks in their order; moved ones get their new phase and wave."""
+    """Return the tasks in order; moved ones get their new phase and wave."""
     ordered = sorted(tasks, key=_rank)
     ordered = _bring_forward(ordered, _namespace_made, lambda facts: facts.ref.namespace or None)
     return _bring_forward(ordered, lambda facts: facts.defines, lambda facts: (facts.gvk.group, facts.gvk.kind))
@@ -55,7 +55,7 @@ def _namespace_made(facts: Facts) -> str | None:
 
 
 def _bring_forward(tasks: list[Task], makes: Callable[[Facts], object], needs: Callable[[Facts], object]) -> list[Task]:
-    """Move each task that makes something to before the first that needs it."""
+    """Move each task that creates something in front of the first task that needs it."""
     manifests = [task for task in tasks if not task.is_prune]
     if not any(makes(task.facts) is not None for task in manifests):
         return tasks
@@ -78,8 +78,8 @@ def _bring_forward(tasks: list[Task], makes: Callable[[Facts], object], needs: C
 
 
 def mirror_prune_waves(tasks: Iterable[Task], prune_last: bool) -> None:
-    """Set the waves of prune tasks: lowest and highest change places, and so on inwards; ``PruneLast`` ones go one
-    wave after everything else of phase Sync (at the earliest wave 1)."""
+    """Reverse the waves of prune tasks; those with ``PruneLast`` go one wave after everything else of phase Sync (at
+    least wave 1)."""
     listed = list(tasks)
     prunes = [task for task in listed if task.is_prune]
     waves = sorted({task.wave for task in prunes})

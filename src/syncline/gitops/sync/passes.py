@@ -1,10 +1,9 @@
-"""One reconcile of an operation, reported from its beginning to its end.
+"""One reconcile of an operation from beginning to end, as a generator of steps; run by ``plan.py``.
 
-A pass is written as a generator: it yields steps of actions and is sent their outcomes, so the order of events can be
-read from top to bottom. It is a pure function of what was observed and of the outcomes: ``plan.py`` runs it from the
-start with the outcomes known so far and stops where the next one is missing. Nothing here talks to a cluster. The story
-is Argo CD's (gitops-engine ``pkg/sync/sync_context.go``, Sync and Terminate); what differs stands in
-``docs/compatibility.md`` and is switched on by ``SyncObserved.operation``.
+It yields steps of actions and is sent their outcomes, so the code reads in the order of events. It is a pure function
+of observation and outcomes: ``plan.py`` runs it from the start with the outcomes so far and stops at the first missing
+one. It never calls a cluster. The sequence is Argo CD's (gitops-engine ``pkg/sync/sync_context.go``, Sync and
+Terminate); deviations are listed in ``docs/compatibility.md`` and enabled by ``SyncObserved.operation``.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ __all__ = ["dry_pass", "sync_pass", "terminate_pass"]
 
 
 def terminate_pass(observed: SyncObserved, now: datetime) -> Flow[SyncState]:
-    """End an operation: running hooks are deleted, resources stay as they are."""
+    """Terminate an operation: delete running hooks, leave resources as they are."""
     state = SyncState.open(observed)
     runner = Runner(state, now)
     tasks = _prepare(state).tasks
@@ -69,7 +68,7 @@ def terminate_pass(observed: SyncObserved, now: datetime) -> Flow[SyncState]:
 
 
 def sync_pass(observed: SyncObserved, now: datetime) -> Flow[SyncState]:
-    """Carry an operation on by at most one wave."""
+    """Advance an operation by at most one wave."""
     state = SyncState.open(observed)
     runner = Runner(state, now)
     ready = _prepare(state)
@@ -92,7 +91,7 @@ def sync_pass(observed: SyncObserved, now: datetime) -> Flow[SyncState]:
     if (yield from _wait_for_running(state, tasks)) or _wait_for_pruned(state, tasks):
         return state
     if done and observed.durable:
-        # The results must be kept before an object goes from which alone they could be read again.
+        # Store the results before the object is deleted from which alone they could be read again.
         state.set_phase(OperationPhase.RUNNING, state.message, "results of hooks are kept before their objects go")
         state.wait, state.again = Wait(WaitKind.RESULTS, tuple(task.ref for task in done)), True
         return state
@@ -102,7 +101,7 @@ def sync_pass(observed: SyncObserved, now: datetime) -> Flow[SyncState]:
 
 
 def dry_pass(observed: SyncObserved, now: datetime) -> Flow[SyncState]:
-    """Only the questions with which an operation begins: rows say what would be refused. Nothing is written."""
+    """Run only the initial dry runs of an operation: rows report refusals, nothing is written."""
     observed = replace(observed, options=replace(observed.options, dry_run=True, apply_out_of_sync_only=True))
     state = SyncState.open(observed)
     ready = _prepare(state)
@@ -113,8 +112,8 @@ def dry_pass(observed: SyncObserved, now: datetime) -> Flow[SyncState]:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """The tasks with their results. ``problems``: why the operation is not valid. ``recognised``: tasks of which only
-    their stamp says that they ran. ``started``: the dry run is over."""
+    """The tasks with their results. ``problems``: why the operation is invalid. ``recognised``: tasks known to have run
+    by their stamp only. ``started``: the dry run is done."""
 
     tasks: list[Task]
     problems: list[str]
@@ -138,12 +137,12 @@ def _prepare(state: SyncState) -> _Ready:
 
 
 def _is_own_namespace(observed: SyncObserved, task: Task) -> bool:
-    """The destination Namespace comes before the dry run, so it says nothing about that."""
+    """Return whether this is the destination Namespace: created before the dry run, so no evidence that it passed."""
     return (task.gvk.group, task.gvk.kind, task.ref.name) == ("", "Namespace", observed.namespace)
 
 
 def _cut_off(ready: _Ready) -> list[Task]:
-    """What is left of a wave that a crash interrupted: it must not wait for the hooks of its own wave."""
+    """Return the rest of a wave that a crash interrupted: it must not wait for the wave's own hooks."""
     waves = {(task.phase, task.wave) for task in ready.recognised if task.phase is not SyncPhase.SYNC_FAIL}
     left = [task for task in ready.tasks if task.pending and (task.phase, task.wave) in waves]
     return [task for task in left if (task.phase, task.wave) == (left[0].phase, left[0].wave)]
@@ -155,7 +154,7 @@ def _label(task: Task) -> str:
 
 
 def _check_beforehand(state: SyncState, runner: Runner, tasks: Sequence[Task]) -> Flow[bool]:
-    """Make the destination Namespace, then dry-run everything else; True if the operation ends here."""
+    """Create the destination Namespace, then dry-run everything else; True if the operation ends here."""
     observed = state.observed
     namespace = next((task for task in tasks if _is_missing_namespace(observed, task)), None)
     if namespace is not None and (yield from runner.run([namespace], dry=False)) is RunState.FAILED:
@@ -170,7 +169,7 @@ def _check_beforehand(state: SyncState, runner: Runner, tasks: Sequence[Task]) -
 
 
 def _unreadable(observed: SyncObserved, tasks: Sequence[Task]) -> list[str]:
-    """Annotations of ours that cannot be read: nothing is applied then."""
+    """Return errors of our annotations; with any of them, nothing is applied."""
     problems: list[str] = []
     count = 0
     for task in tasks if observed.durable else ():
@@ -193,9 +192,9 @@ def _conditions(observed: SyncObserved, task: Task) -> tuple[Condition, ...]:
 
 
 def _wait_for_conditions(state: SyncState, wave: Sequence[Task], now: datetime) -> bool:
-    """True if something that the wave's manifests wait for does not hold yet. Deadlines count from the beginning of the
-    operation; one that is over fails it. After expressions that took too long nothing is judged temporarily; the
-    message is the memory of that."""
+    """Return whether a condition of the wave's manifests does not hold yet. Deadlines count from the start of the
+    operation; an exceeded one fails it. After an expression exceeded its budget, evaluation pauses; the message records
+    that."""
     observed = state.observed
     asked = [(task, one) for task in wave for one in _conditions(observed, task)] if observed.durable else []
     over = [one for _, one in asked if one.deadline is not None and now >= observed.started_at + one.deadline]
@@ -240,7 +239,7 @@ def _waits(state: SyncState, refs: list[ObjectRef], why: str) -> bool:
 
 
 def _judge_deadlines(state: SyncState, tasks: Sequence[Task], now: datetime) -> None:
-    """What a resource asks for when its gate has waited too long: to fail, or to continue without it."""
+    """Apply the deadlines of resources whose gate waited too long: fail, or continue without them."""
     for task in tasks if state.observed.durable else ():
         limit = gate_deadline(task.obj) if task.running and not task.is_prune else None
         if limit is None or now < waiting_since(task, state.observed.started_at) + limit[0]:
@@ -255,7 +254,7 @@ def _is_missing_namespace(observed: SyncObserved, task: Task) -> bool:
 
 
 def _out_of_sync(observed: SyncObserved, tasks: Sequence[Task]) -> list[Task]:
-    """Without what the comparison calls unmodified, if the operation asks for that; hooks always stay."""
+    """Remove unmodified resources if the operation selects out-of-sync ones only; hooks always stay."""
     if not observed.options.apply_out_of_sync_only:
         return list(tasks)
     return [task for task in tasks if task.is_hook or not _is_in_sync(observed, task)]
@@ -266,7 +265,7 @@ def _is_in_sync(observed: SyncObserved, task: Task) -> bool:
 
 
 def _judge_running(state: SyncState, tasks: Sequence[Task]) -> list[Task]:
-    """Look at the live objects of running tasks; returns the hooks that have ended."""
+    """Update running tasks from their live objects; return the hooks that have ended."""
     done: list[Task] = []
     for task in tasks:
         if not task.running or task.live is None:
@@ -293,9 +292,9 @@ def _judge_resource(state: SyncState, task: Task) -> None:
 
 
 def _wait_for_running(state: SyncState, tasks: Sequence[Task]) -> Flow[bool]:
-    """Hooks are always waited for, resources only if there is more than one wave and nothing has failed.
+    """Wait for hooks always, for resources only if there is more than one wave and nothing has failed.
 
-    Upstream waits for resources beside a failed task too, for ever if one of them never gets healthy.
+    Upstream waits for resources beside a failed task too, forever if one never becomes healthy.
     """
     several = bool(tasks) and (tasks[0].phase, tasks[0].wave) != (tasks[-1].phase, tasks[-1].wave)
     lost = state.observed.durable and any(_has_failed(task) for task in tasks)
@@ -316,7 +315,7 @@ def _wait_for_running(state: SyncState, tasks: Sequence[Task]) -> Flow[bool]:
 
 
 def _judge_read(state: SyncState, task: Task, live: Obj | None) -> bool:
-    """Judge what was read although the comparison does not show it; True if the task is done with that."""
+    """Judge an object that was read but is missing from the comparison; True if the task is done."""
     if not state.observed.durable or live is None:
         return False
     task.live = live
@@ -355,7 +354,7 @@ def _deletable(tasks: Sequence[Task], policy: DeletePolicy) -> list[Task]:
 
 
 def _go_on(state: SyncState, runner: Runner, tasks: Sequence[Task]) -> Flow[None]:
-    """Nothing runs any more: end the operation, or run the next wave."""
+    """After all running tasks are done, end the operation or run the next wave."""
     regular = [task for task in tasks if task.phase is not SyncPhase.SYNC_FAIL]
     if any(_has_failed(task) for task in regular):
         yield from runner.delete_hooks(_deletable(tasks, DeletePolicy.HOOK_FAILED), "the sync failed")
@@ -377,7 +376,7 @@ def _fail_hooks(tasks: Sequence[Task]) -> list[Task]:
 
 
 def _run_next(sync_state: SyncState, runner: Runner, tasks: Sequence[Task], wave: Sequence[Task]) -> Flow[None]:
-    """Run ``wave`` and say what is waited for, or how the operation ended."""
+    """Run ``wave`` and record what is awaited, or how the operation ended."""
     succeeded = _deletable(tasks, DeletePolicy.HOOK_SUCCEEDED)
     failed = _deletable(tasks, DeletePolicy.HOOK_FAILED)
     regular = [task for task in tasks if task.phase is not SyncPhase.SYNC_FAIL]
@@ -402,8 +401,8 @@ def _run_next(sync_state: SyncState, runner: Runner, tasks: Sequence[Task], wave
 
 
 def _seen_late(observed: SyncObserved, wave: Sequence[Task], tasks: Sequence[Task]) -> list[Task]:
-    """What could not be dry-run at the beginning, as an earlier wave made its namespace or kind since then, and what
-    was refused then."""
+    """Return the tasks that need a dry run now: an earlier wave has since created their namespace or kind, or their
+    first dry run was deferred."""
     if not observed.durable:
         return []
     again = [task for task in wave if task.deferred] if any(not task.pending for task in tasks) else []
@@ -420,7 +419,7 @@ def _is_new(observed: SyncObserved, task: Task) -> bool:
 def _run_wave(
     sync_state: SyncState, runner: Runner, wave: Sequence[Task], final: bool, late: Sequence[Task]
 ) -> Flow[RunState | None]:
-    """Run one wave; None if what comes after it failed and so ended the operation."""
+    """Run one wave; None if a later step failed and ended the operation."""
     sync_state.set_phase(OperationPhase.RUNNING, "one or more tasks are running")
     state = RunState.SUCCESSFUL
     if late:
@@ -444,7 +443,7 @@ def _run_wave(
 def _after_failure(
     state: SyncState, runner: Runner, wave: Sequence[Task], fail_hooks: Sequence[Task], failed: Sequence[Task]
 ) -> Flow[None]:
-    """A wave could not be applied: SyncFail hooks start at once, what was applied is still waited for."""
+    """After a failed wave, start SyncFail hooks at once and still wait for the applied objects."""
     running = [task for task in wave if task.running]
     if running and not fail_hooks:
         state.set_waiting(running, WaitKind.HEALTH)
@@ -459,7 +458,7 @@ def _after_failure(
 def _run_fail_hooks(
     state: SyncState, runner: Runner, fail_hooks: Sequence[Task], tasks: Sequence[Task], message: str
 ) -> Flow[bool]:
-    """Start the SyncFail hooks that have not run; True once there is nothing left but to fail."""
+    """Start the SyncFail hooks that have not run; True once only the failure is left to record."""
     refused = [task for task in tasks if task.status is ResultCode.SYNC_FAILED]
     text = messages.with_reasons(message, refused)
     if all(task.completed for task in fail_hooks):

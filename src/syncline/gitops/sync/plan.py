@@ -1,8 +1,8 @@
-"""The sync engine's three functions: plan a pass, fold its answers in, show it ahead of time.
+"""The entry points of the sync engine: plan a reconcile, record outcomes, preview an operation.
 
-Called by the application controller with what it observed, and by ``syncline plan``. The controller performs the
-steps, records the outcomes and plans again at once, until the plan says that the pass has ended; then it keeps the
-plan's phase, message and results in the Application. Pure: no cluster, no clock.
+Called by the application controller with its observation, and by ``syncline plan``. The controller executes the steps,
+records the outcomes and plans again until the plan ends the reconcile; then it writes phase, message and results to the
+Application. Pure: no cluster, no clock.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from syncline.kube.objects import ObjectRef
 __all__ = ["PlannedWave", "plan_dry_run", "plan_preview", "plan_sync", "plan_termination", "record"]
 
 MAX_ROUNDS = 2000
-"""Rounds of one reconcile: a few, plus two for each hook that a termination has to end."""
+"""Limit of rounds in one reconcile: usually a few, plus two per hook that a termination ends."""
 
 
 def plan_sync(observed: SyncObserved, now: datetime) -> SyncPlan:
-    """What comes next in this reconcile: steps to be performed, or its end.
+    """Return the next steps of this reconcile, or its end.
 
-    The reconcile is planned again from its start with the answers in ``observed``; equal input gives an equal plan.
+    It is planned again from its start with the outcomes in ``observed``; equal input gives an equal plan.
     """
     terminating = observed.phase is OperationPhase.TERMINATING
     return _sync_plan(observed, terminate_pass(observed, now) if terminating else sync_pass(observed, now))
 
 
 def plan_termination(observed: SyncObserved, now: datetime) -> SyncPlan:
-    """What comes next in ending an operation, whatever its phase says."""
+    """Return the next steps to terminate an operation, whatever its phase."""
     return _sync_plan(observed, terminate_pass(observed, now))
 
 
 def plan_dry_run(observed: SyncObserved, now: datetime) -> SyncPlan:
-    """What comes next in asking the API whether the operation would be accepted; it writes nothing."""
+    """Return the next steps of a dry run of the operation at the API server; it writes nothing."""
     return _sync_plan(observed, dry_pass(observed, now))
 
 
@@ -75,7 +75,7 @@ def _ended(state: SyncState) -> SyncPlan:
 
 
 def record(observed: SyncObserved, plan: SyncPlan, outcomes: Answers) -> SyncObserved:
-    """Fold the outcomes of a plan's steps in; they have the shape of ``plan.steps``."""
+    """Add the outcomes of a plan's steps; they have the shape of ``plan.steps``."""
     shapes = [len(step) for step in plan.steps], [len(step) for step in outcomes]
     assert shapes[0] == shapes[1], f"outcomes {shapes[1]} do not match steps {shapes[0]}"
     return replace(observed, answers=(*observed.answers, outcomes))
@@ -83,10 +83,10 @@ def record(observed: SyncObserved, plan: SyncPlan, outcomes: Answers) -> SyncObs
 
 @dataclass(frozen=True, slots=True)
 class PlannedWave:
-    """What a wave would do. ``notes``: prunes that will not happen, changes that will be refused, hooks that hang.
+    """The preview of a wave. ``notes``: prunes that will not happen, changes refused, hooks that will hang.
 
-    ``waits``: what the gate after it waits for. ``refused``: objects whose change will be refused; ``invalid``: why
-    the operation would not even begin (both are in ``notes`` too).
+    ``waits``: what the gate after it waits for. ``refused``: objects whose change will be refused; ``invalid``: why the
+    operation would not even start (both are in ``notes`` too).
     """
 
     phase: SyncPhase
@@ -99,8 +99,8 @@ class PlannedWave:
 
 
 def plan_preview(observed: SyncObserved, now: datetime) -> list[PlannedWave]:
-    """The whole operation ahead of time, wave by wave, from the same tasks and decisions; SyncFail comes last and
-    runs only if the operation fails. ``now`` is not used yet but belongs to every plan."""
+    """Return the preview of the whole operation, wave by wave, by the same tasks and decisions; SyncFail is last and
+    runs only after a failure. ``now`` is unused so far."""
     waves: dict[tuple[SyncPhase, int], list[Task]] = {}
     made = build_tasks(observed)
     for task in made.tasks:
@@ -143,7 +143,7 @@ def _warnings(everything: Sequence[Task], tasks: list[Task]) -> list[str]:
 
 
 def _preview(observed: SyncObserved, tasks: list[Task], notes: list[str]) -> tuple[SyncAction, ...]:
-    """The actions of a wave; prunes that will not happen are noted."""
+    """Return the actions of a wave; prunes that will not happen are noted."""
     actions: list[SyncAction] = []
     for task in tasks:
         if not task.is_prune:
@@ -163,7 +163,7 @@ def _preview(observed: SyncObserved, tasks: list[Task], notes: list[str]) -> tup
 
 
 def _refusal(observed: SyncObserved, task: Task) -> str:
-    """Why a change would be refused, if it would; a leftover hook is deleted first."""
+    """Return why a change would be refused, or ""; a leftover hook is deleted first."""
     if task.target is None or task.live is None or task.delete_before_creation:
         return ""
     options = observed.options

@@ -1,6 +1,6 @@
-"""Rows of results, and their form in an Application's status.
+"""Result rows and their form in an Application's status.
 
-The rows are the only memory of an operation between two passes. Called by the planner (``images_of``) and by the
+The rows are an operation's only memory between reconciles. Called by the planner (``images_of``) and by the
 application's status (``rows_from_status``, ``rows_to_status``).
 """
 
@@ -18,8 +18,8 @@ _POD_SPECS = (("spec",), ("spec", "template", "spec"), ("spec", "jobTemplate", "
 
 
 def images_of(obj: Obj) -> tuple[str, ...]:
-    """Images of the containers of a pod, a pod template or a CronJob, the first of them that is there; init containers
-    do not count."""
+    """Return the container images of a pod, a pod template or a CronJob, the first that exists; init containers do not
+    count."""
     lists = (dig(obj, *path, "containers") for path in _POD_SPECS)
     containers = next((found for found in lists if isinstance(found, list)), ())
     images = (dig(container, "image") for container in containers)
@@ -27,7 +27,7 @@ def images_of(obj: Obj) -> tuple[str, ...]:
 
 
 def rows_to_status(rows: Iterable[ResultRow]) -> list[Obj]:
-    """As ``status.operationState.syncResult.resources``; empty fields are left out, as upstream writes them."""
+    """Return ``status.operationState.syncResult.resources`` without empty fields, as upstream."""
     return [_to_status(row) for row in rows]
 
 
@@ -54,7 +54,7 @@ def _to_status(row: ResultRow) -> Obj:
 
 
 def rows_from_status(entries: Any) -> tuple[ResultRow, ...]:
-    """Inverse of :func:`rows_to_status`; an entry that cannot be read is left out, its task runs again."""
+    """Inverse of :func:`rows_to_status`; an invalid entry is dropped and its task runs again."""
     read = [_from_status(entry) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     return tuple(row for row in read if row is not None)
 

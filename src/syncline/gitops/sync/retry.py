@@ -1,4 +1,4 @@
-"""How long a failed operation waits before its next attempt.
+"""The wait before the next attempt of a failed operation.
 
 Called by the application's operation. Pure. Source: Argo CD ``pkg/apis/application/v1alpha1`` (RetryStrategy).
 """
@@ -19,25 +19,25 @@ DEFAULT_FACTOR = 2
 DEFAULT_MAX_DURATION = "3m"
 _SECOND = 1_000_000_000
 MAX_EXPONENT = 64
-"""Twice a nanosecond, so often, is longer than any duration."""
+"""Doubling a nanosecond this often exceeds any duration."""
 _LONGEST = 2**63 - 1
-"""Nanoseconds that a Go duration can hold; a wait without limit ends here."""
+"""Nanoseconds that a Go duration can hold; the cap of an unlimited wait."""
 
 
 class RetryError(ValueError):
-    """A back-off in the policy cannot be read."""
+    """A back-off in the policy is invalid."""
 
 
 def retry_limit(policy: Any) -> int:
-    """Further attempts: 0 none, negative without end."""
+    """Return the number of retries: 0 none, negative unlimited."""
     limit = dig(policy, "limit", default=0)
     return limit if isinstance(limit, int) and not isinstance(limit, bool) else 0
 
 
 def retry_after(policy: Any, attempts: int) -> timedelta:
-    """The wait after ``attempts`` attempts: duration × factor^attempts, at most maxDuration.
+    """Return the wait after ``attempts`` attempts: duration × factor^attempts, at most maxDuration.
 
-    A maximum of zero or less is none. Raises :class:`RetryError` that names the text.
+    A maximum of zero or less is none. Raises :class:`RetryError` that quotes the text.
     """
     duration = _nanoseconds(dig(policy, "backoff", "duration", default="") or DEFAULT_DURATION)
     longest = _nanoseconds(dig(policy, "backoff", "maxDuration", default="") or DEFAULT_MAX_DURATION)
@@ -49,13 +49,12 @@ def retry_after(policy: Any, attempts: int) -> timedelta:
 
 
 def _exponent(attempts: int) -> int:
-    """As large as makes a difference: a client that writes the count of attempts must not choose how long this
-    takes."""
+    """Return the exponent, capped: a client that writes the count of attempts must not control the computing time."""
     return max(attempts, 0) if attempts < MAX_EXPONENT else MAX_EXPONENT + attempts % 2
 
 
 def _nanoseconds(value: Any) -> int:
-    """A Go duration, or a whole number of seconds."""
+    """Parse a Go duration or a whole number of seconds."""
     text = str(value)
     seconds = go_int(text)
     if seconds is not None:

@@ -1,4 +1,4 @@
-"""Running a set of tasks: finalizers off, prunes, deletions of leftovers, then manifests kind by kind.
+"""Runs a set of tasks: removes finalizers, prunes, deletes leftovers, then applies manifests kind by kind.
 
 Generators that yield steps of actions and are sent their outcomes; called by the reconcile. Rules: gitops-engine
 ``pkg/sync/sync_context.go`` (runTasks).
@@ -41,7 +41,7 @@ Flow: TypeAlias = Generator[Steps, Answers, R]
 
 
 class RunState(IntEnum):
-    """How running a set of tasks ended; the higher wins."""
+    """The result of running a set of tasks; the highest wins."""
 
     SUCCESSFUL = 0
     PENDING = 1
@@ -59,7 +59,7 @@ _STATE_OF_RESULT = {
 
 
 def ask(groups: Sequence[Sequence[Task]], make: Callable[[Task], SyncAction]) -> Flow[list[tuple[Task, Outcome]]]:
-    """One step per group, one action per task; returns each task with its outcome."""
+    """Yield one step per group with one action per task; return each task with its outcome."""
     steps = tuple(tuple(make(task) for task in group) for group in groups if group)
     if not steps:
         return []
@@ -70,7 +70,7 @@ def ask(groups: Sequence[Sequence[Task]], make: Callable[[Task], SyncAction]) ->
 
 
 class Runner:
-    """Runs tasks of one reconcile. ``waiting`` are those that could not be finished, by what they wait for."""
+    """Runs tasks of one reconcile. ``waiting``: unfinished tasks, by what they wait for."""
 
     def __init__(self, state: SyncState, now: datetime) -> None:
         self.state = state
@@ -79,8 +79,8 @@ class Runner:
         self.waiting: dict[WaitKind, list[Task]] = {}
 
     def run(self, tasks: Sequence[Task], *, dry: bool, among: Sequence[Task] = ()) -> Flow[RunState]:
-        """All of ``tasks``, in the order of the engine; later stages only if the former did not fail or wait.
-        ``among``: all that is about to run, where a dry run asks for a part of it."""
+        """Run ``tasks`` in the engine's order; later stages only if the earlier ones did not fail or wait. ``among``:
+        all tasks about to run, if a dry run covers a part of them."""
         dry = dry or self.observed.options.dry_run
         self.waiting = {}
         if not dry and (yield from self._release_leftovers(tasks)) is RunState.FAILED:
@@ -183,7 +183,7 @@ class Runner:
         return state
 
     def _may_be_cured(self, task: Task, outcome: Outcome, among: Sequence[Task]) -> bool:
-        """Whether something that comes earlier may make possible what a dry run was refused (DECISIONS 39)."""
+        """Return whether an earlier task may make a refused dry run succeed (DECISIONS 39)."""
         if outcome.ok or outcome.pending is not None or not self.observed.durable:
             return False
         earlier = (one for one in among if _comes_before(one, task) and self._changes(one))
@@ -222,7 +222,7 @@ class Runner:
         return RunState.SUCCESSFUL
 
     def release(self, tasks: Iterable[Task], why: str, *, one_by_one: bool) -> Flow[list[tuple[Task, Outcome]]]:
-        """Take the hook finalizer off the live objects that still have it, once per object."""
+        """Remove the hook finalizer from live objects that still have it, once per object."""
         holding: list[Task] = []
         for task in tasks:
             if task.live is not None and has_hook_finalizer(task.live) and task.ref not in self.state.released:
@@ -232,7 +232,7 @@ class Runner:
         return (yield from ask(groups, lambda task: release_hook(task, f"{task.ref}: {why}")))
 
     def delete_hooks(self, tasks: Sequence[Task], why: str) -> Flow[None]:
-        """Delete hooks at the end, not waiting for it; one that is gone already is fine."""
+        """Delete hooks without waiting; one that is already deleted is fine."""
         answered = yield from ask([[task] for task in tasks], lambda task: delete_hook(self.observed, task, why))
         for task, outcome in answered:
             if not outcome.ok and not outcome.not_found:
@@ -240,25 +240,25 @@ class Runner:
 
 
 def _comes_before(one: Task, task: Task) -> bool:
-    """Whether ``one`` is done by the turn of ``task``: in an earlier phase or wave, or earlier in its wave (prunes go
-    first, then kinds in their order). ``SyncFail`` comes before nothing."""
+    """Return whether ``one`` is done before the turn of ``task``: in an earlier phase or wave, or earlier in its wave
+    (prunes first, then kinds in order). ``SyncFail`` comes before nothing."""
     if one is task or one.phase is SyncPhase.SYNC_FAIL:
         return False
     return turn(one) < turn(task)
 
 
 def _skips_dry_run(task: Task, makers: Sequence[Task]) -> bool:
-    """A kind or a namespace that comes with the operation cannot be asked for before it is there."""
+    """Return whether to skip the dry run: the operation itself creates the kind or namespace first."""
     return task.skip_dry_run or any(makes_room_for(maker, task) for maker in makers)
 
 
 def makes_room(task: Task) -> bool:
-    """Whether other tasks may need what this one brings: a Namespace or a definition."""
+    """Return whether the task creates a Namespace or CRD, which other tasks may need."""
     return not task.is_prune and (task.facts.makes_namespace or task.facts.defines is not None)
 
 
 def makes_room_for(maker: Task, task: Task) -> bool:
-    """Whether ``maker`` is the Namespace or the definition that ``task`` needs."""
+    """Return whether ``maker`` creates the Namespace or CRD that ``task`` needs."""
     assert not maker.is_prune, "only a manifest makes something"
     if maker.facts.makes_namespace:
         return maker.ref.name == task.ref.namespace and maker is not task

@@ -1,6 +1,6 @@
-"""The state of one reconcile: result rows, the operation's phase and message, what it waits for.
+"""The state of one reconcile: result rows, the operation's phase and message, and its wait.
 
-Made at the beginning of a reconcile from what the last one kept; read at its end. Used by the reconcile only.
+It starts from the stored results of the last reconcile and is read at the end. Only the reconcile uses it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SyncState:
     again: bool = False
     why: str = ""
     released: set[ObjectRef] = field(default_factory=set)
-    """Hooks whose finalizer was taken off in this reconcile."""
+    """Hooks whose finalizer was removed in this reconcile."""
 
     @classmethod
     def open(cls, observed: SyncObserved) -> SyncState:
@@ -48,11 +48,11 @@ class SyncState:
 
     @property
     def started(self) -> bool:
-        """Whether the dry run is over: something has been written down."""
+        """Return whether the dry run is done: a row exists."""
         return bool(self.rows)
 
     def note(self, task: Task, status: ResultCode, state: OperationPhase, message: str) -> None:
-        """Write down how a task stands; an empty message leaves the former one."""
+        """Record the result of a task; an empty message keeps the earlier one."""
         task.status, task.state = status, state
         task.message = message or task.message
         known = self.rows.get(task.key)
@@ -71,7 +71,7 @@ class SyncState:
         )
 
     def attach(self, tasks: Sequence[Task]) -> None:
-        """Give each task what its row says."""
+        """Copy each task's row into the task."""
         for task in tasks:
             row = self.rows.get(task.key)
             if row is not None:
@@ -79,7 +79,7 @@ class SyncState:
                 task.deferred = task.pending
 
     def defer(self, task: Task, message: str) -> None:
-        """Write down that a task is asked for again at its turn: it stays pending."""
+        """Record that a task stays pending and its dry run is repeated at its turn."""
         task.deferred = True
         self.note(task, ResultCode.NONE, OperationPhase.NONE, message)
 
@@ -88,7 +88,7 @@ class SyncState:
         self.why = why or message
 
     def set_waiting(self, tasks: Sequence[Task], kind: WaitKind) -> None:
-        """Running, and waiting for these tasks."""
+        """Set the phase to Running, waiting for these tasks."""
         self.set_phase(OperationPhase.RUNNING, messages.waiting_message(tasks, kind))
         if not tasks:
             return
@@ -99,7 +99,7 @@ class SyncState:
 
 
 def waiting_since(task: Task, otherwise: datetime) -> datetime:
-    """Deletion or creation of what is waited for, if that is later than the start of the operation."""
+    """Return when the awaited object was deleted or created, if later than the start of the operation."""
     times = meta(task.live or {})
     written = times.get("deletionTimestamp") or times.get("creationTimestamp")
     try:

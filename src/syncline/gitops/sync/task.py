@@ -1,7 +1,7 @@
-"""One piece of work of a sync: an object in a phase.
+"""One task of a sync: an object in a phase.
 
-Used inside one reconcile only; it is made again in each reconcile from what was observed and the results kept so far,
-so its fields may change while the pass is planned and nothing else ever sees them.
+It is built again in each reconcile from the observation and the stored results and used only there, so its fields may
+change during planning.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Task"]
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """``live`` None: not in the cluster yet. ``facts``: of the manifest, or of the live object to be pruned."""
+    """``live`` None: not in the cluster. ``facts``: of the manifest, or of the live object to prune."""
 
     phase: SyncPhase
     facts: Facts = field(repr=False)
@@ -30,7 +30,7 @@ class Task:
     state: OperationPhase = OperationPhase.NONE
     message: str = ""
     deferred: bool = False
-    """Its dry run was refused, and is repeated at its turn."""
+    """Its dry run was refused and is repeated at its turn."""
     gvk: GVK = field(init=False)
     ref: ObjectRef = field(init=False)
     is_hook: bool = field(init=False)
@@ -44,7 +44,7 @@ class Task:
 
     @property
     def target(self) -> Obj | None:
-        """The manifest; None: prune ``live``."""
+        """Return the manifest; None: prune ``live``."""
         return None if self.is_prune else self.facts.obj
 
     @property

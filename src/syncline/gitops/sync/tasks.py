@@ -1,7 +1,7 @@
-"""From what was observed to the ordered tasks of an operation.
+"""Builds the ordered tasks of an operation from its observation.
 
-Called once per pass by ``passes.py`` and by the preview. Pure; what makes the operation invalid is returned beside the
-tasks. Rules: gitops-engine ``pkg/sync/sync_context.go`` (getSyncTasks).
+Called once per reconcile by ``passes.py`` and by the preview. Pure; problems that make the operation invalid are
+returned beside the tasks. Rules: gitops-engine ``pkg/sync/sync_context.go`` (getSyncTasks).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SUFFIX_LENGTH = 5
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a task is not valid: ``code`` and ``state`` are what its row says."""
+    """Why a task is invalid; ``state`` is the phase of its row."""
 
     task: Task
     message: str
@@ -56,7 +56,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class TaskList:
-    """``invalid``: these tasks end the operation. ``broken``: tasks that failed already while they were made."""
+    """``invalid``: tasks that end the operation. ``broken``: tasks that failed while they were built."""
 
     tasks: tuple[Task, ...]
     invalid: tuple[Problem, ...]
@@ -64,7 +64,7 @@ class TaskList:
 
 
 def build_tasks(observed: SyncObserved) -> TaskList:
-    """All tasks in order, with the results kept so far (``observed.results``) not yet attached."""
+    """Return all tasks in order; earlier results (``observed.results``) are not attached yet."""
     grouped = _group(observed)
     tasks = _resource_tasks(observed, grouped)
     if not observed.options.skip_hooks and not observed.options.resources:
@@ -78,7 +78,7 @@ def build_tasks(observed: SyncObserved) -> TaskList:
 
 
 def phases_of(facts: Facts) -> list[SyncPhase]:
-    """The phases in which an object takes part: its hook types, or Sync."""
+    """Return the phases of an object: its hook types, or Sync."""
     if facts.is_skipped:
         return []
     if not facts.is_hook:
@@ -87,7 +87,7 @@ def phases_of(facts: Facts) -> list[SyncPhase]:
 
 
 def generated_name(obj: Obj, revision: str, phase: SyncPhase, started: int) -> str:
-    """The name of a hook without one: reproducible from revision and start of the operation (Unix seconds)."""
+    """Return the name of a hook without one, reproducible from revision and start of the operation (Unix seconds)."""
     short = revision[:_SHORT_REVISION] if len(revision) > _SHORT_REVISION else revision
     return f"{meta(obj).get('generateName') or ''}" + f"{short}-{phase}-{started}".lower()
 
@@ -97,19 +97,19 @@ def stamp_of(observed: SyncObserved, phase: SyncPhase) -> str:
 
 
 def _group(observed: SyncObserved) -> dict[ObjectRef, Pair]:
-    """One pair per key; of several the last stays."""
+    """Return one pair per key; of several the last wins."""
     grouped: dict[ObjectRef, Pair] = {}
     for index, given in enumerate(observed.pairs):
         pair = _with_name(observed, index, given)
         known = grouped.get(pair.ref)
         if known is not None and known.target is not None and pair.target is None:
-            pair = Pair(known.target, pair.live)  # its name was only just given to the manifest
+            pair = Pair(known.target, pair.live)  # the manifest got its name only here
         grouped[pair.ref] = pair
     return grouped
 
 
 def _with_name(observed: SyncObserved, index: int, pair: Pair) -> Pair:
-    """An object with only ``generateName`` gets a name that a repetition of this attempt finds again."""
+    """Name an object that has only ``generateName``, so that a repetition of this attempt finds it."""
     target = pair.target
     if not observed.durable or target is None or pair.facts.ref.name or not meta(target).get("generateName"):
         return pair
@@ -124,7 +124,7 @@ def _resource_tasks(observed: SyncObserved, grouped: dict[ObjectRef, Pair]) -> l
     chosen = observed.options.resources
     tasks: list[Task] = []
     for ref, pair in grouped.items():
-        # A live hook whose manifest is gone is left alone.
+        # A live hook without a manifest is left alone.
         if pair.facts.is_hook or (chosen and not any(one.matches(ref) for one in chosen)):
             continue
         placed = pair.placed(observed.namespace)
@@ -153,12 +153,12 @@ def _with_meta(obj: Obj, **fields: object) -> Obj:
 
 
 def stamped(obj: Obj, stamp: str) -> Obj:
-    """A copy that says which operation makes it."""
+    """Return a copy with the operation's stamp."""
     return _with_meta(obj, annotations={**annotations_of(obj), OPERATION: stamp})
 
 
 def _namespace_task(observed: SyncObserved, grouped: dict[ObjectRef, Pair]) -> tuple[list[Task], list[Problem]]:
-    """The task that makes or labels the destination Namespace, if the application asks for it."""
+    """Return the task that creates or labels the destination Namespace, if the application requests it."""
     if not observed.options.create_namespace or not observed.namespace or _is_declared(observed, grouped):
         return [], []
     managed = observed.options.managed_namespace_metadata
@@ -179,9 +179,9 @@ def _namespace_task(observed: SyncObserved, grouped: dict[ObjectRef, Pair]) -> t
 
 
 def namespace_manifest(name: str, managed: Mapping[str, Mapping[str, str]] | None) -> Obj:
-    """The Namespace that ``CreateNamespace`` makes; with managed metadata it is applied server-side.
+    """Return the Namespace for ``CreateNamespace``; with managed metadata it is applied server-side.
 
-    The comparison takes it for a target too, where the live Namespace is tracked by the application.
+    The comparison also uses it as target if the application tracks the live Namespace.
     """
     manifest: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     if managed is None:
@@ -191,7 +191,7 @@ def namespace_manifest(name: str, managed: Mapping[str, Mapping[str, str]] | Non
 
 
 def _is_declared(observed: SyncObserved, grouped: dict[ObjectRef, Pair]) -> bool:
-    """A Namespace that is a hook does not count for upstream: it is made, then deleted as the hook's leftover."""
+    """Return whether the manifests declare the Namespace. Upstream ignores hooks: it deletes such a one as leftover."""
     manifests = [pair.facts for pair in grouped.values() if pair.target is not None]
     if observed.durable:
         manifests += map(Facts.of, observed.hooks)
@@ -199,7 +199,7 @@ def _is_declared(observed: SyncObserved, grouped: dict[ObjectRef, Pair]) -> bool
 
 
 def _find_live(tasks: Iterable[Task], grouped: dict[ObjectRef, Pair]) -> None:
-    """A hook finds its leftover by key; cluster-scoped objects are found whatever namespace the manifest names."""
+    """Set ``live`` by key: hooks get their leftover, cluster-scoped objects match in any manifest namespace."""
     for task in tasks:
         if task.is_prune or task.live is not None:
             continue
@@ -210,7 +210,7 @@ def _find_live(tasks: Iterable[Task], grouped: dict[ObjectRef, Pair]) -> None:
 
 
 def _check_all(observed: SyncObserved, tasks: Iterable[Task]) -> list[Problem]:
-    """Permission is judged once for all objects of a kind and a namespace; names count only of those without one."""
+    """Return all problems. Permission is checked once per kind and namespace, per name for cluster-scoped objects."""
     problems: list[Problem] = []
     judged: dict[tuple[GVK, str, str], str] = {}
     for task in tasks:

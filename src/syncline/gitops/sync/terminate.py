@@ -1,4 +1,4 @@
-"""Judging hooks, and ending those that still run.
+"""Judges hooks and terminates running ones.
 
 Called by the reconcile. Rules: gitops-engine ``pkg/sync/sync_context.go`` (getOperationPhase,
 terminateHooksPreemptively).
@@ -20,7 +20,7 @@ __all__ = ["judge_hook", "terminate_hooks"]
 
 
 def judge_hook(sync_state: SyncState, task: Task) -> None:
-    """Write down whether a hook still runs, from the health of its object."""
+    """Record whether a hook still runs, by its object's health."""
     assert task.live is not None, "only a live hook can be judged"
     health = sync_state.observed.rules.health(task.live)
     if health is not None and health.failed:
@@ -47,7 +47,7 @@ def _state(task: Task, health: Health | None) -> tuple[OperationPhase, str]:
 
 
 def terminate_hooks(state: SyncState, runner: Runner, tasks: Sequence[Task]) -> Flow[bool]:
-    """Release and delete the hooks that run; True if that worked for all."""
+    """Release and delete the running hooks; return whether all of that succeeded."""
     running = [task for task in tasks if task.is_hook and task.running]
     clean = True
     unseen = [task for task in running if task.live is None]

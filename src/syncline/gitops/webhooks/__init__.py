@@ -1,8 +1,7 @@
-"""Pushes reported by Git hosts: whether the caller is who it should be, what was pushed, which Applications it
-concerns.
+"""Push webhooks of Git hosts: authenticates them, parses pushes and finds the affected Applications.
 
-Called by ``assembly/endpoints/webhooks.py`` with headers and bytes, and with the Applications of the cache; never does
-anything itself. Rules: Argo CD ``util/webhook`` (reference argocd-app 5.10).
+Called by ``assembly/endpoints/webhooks.py`` with headers and body, and with the Applications of the cache; has no side
+effects. Rules: Argo CD ``util/webhook`` (reference argocd-app 5.10).
 """
 
 from syncline.gitops.webhooks.match import affected, touches_dry_source

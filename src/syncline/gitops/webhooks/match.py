@@ -1,4 +1,4 @@
-"""Which Applications a push concerns."""
+"""Finds the Applications that a push affects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SSH_HOST = re.compile(r"^(?:alt)?ssh\.")
 
 
 def same_place(url: str) -> tuple[str, str] | None:
-    """Host and path by which addresses of one repository agree, whatever their scheme, user, port and ``.git``."""
+    """Return host and path, equal for all URLs of one repository whatever their scheme, user, port and ``.git``."""
     try:
         address = parse_address(url.strip())
     except SourceError:
@@ -30,13 +30,13 @@ def same_place(url: str) -> tuple[str, str] | None:
 
 
 def affected(apps: Iterable[Obj], pushes: Iterable[Push]) -> tuple[ObjectRef, ...]:
-    """Applications with a source in a pushed repository at a pushed revision, in order; dry sources count too."""
+    """Return the Applications with a source (dry ones too) in a pushed repository at a pushed revision, sorted."""
     report = _by_place(pushes)
     return tuple(sorted(AppView(app).ref for app in apps if report and _concerns(_sources(AppView(app)), report)))
 
 
 def touches_dry_source(app: Obj, pushes: Iterable[Push]) -> bool:
-    """Whether what was pushed is hydrated before it is synced."""
+    """Return whether the push changes a dry source, which is hydrated before the sync."""
     hydrator = AppView(app).hydrator
     return hydrator is not None and _concerns((dry_source(hydrator),), _by_place(pushes))
 
@@ -64,7 +64,7 @@ def _concerns(sources: Iterable[Obj], fields: dict[tuple[str, str], list[Push]])
 
 
 def _moves(target: str, push: Push) -> bool:
-    """Whether what ``target`` names may have moved by ``push``."""
+    """Return whether ``push`` may have moved the revision ``target``."""
     if target in ("", "HEAD"):
         return push.touched_head
     for prefix in ("refs/heads/", "refs/tags/"):
@@ -72,6 +72,6 @@ def _moves(target: str, push: Push) -> bool:
             return target.removeprefix(prefix) == push.revision
     if target == push.revision:
         return True
-    constraint = None if Version.parse(target) else parse_constraint(target)  # an exact version is a name
+    constraint = None if Version.parse(target) else parse_constraint(target)  # an exact version is a name, not a range
     version = Version.parse(push.revision)
     return constraint is not None and version is not None and constraint(version)

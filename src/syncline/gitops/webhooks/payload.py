@@ -1,4 +1,4 @@
-"""From a call of a Git host to pushes: who calls, is it true, what does it say."""
+"""Authenticates a webhook call of a Git host and parses its pushes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from syncline.kube.objects import dig
 __all__ = ["Push", "WebhookRefused", "receive"]
 
 MAX_PUSHES = 100
-"""Branches and tags of one call that are examined; Git hosts send far fewer."""
+"""Limit of branches and tags read from one call; Git hosts send far fewer."""
 
 
 class Provider(StrEnum):
-    """Who may call. Gitea speaks as Gogs does."""
+    """The supported Git hosts. Gitea uses Gogs's format."""
 
     GOGS = "gogs"
     GITHUB = "github"
@@ -37,7 +37,7 @@ _SECRET_KEYS = {
     Provider.BITBUCKET: "webhook.bitbucket.uuid",
     Provider.BITBUCKET_SERVER: "webhook.bitbucketserver.secret",
 }
-"""Keys of the Secret ``argocd-secret``."""
+"""Keys in the Secret ``argocd-secret``."""
 
 _EVENTS = {
     Provider.GOGS: ("push",),
@@ -49,7 +49,7 @@ _EVENTS = {
 
 
 class WebhookRefused(Exception):
-    """``status`` is the HTTP answer; the text holds nothing that the caller sent."""
+    """``status`` is the HTTP status code; the text contains nothing from the request."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status
@@ -58,26 +58,26 @@ class WebhookRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """One branch or tag that moved. ``urls`` are addresses of the repository as its host knows it."""
+    """One branch or tag that moved. ``urls``: addresses of the repository from its host."""
 
     urls: tuple[str, ...]
     ref: str
-    """``refs/heads/main``, ``refs/tags/v1``; Bitbucket tells bare names."""
+    """``refs/heads/main``, ``refs/tags/v1``; from Bitbucket the bare name."""
     touched_head: bool
-    """It is the default branch, or the host does not say."""
+    """Whether it is the default branch, or the host does not report that."""
 
     @property
     def revision(self) -> str:
-        """The name that a targetRevision would use."""
+        """Return the name that a targetRevision would use."""
         parts = self.ref.split("/", 2)
         return parts[2] if len(parts) == 3 and parts[0] == "refs" else self.ref
 
 
 def receive(headers: Mapping[str, str], body: bytes, secrets: Mapping[str, Secret]) -> tuple[Push, ...]:
-    """The pushes that a call tells of, empty for events that concern no one.
+    """Return the pushes of a call; empty for other events.
 
     ``headers`` have lower-case names; ``secrets`` are those of ``argocd-secret``. The signature is checked before the
-    body is read; a provider without a secret is believed, as upstream does: all it can cause is a refresh. Raises
+    body is parsed; without a secret the call is trusted, as upstream: it can only cause a refresh. Raises
     :class:`WebhookRefused`.
     """
     provider = _provider(headers)
@@ -94,7 +94,7 @@ def receive(headers: Mapping[str, str], body: bytes, secrets: Mapping[str, Secre
 
 
 def _provider(headers: Mapping[str, str]) -> Provider:
-    """Gogs and Gitea first: they also send GitHub's headers."""
+    """Return the provider. Gogs and Gitea are checked first, as they also send GitHub's headers."""
     if "x-gogs-event" in headers or "x-gitea-event" in headers:
         return Provider.GOGS
     if "x-github-event" in headers:
@@ -138,7 +138,7 @@ def _is_genuine(provider: Provider, headers: Mapping[str, str], body: bytes, sec
 
 
 def _signed(headers: Mapping[str, str], body: bytes, secret: bytes) -> bool:
-    """``X-Hub-Signature-256``, or ``X-Hub-Signature`` with the method before the equals sign."""
+    """Check ``X-Hub-Signature-256``, or ``X-Hub-Signature`` with the method before the equals sign."""
     given = headers.get("x-hub-signature-256") or headers.get("x-hub-signature", "")
     method, _, digest = given.partition("=")
     if method not in ("sha256", "sha1"):
@@ -176,7 +176,7 @@ def _one(payload: Any, url: tuple[str, ...], default_branch: tuple[str, ...]) ->
 
 
 def _bitbucket(payload: Any) -> tuple[Push, ...]:
-    """The default branch is not reported."""
+    """Parse Bitbucket's payload, which does not name the default branch."""
     address = _text(payload, "repository", "links", "html", "href")
     changes = _list(payload, "push", "changes")
     names = [_text(change, "new", "name") or _text(change, "old", "name") for change in changes]
@@ -184,7 +184,7 @@ def _bitbucket(payload: Any) -> tuple[Push, ...]:
 
 
 def _bitbucket_server(payload: Any) -> tuple[Push, ...]:
-    """Addresses of all protocols; the default branch is not reported."""
+    """Parse Bitbucket Server's payload: URLs of all protocols; it does not name the default branch."""
     links = _list(payload, "repository", "links", "clone")
     urls = tuple(url for url in (_text(link, "href") for link in links) if url)
     refs = [_text(change, "ref", "id") or _text(change, "refId") for change in _list(payload, "changes")]

@@ -1,1 +1,1 @@
-"""What a reconcile of an Application reads, and what it asks for first."""
+"""The inputs of an Application's reconcile, and the requests that must be answered first."""

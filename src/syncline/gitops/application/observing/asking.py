@@ -1,8 +1,8 @@
-"""Questions that a plan needs answered first: scripts and expressions of users, evaluated beside the loop.
+"""Evaluation of user scripts and expressions outside the event loop.
 
-Begin at :class:`Ask`. A plan that lacks an answer becomes one that asks (``plan.py``); its handler lets the driver run
-the evaluation, and the plan is made again with the answers in the same pass. What takes longer continues by itself: the
-Application says what it waits for, and its end wakes it. What ran out of its budget rests.
+Begin at :class:`Ask`. A plan that lacks a result becomes a plan with this action (``plan.py``). Its handler runs the
+evaluation in the driver's worker; then the same reconcile plans again with the results. A longer evaluation continues
+in the background: the status reports it, and its end wakes the Application. One over budget pauses.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from syncline.kube.objects import ObjectRef, namespace_of
 __all__ = ["AnswerCache", "Ask", "AskHandler", "Asking", "Question", "Stopped"]
 
 MAX_RESTING_NAMESPACES = 3
-"""A script that rests for so many namespaces rests for all."""
+"""A script that pauses in this many namespaces pauses in all."""
 MAX_COST_S = 1.0
-"""What a script or an expression may take."""
+"""Seconds that a script or an expression may run."""
 PATIENCE_S = 2.0
-"""Answers that take longer come later, and the pass continues without them."""
+"""Seconds that a reconcile waits for results; then it continues without them."""
 MAX_KEPT_APPS = 10_000
 MAX_KEPT_ANSWERS = 200_000
-"""Answers that are kept, in all; a hundred bytes each mostly."""
+"""Cached results in total, mostly of about a hundred bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """An evaluation that ran out of its budget: the expression, and what it took."""
+    """An evaluation that exceeded its budget: the expression, and the time it took."""
 
     expression: str
     why: str
@@ -49,16 +49,16 @@ Found: TypeAlias = Addressed | Unreadable | Health | Stopped
 
 
 class Evaluator(Protocol):
-    """Answers questions, blocking; assembly gives one that asks a process of its own."""
+    """Evaluates questions, blocking; ``assembly`` provides one that uses a child process."""
 
     def answers(self, questions: Sequence[Question]) -> list[Found]:
-        """One for each, in order; never raises for what an expression does."""
+        """Return one result per question, in order; never raises for what an expression does."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ask(Action):
-    """Have the questions answered."""
+    """Evaluate the questions."""
 
     app: ObjectRef
     project: str
@@ -71,7 +71,7 @@ class Ask(Action):
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Questions of an Application that are being answered beside its passes."""
+    """Questions of an Application that are being evaluated in the background."""
 
     since: datetime
     count: int
@@ -85,11 +85,11 @@ class Asking:
 
 
 Answered: TypeAlias = "dict[str, Known | Overran] | Asking"
-"""What :class:`Ask` comes to."""
+"""The result of :class:`Ask`."""
 
 
 class AnswerCache:
-    """What is known for each Application. It holds nothing that cannot be asked again. Bounded."""
+    """Cached results of each Application; all can be computed again. Bounded."""
 
     def __init__(self, limit: int = MAX_KEPT_ANSWERS) -> None:
         self._known: OrderedDict[ObjectRef, Answers] = OrderedDict()
@@ -102,7 +102,7 @@ class AnswerCache:
         return self._known.get(app) or Answers()
 
     def asking(self, app: ObjectRef) -> Asking | None:
-        """What is being asked for it; None: nothing."""
+        """Return the running evaluation of an Application, or None."""
         return self._asking.get(app)
 
     def begin(self, app: ObjectRef, asking: Asking) -> Asking:
@@ -113,8 +113,8 @@ class AnswerCache:
         self._asking.pop(app, None)
 
     def rests(self, question: Question, app: ObjectRef) -> tuple[Rests, tuple[str, ...], str]:
-        """Where it is kept what rests; what may, and for whom: an expression for its Application, a script for the
-        namespace of the object."""
+        """Return the table of pauses, the texts that may pause, and their scope: an expression for its Application, a
+        script for the namespace of the object."""
         if isinstance(question, HealthQuestion):
             return self._scripts, (question.entry.script,), namespace_of(question.obj)
         return self._expressions, question.expressions, str(app)
@@ -136,8 +136,8 @@ class AskHandler:
     def __init__(
         self, evaluator: Evaluator, book: AnswerCache, clock: Clock, costs_s: Mapping[str, float] = MappingProxyType({})
     ) -> None:
-        """``costs_s``: what scripts and expressions take in virtual time; what costs more than its second is stopped
-        without being run."""
+        """``costs_s``: run time of scripts and expressions in virtual time; one over the limit is stopped without
+        running."""
         self._costs_s = costs_s
         self._evaluator = evaluator
         self._book = book
@@ -183,7 +183,7 @@ class AskHandler:
 
     def _keep_late(self, action: Ask, due: list[Question], known: dict[str, Known | Overran], found: Any) -> None:
         self._book.end(action.app)
-        if not isinstance(found, list):  # a defect of ours: it is tried again as after what took too long
+        if not isinstance(found, list):  # a bug of ours: retried like an evaluation that took too long
             why = f"could not be evaluated ({type(found).__name__})"
             found = [Stopped(self._book.rests(one, action.app)[1][0], why) for one in due]
         self._keep(action, due, known, found)

@@ -1,6 +1,6 @@
-"""Takes the values of Secrets out of what a pass says of its Application: the status, Events, reasons.
+"""Masks values of Secrets in the status, Events and reasons of an Application.
 
-Called by the controller with each plan, and where the status is written. Pure.
+The controller calls it with each plan and each write of the status. Pure.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from syncline.kube.objects import Obj
 __all__ = ["masked_plan", "masked_status", "timeless"]
 
 GIVEN = ("operation", "source", "sources", "comparedTo", "history")
-"""Parts of a status that repeat what people wrote into the spec or the request, where the same people read it."""
+"""Parts of a status that repeat the spec or the request; the readers of the one may read the other."""
 
 
 def masked_status(view: AppView, status: Obj) -> Obj:
-    """``status`` without the values of Secrets in its messages. Times stay where only the mask is new."""
+    """Return ``status`` with masked messages. Where only the mask differs, transition times stay."""
     if status == view.status:
         return status
 
@@ -50,7 +50,7 @@ def _named(condition: Obj) -> tuple[object, object]:
 
 
 def _messages(value: Any) -> Iterator[str]:
-    """Messages at any depth, which stand in the object already."""
+    """Yield the messages that the object already holds, at any depth."""
     if isinstance(value, list):
         for part in value:
             yield from _messages(part)
@@ -63,8 +63,8 @@ def _messages(value: Any) -> Iterator[str]:
 
 
 def _masked(value: Any, before: Any, view: AppView, known: Callable[[], frozenset[str]]) -> Any:
-    """What stands in the status ``before`` at the same place stays. Equal parts are the same objects: a status of a
-    thousand rows is seldom copied."""
+    """Mask ``value``, but not parts equal to those in the status ``before``. Unchanged parts are returned as the same
+    objects, so a status of a thousand rows is seldom copied."""
     if value == before:
         return value
     if isinstance(value, list):
@@ -84,7 +84,7 @@ def _masked(value: Any, before: Any, view: AppView, known: Callable[[], frozense
 
 
 def masked_plan(view: AppView, plan: Plan) -> Plan:
-    """The plan with masked Events and reasons; its status is masked by :func:`app_patch`."""
+    """Return the plan with masked Events and reasons; :func:`app_patch` masks its status."""
     outcome = plan.outcome
     match outcome:
         case Requeue():
@@ -109,5 +109,5 @@ def _said(view: AppView, action: Action) -> Action:
 
 
 def timeless(status: Obj) -> Obj:
-    """All but when it was written."""
+    """Return the status without ``reconciledAt``."""
     return {key: value for key, value in status.items() if key != "reconciledAt"}

@@ -1,7 +1,7 @@
-"""What manifests and discovery say, read once for each render and each discovery.
+"""A cache of what manifests and discovery name, computed once per render and per discovery.
 
-Held by the Application controller and asked by its observation; what is seen is the same without. An entry belongs to
-the very tuple of objects that a render made; the oldest unused fall out.
+The Application controller holds it and its observation reads it; results do not depend on it. An entry belongs to the
+tuple of objects of one render; the least recently used are evicted.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, gvk
 __all__ = ["Named", "NamedCache"]
 
 MAX_KEPT = 10_000
-"""Renders: as many as there are Applications that one process works on."""
+"""Cached renders: the number of Applications of one process."""
 MAX_TABLES = 100
-"""Destinations whose kinds are kept."""
+"""Destinations whose kinds are cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """``refs``: the keys of manifests as they would be live. ``conditioned``: those that wait for something else."""
+    """``refs``: keys of the manifests as live objects. ``conditioned``: manifests that wait for other objects."""
 
     refs: tuple[ObjectRef, ...] = ()
     kinds: frozenset[GroupKind] = frozenset()
@@ -41,7 +41,7 @@ class _Entry:
 
 
 class NamedCache:
-    """By identity, which entries keep alive."""
+    """A cache by object identity; its entries keep the objects alive."""
 
     def __init__(self, limit: int = MAX_KEPT) -> None:
         self._limit = limit
@@ -49,7 +49,7 @@ class NamedCache:
         self._tables: OrderedDict[int, KindTable] = OrderedDict()
 
     def kinds(self, cache: Snapshot) -> KindTable:
-        """What a cluster serves; the same table until another discovery."""
+        """Return the kinds that a cluster serves; the same table until the next discovery."""
         served = cache.mapper.served
         table = self._tables.pop(id(served), None)
         self._tables[id(served)] = table = table if table is not None else KindTable(served)

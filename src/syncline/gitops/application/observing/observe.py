@@ -1,6 +1,6 @@
-"""Everything one reconcile over an Application reads, read once.
+"""Collects all inputs of one reconcile of an Application; begin at :func:`observe_application`.
 
-Called by the controller with the cache; returns frozen values only. Missing input is a value, never a call.
+The controller calls it with the cache; it returns frozen values only. Missing input is a value, never a request.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 INSTANCE_INDEX = "argocd-instance"
-"""Index of all live objects by the application that their tracking data names."""
+"""Index of live objects by the application in their tracking data."""
 LOCAL_UNSIGNED = "Cannot use local manifests when source integrity is enforced"
 NAMESPACES = GroupKind("", "Namespace")
 SECRETS = GroupKind("", "Secret")
@@ -76,53 +76,53 @@ SECRETS = GroupKind("", "Secret")
 
 @dataclass(frozen=True)
 class AppSettings:
-    """Settings of the Application controller, put together once in ``assembly``."""
+    """Settings of the Application controller, collected once in ``assembly``."""
 
     control_namespace: str = "argocd"
-    """Where Applications may name any project and need no prefix in tracking ids."""
+    """Namespace whose Applications may name any project and need no prefix in tracking ids."""
     application_namespaces: tuple[str, ...] | None = None
-    """Other namespaces whose Applications are worked on: names, globs, ``/expressions/``; None: those that
-    ``application.namespaces`` of ``argocd-cmd-params-cm`` lists."""
+    """Other enabled namespaces: names, globs, ``/expressions/``; None: ``application.namespaces`` of
+    ``argocd-cmd-params-cm``."""
     hydrator: bool | None = None
-    """Whether dry sources are hydrated; None: as ``hydrator.enabled`` of ``argocd-cmd-params-cm`` says."""
+    """Whether dry sources are hydrated; None: ``hydrator.enabled`` of ``argocd-cmd-params-cm``."""
     poll_s: float = 120.0
-    """Seconds between reads a repository without notice (upstream: timeout.reconciliation)."""
+    """Seconds between reads of a repository without webhooks (upstream: timeout.reconciliation)."""
     error_poll_s: float = 60.0
-    """Seconds until a source that failed is tried again."""
+    """Seconds until a failed source is retried."""
     sync_timeout_s: float = 0.0
-    """Seconds that an operation may take, its retries included; 0: as long as it likes (upstream: sync timeout)."""
+    """Seconds that an operation may take, retries included; 0: no limit (upstream: sync timeout)."""
     tracking: Tracking = field(default_factory=Tracking)
     repo_grace_s: float = 180.0
-    """Seconds for which a source that cannot be read changes nothing, unless a refresh is requested (upstream:
+    """Seconds for which an unreadable source changes nothing, unless a refresh is requested (upstream:
     controller.repo.error.grace.period.seconds)."""
     read_patience_s: float = PATIENCE_S
-    """Seconds after which an Application continues without the render that it waits for, and says so."""
+    """Seconds after which a reconcile continues without the render that it waits for, and reports it."""
     script_costs_s: Mapping[str, float] = field(default_factory=dict)
-    """Virtual time: what scripts and expressions of users take, by their text; others take none."""
+    """Virtual time only: seconds that user scripts and expressions take, by their text; others take none."""
     kube_version: str = GIT_VERSION
-    """What charts get where the destination has not said its version."""
+    """Version given to charts while the destination's is unknown."""
 
 
 class Destinations(Protocol):
-    """Other clusters, as far as they are connected; assembly gives them."""
+    """The other clusters, as far as they are connected; provided by ``assembly``."""
 
     def snapshot(self, server: str) -> Snapshot | None:
-        """What is known of a cluster; None until it was seen whole once."""
+        """Return the snapshot of a cluster; None until its first complete list."""
         ...
 
     def problem(self, server: str) -> str:
-        """Why it cannot be seen or reached now, in one sentence; empty where all is well."""
+        """Return why the cluster cannot be read or reached now, in one sentence; empty if it can."""
         ...
 
 
 def _nowhere() -> Snapshot:
-    """A cluster of which nothing is known."""
+    """Return the snapshot of an unknown cluster: empty."""
     return Cache(Mapper(), {INSTANCE_INDEX: lambda _obj: ()})
 
 
 @dataclass(frozen=True, slots=True)
 class Referred:
-    """What conditions of manifests name, where the project may see it, and why the rest may not be read."""
+    """Objects that the manifests' conditions refer to and the project permits, and why others cannot be read."""
 
     objects: Mapping[ObjectRef, Obj] = field(default_factory=dict)
     unread: Mapping[ObjectRef, str] = field(default_factory=dict)
@@ -130,89 +130,89 @@ class Referred:
 
 @dataclass(frozen=True)
 class AppObserved:
-    """One Application, its project, its manifests and what is live."""
+    """An Application with its project, manifests and live objects."""
 
     view: AppView
     project: Obj | None
     latest: Manifests | None
-    """Manifests at the revision that the spec asks for; None: not rendered yet."""
+    """Manifests at the revision of the spec; None: not rendered yet."""
     pinned: Manifests | None
-    """Manifests at the revision of the operation in progress; None: no operation, or not rendered yet."""
+    """Manifests at the revision of the running operation; None: no operation, or not rendered yet."""
     live: Mapping[ObjectRef, Obj]
     kinds: KindTable
     settings: AppSettings
     kube_version: str = ""
-    """The destination's own; empty: not known."""
+    """Version of the destination; empty: unknown."""
     reading: Reading | None = None
-    """The render for the spec that continues now; ``latest`` is from before."""
+    """The running render for the spec; ``latest`` is older."""
     pinned_reading: Reading | None = None
-    """That of the operation in progress."""
+    """The running render for the operation."""
     namespace_live: Obj | None = None
     unread: Mapping[ObjectRef, str] = field(default_factory=dict)
-    """Of its objects those that may not be read, and why: that they are not in ``live`` says nothing."""
+    """Objects that cannot be read, and why; their absence from ``live`` proves nothing."""
     project_unread: str = ""
-    """Why it is not known what its project says."""
+    """Why the project cannot be read, or ""."""
     clusters_unread: str = ""
-    """Why it is not known which clusters are declared."""
+    """Why the cluster declarations cannot be read, or ""."""
     clusters: tuple[Cluster, ...] = (HERE,)
     """Clusters that a destination may name."""
     pools: tuple[Obj, ...] = ()
-    """MachineConfigPools of the cluster that the project may hold."""
+    """MachineConfigPools that the project may hold."""
     other_pools: tuple[Obj, ...] = ()
-    """Those that it may not hold."""
+    """MachineConfigPools that the project may not hold."""
     holds: tuple[Hold, ...] = ()
-    """Holds that operations of this Application took, by name."""
+    """Holds of this Application's operations, by name."""
     all_holds: tuple[Hold, ...] = ()
     orphans: int | None = None
-    """Objects of the destination namespace that no Application tracks; None: the project does not warn of them."""
+    """Number of untracked objects in the destination namespace; None: the project does not warn of them."""
     remote: str = ""
-    """Server of the destination where it is another cluster; empty at home."""
+    """Server URL of a remote destination; empty: the local cluster."""
     remote_problem: str = ""
-    """Why that cluster cannot be seen now."""
+    """Why the remote cluster cannot be read now, or ""."""
     referred: Referred = field(default_factory=Referred, repr=False)
-    """What conditions of its manifests refer to."""
+    """Objects that conditions of the manifests refer to."""
     followed: frozenset[GroupKind] = field(default=frozenset(), repr=False)
-    """Of the kinds of its objects those that a working watch of the destination shows."""
+    """Kinds of its objects that a working watch of the destination covers."""
     before: tuple[Obj | ObjectRef, ...] = ()
-    """Applications that this one depends on, and theirs; a reference where the project sees none."""
+    """Applications that this one depends on, directly or not; a reference where the project cannot see one."""
     schemas: Schemas = field(default_factory=Schemas, repr=False)
-    """Of built-in kinds and of the cluster's definitions."""
+    """Schemas of built-in kinds and of the cluster's CRDs."""
     compared: Manifests | None = None
-    """Manifests at the commit that the status was compared to, if they are still known."""
+    """Manifests at the commit that the status was compared to, if still cached."""
     system: System = field(default_factory=System, compare=False)
-    """What ``argocd-cm`` says about all Applications."""
+    """Settings of ``argocd-cm`` for all Applications."""
     asking: Asking | None = None
-    """Questions that are being answered beside the passes."""
+    """The running evaluation in the background, if any."""
     predictions: Mapping[str, Kept] | None = field(default=None, compare=False, repr=False)
-    """Answers of the API server by question; None: it cannot be asked."""
+    """Predictions of the API server by question; None: it cannot be queried."""
 
     @property
     def asks_server(self) -> bool:
-        """Whether the API server says what differs."""
+        """Return whether server-side diff applies."""
         able = self.predictions is not None and not self.remote_problem
         return able and asks_server(self.view.obj, self.system.parameters.server_side_diff)
 
     @cached_property
     def reach(self) -> Reach:
-        """What the project lets this Application name at its destination."""
+        """Return what the project lets this Application name at its destination."""
         return Reach(self.project, self.cluster, self.project_clusters, self.kinds.namespaced)
 
     @cached_property
     def reach_of_applications(self) -> Reach:
-        """The same among Applications."""
+        """Return what the project lets it see among Applications."""
         return _among_applications(self.view, self.project, self.clusters, self.settings)
 
     def lookup(self, ref: ObjectRef) -> Obj | None:
-        """What the destination holds under a reference; nothing where the project may not see it."""
+        """Return an object of the destination, or None if it does not exist or the project may not see it."""
         return None if self.reach.refuses(ref) else self.live.get(ref) or self.referred.objects.get(ref)
 
     def unread_there(self, ref: ObjectRef) -> str:
-        """Why what a condition refers to may not be read; empty: it may."""
+        """Return why an object of a condition cannot be read; empty if it can."""
         return self.referred.unread.get(ref, "")
 
     @property
     def account(self) -> str:
-        """Who is impersonated at the destination; empty: no one."""
+        """Return the user to impersonate at the destination; empty: none."""
         try:
             return self._account()
         except AccountError:
@@ -220,7 +220,7 @@ class AppObserved:
 
     @property
     def account_problem(self) -> str:
-        """Why the required impersonation is impossible; empty where it is possible."""
+        """Return why the required impersonation is impossible; empty if it is possible."""
         try:
             self._account()
         except AccountError as error:
@@ -234,35 +234,35 @@ class AppObserved:
 
     @property
     def cluster(self) -> Cluster:
-        """The destination; the one at home where it cannot be resolved."""
+        """Return the destination; the local cluster if it cannot be resolved."""
         found = destination_of(self.view.obj, self.clusters)
         return HERE if isinstance(found, str) else found
 
     @property
     def project_clusters(self) -> tuple[dict[str, str], ...]:
-        """Clusters that belong to the Application's project."""
+        """Return the clusters that belong to the Application's project."""
         return _own_clusters(self.view, self.clusters)
 
     def at_destination(self, steps: tuple[tuple[Action, ...], ...]) -> tuple[tuple[Action, ...], ...]:
-        """These steps as they are done to the destination."""
+        """Address the steps to the destination, as the impersonated user."""
         return _addressed(steps, self.remote, self.account)
 
     def at_cluster(self, steps: tuple[tuple[Action, ...], ...]) -> tuple[tuple[Action, ...], ...]:
-        """These steps as the controllers themselves do them in the destination's cluster."""
+        """Address the steps to the destination's cluster, as the controller itself."""
         return _addressed(steps, self.remote, "")
 
     @cached_property
     def health(self) -> Callable[[Obj], Health | None]:
-        """The health check of this installation; pools that are held count as Healthy."""
+        """Return the health check of this installation; held pools count as Healthy."""
         return judged_with_holds(self.system.health, self.all_holds)
 
     @cached_property
     def unjudged(self) -> tuple[HealthQuestion, ...]:
-        """Objects on which a script of a user has not been asked."""
+        """Return the objects whose user scripts have no result yet."""
         return self.system.unjudged((*self.live.values(), *self.referred.objects.values()))
 
     def shown_health(self, obj: Obj) -> Health | None:
-        """The same for the status: until the script of a user has answered, the object is as healthy as it was."""
+        """Return the health for the status: until a user's script has a result, the previous health."""
         found = self.health(obj)
         return (self._health_before.get(ref_of(obj)) or found) if found is not None and found.awaited else found
 
@@ -280,18 +280,18 @@ class AppObserved:
 
     @property
     def enabled(self) -> bool:
-        """Whether Applications of its namespace are worked on."""
+        """Return whether the Application's namespace is enabled."""
         return works_in(self.view.namespace, self.settings, self.system)
 
     @property
     def context(self) -> RenderContext:
-        """What a render may know, with the API versions that are served now."""
+        """Return the context of a render, with the API versions that are served now."""
         served = served_texts(self.kinds.served)
         return versioned_context(self.view, self.settings, self.kube_version, served)
 
 
 def works_in(namespace: str, settings: AppSettings, system: System) -> bool:
-    """Whether Applications of a namespace are worked on; of the others nothing is read and nothing is written."""
+    """Return whether a namespace is enabled; Applications of others are neither read nor written."""
     patterns = settings.application_namespaces
     if patterns is None:
         patterns = system.parameters.application_namespaces
@@ -299,7 +299,7 @@ def works_in(namespace: str, settings: AppSettings, system: System) -> bool:
 
 
 def hydrates(settings: AppSettings, system: System) -> bool:
-    """Whether dry sources are rendered into Git."""
+    """Return whether dry sources are rendered into Git."""
     return system.parameters.hydrator if settings.hydrator is None else settings.hydrator
 
 
@@ -316,12 +316,12 @@ def _among_applications(
 
 
 def served_texts(kinds: Iterable[GVK]) -> set[str]:
-    """API versions as charts get them."""
+    """Return API versions in the form that charts use."""
     return {text for gvk in kinds for text in (gvk.api_version, f"{gvk.api_version}/{gvk.kind}")}
 
 
 def render_context(view: AppView, settings: AppSettings) -> RenderContext:
-    """Who asks for a render."""
+    """Return the context of a render: the Application that needs it."""
     return RenderContext(
         application=instance_name(view.obj, settings.control_namespace),
         project=view.project,
@@ -337,7 +337,7 @@ def versioned_context(view: AppView, settings: AppSettings, version: str, served
 
 
 def local_texts(view: AppView) -> tuple[str, ...]:
-    """Manifests that the request brings with it."""
+    """Return the manifests that the request contains."""
     return _texts(view.operation)
 
 
@@ -346,7 +346,7 @@ def _texts(operation: Obj | None) -> tuple[str, ...]:
 
 
 def _kept_local(view: AppView, project: Obj | None) -> Manifests | None:
-    """Manifests of the last operation, if it brought its own: until the next one they are what is compared with."""
+    """Return the manifests of the last operation if it brought its own; comparisons use them until the next one."""
     texts = _texts(dig(view.operation_state, "operation"))
     if not texts:
         return None
@@ -356,22 +356,22 @@ def _kept_local(view: AppView, project: Obj | None) -> Manifests | None:
 
 
 def signed_only(project: Obj | None, sources: tuple[Obj, ...]) -> bool:
-    """Whether the project wants signatures of one of these sources; charts and artifacts have none."""
+    """Return whether the project requires signatures for a source; charts and artifacts have none."""
     urls = [str(one.get("repoURL") or "") for one in sources if not one.get("chart")]
     try:
         return any(url and not url.startswith("oci://") and policy_for(project or {}, url) for url in urls)
-    except SourceError:  # a policy that cannot be read is one
+    except SourceError:  # a policy that cannot be parsed counts as one
         return True
 
 
 def operation_start(view: AppView) -> datetime:
-    """When the operation began, the beginning of time where nothing says so."""
+    """Return when the operation began, or the epoch if unknown."""
     return time_or_none(dig(view.operation_state, "startedAt")) or datetime.fromtimestamp(0, UTC)
 
 
 def wanted_revisions(view: AppView) -> tuple[str, ...]:
-    """Revisions that the operation asks for, else those of its sources: ``revisions`` where there are several sources,
-    ``revision`` where there is one. A status written by hand may hold a wrong number."""
+    """Return the revisions of the operation, else of its sources: ``revisions`` for several sources, ``revision`` for
+    one. A status written by hand may hold a wrong number of them."""
     sync = dig(view.operation, "sync", default={})
     sources = operation_sources(view)
     several = sync.get("revisions")
@@ -383,7 +383,7 @@ def wanted_revisions(view: AppView) -> tuple[str, ...]:
 
 
 def _current_result(view: AppView) -> Obj:
-    """The result of the operation in progress; that of a former one says nothing about it."""
+    """Return the result of the running operation, or an empty dict."""
     state = view.operation_state or {}
     over = state.get("phase") in ("Succeeded", "Failed", "Error")
     found = None if over else state.get("syncResult")
@@ -391,7 +391,7 @@ def _current_result(view: AppView) -> Obj:
 
 
 def operation_sources(view: AppView) -> tuple[Obj, ...]:
-    """Sources of the operation in progress: of its result, of its request (rollback), else of the spec."""
+    """Return the sources of the running operation: from its result, its request (rollback), or the spec."""
     result = _current_result(view)
     for holder in (result, dig(view.operation, "sync", default={})):
         if holder.get("sources"):
@@ -402,7 +402,7 @@ def operation_sources(view: AppView) -> tuple[Obj, ...]:
 
 
 def pinned_revisions(view: AppView) -> tuple[str, ...]:
-    """The commits that the operation in progress has settled on, empty before."""
+    """Return the resolved commits of the running operation; empty before."""
     result = _current_result(view)
     several = result.get("revisions")
     if several:
@@ -411,7 +411,7 @@ def pinned_revisions(view: AppView) -> tuple[str, ...]:
 
 
 def compared_revisions(view: AppView) -> tuple[str, ...]:
-    """The commits that the status was compared to, empty before the first comparison."""
+    """Return the commits that the status was compared to; empty before the first comparison."""
     sync = dig(view.status, "sync", default={})
     if sync.get("revisions"):
         return tuple(str(revision) for revision in sync["revisions"])
@@ -428,7 +428,7 @@ def observe_application(
     destinations: Destinations | None = None,
     book: NamedCache | None = None,
 ) -> AppObserved | None:
-    """None: the Application is gone. ``schemas`` and ``book`` spare work; what is seen is the same without."""
+    """Return the inputs of a reconcile, or None if the Application is deleted. Caches save work only."""
     app = cache.get(ref)
     system = system or System()
     settings = effective_settings(settings, system.settings)
@@ -494,7 +494,7 @@ def observe_application(
 def _of_operation(
     view: AppView, store: ManifestStore, context: RenderContext
 ) -> tuple[Manifests | None, Reading | None]:
-    """Manifests of the operation in progress, and the render of them that continues."""
+    """Return the manifests of the running operation, and their render if it is running."""
     if view.operation is None:
         return None, None
     sources, asked = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)
@@ -505,7 +505,7 @@ def _of_operation(
 
 
 def _explained(view: AppView, found: Manifests | None, settings: AppSettings, system: System) -> Manifests | None:
-    """Why a hydrated source may not be there yet, beside what is wrong with it."""
+    """Add to a render error why a hydrated source may not exist yet."""
     if found is None or not found.error or view.hydrator is None:
         return found
     synced, staged = sync_source(view.hydrator)["targetRevision"], target_branch(view.hydrator)
@@ -518,9 +518,9 @@ def _explained(view: AppView, found: Manifests | None, settings: AppSettings, sy
 
 
 def _application(cache: Snapshot, reach: Reach, ref: ObjectRef) -> Obj | None:
-    """An Application that another one depends on; None also where the project may not see it."""
+    """Return an Application that another depends on; None also if the project cannot see it."""
     found = cache.get(ref)
-    if found is None and cache.unread(ref):  # it is not known how it stands
+    if found is None and cache.unread(ref):  # its state is unknown
         return {
             "apiVersion": APPLICATION.api_version,
             "kind": ref.kind,
@@ -530,7 +530,7 @@ def _application(cache: Snapshot, reach: Reach, ref: ObjectRef) -> Obj | None:
 
 
 def _masker(renders: tuple[Manifests | None, ...], live: Mapping[ObjectRef, Obj], system: SystemSettings) -> Masker:
-    """Of the Secrets that its manifests hold and that are live."""
+    """Return a masker of the Secrets in its manifests and among its live objects."""
 
     return secret_masker(partial(_objects, live, renders), system.hidden_annotations)
 
@@ -542,7 +542,7 @@ def _objects(live: Mapping[ObjectRef, Obj], renders: tuple[Manifests | None, ...
 
 
 def effective_settings(settings: AppSettings, system: SystemSettings) -> AppSettings:
-    """The settings of this process, with those that the installation sets."""
+    """Return the settings of this process, overridden by those of the installation."""
     if system.tracking is None and system.poll_s is None:
         return settings
     poll = settings.poll_s if system.poll_s is None else system.poll_s
@@ -550,7 +550,7 @@ def effective_settings(settings: AppSettings, system: SystemSettings) -> AppSett
 
 
 def _project(cache: Snapshot, ref: ObjectRef, system: SystemSettings, clusters: tuple[Cluster, ...]) -> Obj | None:
-    """With what belongs to it alone, and the lists of the global projects that its labels select."""
+    """Return the project with its scoped objects and the lists of the global projects that select it."""
     found = cache.get(ref)
     if found is None:
         return None
@@ -565,7 +565,7 @@ def _project(cache: Snapshot, ref: ObjectRef, system: SystemSettings, clusters: 
 def _named(
     book: NamedCache, renders: tuple[Manifests | None, ...], kinds: KindTable, namespace: str
 ) -> tuple[Named, ...]:
-    """Of each render once."""
+    """Return the names of each distinct render."""
     objects = {id(one.objects): one.objects for one in renders if one is not None}
     return tuple(book.of(each, kinds, namespace) for each in objects.values())
 
@@ -576,7 +576,7 @@ def _followed(cache: Snapshot, named: tuple[Named, ...], live: Mapping[ObjectRef
 
 
 def _live(cache: Snapshot, view: AppView, named: tuple[Named, ...], settings: AppSettings) -> dict[ObjectRef, Obj]:
-    """What is tracked as ours and has no owner, and whatever has the key of a manifest."""
+    """Return tracked objects without an owner, and objects with the key of a manifest."""
     found: dict[ObjectRef, Obj] = {}
     for obj in cache.indexed(INSTANCE_INDEX, instance_name(view.obj, settings.control_namespace)):
         ref = ref_of(obj)
@@ -590,7 +590,7 @@ def _live(cache: Snapshot, view: AppView, named: tuple[Named, ...], settings: Ap
 
 
 def _unread(cache: Snapshot, view: AppView, named: tuple[Named, ...]) -> dict[ObjectRef, str]:
-    """Of what the manifests and the status name; and what else a sync of them has to know."""
+    """Return which objects of manifests and status, or else needed by a sync, cannot be read, and why."""
     if cache.reads_all():
         return {}
     rows = dig(view.status, "resources", default=[])
@@ -622,7 +622,7 @@ def _referred(
         try:
             refs |= dict.fromkeys(one.ref for one in waits_of(obj, kinds, view.destination_namespace, reach.refuses))
         except ConditionError:
-            continue  # the operation says so and ends
+            continue  # the operation reports it and ends
     return Referred(
         {ref: known for ref in refs if (known := cache.get(ref)) is not None},
         {ref: why for ref in refs if (why := cache.unread(ref))},
@@ -630,7 +630,7 @@ def _referred(
 
 
 def _addressed(steps: tuple[tuple[Action, ...], ...], cluster: str, user: str) -> tuple[tuple[Action, ...], ...]:
-    """The same steps, addressed; their shape stays."""
+    """Set cluster and user in all actions."""
     if not cluster and not user:
         return steps
     return tuple(tuple(replace(action, cluster=cluster, user=user) for action in step) for step in steps)

@@ -1,6 +1,6 @@
 """Objects of a destination namespace that no application tracks.
 
-Called by observation, for the warning that a project may ask for, and by the tree of an Application's objects. Pure.
+Observation calls it for the warning that a project may request; so does the tree of an Application's objects. Pure.
 Rules: Argo CD ``controller/appcontroller.go`` getOrphanedNodes (reference argocd-app §2.4).
 """
 
@@ -33,15 +33,15 @@ TOKEN_OF = "kubernetes.io/service-account"
 
 
 def count_orphans(cache: Snapshot, app: Obj, project: Obj | None, tracking: Tracking) -> int | None:
-    """None where the project does not warn of them."""
+    """Return the number of orphans; None if the project does not warn of them."""
     if dig(project, "spec", "orphanedResources", "warn") is not True:
         return None
     return len(orphans(cache, app, project or {}, tracking))
 
 
 def orphans(cache: Snapshot, app: Obj, project: Obj, tracking: Tracking) -> list[Obj]:
-    """Top level, permitted by the project, not one of Kubernetes' own and not ignored by
-    ``spec.orphanedResources.ignore``; none unless the project has that field."""
+    """Return top-level objects that the project permits, Kubernetes does not create itself and
+    ``spec.orphanedResources.ignore`` does not list; none if the project lacks that field."""
     watched = dig(project, "spec", "orphanedResources")
     view = AppView(app)
     namespace = view.destination_namespace
@@ -60,9 +60,9 @@ def orphans(cache: Snapshot, app: Obj, project: Obj, tracking: Tracking) -> list
 
 
 def _has_inferred_owner(cache: Snapshot, obj: Obj) -> bool:
-    """Whether it belongs to another object though it has no owner reference (gitops-engine ``references.go``): the
-    endpoints of a Service, the token of a service account, the claims of a StatefulSet, operators of an OperatorGroup.
-    """
+    """Return whether the object belongs to another one without an owner reference (gitops-engine ``references.go``):
+    the endpoints of a Service, the token of a service account, the claims of a StatefulSet, operators of an
+    OperatorGroup."""
     ref = ref_of(obj)
     match ref.group, ref.kind:
         case "", "Endpoints":
@@ -80,7 +80,7 @@ def _has_inferred_owner(cache: Snapshot, obj: Obj) -> bool:
 
 
 def _claims(stateful: Obj, name: str) -> bool:
-    """Whether a claim of this name is made of one of its templates: ``TEMPLATE-NAME-NUMBER``."""
+    """Return whether a claim of this name comes from one of its templates: ``TEMPLATE-NAME-NUMBER``."""
     base, _, number = name.rpartition("-")
     if not (number.isascii() and number.isdigit()):
         return False
@@ -101,7 +101,7 @@ def _permitted(project: Obj, ref: ObjectRef, view: AppView) -> bool:
 
 
 def _is_ignored(ref: ObjectRef, entries: list[Obj]) -> bool:
-    """An entry's group always counts (empty: the core group); an empty kind or name is any."""
+    """Return whether an entry matches: its group always counts (empty: core); an empty kind or name matches any."""
     own = {
         ObjectRef("", "Service", "default", "kubernetes"),
         ObjectRef("", "ServiceAccount", ref.namespace, "default"),

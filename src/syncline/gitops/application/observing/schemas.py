@@ -1,6 +1,6 @@
 """Schemas of the destination's custom resources, for comparisons by field ownership.
 
-Built from the definitions in the cache, each once per resourceVersion; built-in kinds come from the shipped schemas.
+Built from the CRDs in the cache, once per resourceVersion; schemas of built-in kinds are shipped.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ __all__ = ["SchemaCache", "Schemas"]
 
 CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 MAX_KEPT = 5000
-"""Definitions whose schemas are kept; a cluster with more of them builds some again."""
+"""Cached CRD schemas; a cluster with more CRDs builds some again."""
 
 
 @dataclass(frozen=True)
 class Schemas:
-    """Those of built-in kinds, and of the definitions of other kinds that take part."""
+    """Schemas of built-in kinds and of the custom kinds that take part."""
 
     defined: Mapping[GVK, Schema] = field(default_factory=dict, repr=False)
 
@@ -30,13 +30,13 @@ class Schemas:
 
 
 class SchemaCache:
-    """A cache by definition and resourceVersion; it holds nothing that the objects do not say."""
+    """A cache by CRD and resourceVersion; all of it can be rebuilt."""
 
     def __init__(self) -> None:
         self._built: dict[tuple[str, str], dict[GVK, Schema]] = {}
 
     def of(self, cache: Snapshot, objects: Iterable[Obj]) -> Schemas:
-        """Of the kinds of ``objects``, by the definitions as they are in ``cache`` now."""
+        """Return the schemas for the kinds of ``objects`` by the CRDs now in ``cache``."""
         kinds = {(str(one.get("apiVersion")), str(one.get("kind"))) for one in objects}
         defined: dict[GVK, Schema] = {}
         for api_version, kind in sorted(kinds):

@@ -1,7 +1,6 @@
-"""The installation's settings as the controller knows them now, and the index that depends on them.
+"""The installation's current settings, and the index that depends on them.
 
-``argocd-cm`` and ``argocd-cmd-params-cm`` are parsed once per version; everything else that reads them gets the frozen
-result.
+``argocd-cm`` and ``argocd-cmd-params-cm`` are parsed once per version; all users share the frozen result.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = ["SystemCache"]
 
 
 class InstanceIndex:
-    """Index function: the application that an object's tracking data names. ``version`` counts changes of the rule."""
+    """Index function: the application in an object's tracking data. ``version`` counts changes of the tracking rule."""
 
     of_metadata = True
 
@@ -38,7 +37,7 @@ class InstanceIndex:
 
 
 class SystemCache:
-    """Held by the controller; ``instances`` is its index function."""
+    """The cache of settings, held by the controller; ``instances`` is its index function."""
 
     def __init__(self, settings: AppSettings) -> None:
         self._settings = settings

@@ -1,1 +1,1 @@
-"""An operation of an Application: when it begins, what it waits for, how it ends."""
+"""The operation of an Application: when it begins, what it waits for and how it ends."""

@@ -1,4 +1,4 @@
-"""Whether a comparison starts a sync by itself, and which; pure.
+"""Decides whether a comparison starts an automated sync, and which; pure.
 
 Rules: ``autoSync``, ``alreadyAttemptedSync`` and ``selfHealRemainingBackoff`` of Argo CD's application controller
 (reference argocd-sync §5, behaviours 77-81).
@@ -18,12 +18,12 @@ from syncline.kube.objects import Obj, dig, is_terminating
 __all__ = ["AutoSync", "SelfHealBackoff", "decide"]
 
 DEFAULT_RETRIES = 5
-"""Attempts of an automated sync whose application says nothing."""
+"""Attempts of an automated sync without a retry policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelfHealBackoff:
-    """Waits between healing attempts: 0, then ``duration_s`` · ``factor``^(n-1), at most ``cap_s``."""
+    """Waits between self-heal attempts: 0, then ``duration_s`` · ``factor``^(n-1), at most ``cap_s``."""
 
     duration_s: float = 2
     factor: float = 3
@@ -40,7 +40,7 @@ class SelfHealBackoff:
 
 @dataclass(frozen=True, slots=True)
 class AutoSync:
-    """``operation`` to be written, or why not; ``condition`` is a SyncError; ``requeue_after_s``: heal that late."""
+    """The ``operation`` to write or ``why`` none; ``condition``: a SyncError; ``requeue_after_s``: until self-heal."""
 
     why: str
     operation: Obj | None = None
@@ -59,7 +59,7 @@ def decide(
     backoff: SelfHealBackoff | None = None,
     self_heal_timeout_s: float = 0,
 ) -> AutoSync:
-    """The decision after a comparison. ``backoff`` None: wait ``self_heal_timeout_s`` after the last operation."""
+    """Decide after a comparison. ``backoff`` None: wait ``self_heal_timeout_s`` after the last operation."""
     automated = dig(app, "spec", "syncPolicy", "automated")
     refused = _gate(app, automated, status, resources)
     if refused:
@@ -100,7 +100,7 @@ def _gate(app: Obj, automated: Obj | None, status: str, resources: Sequence[Obj]
 
 
 def _printed(revisions: Sequence[str]) -> str:
-    """Revisions as upstream prints them: Go's form of a list."""
+    """Return revisions in the form of a Go list, as upstream prints them."""
     return "[" + " ".join(revisions) + "]"
 
 
@@ -128,7 +128,7 @@ def _operation(app: Obj, automated: Obj, revisions: Sequence[str]) -> Obj:
 
 
 def _already_attempted(app: Obj, revisions: Sequence[str], compare_revisions: bool) -> tuple[bool, str, list[str]]:
-    """Whether the last operation was for these revisions and sources, how it ended, and its revisions."""
+    """Return whether the last operation had these revisions and sources, its phase, and its revisions."""
     state = dig(app, "status", "operationState")
     if state is None:
         return False, "", []
@@ -156,7 +156,7 @@ def _heal_wait(state: Obj, now: datetime, backoff: SelfHealBackoff | None, timeo
 
 
 def _healing(operation: Obj, state: Obj, resources: Sequence[Obj]) -> Obj:
-    """A partial operation with what is out of sync only: no hooks, no history."""
+    """Return a partial operation for the resources that are out of sync: no hooks, no history."""
     attempts = int(dig(state, "operation", "sync", "autoHealAttemptsCount", default=0))
     selected = [
         {"group": r.get("group") or "", "kind": r.get("kind") or "", "name": r.get("name") or ""}

@@ -1,7 +1,7 @@
 """``syncline.dev/depends-on``: Applications that must be Synced and Healthy before this one is synced; pure.
 
-The annotation lists names by comma, ``namespace/name`` where they live elsewhere. A sync waits before anything is
-applied; a circle is refused at once, as it would wait for ever. What the project may not see counts as not there.
+The annotation lists names separated by commas, ``namespace/name`` for another namespace. A sync waits before it applies
+anything. A cycle is refused at once. An Application that the project cannot see counts as absent.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = [
 
 DEPENDS_ON = "syncline.dev/depends-on"
 MAX_NAMED = 50
-"""Applications that one annotation may name."""
+"""Limit of Applications in one annotation."""
 MAX_APPLICATIONS = 200
-"""Applications examined along the chains; longer ones are judged by their beginning."""
+"""Limit of Applications followed along the chains; longer chains are cut here."""
 
 
 def depends_on(app: Obj) -> list[ObjectRef]:
-    """In the order of the annotation, each once."""
+    """Return the references in the annotation, in order, each once."""
     found: list[ObjectRef] = []
     for text in annotations_of(app).get(DEPENDS_ON, "").split(","):
         before, _, name = text.strip().rpartition("/")
@@ -40,7 +40,7 @@ def depends_on(app: Obj) -> list[ObjectRef]:
 
 
 def dependencies(get: Callable[[ObjectRef], Obj | None], app: Obj) -> tuple[Obj | ObjectRef, ...]:
-    """Everything that ``app`` depends on, directly and indirectly; a reference where there is no such Application."""
+    """Return all direct and indirect dependencies of ``app``; a reference where the Application does not exist."""
     seen: dict[ObjectRef, Obj | ObjectRef] = {}
     waiting = depends_on(app)
     while waiting and len(seen) < MAX_APPLICATIONS:
@@ -54,7 +54,7 @@ def dependencies(get: Callable[[ObjectRef], Obj | None], app: Obj) -> tuple[Obj 
 
 
 def dependency_problem(app: Obj, known: Iterable[Obj | ObjectRef]) -> str:
-    """Why no sync may begin: too many are named, or they go in a circle."""
+    """Return why no sync may begin: too many dependencies, or a cycle; empty if it may."""
     count = len(depends_on(app))
     if count > MAX_NAMED:
         return f"{DEPENDS_ON}: found {count} Applications; at most {MAX_NAMED}"
@@ -66,7 +66,7 @@ def _shown(ref: ObjectRef) -> str:
 
 
 def dependency_circle(app: Obj, known: Iterable[Obj | ObjectRef]) -> str:
-    """The circle that ``app`` is part of or leads to, as a sentence; empty where there is none."""
+    """Return a sentence on the cycle that ``app`` is in or leads to; empty if there is none."""
     by_ref = {ref_of(one): one for one in known if not isinstance(one, ObjectRef)} | {ref_of(app): app}
 
     def walk(ref: ObjectRef, path: tuple[ObjectRef, ...]) -> tuple[ObjectRef, ...]:
@@ -89,7 +89,7 @@ def dependency_circle(app: Obj, known: Iterable[Obj | ObjectRef]) -> str:
 
 
 def not_ready(app: Obj, known: Iterable[Obj | ObjectRef], reach: Reach) -> str:
-    """What the sync of ``app`` waits for, in one sentence; empty where everything before it is ready. ``reach``: what
+    """Return in one sentence what the sync of ``app`` waits for; empty if all dependencies are ready. ``reach``: what
     its project sees among Applications."""
     if dependency_problem(app, known):
         return ""
@@ -110,7 +110,7 @@ def not_ready(app: Obj, known: Iterable[Obj | ObjectRef], reach: Reach) -> str:
 
 
 def missing(ref: ObjectRef, reach: Reach) -> str:
-    """Of an Application that is not seen: the same whether it exists or not."""
+    """Describe an Application that the project cannot see; the text does not reveal whether it exists."""
     if not reach.refuses(ref):
         return "does not exist"
     name = name_of(reach.project) if reach.project is not None else "(none)"
@@ -118,7 +118,7 @@ def missing(ref: ObjectRef, reach: Reach) -> str:
 
 
 def _is_stale(app: Obj) -> bool:
-    """Its verdict is about another source than its spec names now."""
+    """Return whether the status was compared to another source than the spec has now."""
     compared = dig(app, "status", "sync", "comparedTo", default={})
     before = compared.get("sources") or ([compared["source"]] if compared.get("source") else [])
     return bool(before) and list(before) != list(AppView(app).sources)

@@ -1,7 +1,7 @@
-"""The guard on mass deletion: a sync that would delete much of an application is confirmed first; pure.
+"""The guard on mass deletion: a sync that would delete much of an application needs confirmation; pure.
 
-It is on for automated syncs, and for requested ones where ``syncline.dev/deletion-guard`` is given. The confirmation
-names what would be deleted by its hash, so that it counts for nothing else (DECISIONS 6).
+It is on for automated syncs, and for manual ones if ``syncline.dev/deletion-guard`` is set. The confirmation contains a
+hash of the objects to delete, so it is valid for these only (DECISIONS 6).
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from syncline.kube.objects import Obj, annotations_of
 __all__ = ["GUARD", "guard_asked", "mass_deletion"]
 
 GUARD = "syncline.dev/deletion-guard"
-"""Annotation of an Application: ``off``, or ``COUNT SHARE%``: more than both is a mass deletion."""
+"""Annotation of an Application: ``off`` or ``COUNT SHARE%``; exceeding both is a mass deletion."""
 CONFIRM = "syncline.dev/confirm-deletions"
-"""Annotation of an Application: the hash that the refusal names."""
+"""Annotation of an Application: the hash from the refusal."""
 LEAST, SHARE = 4, 50
-"""Fewer deletions than this are none, however small the application; deleting more than this part of it is."""
+"""Smallest number of deletions that count as mass deletion, and the percentage of objects that they must exceed."""
 SETTING = re.compile(r"([0-9]{1,9})\s+([0-9]{1,3})%", re.ASCII)
 
 
 def guard_asked(app: Obj) -> bool:
-    """The annotation turns the guard on for everybody's syncs."""
+    """Return whether the annotation turns the guard on for manual syncs too."""
     return annotations_of(app).get(GUARD, "off") != "off"
 
 
 def mass_deletion(app: Obj, rows: Sequence[Obj]) -> str:
-    """Why these deletions have to be confirmed; empty where they may go. ``rows``: as in ``status.resources``."""
+    """Return why these deletions need confirmation; empty if they do not. ``rows``: as in ``status.resources``."""
     setting = annotations_of(app).get(GUARD, "")
     if setting == "off":
         return ""

@@ -1,8 +1,8 @@
-"""The Hold of an Application's operation: when it is taken, renewed and given back; pure.
+"""The Hold of an Application's operation: when it is taken, renewed and released; pure.
 
-A sync whose next step changes machine configs, or whose Application asks by annotation, holds the pools that they reach
-before that step. The Hold is found by its label and named after the operation, so a crash at any request changes
-nothing: what the operation needs and lacks is taken, what belongs to no running operation goes (DECISIONS 28, 29).
+A sync holds the pools whose machine configs its next step changes, or that an annotation names, before that step. The
+Hold is found by its label and named after the operation, so a crash at any request is harmless: each reconcile takes
+what is missing and releases what belongs to no running operation (DECISIONS 28, 29).
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ __all__ = [
 ]
 
 MAX_NAMED = 100
-"""Pools that the annotation may name."""
+"""Limit of pools in the annotation."""
 TAKES_EFFECT = timedelta(seconds=30)
-"""After this long no one honours Holds on this cluster, and the sync continues as it would without."""
+"""If no controller honours Holds for this long, the sync continues without one."""
 WORK_PATIENCE = timedelta(minutes=1)
-"""So long machines wait for a Job that speaks of pools: to pause or resume one takes seconds."""
+"""How long machines wait for a Job whose text mentions pools: pausing or resuming one takes seconds."""
 HEALTH_PATIENCE = timedelta(minutes=5)
-"""So long machines wait for something to become healthy. A Deployment has ten minutes, unless it says otherwise."""
+"""How long machines wait for an object to become healthy. A Deployment has ten minutes by default."""
 LONGEST = timedelta(hours=6)
-"""So long one operation keeps machines from being updated; then it continues without its Hold."""
+"""How long one operation may keep machines from being updated; then it continues without its Hold."""
 COMPONENT = "syncline-application-controller"
 UNHELD = "PoolNotHeldWarning"
 HOLD_POOLS = "syncline.dev/hold-pools"
-"""Annotation of an Application: names of pools by comma, ``all``, or ``none``; without it what the sync changes
-decides."""
+"""Annotation of an Application: names of pools separated by commas, ``all``, or ``none``; unset: by what the sync
+changes."""
 
 
 def _name(operation: str) -> str:
-    """One Hold for all attempts of an operation."""
+    """Return the name of the Hold that all attempts of an operation share."""
     return f"sync-{operation.rpartition('-')[0]}".replace(".", "-")
 
 
@@ -69,7 +69,7 @@ def _own(observed: AppObserved, operation: str) -> Hold | None:
 
 
 def released(observed: AppObserved, operation: str) -> Plan | None:
-    """Give back what belongs to no running operation of this Application; ``operation`` is empty where none runs."""
+    """Release Holds of operations that no longer run; ``operation`` is empty if none runs."""
     kept = _name(operation) if operation else ""
     stale = [hold for hold in observed.holds if hold.name != kept]
     if not stale:
@@ -80,7 +80,7 @@ def released(observed: AppObserved, operation: str) -> Plan | None:
 
 
 def renewed(observed: AppObserved, operation: str, now: datetime) -> Plan | None:
-    """An operation that lives keeps its Hold alive, also while it waits for its next attempt."""
+    """Renew the Hold of a running operation, also while it waits for its next attempt."""
     hold = _own(observed, operation)
     if hold is not None and _held_long(observed, now):
         why = f"the operation has run for {LONGEST.total_seconds() / 3600:g} hours; it goes on without Hold {hold.name}"
@@ -101,7 +101,7 @@ def _held_long(observed: AppObserved, now: datetime) -> bool:
 
 
 def taken(seen: AppObserved, observed: SyncObserved, sync: SyncPlan, now: datetime) -> Plan | None:
-    """Hold the pools that the next step of this reconcile reaches, before it is performed."""
+    """Hold the pools that the next step of this reconcile affects, before it is executed."""
     if HOLD not in seen.kinds.served or not seen.pools:
         return None
     if _held_long(seen, now):
@@ -124,8 +124,7 @@ def taken(seen: AppObserved, observed: SyncObserved, sync: SyncPlan, now: dateti
 
 
 def _not_in_effect(observed: AppObserved, hold: Hold, wanted: frozenset[str], now: datetime) -> Plan | None:
-    """The code that keeps the pools notes the Hold on them; the sync waits for that, but not for long where no one
-    does."""
+    """Wait until the pool controllers have noted the Hold, but not for long, as none may honour Holds."""
     made = time_or_none(meta(hold.obj).get("creationTimestamp"))
     pending = sorted(
         name_of(pool) for pool in observed.pools if name_of(pool) in wanted and hold.name not in noted_holds(pool)
@@ -137,7 +136,7 @@ def _not_in_effect(observed: AppObserved, hold: Hold, wanted: frozenset[str], no
 
 
 def pools_to_hold(seen: AppObserved, observed: SyncObserved, actions: Iterable[SyncAction]) -> frozenset[str]:
-    """Pools whose machines these actions reach, or that the Application's annotation names."""
+    """Return the pools whose machines these actions affect, or that the Application's annotation names."""
     asked = annotations_of(seen.view.obj).get(HOLD_POOLS, "").strip()
     changes = [action for action in actions if isinstance(action, (ApplyObject, PruneObject, DeleteHook))]
     if asked == "none" or not changes:
@@ -153,7 +152,7 @@ def pools_to_hold(seen: AppObserved, observed: SyncObserved, actions: Iterable[S
 
 
 def refused_pools(observed: AppObserved) -> list[str]:
-    """Pools that the Application's annotation names and its project may not hold, whether there are such or not."""
+    """Return why the project does not permit pools that the annotation names, whether they exist or not."""
     named = [name.strip() for name in annotations_of(observed.view.obj).get(HOLD_POOLS, "").split(",")]
     if len(named) > MAX_NAMED:
         return [f"{HOLD_POOLS}: found {len(named)} pools; at most {MAX_NAMED}"]
@@ -162,7 +161,7 @@ def refused_pools(observed: AppObserved) -> list[str]:
 
 
 def unheld_warning(observed: AppObserved, manifests: Iterable[Obj]) -> str:
-    """Pools that the manifests reach and that no sync of this Application holds, as a sentence; empty for none."""
+    """Return a warning about pools that the manifests affect but no sync of this Application holds; empty for none."""
     if not observed.other_pools:
         return ""
     reached = [pool for obj in manifests for pool in pools_reached(obj, observed.other_pools)]
@@ -175,7 +174,7 @@ def unheld_warning(observed: AppObserved, manifests: Iterable[Obj]) -> str:
 
 
 def _changed(seen: AppObserved, observed: SyncObserved, action: SyncAction) -> list[Obj]:
-    """What the action makes different: the object before and after, nothing where both are the same."""
+    """Return the object before and after the action; empty if it changes nothing."""
     if isinstance(action, ApplyObject):
         live = action.live
         if live is not None and ref_of(live) in observed.in_sync:
@@ -193,12 +192,12 @@ def _listed(pools: Iterable[str]) -> str:
 
 
 def give_back_for_gate(observed: AppObserved, operation: str, sync: SyncPlan, now: datetime) -> Plan | None:
-    """A gate that waits for what its own Hold keeps from happening, or seems to, gets the Hold back first.
+    """Release the Hold if the gate waits, or seems to wait, for what this Hold blocks.
 
-    That is a gate on a condition of held pools or of nodes, at once; on hooks and Jobs whose own text speaks of machine
-    config pools, after :data:`WORK_PATIENCE`, as people's Jobs wait for a pool to be updated; on the health of anything
-    else after :data:`HEALTH_PATIENCE`, as it may need what the machines get. Other hooks and Jobs keep the Hold however
-    long they work: a reboot would abort them. So do Applications that name their pools themselves.
+    At once: gates on a condition of held pools or of nodes. After :data:`WORK_PATIENCE`: gates on hooks and Jobs whose
+    text mentions machine config pools, as such Jobs often wait for a pool update. After :data:`HEALTH_PATIENCE`: gates
+    on the health of other objects, which may need the update. Other hooks and Jobs keep the Hold as long as they run,
+    as a reboot would abort them. So do Applications that name their pools by annotation.
     """
     hold = _own(observed, operation)
     if hold is None or sync.wait is None or not sync.wait.refs:
@@ -210,9 +209,9 @@ def give_back_for_gate(observed: AppObserved, operation: str, sync: SyncPlan, no
 
 
 def _held_up(observed: AppObserved, hold: Hold, wait: Wait, now: datetime) -> str:
-    """Why the gate may wait for the Hold; empty: it does not."""
+    """Return why the gate may wait for the Hold; empty if it does not."""
     first = wait.refs[0]
-    if wait.kind is WaitKind.CONDITION:  # a held pool that is waited for by its health counts as Healthy
+    if wait.kind is WaitKind.CONDITION:  # a held pool whose health a gate waits for counts as Healthy
         mine = all(ref.kind == "Node" or (ref.group_kind == POOL and ref.name in hold.pools) for ref in wait.refs)
         return f"the gate waits for {first}, which this operation's own Hold keeps from going on" if mine else ""
     waited = now - wait.since if wait.since is not None else timedelta(0)
@@ -229,7 +228,7 @@ _POOLS = re.compile(r"machineconfigpool|\bmcp\b", re.IGNORECASE)
 
 
 def _speaks_of_pools(observed: AppObserved, ref: ObjectRef) -> bool:
-    """Whether what is waited for runs commands in whose text pools occur."""
+    """Return whether the hook or Job runs commands that mention pools."""
     manifests = observed.pinned.objects if observed.pinned is not None else ()
     texts = [observed.live.get(ref), *(obj for obj in manifests if ref_of(obj).group_kind == ref.group_kind)]
     named = [obj for obj in texts if obj is not None and name_of(obj) == ref.name]

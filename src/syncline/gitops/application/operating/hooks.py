@@ -1,7 +1,7 @@
 """``syncline.dev/run-hook: on-change``: a hook that runs only when its inputs changed; pure.
 
-Its inputs are its own manifest and, where ``syncline.dev/hook-inputs`` lists ``KIND/NAME`` by comma, those manifests of
-the same source. What ran last is noted on the Application when an operation succeeds, so a failure runs it again.
+Its inputs are its own manifest and those that ``syncline.dev/hook-inputs`` lists as ``KIND/NAME``, separated by commas.
+A successful operation notes them on the Application; after a failure the hook runs again.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from syncline.kube.schema.extensions import json_note
 __all__ = ["hooks_to_run", "noted_hooks"]
 
 RUN = "syncline.dev/run-hook"
-"""Annotation of a hook: ``on-change``; anything else, or none: in every sync, as upstream."""
+"""Annotation of a hook: ``on-change``; otherwise it runs in every sync, as upstream."""
 INPUTS = "syncline.dev/hook-inputs"
 NOTED = "syncline.dev/hooks-run"
-"""Annotation of an Application: JSON object of hook to the hash of the inputs that it last ran with."""
+"""Annotation of an Application: JSON object of hook to the hash of the inputs of its last run."""
 LENGTH = 16
 MAX_NOTED = 150
-"""Hooks that are noted, so that the annotation keeps its size; those beyond run in every sync."""
+"""Limit of noted hooks, which bounds the annotation; further ones run in every sync."""
 
 
 def _key(hook: Obj) -> str:
@@ -43,7 +43,7 @@ def _digest(hook: Obj, pairs: Iterable[Pair]) -> str:
 
 
 def _bare(obj: Obj) -> Obj:
-    """Without what differs between operations."""
+    """Return the object without fields that differ between operations."""
     annotations = {key: value for key, value in annotations_of(obj).items() if key != OPERATION}
     return obj | {"metadata": {**meta(obj), "annotations": annotations}}
 
@@ -54,7 +54,7 @@ def _noted(app: Obj) -> dict[str, str]:
 
 
 def hooks_to_run(app: Obj, hooks: Sequence[Obj], pairs: Sequence[Pair]) -> tuple[Obj, ...]:
-    """Without those that run on change only and whose inputs are as they were."""
+    """Return ``hooks`` without on-change hooks whose inputs are unchanged."""
     noted = _noted(app)
     return tuple(
         hook
@@ -64,7 +64,7 @@ def hooks_to_run(app: Obj, hooks: Sequence[Obj], pairs: Sequence[Pair]) -> tuple
 
 
 def noted_hooks(hooks: Sequence[Obj], pairs: Sequence[Pair]) -> dict[str, str | None]:
-    """The annotation to be written when an operation succeeded; none where no hook asks for it."""
+    """Return the annotation to write when an operation succeeds; empty if no hook runs on change."""
     asking = [hook for hook in hooks if annotations_of(hook).get(RUN) == "on-change"]
     found = {_key(hook): _digest(hook, pairs) for hook in asking[:MAX_NOTED]}
     return {NOTED: json.dumps(found, sort_keys=True, separators=(",", ":"))} if found else {}

@@ -1,8 +1,8 @@
 """One sync operation, from request to result; pure.
 
-The request is ``.operation``, the state is ``.status.operationState``; nothing else is remembered. A pass plans with
-``gitops/sync/plan.py``, folds the answers in, plans again, and ends by writing the state. Killed anywhere, the next
-process continues from the objects. Rules: ``processRequestedAppOperation`` and ``SyncAppState`` of Argo CD.
+The request is ``.operation``, the state is ``.status.operationState``; there is no other memory. A reconcile plans with
+``gitops/sync/plan.py``, records the outcomes, plans again, and ends by writing the state. After a crash at any point
+the next process continues from the objects. Rules: ``processRequestedAppOperation`` and ``SyncAppState`` of Argo CD.
 """
 
 from __future__ import annotations
@@ -59,40 +59,40 @@ __all__ = [
 
 COMPONENT = "syncline-application-controller"
 PASS_INTERVAL_S = 30.0
-"""An operation that waits is examined this often even if nothing is heard (upstream's requeue cadence)."""
+"""Seconds after which a waiting operation is reconciled even without an event (upstream's requeue interval)."""
 UNTRACKED = (WaitKind.ACCOUNT, WaitKind.DEFINITION, WaitKind.CONDITION)
-"""What the operation waits for without notice: it is not an object of the application."""
+"""Waits that no event ends: their objects do not belong to the application."""
 UNTRACKED_INTERVAL_S = 0.5
 LEAST_PAUSE = timedelta(seconds=1)
-"""Between two attempts of an operation."""
+"""Shortest wait between two attempts of an operation."""
 SHA_LENGTH = 40
 NEEDED = "the operation needs its manifests"
 FAIL_ON_SHARED = "FailOnSharedResource=true"
 STARTED = "syncline.dev/operation-started"
-"""Annotation that tells operations apart that begin in one second: the second, and a number from the next one on."""
+"""Annotation that distinguishes operations of one second: the second, and a number from the next one on."""
 STARTED_FORM = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?", re.ASCII)
 OVERTAKE = "syncline.dev/overtake"
 OVERDUE = "GateOverdueWarning"
-"""Condition of an Application whose gate waits for longer than its deadline."""
+"""Condition of an Application whose gate waits beyond its deadline."""
 TIMED_OUT = "operation is terminating due to timeout"
 
 
 @dataclass(frozen=True)
 class OperationPlan(Plan):
-    """A plan of one round, with what is needed to continue from its answers; of the last one, with what it came to."""
+    """The plan of one round, with the state needed to continue from its outcomes or, in the last round, its result."""
 
     observed: SyncObserved | None = None
     sync: SyncPlan | None = None
     pinned: Manifests | None = field(default=None)
     view: AppView | None = field(default=None)
-    """The Application with its status as it was compared in this reconcile."""
+    """The Application with the status of this reconcile's comparison."""
 
 
 Compare = Callable[[AppObserved, Manifests], Comparison]
 
 
 def plan_operation(observed: AppObserved, now: datetime, compare: Compare, problems: tuple[str, ...]) -> Plan | None:
-    """The next round of the operation; None when none is requested. ``problems``: ``Type: message`` of spec errors."""
+    """Return the next round of the operation; None without a request. ``problems``: spec errors, ``Type: message``."""
     view = observed.view
     if view.operation is None:
         return None
@@ -104,7 +104,7 @@ def plan_operation(observed: AppObserved, now: datetime, compare: Compare, probl
         and state.get("phase") == OperationPhase.RUNNING
         and dig(state, "syncResult", "resources")
     ):
-        # A cluster that is away for a moment fails nothing.
+        # A cluster that is unreachable for a moment fails nothing.
         why = f"waiting for the destination: {observed.remote_problem}"
         return Plan(outcome=Requeue(PASS_INTERVAL_S, why), why=why)
     if problems:
@@ -147,7 +147,7 @@ def plan_operation(observed: AppObserved, now: datetime, compare: Compare, probl
 
 
 def _invalid(observed: AppObserved, operation: Obj) -> str:
-    """Why the request cannot be carried out, empty if it can."""
+    """Return why the request is invalid; empty if it is valid."""
     if operation.get("sync") is None:
         return "Invalid operation request: no operation specified"
     sources, asked = operation_sources(observed.view), _asked(observed.view)
@@ -159,12 +159,12 @@ def _invalid(observed: AppObserved, operation: Obj) -> str:
 
 
 def _asked(view: AppView) -> tuple[str, ...]:
-    """The revisions of the operation's sources: as it has settled on them, else as they were asked for."""
+    """Return the operation's revisions: the resolved commits, or the requested ones before that."""
     return pinned_revisions(view) or wanted_revisions(view)
 
 
 def _being_read(observed: AppObserved, state: Obj) -> Plan | None:
-    """What an operation asks for is read after it began, and nothing that was known before stands for it."""
+    """Wait while the operation's source is read; results from before the operation do not replace it."""
     terminating = state.get("phase") == OperationPhase.TERMINATING
     if observed.pinned_reading is None or (terminating and observed.pinned is not None):
         return None
@@ -174,7 +174,7 @@ def _being_read(observed: AppObserved, state: Obj) -> Plan | None:
 
 
 def _record_first(observed: AppObserved, state: Obj, pinned: Manifests) -> Plan | None:
-    """Which commit a branch names is on record before anything is written: after a crash it may name another one."""
+    """Record the commit of a branch before the first write: after a crash the branch may name another one."""
     settled = all(len(revision) == SHA_LENGTH for revision in _asked(observed.view)) or local_texts(observed.view)
     if settled or state.get("syncResult") or state.get("phase") != OperationPhase.RUNNING:
         return None
@@ -184,7 +184,7 @@ def _record_first(observed: AppObserved, state: Obj, pinned: Manifests) -> Plan 
 
 
 def _wait_for_applications(observed: AppObserved, state: Obj) -> Plan | None:
-    """Applications that this one depends on come first; what has begun to be applied continues."""
+    """Wait for the Applications that this one depends on, unless applying has begun."""
     if state.get("phase") != OperationPhase.RUNNING or dig(state, "syncResult", "resources"):
         return None
     problem = not_ready(observed.view.obj, observed.before, observed.reach_of_applications)
@@ -197,13 +197,13 @@ def _wait_for_applications(observed: AppObserved, state: Obj) -> Plan | None:
 
 
 def _over(state: Obj) -> bool:
-    """No operation is in progress; an unknown phase counts as none."""
+    """Return whether no operation is running; an unknown phase counts as none."""
     phase = state.get("phase") or ""
     return phase not in list(OperationPhase) or OperationPhase(phase).completed
 
 
 def _refused(observed: AppObserved, comparison: Comparison) -> tuple[OperationPhase, str] | None:
-    """What the comparison found that no sync may continue with (reference 1.5, step 8; behaviour 76)."""
+    """Return the phase and message if the comparison forbids the sync (reference 1.5, step 8; behaviour 76)."""
     view = observed.view
     circle = dependency_problem(view.obj, observed.before)
     if observed.account_problem or circle:
@@ -223,30 +223,30 @@ def _refused(observed: AppObserved, comparison: Comparison) -> tuple[OperationPh
 
 
 def _listed_options(view: AppView) -> tuple[str, ...]:
-    """Options of the request; those of the spec unless the request carries any (reference 1.2)."""
+    """Return the sync options of the request, or those of the spec if it has none (reference 1.2)."""
     return tuple(dig(view.operation, "sync", "syncOptions", default=())) or view.sync_options
 
 
 def _timed_out(observed: AppObserved, state: Obj, now: datetime) -> bool:
-    """The time since the operation began, attempts and waits included, is longer than allowed (behaviour 18)."""
+    """Return whether the operation has run longer than allowed, attempts and waits included (behaviour 18)."""
     left = _time_left(observed, state, now)
     return state.get("phase") == OperationPhase.RUNNING and left is not None and left <= 0
 
 
 def _time_left(observed: AppObserved, state: Obj, now: datetime) -> float | None:
-    """Seconds until the operation is terminated; None: it may take as long as it likes."""
+    """Return the seconds until the operation is terminated; None: no limit."""
     started, allowed = time_or_none(state.get("startedAt")), observed.settings.sync_timeout_s
     return None if started is None or allowed <= 0 else allowed - (now - started).total_seconds()
 
 
 def _in_time(observed: AppObserved, state: Obj, wait: float, now: datetime) -> float:
-    """A wait that ends no later than the time that the operation may take."""
+    """Shorten a wait so that it ends no later than the operation's time limit."""
     left = _time_left(observed, state, now)
     return wait if left is None else max(min(wait, left), 0.0)
 
 
 def _terminate(view: AppView, state: Obj) -> Plan:
-    """Ask for the termination on record; the next reconcile ends the hooks, also after a restart."""
+    """Record the termination; the next reconcile ends the hooks, also after a restart."""
     ending = {key: value for key, value in state.items() if key != "finishedAt"}
     ending |= {"phase": str(OperationPhase.TERMINATING), "message": TIMED_OUT}
     patch = app_patch(view, {**view.current, "operationState": ending}, TIMED_OUT)
@@ -254,8 +254,8 @@ def _terminate(view: AppView, state: Obj) -> Plan:
 
 
 def _overtaken(observed: AppObserved, state: Obj, now: datetime) -> Plan | None:
-    """With ``syncline.dev/overtake: "true"`` a newer commit ends the automated operation that still waits for an older
-    one, so that a fix need not wait for what it repairs; the next sync takes it."""
+    """With ``syncline.dev/overtake: "true"`` a newer commit ends an automated operation that still waits for an older
+    one, so that a fix need not wait for what it repairs. The next sync takes the newer commit."""
     view, latest = observed.view, observed.latest
     wanted = annotations_of(view.obj).get(OVERTAKE) == "true" and state.get("phase") == OperationPhase.RUNNING
     if not wanted or not dig(view.operation, "initiatedBy", "automated") or not state.get("syncResult"):
@@ -277,7 +277,7 @@ def _overtaken(observed: AppObserved, state: Obj, now: datetime) -> Plan | None:
 
 
 def _blocked_by_window(observed: AppObserved, state: Obj, now: datetime) -> Plan | None:
-    """A closed window holds a running operation; it continues when it opens. A termination is never held."""
+    """Hold a running operation while a sync window is closed. A termination is never held."""
     view = observed.view
     if state.get("phase") != OperationPhase.RUNNING:
         return None
@@ -296,12 +296,12 @@ def _blocked_by_window(observed: AppObserved, state: Obj, now: datetime) -> Plan
 def settle_operation(
     seen: AppObserved, plan: OperationPlan, results: tuple[Result, ...], now: datetime
 ) -> tuple[AppObserved, Plan] | None:
-    """Fold the answers of a round in and plan the next one; None once the state is written."""
+    """Record the outcomes of a round and plan the next one; None once the state is written."""
     if plan.observed is None or plan.sync is None or plan.sync.ended:
         return None
     unanswered = any(isinstance(result.error, Unanswered) for result in results)
     if unanswered or len(results) < sum(len(step) for step in plan.sync.steps):
-        return None  # the connection broke in the middle; the pass is given up and the next one resumes
+        return None  # the connection broke: give up this reconcile, the next one resumes
     observed = record(plan.observed, plan.sync, _answers(plan.sync, results))
     assert plan.pinned is not None, "a round has its manifests"
     seen = seen if plan.view is None else replace(seen, view=plan.view)
@@ -345,14 +345,14 @@ def _round(seen: AppObserved, observed: SyncObserved, pinned: Manifests, now: da
 
 
 def begun(app: Obj, operation: Obj, now: datetime) -> Obj:
-    """The Application as it stands once this operation has begun: what a preview reads, and what a begin writes."""
+    """Return the Application with this operation started; used by previews and by the write that starts it."""
     state: Obj = {"operation": operation, "phase": str(OperationPhase.RUNNING), "startedAt": format_time(now)}
     return {**app, "operation": operation, "status": {**AppView(app).status, "operationState": state}}
 
 
 def _begin(observed: AppObserved, now: datetime, problems: tuple[str, ...]) -> Plan:
-    """Persist that it runs, and which pools are paused, before anything is written to the cluster (behaviour 2). What
-    the project does not permit is not even read; the next reconcile ends the operation."""
+    """Persist the start and which pools are paused before any write to the cluster (behaviour 2). Sources that the
+    project does not permit are not even read; the next reconcile ends the operation."""
     view = observed.view
     begins = begun(view.obj, view.operation or {}, now)["status"]
     status: Obj = {**view.current, "operationState": begins["operationState"]}
@@ -364,20 +364,20 @@ def _begin(observed: AppObserved, now: datetime, problems: tuple[str, ...]) -> P
 
 
 def _start_named(view: AppView, now: datetime) -> str:
-    """The second of this begin, distinguished from operations before it in the same second."""
+    """Return the second of this start, distinct from earlier operations in the same second."""
     second = str(int(now.timestamp()))
     last, _, number = _noted_start(view).partition(".")
     return f"{second}.{int(number or 0) + 1}" if last == second else second
 
 
 def _noted_start(view: AppView) -> str:
-    """The annotation, empty where it is not as we write it: it becomes part of names."""
+    """Return the annotation, or empty if its form is not ours, as it becomes part of names."""
     noted = annotations_of(view.obj).get(STARTED, "")
     return noted if STARTED_FORM.fullmatch(noted) else ""
 
 
 def _attempt(view: AppView, started: datetime, attempt: int) -> str:
-    """Names this attempt of this operation for ever; what it creates carries the name."""
+    """Return the unique name of this attempt; the objects that it creates carry it."""
     second = str(int(started.timestamp()))
     noted = _noted_start(view)
     named = noted if noted.partition(".")[0] == second else second
@@ -385,7 +385,7 @@ def _attempt(view: AppView, started: datetime, attempt: int) -> str:
 
 
 def running_operation(view: AppView) -> str:
-    """The name of the attempt that runs, empty where none does."""
+    """Return the name of the running attempt; empty if none runs."""
     state = view.operation_state
     started = time_or_none((state or {}).get("startedAt"))
     if view.operation is None or state is None or _over(state) or started is None:
@@ -394,8 +394,8 @@ def running_operation(view: AppView) -> str:
 
 
 def _resolve_now(observed: AppObserved, view: AppView) -> tuple[Render, ...]:
-    """A branch or tag is resolved after the operation began, whatever an earlier look had found; a commit is what it
-    is. Being part of the beginning is the evidence: times of whole seconds could not tell which came first."""
+    """Resolve branches and tags after the operation began, whatever was read earlier; commits are already final.
+    Reading as part of the start proves the order, which times in whole seconds could not."""
     asked = wanted_revisions(view)
     if len(asked) != len(operation_sources(view)) or local_texts(view):
         return ()
@@ -405,7 +405,7 @@ def _resolve_now(observed: AppObserved, view: AppView) -> tuple[Render, ...]:
 
 
 def _render_first(observed: AppObserved) -> Plan | None:
-    """After a restart what the beginning had rendered is lost: render again what was pinned or asked for."""
+    """After a restart, render the resolved or requested revisions again, as the cache is lost."""
     view = observed.view
     if observed.pinned is not None:
         return None
@@ -444,12 +444,12 @@ def _wait_for_retry(observed: AppObserved, state: Obj, now: datetime) -> Plan | 
 
 
 def _pause(policy: Any, attempts: int) -> timedelta:
-    """What the policy says, and a second at least: attempts without a pause would leave no time for others."""
+    """Return the wait of the policy, but at least a second, so that attempts leave time for other work."""
     return max(retry_after(policy, attempts), LEAST_PAUSE)
 
 
 def _with_revisions(operation: Obj, revisions: tuple[str, ...]) -> Obj:
-    """The request with these commits and no others; none: whatever the spec asks for."""
+    """Return the request with exactly these commits; if empty, it uses the revisions of the spec."""
     sync = {k: v for k, v in (operation.get("sync") or {}).items() if k not in ("revision", "revisions")}
     if len(revisions) == 1:
         sync["revision"] = revisions[0]
@@ -462,7 +462,7 @@ def _with_revisions(operation: Obj, revisions: tuple[str, ...]) -> Obj:
 
 
 def sync_observed(observed: AppObserved, pinned: Manifests, comparison: Comparison) -> SyncObserved:
-    """The engine's view of this reconcile."""
+    """Return the sync engine's input for this reconcile."""
     view = observed.view
     state = view.operation_state or {}
     started = time_or_none(state.get("startedAt"))
@@ -488,7 +488,7 @@ def sync_observed(observed: AppObserved, pinned: Manifests, comparison: Comparis
 
 
 def sync_options(view: AppView, started: datetime) -> SyncOptions:
-    """What the engine is asked to do: options as listed, and the fields of the request."""
+    """Return the options of the sync engine: the listed sync options and the fields of the request."""
     sync = dig(view.operation, "sync", default={})
     strategy = sync.get("syncStrategy") or {}
     selected = tuple(
@@ -589,7 +589,7 @@ def _running(observed: AppObserved, state: Obj, sync: SyncPlan | None, now: date
 
 
 def _exhausted(view: AppView, why: str) -> tuple[Emit, ...]:
-    """A condition that took too long is said once, however often it is judged again."""
+    """Emit an Event when a condition exceeded its budget, once for all repeated evaluations."""
     said, before = (
         text.partition(JUDGED_AGAIN)[0] for text in (why, (view.operation_state or {}).get("message") or "")
     )
@@ -599,7 +599,7 @@ def _exhausted(view: AppView, why: str) -> tuple[Emit, ...]:
 
 
 def _overdue(view: AppView, sync: SyncPlan | None, now: datetime) -> list[Condition]:
-    """A gate that waits for longer than people expect is notified of; the operation continues waiting (DECISIONS 6)."""
+    """Report a gate that waits beyond its deadline; the operation continues to wait (DECISIONS 6)."""
     if sync is None or sync.wait is None or sync.wait.until is None or now < sync.wait.until:
         return []
     since = "" if sync.wait.since is None else f" since {format_time(sync.wait.since)}"
@@ -607,7 +607,7 @@ def _overdue(view: AppView, sync: SyncPlan | None, now: datetime) -> list[Condit
 
 
 def _retry(view: AppView, state: Obj, pinned: Manifests | None, now: datetime) -> Plan | None:
-    """A failed attempt is tried again at the same commit (behaviour 13), unless its limit is reached."""
+    """Retry a failed attempt at the same commit (behaviour 13), unless the limit is reached."""
     policy = dig(state, "operation", "retry", default={})
     count = int(state.get("retryCount") or 0)
     limit = retry_limit(policy)
@@ -638,7 +638,7 @@ def _completed(
     now: datetime,
     notes: dict[str, str | None] | None = None,
 ) -> Plan:
-    """``.operation`` goes in the same patch that writes the end; history and Events follow from it."""
+    """End the operation: one patch removes ``.operation`` and writes the end; history and Events follow from it."""
     status = dict(view.current) | {"operationState": state}
     status.pop("conditions", None)
     kept = [one for one in view.current.get("conditions") or () if one.get("type") != OVERDUE]

@@ -1,9 +1,9 @@
-"""MachineConfigPools around an operation: what was paused when it began, and what it leaves paused; pure.
+"""MachineConfigPools around an operation: which were paused at its start, and which it leaves paused; pure.
 
-Called by the operation at its begin and its end, and by ``explain``. Hook Jobs of people's repositories pause a pool
-before a sync and resume it after; if the sync fails in between, upstream leaves it paused and says nothing. Here the
-pass after the end resumes it, and an Event says so. The notes of begin and end are annotations of the Application,
-since its status has upstream's schema; so a crash in between changes nothing (DECISIONS 30).
+Called at start and end of the operation, and by ``explain``. Hook Jobs in users' repositories pause a pool before a
+sync and resume it after; if the sync fails in between, upstream leaves it paused silently. Here the reconcile after the
+end resumes it and emits an Event. The notes are annotations of the Application, as its status has upstream's schema, so
+they survive a crash (DECISIONS 30).
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ __all__ = [
 AT_START = "syncline.dev/pools-at-start"
 """JSON object of pool name to ``spec.paused`` when the newest operation began."""
 LEFT = "syncline.dev/pools-left-paused"
-"""JSON object of pool name to the time at which it was paused: what operations left behind and no one resumed since."""
+"""JSON object of pool name to the time of its pause: pools left paused by operations and not resumed since."""
 COMPONENT = "syncline-application-controller"
 STAYS = "syncline.dev/leave-paused"
-"""Annotation of an Application: ``true`` leaves pools as its hooks leave them; then they are only named."""
+"""Annotation of an Application: ``true`` leaves pools as its hooks leave them and only reports them."""
 MAX_POOLS = 200
-"""Pools in a note; more than any cluster has, so that the annotation keeps its size."""
+"""Limit of pools in a note, above that of any cluster; it bounds the annotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftPaused:
-    """A pool that an operation found running and leaves paused. ``by``: the field manager that turned it on."""
+    """A pool that an operation found running and leaves paused. ``by``: the field manager that paused it."""
 
     pool: str
     by: str = ""
@@ -63,9 +63,9 @@ class LeftPaused:
 
 
 def begin_notes(app: Obj, pools: Sequence[Obj]) -> dict[str, str | None]:
-    """Annotations to be written at a begin; None takes one away, as where there are no pools.
+    """Return the annotations to write at a start; None removes one, as when there are no pools.
 
-    A pool that an operation before left paused counts as running, so that it stays ours until a user resumes it.
+    A pool that an earlier operation left paused counts as running, so it stays ours until a user resumes it.
     """
     if not pools:
         return {AT_START: None}
@@ -75,12 +75,12 @@ def begin_notes(app: Obj, pools: Sequence[Obj]) -> dict[str, str | None]:
 
 
 def end_notes(left: Sequence[LeftPaused]) -> dict[str, str | None]:
-    """Annotations to be written at an end."""
+    """Return the annotations to write at an end."""
     return {LEFT: _text({one.pool: one.at for one in left}) if left else None}
 
 
 def still_left(app: Obj, pools: Sequence[Obj]) -> tuple[LeftPaused, ...]:
-    """Pools that ended operations left paused and that is unset since."""
+    """Return pools that ended operations left paused and that are unchanged since."""
     noted = _noted(app, LEFT)
     found = [(name_of(pool), *pause_writer(pool)) for pool in sorted(pools, key=name_of) if _paused(pool)]
     return tuple(LeftPaused(pool, by, at) for pool, by, at in found if noted.get(pool) == at)
@@ -89,11 +89,12 @@ def still_left(app: Obj, pools: Sequence[Obj]) -> tuple[LeftPaused, ...]:
 def left_paused(
     app: Obj, pools: Sequence[Obj], hooks: Iterable[Obj], state: Obj | None = None
 ) -> tuple[LeftPaused, ...]:
-    """By name. ``hooks``: manifests of the operation; ``state``: its state, if newer than that of the Application.
+    """Return the pools left paused, by name. ``hooks``: the operation's manifests; ``state``: newer than the stored
+    one.
 
-    A pool counts if it was noted as running, is paused now, a hook of this very operation may have paused it, and no
-    one wrote the field after the operation's end. A pool's managed fields do not say which Job wrote them, and other
-    operations and people pause pools, too: so the hook has to say in its own text that it pauses this pool.
+    A pool counts if it was noted as running, is paused now, a hook of this operation may have paused it, and no client
+    wrote the field after the operation's end. A pool's managed fields do not name the Job that wrote them, and other
+    clients pause pools too; so the hook's own text must mention pausing this pool.
     """
     state = dig(app, "status", "operationState", default={}) if state is None else state
     started = state.get("startedAt")
@@ -115,23 +116,23 @@ def left_paused(
 
 
 def _pauses(text: str) -> bool:
-    """Whether the text of a hook, in small letters, speaks of pausing pools."""
+    """Return whether the text of a hook, in lower case, mentions pausing pools."""
     return "paused" in text and ("machineconfigpool" in text or "mcp" in text)
 
 
 def leaves_paused(app: Obj) -> bool:
-    """The Application asks that nothing be resumed for it."""
+    """Return whether the Application forbids resuming pools for it."""
     return annotations_of(app).get(STAYS) == "true"
 
 
 def left_notes(app: Obj, pools: Sequence[Obj]) -> dict[str, str | None]:
-    """Annotations to be written once nothing is left any more."""
+    """Return the annotations to write once no pool is left paused."""
     over = LEFT in annotations_of(app) and not leaves_paused(app) and not still_left(app, pools)
     return {LEFT: None} if over else {}
 
 
 def resume_left(app: Obj, pools: Sequence[Obj]) -> tuple[tuple[Patch | Emit, ...], ...]:
-    """Steps that resume what ended operations left paused, each with an Event."""
+    """Return steps that resume the pools that ended operations left paused, each with an Event."""
     if LEFT not in annotations_of(app) or leaves_paused(app):
         return ()
     left = {one.pool: one for one in still_left(app, pools)}
@@ -171,5 +172,5 @@ def _noted(app: Obj, annotation: str) -> dict[str, Any]:
 
 
 def _after(written: str, finished: Any) -> bool:
-    """RFC 3339 times in UTC compare as texts."""
+    """Return whether a pool was written after the end; RFC 3339 times in UTC compare as text."""
     return bool(written) and isinstance(finished, str) and written > finished

@@ -1,4 +1,4 @@
-"""What the sync engine asks of project, installation and cluster, answered from what was observed of the Application.
+"""The sync engine's rules of project, installation and cluster, from the Application's observation.
 
 Made by ``operation.py`` for each reconcile. Pure.
 """
@@ -20,7 +20,7 @@ __all__ = ["ObservedRules"]
 
 @dataclass(frozen=True)
 class ObservedRules(Rules):
-    """By what was observed of the Application."""
+    """The rules, answered from one observation."""
 
     observed: AppObserved
 
@@ -51,7 +51,7 @@ class ObservedRules(Rules):
 
 
 def _outside(cluster: Cluster, obj: Obj, info: ResourceInfo) -> str:
-    """Why the Secret of the cluster does not let it be written; empty where it does."""
+    """Return why the cluster's Secret does not permit writing the object; empty if it does."""
     if not cluster.namespaces:
         return ""
     if not info.namespaced:
