@@ -1,1 +1,1 @@
-"""Argo CD's objects, read: Applications, projects, clusters, settings, tracking."""
+"""Readers of Argo CD's objects: Applications, projects, clusters, settings, tracking."""

@@ -1,4 +1,4 @@
-"""Reading an Application: the few questions the planner asks, answered without raising."""
+""":class:`AppView`: typed access to an Application, which never raises."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ HYDRATE = "argocd.argoproj.io/hydrate"
 HYDRATE_STAMP = "argocd.argoproj.io/hydrate-timestamp"
 SKIP_RECONCILE = "argocd.argoproj.io/skip-reconcile"
 DEFAULT_HISTORY = 10
-"""``revisionHistoryLimit`` unless given (application_defaults.go)."""
+"""Default of ``revisionHistoryLimit`` (application_defaults.go)."""
 
 
 @dataclass(frozen=True)
 class AppView:
-    """One Application as observed; read-only."""
+    """A read-only view of one Application."""
 
     obj: Obj
     mask: Masker = field(default_factory=Masker, compare=False)
-    """Takes the values of its Secrets, as far as they were seen, out of what is said of it."""
+    """Masks known values of its Secrets in all messages about it."""
     beside: Obj | None = field(default=None, compare=False, repr=False)
-    """The status as the comparison of this reconcile would have it, while an operation runs."""
+    """The status from this reconcile's comparison, while an operation runs."""
     answered: bool = True
-    """Whether a refresh that is asked for has been done."""
+    """Whether the requested refresh has been done."""
     control_namespace: str = ""
-    """Where the controllers' own objects are; empty: where the Application is."""
+    """Namespace of the controllers' own objects; empty: the Application's."""
 
     @property
     def ref(self) -> ObjectRef:
@@ -56,7 +56,7 @@ class AppView:
 
     @property
     def refresh(self) -> str:
-        """``normal``, ``hard`` or empty."""
+        """Return the requested refresh: ``normal``, ``hard`` or empty."""
         value = annotations_of(self.obj).get(REFRESH)
         return "" if value is None else ("hard" if value == "hard" else "normal")
 
@@ -72,18 +72,18 @@ class AppView:
 
     @property
     def current(self) -> Obj:
-        """The status that a write builds on: that of this reconcile where it was compared, else as it stands."""
+        """Return the status that a write builds on: this reconcile's comparison, else the stored status."""
         return self.status if self.beside is None else self.beside
 
     @cached_property
     def hydrator(self) -> Obj | None:
-        """``sourceHydrator``: what is synced is rendered into Git first."""
+        """Return ``sourceHydrator``, if set: the sources are rendered into Git before the sync."""
         found = self.spec.get("sourceHydrator")
         return found if isinstance(found, dict) else None
 
     @cached_property
     def sources(self) -> tuple[Obj, ...]:
-        """Where hydrated manifests are synced from; else ``sources`` when there are any, else the one ``source``."""
+        """Return the sources to sync: the hydrated branch if there is a hydrator, else ``sources``, else ``source``."""
         if self.hydrator is not None:
             return (sync_source(self.hydrator),)
         several = self.spec.get("sources")
@@ -114,12 +114,12 @@ class AppView:
         return str(self.destination.get("namespace") or "")
 
     def is_in(self, clusters: tuple[Cluster, ...]) -> bool:
-        """The destination is the cluster in which the Application lives."""
+        """Return whether the destination resolves to one of these clusters."""
         return isinstance(resolve_destination(self.destination, clusters), Cluster)
 
     @property
     def in_cluster(self) -> bool:
-        """As :meth:`is_in`, where no other name of this cluster is declared."""
+        """As :meth:`is_in` for the Application's own cluster, under its default names only."""
         return self.is_in((HERE,))
 
     @property
@@ -138,7 +138,7 @@ class AppView:
 
     @property
     def operation(self) -> Obj | None:
-        """The request; an empty one is a request too, and is answered with what it lacks."""
+        """Return the requested operation; an empty request counts too and fails with what it lacks."""
         found = self.obj.get("operation")
         return found if isinstance(found, dict) else None
 

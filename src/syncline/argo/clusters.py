@@ -1,8 +1,8 @@
-"""Which cluster an Application's destination means.
+"""Resolves the destination of an Application to a cluster.
 
 Called by validation and observation with the Secrets of the control namespace. Pure. Rules: Argo CD ``util/argo``
-GetDestinationCluster and ``util/db`` clusters (reference argocd-app 1.8, 5.8). Credentials are read by
-:func:`cluster_access` alone, for code that connects; no plan ever holds them.
+GetDestinationCluster and ``util/db`` clusters (reference argocd-app 1.8, 5.8). Only :func:`cluster_access` reads
+credentials, for code that connects; no plan ever contains them.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ SECRET_TYPE = "argocd.argoproj.io/secret-type"
 
 
 class ClusterError(ValueError):
-    """A cluster Secret that cannot be used."""
+    """A cluster Secret is invalid."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cluster:
-    """A cluster Secret without its credentials."""
+    """A declared cluster, without its credentials."""
 
     server: str
     name: str
     project: str = ""
     namespaces: tuple[str, ...] = ()
-    """The only namespaces that may be written, and nothing cluster-scoped unless ``cluster_resources``; empty: all."""
+    """The only namespaces that may be written; cluster-scoped objects need ``cluster_resources``; empty: all."""
     cluster_resources: bool = False
 
     @property
     def is_here(self) -> bool:
-        """The cluster in which Applications live."""
+        """Whether this is the cluster of the Applications."""
         return self.server == IN_CLUSTER_SERVER
 
 
@@ -63,9 +63,9 @@ HERE = Cluster(IN_CLUSTER_SERVER, IN_CLUSTER_NAME)
 
 
 def clusters_of(secrets: Iterable[Obj], *, here: bool = True) -> tuple[Cluster, ...]:
-    """The clusters that Secrets declare, and the one we are in unless one of them is about it; in order.
+    """Return the clusters of the Secrets, sorted, and the local one unless a Secret declares it.
 
-    ``here`` False: ours is disabled (``cluster.inClusterEnabled``), whatever name it is declared under.
+    ``here`` False: the local cluster is disabled (``cluster.inClusterEnabled``) under any name.
     """
     found = [_parse(secret) for secret in secrets if is_cluster_secret(secret)]
     declared = [cluster for cluster in found if cluster.server]
@@ -88,7 +88,7 @@ def is_cluster_secret(obj: Obj) -> bool:
 
 
 def cluster_access(secret: Obj) -> ClusterAccess:
-    """How to get in, from ``config`` of the Secret. Raises :class:`ClusterError` in one sentence without any value."""
+    """Parse the access data in ``config`` of the Secret. Raises :class:`ClusterError`; its text contains no value."""
     data = dig(secret, "data", default={}) or {}
     server = secret_text(data.get("server")).rstrip("/")
     try:
@@ -123,7 +123,7 @@ def cluster_access(secret: Obj) -> ClusterAccess:
 
 
 def secret_text(encoded: object) -> str:
-    """One value of a Secret's data, empty where it is none."""
+    """Return one decoded value of a Secret's data; empty if absent or invalid."""
     try:
         return base64.b64decode(str(encoded or ""), validate=True).decode().strip()
     except (binascii.Error, UnicodeDecodeError):
@@ -131,7 +131,7 @@ def secret_text(encoded: object) -> str:
 
 
 def resolve_destination(destination: Obj, clusters: tuple[Cluster, ...]) -> Cluster | str:
-    """The cluster of ``spec.destination``, or why there is none, in upstream's words."""
+    """Return the cluster of ``spec.destination``, or upstream's error message."""
     server = str(destination.get("server") or "").rstrip("/")
     name = str(destination.get("name") or "")
     if server and name:
@@ -150,18 +150,18 @@ def resolve_destination(destination: Obj, clusters: tuple[Cluster, ...]) -> Clus
         )
     same = declared_twice(clusters).get(named[0].server, ())
     if same:
-        # Which project and credentials count would be chance.
+        # Which Secret's project and credentials apply would be random.
         return f"there are {len(same)} clusters with the same server {named[0].server}: [{' '.join(same)}]"
     return named[0]
 
 
 def destination_of(app: Obj, clusters: tuple[Cluster, ...]) -> Cluster | str:
-    """The cluster of an Application, or why there is none; for controllers and commands alike."""
+    """Return the cluster of an Application, or an error message; for controllers and commands."""
     return resolve_destination(dig(app, "spec", "destination", default={}) or {}, clusters)
 
 
 def declared_twice(clusters: Iterable[Cluster]) -> dict[str, tuple[str, ...]]:
-    """Servers that several Secrets declare, with the names that they give."""
+    """Return the servers that several Secrets declare, with the names in these."""
     names: dict[str, tuple[str, ...]] = {}
     for one in clusters:
         names[one.server] = (*names.get(one.server, ()), one.name)

@@ -1,6 +1,6 @@
-"""Conditions of an Application: what is wrong, by type.
+"""Conditions of an Application: its errors and warnings by type.
 
-An evaluator names the types that it examined; only those are replaced. An unchanged (type, message) keeps its time.
+An evaluator passes the types that it evaluated; only those are replaced. An unchanged (type, message) keeps its time.
 Rules: reference argocd-app §1.6.
 """
 
@@ -28,7 +28,7 @@ class Condition:
 def merge_conditions(
     existing: Sequence[Any], evaluated: Iterable[str], found: Sequence[Condition], now: datetime
 ) -> list[Obj]:
-    """``status.conditions`` after an evaluation, sorted by type, message and time."""
+    """Return ``status.conditions`` after an evaluation, sorted by type, message and time."""
     looked_at = set(evaluated)
     known = [entry for entry in existing if isinstance(entry, dict)]
     times = {(entry.get("type"), entry.get("message")): entry.get("lastTransitionTime") for entry in known}

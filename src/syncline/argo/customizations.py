@@ -1,8 +1,8 @@
-"""``resource.customizations`` of ``argocd-cm``: what people set by kind, in its two spellings.
+"""Parses ``resource.customizations`` of ``argocd-cm``, the settings by kind, in both forms.
 
-The YAML map under ``resource.customizations`` (keys ``GROUP/KIND``), and one key for each setting and kind,
-``resource.customizations.WHAT.GROUP_KIND``, which wins. Pure.
-Rule: Argo CD ``util/settings`` (``GetResourceOverrides``).
+The forms: the YAML map under ``resource.customizations`` (keys ``GROUP/KIND``), and one key per setting and kind,
+``resource.customizations.WHAT.GROUP_KIND``, which wins. Pure. Rule: Argo CD ``util/settings``
+(``GetResourceOverrides``).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ __all__ = ["customized", "setting_value", "yaml_map"]
 
 SETTING = "resource.customizations"
 ALL = "all"
-"""The kind part that stands for every kind, where a setting has such a thing."""
+"""The kind part that means every kind, for settings that allow it."""
 
 
 def yaml_map(text: str, setting: str) -> dict[str, Any]:
-    """A YAML mapping. Raises ValueError, naming the setting, for anything else."""
+    """Parse a YAML mapping. Raises ValueError, naming the setting, for anything else."""
     value = setting_value(text, setting)
     if value is None:
         return {}
@@ -30,7 +30,7 @@ def yaml_map(text: str, setting: str) -> dict[str, Any]:
 
 
 def setting_value(text: str, setting: str) -> Any:
-    """Any YAML; None for an empty text. Raises ValueError, naming the setting."""
+    """Parse any YAML; None for an empty text. Raises ValueError, naming the setting."""
     try:
         return load(text, file=setting) if text.strip() else None
     except YamlError as error:
@@ -38,7 +38,7 @@ def setting_value(text: str, setting: str) -> Any:
 
 
 def customized(data: Mapping[str, str], what: str) -> dict[str, Any]:
-    """Key (``GROUP/KIND``, core: ``KIND``, ``all``) → what is set there for ``what`` (``actions``, ``health``, …)."""
+    """Return key (``GROUP/KIND``, core: ``KIND``, ``all``) → value of setting ``what`` (``actions``, ``health``, …)."""
     found: dict[str, Any] = {}
     for key, entry in yaml_map(data.get(SETTING, ""), SETTING).items():
         if not isinstance(entry, dict):

@@ -1,4 +1,4 @@
-"""Which kinds an installation does not look at.
+"""Kinds that an installation ignores (``resource.exclusions``, ``resource.inclusions``).
 
 Called by the comparison (excluded manifests are dropped with a warning) and by observation (excluded kinds are never
 live). Pure. Rules: Argo CD ``util/settings/resources_filter.go`` (reference argocd-app §5.11).
@@ -17,7 +17,7 @@ __all__ = ["ResourceFilter"]
 
 @dataclass(frozen=True, slots=True)
 class FilterEntry:
-    """Groups and clusters are globs, a kind is equal or ``*``; an empty list matches everything."""
+    """Groups and clusters are globs; a kind is literal or ``*``; an empty list matches everything."""
 
     groups: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class FilterEntry:
 
     @classmethod
     def parse(cls, entry: Mapping[str, Any]) -> FilterEntry:
-        """From an entry of ``resource.exclusions`` or ``resource.inclusions``."""
+        """Parse an entry of ``resource.exclusions`` or ``resource.inclusions``."""
         lists = (tuple(str(item) for item in entry.get(key) or ()) for key in ("apiGroups", "kinds", "clusters"))
         return cls(*lists)
 
@@ -60,7 +60,7 @@ class ResourceFilter:
         return cls(tuple(map(FilterEntry.parse, exclusions)), tuple(map(FilterEntry.parse, inclusions)))
 
     def excludes(self, group: str, kind: str, cluster: str) -> bool:
-        """``cluster`` is the URL of the destination. An inclusion for it excludes whatever none includes."""
+        """Return whether a kind is excluded; if inclusions cover ``cluster`` (its URL), it must be in one of them."""
         if any(entry.matches(group, kind, cluster) for entry in (*ALWAYS_EXCLUDED, *self.exclusions)):
             return True
         including = [entry for entry in self.inclusions if entry.covers(cluster)]

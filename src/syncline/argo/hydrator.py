@@ -1,4 +1,4 @@
-"""Reading ``spec.sourceHydrator``: its sources, where it writes, and what is wrong with it; pure.
+"""Reads and validates ``spec.sourceHydrator``: its sources and its output branch and folder; pure.
 
 Rules: Argo CD ``SourceHydrator`` and ``validateSourceHydrator``; names of branches: ``git check-ref-format``.
 """
@@ -34,7 +34,7 @@ MAX_FOLDER = 500
 _BAD_BRANCH = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|^[-/]|[/.]$|^@$|(?:^|/)\.|\.lock(?:/|$)")
 _BAD_FOLDER = re.compile(r"[\x00-\x1f\x7f\\]")
 GENERATED = ("manifest.yaml", "README.md", "hydrator.metadata")
-"""Files of a folder: no other Application's folder may have their place."""
+"""Generated files in a folder; no other Application's folder may have one of these paths."""
 
 
 AUTHOR, EMAIL = "Argo CD", "argo-cd@example.com"
@@ -42,7 +42,7 @@ AUTHOR, EMAIL = "Argo CD", "argo-cd@example.com"
 
 @dataclass(frozen=True, slots=True)
 class HydrationSettings:
-    """Of ``argocd-cm``. Empty templates: the default ones."""
+    """Hydration settings of ``argocd-cm``; empty templates mean the defaults."""
 
     message: str = ""
     readme: str = ""
@@ -52,7 +52,7 @@ class HydrationSettings:
 
 @dataclass(frozen=True, slots=True, order=True)
 class GroupKey:
-    """Applications with one key are hydrated together, into one commit."""
+    """Applications with equal keys are hydrated together into one commit."""
 
     dry_url: str
     dry_revision: str
@@ -70,13 +70,13 @@ def _part(hydrator: Obj, name: str) -> Obj:
 
 
 def dry_source(hydrator: Obj) -> Obj:
-    """The source that is rendered, as an Application's own would be."""
+    """Return the dry source in the form of an Application's ``source``."""
     dry = _part(hydrator, "drySource")
     return {"repoURL": "", **{field: dry[field] for field in DRY_FIELDS if field in dry}}
 
 
 def sync_source(hydrator: Obj) -> Obj:
-    """The source that is synced."""
+    """Return the sync source in the form of an Application's ``source``."""
     sync = _part(hydrator, "syncSource")
     return {
         "repoURL": str(sync.get("repoURL") or dry_source(hydrator)["repoURL"]),
@@ -86,7 +86,7 @@ def sync_source(hydrator: Obj) -> Obj:
 
 
 def target_branch(hydrator: Obj) -> str:
-    """Where hydrated manifests are pushed: a staging branch where there is one."""
+    """Return the branch to push to: the staging branch if set, else the sync branch."""
     staged = hydrator.get("hydrateTo")
     chosen = staged if isinstance(staged, dict) else _part(hydrator, "syncSource")
     return str(chosen.get("targetBranch") or "")
@@ -107,7 +107,7 @@ def group_key(hydrator: Obj) -> GroupKey:
 
 
 def clean_folder(path: str) -> str:
-    """``a//b/./c/`` as ``a/b/c``; empty for the root."""
+    """Normalize ``a//b/./c/`` to ``a/b/c``; empty for the root."""
     folder = posixpath.normpath(path.strip("/") or ".")
     return "" if folder == "." else folder
 
@@ -116,7 +116,7 @@ def clean_folder(path: str) -> str:
 
 
 def hydrator_problems(hydrator: Obj) -> list[str]:
-    """What keeps an Application from being compared, in upstream's words."""
+    """Return the errors of a hydrator that prevent a comparison, in upstream's words."""
     staged = hydrator.get("hydrateTo")
     required = {
         "spec.sourceHydrator.drySource.repoURL is required": dry_source(hydrator)["repoURL"],
@@ -129,7 +129,7 @@ def hydrator_problems(hydrator: Obj) -> list[str]:
 
 
 def branch_problem(branch: str, field: str) -> str:
-    """Why nothing can be pushed to a branch of this name; empty where it can."""
+    """Return why a branch name is invalid; empty if it is valid."""
     if branch == "HEAD" or branch.startswith("refs/"):
         return f"{field}: found {branch!r}, must be the name of a branch without refs/heads/"
     if len(branch) > MAX_BRANCH or _BAD_BRANCH.search(branch):
@@ -138,7 +138,7 @@ def branch_problem(branch: str, field: str) -> str:
 
 
 def folder_problem(hydrator: Obj) -> str:
-    """Why nothing is written into the folder of the sync source; empty where it may be."""
+    """Return why the folder of the sync source must not be written; empty if it may."""
     path = str(sync_source(hydrator)["path"])
     folder = clean_folder(path)
     if not folder:

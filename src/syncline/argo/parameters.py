@@ -1,7 +1,6 @@
-"""What ``argocd-cmd-params-cm`` says to the controllers, as far as they read it: where Applications may live, who says
-what differs, and whether dry sources are hydrated.
+"""Parses ``argocd-cmd-params-cm``: enabled namespaces, server-side diff, hydrator.
 
-Upstream hands these settings to its processes when they start; here a change of the ConfigMap counts at once. A flag of
+Upstream passes these settings to its processes at start; here a change of the ConfigMap takes effect at once. A flag of
 the process wins. Pure.
 """
 
@@ -19,8 +18,8 @@ PARAMETERS_MAP = "argocd-cmd-params-cm"
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """``application_namespaces``: names, globs and ``/expressions/`` of the namespaces beside the control namespace.
-    ``server_side_diff``: the API server is asked what differs, unless an Application says otherwise."""
+    """``application_namespaces``: names, globs and ``/expressions/`` of enabled namespaces beside the control
+    namespace. ``server_side_diff``: the default for Applications without the compare option."""
 
     application_namespaces: tuple[str, ...] = ()
     server_side_diff: bool = False
@@ -29,7 +28,7 @@ class Parameters:
 
 
 def parse_parameters(data: Mapping[str, str]) -> Parameters:
-    """``data`` of the ConfigMap; never raises."""
+    """Parse ``data`` of the ConfigMap; never raises."""
     return Parameters(
         application_namespaces=patterns_of(str(data.get("application.namespaces") or "")),
         server_side_diff=str(data.get("controller.diff.server.side")).lower() in ("true", "t", "1"),
@@ -38,10 +37,10 @@ def parse_parameters(data: Mapping[str, str]) -> Parameters:
 
 
 def patterns_of(text: str) -> tuple[str, ...]:
-    """The entries of a list by comma, as upstream cuts it."""
+    """Split a list at commas, as upstream does."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def enables_namespace(namespace: str, control_namespace: str, patterns: tuple[str, ...]) -> bool:
-    """Whether Applications of a namespace are worked on (upstream: ``IsNamespaceEnabled``)."""
+    """Return whether a namespace is enabled for Applications (upstream: ``IsNamespaceEnabled``)."""
     return namespace == control_namespace or list_matches(patterns, namespace, ListStyle.REGEXP)

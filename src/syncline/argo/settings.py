@@ -1,6 +1,6 @@
-"""What ``argocd-cm`` says about all Applications: tracking, ignored differences, health scripts, excluded kinds.
+"""Parses ``argocd-cm``: tracking, ignored differences, health scripts, excluded kinds.
 
-Observation reads it once per version of the ConfigMap; plans take the frozen result. Keys and meaning: Argo CD
+Observation parses it once per version of the ConfigMap; plans use the frozen result. Keys and meaning: Argo CD
 ``util/settings`` (reference argocd-app §§3.2, 3.4-3.6, 5.11, 2.2). Pure.
 """
 
@@ -38,7 +38,7 @@ __all__ = ["CONFIG_MAP", "System", "SystemSettings", "parse_system", "with_globa
 CONFIG_MAP = "argocd-cm"
 STATUS = "ignoreResourceStatusField"
 STATUS_KINDS = {"crd": "apiextensions.k8s.io/CustomResourceDefinition", "none": "", "off": "", "false": ""}
-"""Whose ``status`` is not compared, by the value of that option; any other value: everybody's."""
+"""Kinds whose ``status`` is not compared, by the option's value; any other value: all kinds."""
 
 
 AWAITED = Health(HealthStatus.PROGRESSING, "its health script has not answered yet", unsettled=True, awaited=True)
@@ -54,7 +54,7 @@ class GlobalProject:
 
 @dataclass(frozen=True)
 class SystemSettings:
-    """``problems``: settings that cannot be read, each named; then nothing may be compared or applied."""
+    """``problems``: errors of invalid settings; with any of them nothing may be compared or applied."""
 
     tracking: Tracking | None = None
     """None: not set."""
@@ -64,32 +64,32 @@ class SystemSettings:
     health: Mapping[str, HealthScript] = field(default_factory=dict)
     global_projects: tuple[GlobalProject, ...] = ()
     poll_s: float | None = None
-    """Seconds between reads a repository; None: not set."""
+    """Seconds between reads of a repository; None: not set."""
     impersonates: bool = False
-    """Applications are synced as the service accounts that their projects name."""
+    """Applications are synced as the service accounts in their projects."""
     hidden_annotations: tuple[str, ...] = ()
-    """Annotations of Secrets that are masked as their values are (``resource.sensitive.mask.annotations``)."""
+    """Annotations of Secrets that are masked like their values (``resource.sensitive.mask.annotations``)."""
     in_cluster: bool = True
-    """Whether the cluster in which Applications live is a destination (``cluster.inClusterEnabled``)."""
+    """Whether the local cluster is a destination (``cluster.inClusterEnabled``)."""
     hydration: HydrationSettings = field(default_factory=HydrationSettings)
     problems: tuple[str, ...] = ()
 
     def clusters(self, secrets: Iterable[Obj]) -> tuple[Cluster, ...]:
-        """The destinations that Secrets declare, as far as these settings allow them."""
+        """Return the destinations that Secrets declare and these settings permit."""
         return clusters_of(secrets, here=self.in_cluster)
 
 
 @dataclass(frozen=True)
 class System:
-    """What all passes of one version of the settings share."""
+    """Data that all reconciles of one version of the settings share."""
 
     settings: SystemSettings = field(default_factory=SystemSettings)
     parameters: Parameters = field(default_factory=Parameters)
     answers: Answers = field(default_factory=Answers, repr=False)
-    """What is known of the scripts and expressions of users."""
+    """Known results of user scripts and expressions."""
 
     def health(self, obj: Obj) -> Health | None:
-        """By the scripts of users, as far as they have answered, and by the rules of kinds."""
+        """Return the health by the known results of user scripts, and by the rules of kinds."""
         return self._judge(obj)
 
     @cached_property
@@ -103,7 +103,7 @@ class System:
         return found if isinstance(found, Health) else AWAITED
 
     def unjudged(self, objects: Iterable[Obj]) -> tuple[HealthQuestion, ...]:
-        """What must be asked of scripts before these objects can be judged."""
+        """Return the scripts to evaluate before these objects can be judged."""
         if not any(entry.script for entry in self.settings.health.values()):
             return ()
         questions = (question_of(self.settings.health, obj) for obj in objects)
@@ -111,7 +111,7 @@ class System:
 
 
 def parse_system(data: Mapping[str, str]) -> SystemSettings:
-    """``data`` of the ConfigMap; never raises."""
+    """Parse ``data`` of the ConfigMap; never raises: errors are in ``problems``."""
     problems: list[str] = []
 
     def read(parse: Any, otherwise: Any) -> Any:
@@ -153,7 +153,7 @@ def _tracking(data: Mapping[str, str]) -> Tracking | None:
 
 
 def _overrides(data: Mapping[str, str], options: Mapping[str, Any]) -> dict[str, Override]:
-    """By ``GROUP/KIND``; ``all`` is the pattern that fits every kind."""
+    """Return overrides by ``GROUP/KIND``; ``all`` becomes the pattern of every kind."""
     ignored = {key: _mapping(value, key) for key, value in customized(data, "ignoreDifferences").items()}
     known = {key: _known_types(value, key) for key, value in customized(data, "knownTypeFields").items()}
     pattern = STATUS_KINDS.get(str(options.get(STATUS, ALL)).lower(), "*/*")
@@ -218,7 +218,7 @@ def _poll(data: Mapping[str, str]) -> float | None:
 
 
 def with_globals(project: Obj, globals_: tuple[GlobalProject, ...], named: Mapping[str, Obj]) -> Obj:
-    """``project`` with the lists of the global projects that its labels select; ``named``: projects by name."""
+    """Return ``project`` with the lists of the global projects that select it; ``named``: projects by name."""
     for entry in globals_:
         found = named.get(entry.name)
         if found is None or entry.name == name_of(project) or not _selects(entry.selector, labels_of(project)):
@@ -228,7 +228,7 @@ def with_globals(project: Obj, globals_: tuple[GlobalProject, ...], named: Mappi
 
 
 def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """An empty selector selects every project."""
+    """Return whether a selector matches; an empty one selects every project."""
     try:
         return label_selector_from(selector).matches(labels)
     except SelectorError:

@@ -1,6 +1,6 @@
-"""The normal form of ``spec``, and what is wrong with it.
+"""Normalizes and validates ``spec`` of an Application.
 
-Pure. Two specs are compared only after :func:`normalize_spec`. Rules: ``NormalizeApplicationSpec`` and
+Pure. Specs are compared only after :func:`normalize_spec`. Rules: ``NormalizeApplicationSpec`` and
 ``ValidatePermissions`` of Argo CD (reference argocd-app §§1.4, 1.8).
 """
 
@@ -20,13 +20,13 @@ __all__ = ["IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "normalize_source", "validate
 
 TOOL_BLOCKS = ("helm", "kustomize", "directory")
 KEPT_WHEN_EMPTY = (*TOOL_BLOCKS, "plugin", "automated", "retry", "managedNamespaceMetadata", "destination", "project")
-"""Blocks whose presence means something (pointers upstream), so an empty one stays."""
+"""Blocks whose presence has a meaning (pointers upstream), so empty ones stay."""
 KEPT_BELOW: dict[str, Any] = {"automated": False, "drySource": "", "syncSource": ""}
-"""Blocks whose fields are written also where they hold this."""
+"""Blocks whose fields are written even with this value."""
 
 
 def _pruned(value: Any, kept: Any = None) -> Any:
-    """Without what Go's ``omitempty`` leaves out: empty strings, lists and maps, false, zero, null."""
+    """Return the value without what Go's ``omitempty`` omits: empty strings, lists and maps, false, zero, null."""
     if isinstance(value, dict):
         fields = {key: _pruned(item, KEPT_BELOW.get(key, kept)) for key, item in value.items()}
         return {k: v for k, v in fields.items() if (k in KEPT_WHEN_EMPTY and v is not None) or _says(v, kept)}
@@ -40,13 +40,13 @@ def _says(value: Any, kept: Any) -> bool:
 
 
 def normalize_source(source: Obj) -> Obj:
-    """One source without empty tool blocks."""
+    """Return one source without empty tool blocks."""
     kept: Obj = _pruned(source)
     return {key: value for key, value in kept.items() if key not in TOOL_BLOCKS or value}
 
 
 def normalize_spec(spec: Obj) -> Obj:
-    """``spec`` as it is stored and compared: empty project is ``default``, empty blocks are gone."""
+    """Return ``spec`` as stored and compared: an empty project becomes ``default``, empty blocks are removed."""
     normal: Obj = _pruned(spec)
     normal["project"] = spec.get("project") or "default"
     if spec.get("sources"):
@@ -61,7 +61,7 @@ def normalize_spec(spec: Obj) -> Obj:
 def validate_spec(
     app: Obj, project: Obj | None, *, control_namespace: str, clusters: tuple[Cluster, ...] = (HERE,)
 ) -> list[Condition]:
-    """Every problem that keeps the application from being compared, as ``InvalidSpecError`` conditions."""
+    """Return every problem that prevents a comparison, as ``InvalidSpecError`` conditions."""
     destination = destination_of(app, clusters)
     found = [*_source_problems(app), *([destination] if isinstance(destination, str) else [])]
     name = str(dig(app, "spec", "project") or "default")
@@ -107,7 +107,7 @@ def _source_problems(app: Obj) -> list[str]:
 
 
 def _repositories(app: Obj) -> list[tuple[str, str]]:
-    """Addresses that the project must list, each with what messages call it."""
+    """Return the URLs that the project must permit, each with its name in messages."""
     hydrator = _hydrator(app)
     if hydrator is None:
         return [("application", str(one["repoURL"])) for one in _sources(app) if one.get("repoURL")]
@@ -117,7 +117,7 @@ def _repositories(app: Obj) -> list[tuple[str, str]]:
 
 
 def _no_address(repo: str) -> str:
-    """Why an address has no normal form, empty if it has one."""
+    """Return why a URL has no normal form; empty if it has one."""
     try:
         parse_address(repo)
     except SourceError as error:

@@ -1,8 +1,8 @@
-"""How an object is tied to the application that manages it.
+"""Tracking data, which ties an object to the application that manages it.
 
-Used by observation (whose is this live object?), comparison (stamp the targets) and pruning (is it really ours?). Pure;
-objects are never changed, stamped copies share everything but metadata. Rules: Argo CD ``util/argo/resource_tracking``
-and ``controller/state.go`` (reference argocd-sync §6.1).
+Used by observation (the owner of a live object), comparison (marking targets) and pruning (is it ours?). Pure; objects
+are never changed: marked copies share everything but metadata. Rules: Argo CD ``util/argo/resource_tracking`` and
+``controller/state.go`` (reference argocd-sync §6.1).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ LABEL_END = re.compile(rb"[A-Za-z0-9]")
 
 
 class TrackingError(ValueError):
-    """A tracking value that cannot be read or written."""
+    """A tracking value cannot be parsed or written."""
 
 
 class TrackingMethod(StrEnum):
-    """``argocd-cm`` key ``application.resourceTrackingMethod``; anything else acts like annotation."""
+    """``argocd-cm`` key ``application.resourceTrackingMethod``; any other value acts like annotation."""
 
     ANNOTATION = "annotation"
     LABEL = "label"
@@ -51,7 +51,7 @@ class TrackingMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """What a tracking id says: application and the object that it was written for."""
+    """A parsed tracking id: the application and the object that it was written for."""
 
     app: str
     group: str
@@ -76,7 +76,7 @@ def parse_instance(text: str) -> Instance:
 
 
 def truncate_label(value: str) -> str:
-    """At most 63 bytes, ending in an ASCII letter or digit. Raises TrackingError when nothing is left."""
+    """Cut to at most 63 bytes, ending in an ASCII letter or digit. Raises TrackingError if nothing is left."""
     raw = value.encode()
     if len(raw) <= MAX_LABEL:
         return value
@@ -89,14 +89,14 @@ def truncate_label(value: str) -> str:
 
 
 def instance_name(app: Obj, control_namespace: str) -> str:
-    """``name``, or ``namespace_name`` outside the control-plane namespace."""
+    """Return ``name``, or ``namespace_name`` outside the control namespace."""
     namespace = namespace_of(app)
     return name_of(app) if namespace in ("", control_namespace) else f"{namespace}_{name_of(app)}"
 
 
 def _kept(obj: Obj, field: str) -> dict[str, str]:
-    """A copy of the labels or annotations; a map that is none, or holds something else than texts, is an error: what a
-    person wrote would be lost."""
+    """Return a copy of the labels or annotations. Raises TrackingError if it is no map of strings, as a user's data
+    would be lost."""
     found = meta(obj).get(field)
     if found is None:
         return {}
@@ -118,7 +118,7 @@ _GO_TYPES |= {"list": "[]interface {}", "dict": "map[string]interface {}"}
 
 
 def _go(value: object) -> str:
-    """A value and its type as Go prints them; what is inside of lists and maps is not shown."""
+    """Return a value and its type as Go prints them, without the content of lists and maps."""
     plain = {True: "true", False: "false", None: "<nil>"}
     shown = plain[value] if value is None or isinstance(value, bool) else value
     kind = _GO_TYPES[type(value).__name__]
@@ -126,13 +126,13 @@ def _go(value: object) -> str:
 
 
 def _with(obj: Obj, field: str, found: dict[str, str]) -> Obj:
-    """A copy with these labels or annotations; an empty map is left out."""
+    """Return a copy with these labels or annotations; an empty map is omitted."""
     metadata = {key: value for key, value in meta(obj).items() if key != field}
     return obj | {"metadata": metadata | ({field: found} if found else {})}
 
 
 def _without(obj: Obj, field: str, *keys: str) -> Obj:
-    """The very object where it has none of the keys."""
+    """Return the object without the keys; the same object if it has none of them."""
     found = _kept(obj, field)
     left = {key: value for key, value in found.items() if key not in keys}
     return obj if len(left) == len(found) else _with(obj, field, left)
@@ -158,7 +158,7 @@ class Tracking:
         return instance_name(app, control_namespace)
 
     def stamp(self, obj: Obj, app: str, destination_namespace: str) -> Obj:
-        """``obj`` marked as ``app``'s. Raises TrackingError."""
+        """Return ``obj`` with the tracking data of ``app``. Raises TrackingError."""
         if self._annotates:
             gvk = gvk_of(obj)
             annotations = _kept(obj, "annotations")
@@ -180,14 +180,14 @@ class Tracking:
         return _labelled_template(made, value) if self.label_key == LEGACY_LABEL else made
 
     def unstamp(self, obj: Obj) -> Obj:
-        """``obj`` without its marks. Raises TrackingError."""
+        """Return ``obj`` without tracking data. Raises TrackingError."""
         if self._annotates:
             obj = _without(obj, "annotations", TRACKING_ID, INSTALLATION_ID)
         return _without(obj, "labels", INSTANCE_LABEL) if self._labels else obj
 
     def instance(self, obj: Obj) -> Instance | None:
-        """The tracking id of an object; None without one, with an unreadable one, of another installation, or
-        where labels decide."""
+        """Return the tracking id of an object; None if it has none, it is invalid or of another installation, or labels
+        decide."""
         if self.method not in (TrackingMethod.ANNOTATION, TrackingMethod.ANNOTATION_AND_LABEL):
             return None
         return self._read(obj) if self._is_installation(obj) else None
@@ -202,14 +202,14 @@ class Tracking:
             return None
 
     def app_name(self, obj: Obj) -> str:
-        """The application that an object belongs to by its marks, empty if none (of this installation)."""
+        """Return the application in an object's tracking data; empty if none (of this installation)."""
         if self.method is TrackingMethod.LABEL:
             return labels_of(obj).get(self.label_key, "")
         found = self._read(obj)
         return found.app if found is not None and self._is_installation(obj) else ""
 
     def is_self_referenced(self, app: str, live: Obj | None, target: Obj | None) -> bool:
-        """False for a copy: a live object whose tracking id describes another object (behaviour 64)."""
+        """Return False for a copy: a live object whose tracking id describes another object (behaviour 64)."""
         if live is None or self.method is TrackingMethod.LABEL:
             return True
         if target is not None:
@@ -219,8 +219,8 @@ class Tracking:
         return found is None or _describes(found, live)
 
     def normalized(self, target: Obj, live: Obj) -> Obj:
-        """The live object with marks as the target's where only the method of tracking changed, so that this alone is
-        no difference."""
+        """Return the live object with tracking data like the target's if only the tracking method changed, so that this
+        alone is no difference."""
         if self.method in (TrackingMethod.LABEL, TrackingMethod.UNSET):
             return live
         if not labels_of(live).get(self.label_key) or is_definition(live):
@@ -234,7 +234,7 @@ class Tracking:
 
 
 def is_definition(obj: Obj) -> bool:
-    """CustomResourceDefinitions carry no marks under any method, so that they are never pruned."""
+    """Return whether this is a CRD: those never carry tracking data, so they are never pruned."""
     gvk = gvk_of(obj)
     return (gvk.group, gvk.kind) == ("apiextensions.k8s.io", "CustomResourceDefinition")
 
@@ -246,14 +246,14 @@ def _describes(found: Instance, live: Obj) -> bool:
 
 
 LEGACY_LABEL = "applications.argoproj.io/app-name"
-"""A label key of old: pods carry it as well."""
+"""An old label key; pods carry it as well."""
 _WORKLOADS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 _UNSELECTED = ("apps/v1beta1", "extensions/v1beta1")
-"""Versions in which a workload without a selector selects all labels of its pods."""
+"""API versions in which the selector of a workload defaults to all labels of its pods."""
 
 
 def _labelled_template(obj: Obj, value: str) -> Obj:
-    """With the label in the pod template, and the selector written out that Kubernetes would take from it."""
+    """Add the label to the pod template, and write out the selector that Kubernetes would derive from it."""
     gvk = gvk_of(obj)
     workload = gvk.group in ("apps", "extensions") and gvk.kind in _WORKLOADS
     if not workload and (gvk.group, gvk.kind) != ("batch", "Job"):

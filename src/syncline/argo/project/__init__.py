@@ -1,4 +1,4 @@
-"""What an AppProject permits; see :mod:`syncline.argo.project.permissions` and ``windows``."""
+"""The permissions of an AppProject; see :mod:`syncline.argo.project.permissions` and ``windows``."""
 
 from syncline.argo.project.permissions import (
     permits_app_namespace,

@@ -1,7 +1,7 @@
-"""As whom an Application is synced, where the installation asks for that (``application.sync.impersonation.enabled``).
+"""The service account to impersonate in a sync, if enabled (``application.sync.impersonation.enabled``).
 
 Pure. Rule: Argo CD ``util/settings/impersonation.go`` (reference argocd-app §2.4): the first entry of
-``spec.destinationServiceAccounts`` whose server and namespace fit; without one the operation ends in Error.
+``spec.destinationServiceAccounts`` whose server and namespace match; without one the operation ends in Error.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from syncline.kube.text.glob import glob_matches
 __all__ = ["AccountError", "account_for"]
 
 FORBIDDEN = "!*[]{}\\/"
-"""Characters that no name of a service account has; patterns are refused."""
+"""Characters that the name of a service account cannot contain, so patterns are refused."""
 
 
 class AccountError(ValueError):
-    """Why no one can be impersonated, in upstream's words."""
+    """No account can be impersonated; the text is upstream's."""
 
 
 def account_for(project: Obj, app: Obj, server: str) -> str:
-    """``system:serviceaccount:NAMESPACE:NAME``. Raises :class:`AccountError`."""
+    """Return ``system:serviceaccount:NAMESPACE:NAME``. Raises :class:`AccountError`."""
     namespace = str(dig(app, "spec", "destination", "namespace", default="") or "")
     for item in dig(project, "spec", "destinationServiceAccounts", default=[]) or ():
         if not glob_matches(str(item.get("server") or ""), server):

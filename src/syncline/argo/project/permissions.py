@@ -1,7 +1,7 @@
-"""What an AppProject permits: sources, destinations, kinds, namespaces of applications; pure.
+"""The rules of an AppProject: sources, destinations, kinds, namespaces of applications; pure.
 
-Asked by spec validation, by the comparison (live objects that are not permitted are not ours) and by every reconcile of
-a sync, always with the *current* project. Rules: ``app_project_types.go`` and ``validateSyncPermissions`` of Argo CD
+Called by spec validation, by the comparison (live objects that are not permitted are not ours) and by every reconcile
+of a sync, always with the *current* project. Rules: ``app_project_types.go`` and ``validateSyncPermissions`` of Argo CD
 (reference argocd-app §2.2).
 """
 
@@ -33,8 +33,8 @@ def _list(project: Obj, field: str) -> list[Any]:
 
 
 def permits_source(project: Obj, repo_url: str) -> bool:
-    """Both sides are in their normal form; a deny entry that matches wins, one that does not match permits. What has no
-    normal form is not permitted, whatever is listed."""
+    """Return whether the project permits a repository. Both sides are normalized; a matching deny entry wins, one that
+    does not match permits. A URL without normal form is never permitted."""
     forms, aliases, whole = _forms(repo_url)
     permitted = False
     for pattern in _list(project, "sourceRepos"):
@@ -59,8 +59,8 @@ _PLACE = re.compile(r"[^{}\[\]^|\\`\s]*?(?::\d*)?|(?:[^@]*@)?\[[0-9a-f:.]*\](?::
 
 
 def _is_no_address(pattern: str) -> bool:
-    """Wildcards in the scheme or the port, and alternatives or ranges in the host, make a pattern that Go's parser of
-    addresses refuses: it permits nothing, as upstream. One that denies is taken as it is meant."""
+    """Return whether Go's URL parser rejects the pattern: wildcards in scheme or port, alternatives or ranges in the
+    host. As upstream, such a pattern permits nothing; a deny pattern is still applied."""
     found = _ADDRESS.match(pattern)
     if found is None:
         return False
@@ -70,8 +70,8 @@ def _is_no_address(pattern: str) -> bool:
 
 
 def _forms(repo_url: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """Spellings that a pattern may match, those that one that denies may match as well, and the whole address; none: no
-    normal form."""
+    """Return the spellings that a pattern may match, those that only a deny pattern may match, and the URL with its
+    query; all empty without a normal form."""
     if not repo_url:
         return ("",), (), ""
     try:
@@ -82,7 +82,7 @@ def _forms(repo_url: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
 
 
 def _denies_alias(pattern: str, form: str) -> bool:
-    """ssh: the caller, the place is the same."""
+    """Match a deny pattern against an alias; for ssh the user is ignored, as the repository is the same."""
     scheme, found, rest = pattern.partition("ssh://")
     bare = f"ssh://{rest.rpartition('@')[2]}" if found and not scheme else pattern
     return glob_matches(bare, form, separators="/")
@@ -95,7 +95,7 @@ def permits_destination(
     namespace: str,
     project_clusters: Sequence[Mapping[str, str]] = (),
 ) -> bool:
-    """Whether an application may be sent to a namespace of a cluster."""
+    """Return whether an application may deploy to a namespace of a cluster."""
     answers = [_answer(item, server, cluster_name, namespace) for item in _list(project, "destinations")]
     if False in answers or True not in answers:
         return False
@@ -113,8 +113,8 @@ def _part(item: Obj, field: str) -> str:
 
 
 def _answer(item: Obj, server: str, name: str, namespace: str) -> bool | None:
-    """What one entry says: it permits, it denies by a negated pattern (whatever the other entries say), or nothing. A
-    cluster without a name trips every denial by name."""
+    """Return the result of one entry: True permits, False denies by a negated pattern (whatever the other entries say),
+    None neither. A cluster without a name matches every denial by name."""
     item_server, item_name, item_namespace = (_part(item, field) for field in ("server", "name", "namespace"))
     by_name = bool(name) and rule_matches(item_name, name)
     by_server = bool(server) and rule_matches(item_server, server)
@@ -149,12 +149,12 @@ def _listed(entries: Sequence[Any], group: str, kind: str, name: str | None) -> 
 
 
 def permits_kind(project: Obj, group: str, kind: str, name: str, *, namespaced: bool) -> bool:
-    """Namespaced kinds are allowed unless a whitelist is given; cluster-scoped ones need an entry; blacklists win."""
+    """Return whether a kind is permitted: namespaced ones by default, cluster-scoped ones if listed; blacklists win."""
     return not kind_refusal(project, group, kind, name, namespaced=namespaced)
 
 
 def kind_refusal(project: Obj, group: str, kind: str, name: str, *, namespaced: bool) -> str:
-    """Which list of the project refuses a kind; empty where none does."""
+    """Return which list of the project refuses a kind; empty if none does."""
     scope, named = ("namespace", None) if namespaced else ("cluster", name)
     whitelist = dig(project, "spec", f"{scope}ResourceWhitelist")
     anything = namespaced and whitelist is None
@@ -175,7 +175,7 @@ def permits_resource(
     cluster_name: str,
     project_clusters: Sequence[Mapping[str, str]] = (),
 ) -> bool:
-    """Kind and place of one live object; an empty namespace means cluster-scoped."""
+    """Return whether kind and namespace of a live object are permitted; an empty namespace means cluster-scoped."""
     if not permits_kind(project, group, kind, name, namespaced=bool(namespace)):
         return False
     return not namespace or permits_destination(project, server, cluster_name, namespace, project_clusters)
@@ -188,8 +188,8 @@ def sync_permission(
     destination: Mapping[str, Any],
     project_clusters: Sequence[Mapping[str, str]] = (),
 ) -> str:
-    """Empty, or upstream's sentence why this object may not be synced. ``info`` None: the cluster does not know the
-    kind."""
+    """Return upstream's message why this object may not be synced; empty if it may. ``info`` None: the cluster does not
+    know the kind."""
     gvk, name = gvk_of(obj), name_of(project)
     if info is None:
         return f"failed to get API resource info for {gvk.group}/{gvk.kind}: unable to verify permissions"
@@ -205,7 +205,7 @@ def sync_permission(
 
 
 def permits_app_namespace(project: Obj, namespace: str, control_namespace: str) -> bool:
-    """Applications in the control-plane namespace may use every project; others where ``sourceNamespaces`` says so."""
+    """Return whether Applications of a namespace may use the project; ``sourceNamespaces`` lists further namespaces."""
     if namespace in ("", control_namespace):
         return True
     return list_matches([str(p) for p in _list(project, "sourceNamespaces")], namespace, ListStyle.REGEXP)

@@ -1,9 +1,9 @@
-"""What a project lets its Applications see, wait for and hold: the one answer for every reference to an object; pure.
+"""The rule which objects a project's Applications may reference: see, wait for and hold; pure.
 
-Asked before any look at the cluster, so the answer is the same whether the object exists or not. Called for whatever a
-repository, an Application or an operation names that is not one of its own manifests: conditions, other Applications,
-pools, rows of a status. An object is judged by project and destination as one of the Application's own would be;
-Secrets are refused in any case (DECISIONS 37, 38, 58).
+Checked before any read of the cluster, so the result is the same whether the object exists or not. Called for each
+reference in a repository, an Application or an operation to an object outside its own manifests: conditions, other
+Applications, pools, status rows. An object is judged by project and destination like the Application's own; Secrets are
+always refused (DECISIONS 37, 38, 58).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from syncline.kube.text.glob import glob_matches
 __all__ = ["Reach"]
 
 POOLS = "syncline.dev/pools"
-"""Annotation of an AppProject: MachineConfigPools that its Applications hold and resume, names or globs by comma."""
+"""Annotation of an AppProject: pools that its Applications may hold and resume; names or globs, by comma."""
 MAX_POOL_PATTERNS = 100
 DEFAULT_PROJECT = "default"
 SECRETS = ("secret", "secrets", "secretlist")
@@ -38,16 +38,16 @@ def _unknown(_kind: GroupKind) -> bool | None:
 
 @dataclass(frozen=True)
 class Reach:
-    """One project at one destination. ``project`` None: it does not exist, and nothing is permitted."""
+    """The reach of a project at a destination. ``project`` None: it does not exist, and nothing is permitted."""
 
     project: Obj | None
     cluster: Cluster = HERE
     project_clusters: tuple[Mapping[str, str], ...] = ()
     namespaced: Callable[[GroupKind], bool | None] = _unknown
-    """Scope of a kind at the destination; None where it serves no such kind: then nothing of it can be found."""
+    """Scope of a kind at the destination; None: the kind is not served there, so it has no objects."""
 
     def refuses(self, ref: ObjectRef) -> str:
-        """Why an Application may not see or wait for this object; empty where it may."""
+        """Return why an Application may not see or wait for this object; empty if it may."""
         for (part, pattern), found in zip(_PARTS, ref, strict=True):
             if not pattern.fullmatch(found):
                 return f"found {part} {found[:80]!r}, which no object can have"
@@ -59,7 +59,7 @@ class Reach:
         return self.refuses_own(ref)
 
     def refuses_own(self, ref: ObjectRef) -> str:
-        """Why this object can be none of the Application's own; empty where it can."""
+        """Return why this object cannot be one of the Application's own; empty if it can."""
         if self.project is None:
             return "its project does not exist"
         scope = self.namespaced(ref.group_kind)
@@ -80,23 +80,23 @@ class Reach:
         return ""
 
     def sees_application(self, other: Obj, ref: ObjectRef) -> bool:
-        """An Application of the same project, or one that could be an object of ours (an app of apps)."""
+        """Return whether ``other`` is in the same project, or could be an object of ours (an app of apps)."""
         if self.project is None:
             return False
         same = str(dig(other, "spec", "project") or DEFAULT_PROJECT) == name_of(self.project)
         return same or not self.refuses(ref)
 
     def of_applications(self, home: Cluster, app_namespace: str, control_namespace: str) -> Reach:
-        """The same project among the Applications at home; none of them where this one may not use the project."""
+        """Return the project's reach among local Applications; empty if this one may not use the project."""
         allowed = self.project is not None and permits_app_namespace(self.project, app_namespace, control_namespace)
         return Reach(self.project if allowed else None, home, self.project_clusters, _namespaced)
 
     def holds(self, pool: str) -> bool:
-        """Whether its Applications may keep this pool from updating, and resume it."""
+        """Return whether its Applications may hold and resume this pool."""
         return not self.refuses_hold(pool)
 
     def refuses_hold(self, pool: str) -> str:
-        """Why they may not; empty where they may."""
+        """Return why its Applications may not hold this pool; empty if they may."""
         if self.project is None:
             return "its project does not exist"
         text = annotations_of(self.project).get(POOLS)

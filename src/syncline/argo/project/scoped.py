@@ -1,6 +1,6 @@
-"""A project with what belongs to it alone: repositories and clusters whose Secrets name it; pure.
+"""Adds to a project its scoped repositories and clusters, whose Secrets name it; pure.
 
-Asked once by observation, before anything is permitted. Rules: ``GetAppProjectByName`` of Argo CD (reference
+Called once per observation, before any permission check. Rules: ``GetAppProjectByName`` of Argo CD (reference
 argocd-app §2.2): a repository of the project is one of its sources, a cluster of it one of its destinations, in the
 namespaces that its Secret lists.
 """
@@ -15,11 +15,11 @@ from syncline.kube.objects import Obj, dig, labels_of, name_of
 __all__ = ["with_scoped"]
 
 _MEANINGFUL = frozenset("*?[]{}!\\")
-"""Characters of patterns: an address that holds one is no plain address and would permit more than itself."""
+"""Pattern characters: a URL with one of them is skipped, as it would permit more than itself."""
 
 
 def with_scoped(project: Obj, secrets: Iterable[Obj], clusters: Iterable[Cluster]) -> Obj:
-    """The same object where nothing belongs to it. ``secrets``: those of the control namespace."""
+    """Add the scoped entries; without any, return the same object. ``secrets``: those of the control namespace."""
     name = name_of(project)
     repositories = [url for url in _repositories(secrets, name) if not _MEANINGFUL & set(url)]
     destinations = [

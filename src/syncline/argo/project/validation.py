@@ -1,4 +1,4 @@
-"""What an AppProject may look like, and what a global project adds to it.
+"""Validates AppProjects and merges global projects into them.
 
 Called when a project is written and when it is read for a decision. Pure. Rules: ``AppProject.ValidateProject`` and
 ``mergeVirtualProject`` of Argo CD (reference argocd-app §§2.2, 2.4).
@@ -35,11 +35,11 @@ MERGED = (
     "destinations",
     "destinationServiceAccounts",
 )
-"""Lists of a global project that are appended to those of the projects it covers."""
+"""Lists of a global project that are appended to those of the projects it selects."""
 
 
 class ProjectError(ValueError):
-    """Why a project is refused; ``code`` is the API's error code, empty for a plain error."""
+    """The project is invalid; ``code`` is the API's error code, empty for a plain error."""
 
     def __init__(self, text: str, code: str = INVALID) -> None:
         super().__init__(text)
@@ -51,7 +51,7 @@ class ProjectError(ValueError):
 
 
 def validate_project(project: Obj) -> None:
-    """Raises :class:`ProjectError` for the first thing that is wrong."""
+    """Validate a project; raises :class:`ProjectError` for the first problem."""
     _check_destinations(_entries(project, "destinations"))
     _check_once(_texts(project, "sourceNamespaces"), lambda text: f"source namespace '{text}' already added")
     repos = _texts(project, "sourceRepos")
@@ -170,7 +170,7 @@ def _check_windows(windows: list[Obj]) -> None:
 
 
 def _identity(window: Obj) -> Obj:
-    """What makes two windows the same: when they start and whom they are about."""
+    """Return the fields that identify a window: its schedule and its applications, namespaces and clusters."""
     fields = ("kind", "schedule", "duration", "timeZone", "applications", "namespaces", "clusters")
     return {field: window.get(field) or "" for field in fields}
 
@@ -201,13 +201,13 @@ def _compiles(pattern: str) -> bool:
 
 
 def merge_global(project: Obj, global_project: Obj) -> Obj:
-    """``project`` with the lists of a global project appended; roles, source namespaces and the rest stay its own."""
+    """Return ``project`` with a global project's lists appended; roles, source namespaces and others stay."""
     spec = dict(dig(project, "spec", default={}))
     for field in MERGED:
         added = dig(global_project, "spec", field, default=[])
         if added:
             spec[field] = [*(spec.get(field) or []), *added]
     for field in ("namespaceResourceWhitelist", "namespaceResourceBlacklist"):
-        if spec.get(field):  # only cluster-scoped kinds are listed by name
+        if spec.get(field):  # only cluster-scoped kinds are restricted by name
             spec[field] = [{k: v for k, v in entry.items() if k != "name"} for entry in spec[field]]
     return project | {"spec": spec}

@@ -1,8 +1,8 @@
-"""Sync windows of a project: when its applications may be synced.
+"""Sync windows of a project: the times when its applications may be synced.
 
-Called by automated sync, by requests for a sync and by every reconcile of an operation, with the time given. Pure.
-Rules: ``SyncWindows`` of Argo CD (reference argocd-app §2.3). As upstream, a window's time zone adds the offset that
-the zone has now, also for starts on the other side of a change to summer time; an unknown zone is UTC.
+Called by automated sync, by sync requests and by every reconcile of an operation, with the current time. Pure. Rules:
+``SyncWindows`` of Argo CD (reference argocd-app §2.3). As upstream, a window's time zone adds the zone's current
+offset, also for starts on the other side of a change to summer time; an unknown zone is UTC.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ MAX_DESCRIPTION = 255
 
 
 class WindowError(ValueError):
-    """A window that cannot be read; the message is upstream's."""
+    """A window is invalid; the message is upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncWindow:
-    """One entry of ``spec.syncWindows``, read."""
+    """One parsed entry of ``spec.syncWindows``."""
 
     kind: str
-    """``allow`` or ``deny``; a window of any other kind says nothing."""
+    """``allow`` or ``deny``; windows of other kinds are ignored."""
     schedule: Schedule
     duration: timedelta
     zone: str = ""
     manual: bool = False
-    """``manualSync``: users may sync nevertheless."""
+    """``manualSync``: users may sync despite the window."""
     overrun: bool = False
-    """``syncOverrun``: an operation that began while it was allowed may continue."""
+    """``syncOverrun``: an operation that began while permitted may continue."""
 
     @property
     def allows(self) -> bool:
@@ -58,18 +58,18 @@ class SyncWindow:
         return self.kind == "deny"
 
     def local(self, now: datetime) -> datetime:
-        """``now`` on the clock of the window's zone, as the schedule reads it."""
+        """Return ``now`` in the window's time zone, in which its schedule is evaluated."""
         return now.astimezone(UTC) + _offset(self.zone, now)
 
     def is_active(self, now: datetime) -> bool:
-        """Started before ``now`` and not yet over; both ends are exclusive."""
+        """Return whether the window has started and not ended at ``now``; both ends are exclusive."""
         local = self.local(now)
         start = self.schedule.next_after(local - self.duration)
         return start is not None and start < local
 
 
 def _about(entry: Mapping[str, Any], app: Obj) -> bool:
-    """Whether an entry is about this application."""
+    """Return whether an entry selects this application."""
     destination = dig(app, "spec", "destination", default={})
     lists: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("applications", (name_of(app),)),
@@ -112,7 +112,7 @@ def _duration(entry: Mapping[str, Any]) -> timedelta:
 
 
 def read_windows(entries: Sequence[Mapping[str, Any]]) -> tuple[SyncWindow, ...]:
-    """From ``spec.syncWindows``. Raises :class:`WindowError` where one has no readable schedule or duration."""
+    """Parse entries of ``spec.syncWindows``. Raises :class:`WindowError` for an invalid schedule or duration."""
     return tuple(
         SyncWindow(
             kind=_text(entry, "kind"),
@@ -127,7 +127,7 @@ def read_windows(entries: Sequence[Mapping[str, Any]]) -> tuple[SyncWindow, ...]
 
 
 def validate_window(entry: Mapping[str, Any]) -> str:
-    """What is wrong with an entry, in upstream's words; empty if nothing is."""
+    """Return upstream's error message for an entry; empty if it is valid."""
     kind = _text(entry, "kind")
     if kind not in ("allow", "deny"):
         return f"kind '{kind}' mismatch: can only be allow or deny"
@@ -142,7 +142,7 @@ def validate_window(entry: Mapping[str, Any]) -> str:
 
 
 def matching_windows(entries: Iterable[Any], app: Obj) -> list[Mapping[str, Any]]:
-    """The entries of ``spec.syncWindows`` that are about this application; others need not be readable."""
+    """Return the entries of ``spec.syncWindows`` that select this application; others may be invalid."""
     return [entry for entry in entries if isinstance(entry, dict) and _about(entry, app)]
 
 
@@ -157,10 +157,10 @@ def inactive_allows(windows: Sequence[SyncWindow], now: datetime) -> tuple[SyncW
 def can_sync(
     windows: Sequence[SyncWindow], now: datetime, *, manual: bool, operation_started: datetime | None = None
 ) -> bool:
-    """Whether a sync may begin, or one that began at ``operation_started`` may continue. Give matching windows only.
+    """Return whether a sync may begin, or one begun at ``operation_started`` may continue. Pass matching windows only.
 
-    Any active denial blocks; else any active permission permits; else permissions that are not active block; else
-    (denials only) it is allowed.
+    An active deny window blocks; else an active allow window permits; else inactive allow windows block; else (deny
+    windows only) the sync is permitted.
     """
     active = active_windows(windows, now)
     blocking = [window for window in active if window.denies]
@@ -176,8 +176,8 @@ def can_sync(
 def window_problem(
     project: Obj | None, app: Obj, now: datetime, *, manual: bool, operation_started: datetime | None = None
 ) -> str:
-    """Empty, or why the windows of the project keep this application from being synced now. Windows of this
-    application that cannot be read block, as upstream; those of others do not."""
+    """Return why the project's windows block a sync of this application now; empty if they do not. Invalid windows of
+    this application block, as upstream; those of others do not."""
     entries = dig(project or {}, "spec", "syncWindows", default=[])
     try:
         matching = read_windows(matching_windows(entries, app))
