@@ -1,7 +1,7 @@
-"""Requests and answers as data.
+"""Requests to the Kubernetes API and their responses, as data: :class:`Request` and :class:`Response`.
 
-A :class:`Request` is HTTP-shaped and has no socket: the embedded API answers it in process
-(``cluster/serving/direct.py``), ``kube/transport/http.py`` sends it to any Kubernetes API, a fault seam may lose it.
+A :class:`Request` is HTTP-shaped and has no socket: the embedded API handles it in process
+(``cluster/serving/direct.py``), ``kube/transport/http.py`` sends it to any Kubernetes API, fault injection may drop it.
 Rooms build requests with the functions below and never write a path by hand.
 """
 
@@ -43,7 +43,7 @@ MAX_HEADER_DIGITS = 9
 
 
 class PatchType(StrEnum):
-    """Content types of the four patches."""
+    """The content types of the four kinds of patch."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
@@ -53,22 +53,22 @@ class PatchType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call of the API. ``path`` has no query; ``headers`` have lower-case names.
+    """One API call. ``path`` has no query; ``headers`` have lower-case names.
 
-    ``body`` is a decoded object, or bytes to be sent as they are.
+    ``body`` is a decoded object, or bytes to send unchanged.
     """
 
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Not shown: they may hold a token."""
+    """Not in ``repr``: they may hold a token."""
     body: Any = field(default=None, repr=False)
-    """Not shown: it may be a Secret."""
+    """Not in ``repr``: it may be a Secret."""
     cluster: str = ""
-    """Server of the cluster that it is for; empty: the one that the transport leads to."""
+    """The name of the target cluster; empty: the one that the transport reaches."""
     raw_query: str = ""
-    """As it was sent, for the few paths with repeated parameters; ``query`` has the first of each."""
+    """The query as received, for the few paths with repeated parameters; ``query`` has the first value of each."""
 
     def describe(self) -> str:
         return f"{self.method} {self.path}" + (f" on {self.cluster}" if self.cluster else "")
@@ -76,10 +76,10 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """An answer: either ``obj`` (decoded) or ``raw`` (encoded), each made from the other on demand.
+    """A response with ``obj`` (decoded) or ``raw`` (encoded); each is computed from the other on demand.
 
-    ``stream`` is set instead for a watch. ``revision`` is the store revision the answer depends on; the server holds
-    the answer back until that is on disk (0: nothing to wait for).
+    A watch sets ``stream`` instead. ``revision`` is the store revision that the response depends on; the server delays
+    the response until that is on disk (0: no delay).
     """
 
     status: int
@@ -89,13 +89,13 @@ class Response:
     stream: Stream | None = None
     revision: int = 0
     session: Session | None = None
-    """Set instead for a connection into a container."""
+    """Set instead for a connection to a container."""
     pending: Pending | None = None
-    """Set instead where others have to be asked first (``outbound``)."""
+    """Set instead if other servers must be called first (``outbound``)."""
     annotations: Mapping[str, str] | None = None
-    """What admission has to say to the audit log."""
+    """Audit annotations from admission."""
     error: ApiError | None = None
-    """The refusal that it was made from, where it was made in this process."""
+    """The error that it was made from, if that happened in this process."""
 
     @classmethod
     def of(cls, status: int, obj: Any, headers: Mapping[str, str] | None = None, revision: int = 0) -> Response:
@@ -121,7 +121,7 @@ class Response:
 
     @property
     def obj(self) -> Any:
-        """The decoded JSON body (text where it is not JSON). Read-only."""
+        """The decoded JSON body; text if it is not JSON. Read-only."""
         if self._obj is None and self._raw:
             try:
                 self._obj = msgspec.json.decode(self._raw)
@@ -130,13 +130,13 @@ class Response:
         return self._obj
 
     def or_raise(self) -> Any:
-        """The decoded body of a success; raises the :class:`ApiError` of a refusal."""
+        """Return the decoded body of a success; otherwise raise its :class:`ApiError`."""
         if not self.ok:
             raise self.refusal()
         return self.obj
 
     def refusal(self) -> ApiError:
-        """The :class:`ApiError` of an answer that is not ok, with the wait that its header asks for."""
+        """Return the :class:`ApiError` of a failed response, including the Retry-After header."""
         if self.error is not None:
             return self.error
         error = error_from_status(self.obj, self.status)
@@ -147,67 +147,68 @@ class Response:
 
 
 class Pending(Protocol):
-    """A request that waits for calls."""
+    """A request that waits for outbound calls."""
 
     @property
     def calls(self) -> Sequence[OutboundCall | Computation | Aside]:
-        """To be made at once, side by side."""
+        """The calls to make concurrently."""
         ...
 
     def abandon(self) -> None:
-        """No caller waits for the answer any more."""
+        """Cancel: no caller waits for the response any more."""
         ...
 
     def resume(self, outcomes: Sequence[Outcome]) -> Response:
-        """One outcome for each call; answers, or waits again."""
+        """Continue with one outcome per call; return the response, or one that is pending again."""
         ...
 
 
 class Session(Protocol):
-    """A command inside a container, and its streams."""
+    """A command in a container, with its streams."""
 
     def start(self, tell: Callable[[int, bytes], None], ended: Callable[[int], None]) -> None:
-        """Begin to carry output (1, or 2 for errors) and tell the exit code at the end; from any thread."""
+        """Begin to pass output to ``tell`` (stream 1, or 2 for errors) and the exit code to ``ended``; from any
+        thread."""
         ...
 
     def write(self, data: bytes) -> None:
-        """To its input; may block."""
+        """Write to its standard input; may block."""
         ...
 
     def close_input(self) -> None: ...
 
     def resize(self, columns: int, rows: int) -> None:
-        """Of its terminal."""
+        """Resize its terminal."""
         ...
 
     def close(self) -> None:
-        """End it; ``ended`` is still reported."""
+        """Stop the command; ``ended`` is still called."""
         ...
 
 
 @runtime_checkable
 class ObjectStream(Stream, Protocol):
-    """A watch of an API in the same process, which has the objects at hand."""
+    """A watch in the same process, which can return decoded objects."""
 
     def take_objects(self, limit: int = 1000) -> list[tuple[str, Obj]]:
-        """As :meth:`take`: type and object of each event. Read-only."""
+        """Like :meth:`take`, but return type and object of each event. Read-only."""
         ...
 
 
 Batch: TypeAlias = "list[bytes] | list[tuple[str, Obj]]"
-"""Watch events as they came: encoded, or as type and object."""
+"""Watch events, encoded or as pairs of type and object."""
 
 
 def taking(stream: Stream) -> Callable[[int], Batch]:
-    """How to take from a stream: decoded objects where it has them."""
+    """Return the method that takes events from a stream, decoded ones if it has them."""
     return stream.take_objects if isinstance(stream, ObjectStream) else stream.take
 
 
 class Transport(Protocol):
-    """Answers requests at once: the embedded API in process, live or virtual."""
+    """Sends requests and returns the response at once: the embedded API in process, live or virtual."""
 
     def send(self, request: Request) -> Response:
-        """Never raises for a refusal; the answer carries it."""
+        """Return the response, also for an error; does not raise."""
         ...
 
 
@@ -371,7 +372,7 @@ def delete_collection(info: ResourceInfo, namespace: str = "", *, label_selector
 
 
 def evict(info: ResourceInfo, namespace: str, name: str, *, uid: str = "", dry_run: bool = False) -> Request:
-    """POST pods/NAME/eviction: 429 when a disruption budget refuses."""
+    """POST pods/NAME/eviction; returns 429 if a disruption budget forbids it."""
     body: Obj = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -384,7 +385,7 @@ def evict(info: ResourceInfo, namespace: str, name: str, *, uid: str = "", dry_r
 
 
 def settle(answer: Response, call: Callable[[OutboundCall], Outcome] | None) -> Response:
-    """Make the calls of ``answer`` in place until it is one. ``call`` None: every call fails, with the reason."""
+    """Make the outbound calls of ``answer`` in place until it is complete; without ``call`` every call fails."""
     while answer.pending is not None:
         pending = answer.pending
         answer = pending.resume([_called(one, call) for one in pending.calls])

@@ -76,13 +76,13 @@ class FieldCause:
 
 
 MAX_RETRY_AFTER_S = 120
-"""A server that asks for more is asked again all the same."""
+"""The longest wait that is honoured, even if a server asks for more."""
 
 
 class ApiError(Exception):
-    """A refusal of the API. ``details`` is the Status' details object, without empty fields.
+    """An API error. ``details`` is the Status' details object, without empty fields.
 
-    Given as ``{}`` it is shown empty, as Kubernetes' generic refusals do; None leaves it out.
+    If given as ``{}`` it is shown empty, as in Kubernetes' generic errors; None leaves it out.
     """
 
     code = 500
@@ -105,7 +105,7 @@ class ApiError(Exception):
         self.reason = self.reason if reason is None else reason
         self.details: Obj = dict(details or {})
         self.continue_token = continue_token
-        """Where a list may continue whose own token is too old; what it shows then is not of one moment."""
+        """The token to continue a list whose own token has expired; the result is then not consistent."""
         self._shows_details = details is not None
         listed = [cause.to_obj() for cause in causes]
         if listed:
@@ -114,7 +114,7 @@ class ApiError(Exception):
             self.details["retryAfterSeconds"] = retry_after_s
 
     def to_status(self) -> Obj:
-        """The ``Status`` object as the API writes it."""
+        """Return the ``Status`` object as the API writes it."""
         status: Obj = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -132,7 +132,7 @@ class ApiError(Exception):
 
     @property
     def retry_after_s(self) -> float:
-        """How long the server asks to be left alone, within :data:`MAX_RETRY_AFTER_S`; 0 if it does not."""
+        """The seconds the server asks to wait, at most :data:`MAX_RETRY_AFTER_S`; 0 if it does not."""
         value = self.details.get("retryAfterSeconds")
         return float(min(max(value, 0), MAX_RETRY_AFTER_S)) if isinstance(value, int) else 0.0
 
@@ -206,7 +206,7 @@ class Unavailable(ApiError):
 
 
 class Unanswered(Unavailable):
-    """Made by clients only: whether the request was carried out is not known, and nothing was decided about it."""
+    """No response of the API; raised by clients only. It is unknown if the request was carried out."""
 
 
 _BY_REASON: dict[str, type[ApiError]] = {
@@ -233,7 +233,7 @@ _BY_CODE: dict[int, type[ApiError]] = {c.code: c for c in reversed(list(_BY_REAS
 
 
 def error_from_status(status: Any, code: int = 500) -> ApiError:
-    """The exception for a ``Status`` answer; an answer that is no Status keeps its text and HTTP code."""
+    """Return the exception for a ``Status``; a body that is no Status keeps its text and HTTP code."""
     if not isinstance(status, dict) or status.get("kind") != "Status":
         kind = _BY_CODE.get(code, ApiError)
         return kind(str(status)[:500] or f"the server answered {code}", code=code)
@@ -259,7 +259,7 @@ def _qualified(resource: str, group: str) -> str:
 
 
 def not_found(resource: str, name: str, group: str = "") -> NotFound:
-    """``pods "web" not found``; ``resource`` is the plural."""
+    """Return ``pods "web" not found``; ``resource`` is the plural."""
     return NotFound(f'{_qualified(resource, group)} "{name}" not found', details=_details(name, group, resource))
 
 
@@ -270,7 +270,7 @@ def already_exists(resource: str, name: str, group: str = "") -> AlreadyExists:
 
 
 def conflict(resource: str, name: str, why: str, group: str = "") -> Conflict:
-    """``Operation cannot be fulfilled on pods "web": <why>``."""
+    """Return ``Operation cannot be fulfilled on pods "web": <why>``."""
     return Conflict(
         f'Operation cannot be fulfilled on {_qualified(resource, group)} "{name}": {why}',
         details=_details(name, group, resource),
@@ -278,7 +278,7 @@ def conflict(resource: str, name: str, why: str, group: str = "") -> Conflict:
 
 
 def method_not_supported(resource: str, group: str, verb: str) -> MethodNotAllowed:
-    """``watch is not supported on resources of kind "componentstatuses"``."""
+    """Return ``watch is not supported on resources of kind "componentstatuses"``."""
     return MethodNotAllowed(
         f'{verb} is not supported on resources of kind "{_qualified(resource, group)}"',
         details=_details("", group, resource),
@@ -286,8 +286,8 @@ def method_not_supported(resource: str, group: str, verb: str) -> MethodNotAllow
 
 
 def invalid(kind: str, name: str, causes: list[FieldCause], group: str = "") -> Invalid:
-    """``Pod "web" is invalid: spec.x: Invalid value: …``; several causes are listed in brackets, as Go's Aggregate
-    prints them (repeated texts once)."""
+    """Return ``Pod "web" is invalid: spec.x: Invalid value: …``; several causes are listed in brackets like Go's
+    Aggregate (repeated texts once)."""
     texts = list(dict.fromkeys(f"{c.field}: {c.message}" if c.field else c.message for c in causes))
     text = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     details = _details(name, group, kind)

@@ -1,7 +1,7 @@
-"""From a kind to the resource that serves it.
+"""Maps kinds to the resources that serve them: :class:`Mapper`.
 
-Filled from discovery (:func:`discover`), refreshed by drivers when CustomResourceDefinitions change. Rooms ask it for
-a :class:`ResourceInfo` and never guess a plural.
+Discovery fills it (:func:`discover`); drivers refresh it when CustomResourceDefinitions change. Rooms get every
+:class:`ResourceInfo` from it and never guess a plural.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupD
 
 
 DISCOVERED = ("APIGroupDiscoveryList", "APIVersions", "APIGroupList")
-"""Kinds of what a server says of itself. Anything else is not taken for one that serves nothing."""
+"""Kinds of discovery documents. Any other response is an error, not a server without resources."""
 
 
 class Mapper:
-    """What a cluster serves. The order given is the order of preference within a group."""
+    """The resources that a cluster serves, within a group in order of preference."""
 
     def __init__(self, resources: Iterable[ResourceInfo] = ()) -> None:
         self._by_gvk: dict[GVK, ResourceInfo] = {}
         self._preferred: dict[GroupKind, ResourceInfo] = {}
         self.version = ""
-        """The server's own version, such as ``v1.36.0``; empty: not known."""
+        """The server's version, such as ``v1.36.0``; empty: unknown."""
         self.replace(resources)
 
     def replace(self, resources: Iterable[ResourceInfo]) -> None:
-        """Take a new discovery result in place of the old one."""
+        """Replace all resources by a new discovery result."""
         self._by_gvk = {}
         self._preferred = {}
         for info in resources:
@@ -42,15 +42,15 @@ class Mapper:
             self._preferred.setdefault(info.group_kind, info)
 
     def find(self, gvk: GVK) -> ResourceInfo | None:
-        """The resource of exactly this version."""
+        """Return the resource of exactly this version, or None."""
         return self._by_gvk.get(gvk)
 
     def preferred(self, kind: GroupKind) -> ResourceInfo | None:
-        """The resource of a kind in the group's preferred version."""
+        """Return the resource of a kind in the group's preferred version, or None."""
         return self._preferred.get(kind)
 
     def by_name(self, name: str) -> ResourceInfo | None:
-        """What a person typed: plural, singular, kind, short name or ``plural.group``, any case."""
+        """Find a resource as kubectl does: by plural, singular, kind, short name or ``plural.group``, in any case."""
         wanted = name.lower()
         for info in self._preferred.values():
             names = {info.plural, info.singular or info.kind.lower(), info.kind.lower(), *info.short_names}
@@ -59,21 +59,21 @@ class Mapper:
         return None
 
     def all(self) -> list[ResourceInfo]:
-        """One entry per kind, preferred version, in discovery order."""
+        """Return one entry per kind, in its preferred version and discovery order."""
         return list(self._preferred.values())
 
     @property
     def served(self) -> Mapping[GVK, ResourceInfo]:
-        """The same by kind and version; another mapping after each discovery, never a changed one."""
+        """The resources by kind and version; each discovery creates a new mapping."""
         return self._by_gvk
 
     def versions(self) -> list[ResourceInfo]:
-        """Every served kind in every version."""
+        """Return every served kind in every version."""
         return list(self._by_gvk.values())
 
 
 def discover() -> Generator[Request, Response, list[ResourceInfo]]:
-    """Ask a server what it serves: two requests (aggregated discovery). Raises ApiError."""
+    """Request what a server serves (aggregated discovery, two requests). Raises ApiError."""
     found: list[ResourceInfo] = []
     for path in ("/api", "/apis"):
         answer = yield Request("GET", path, headers={"accept": AGGREGATED_DISCOVERY})
@@ -93,7 +93,7 @@ def discover() -> Generator[Request, Response, list[ResourceInfo]]:
 
 
 def server_version() -> Generator[Request, Response, str]:
-    """The version that a server says it has; empty where it does not say so. Raises ApiError where it is away."""
+    """Return the version that a server reports, or an empty text."""
     answer = yield Request("GET", "/version")
     found = answer.obj.get("gitVersion") if answer.ok and isinstance(answer.obj, dict) else ""
     return found[:MAX_VERSION] if isinstance(found, str) else ""
@@ -123,7 +123,7 @@ def _aggregated_group(group: Obj) -> list[ResourceInfo]:
 
 
 def _old_discovery(path: str, document: Obj) -> Generator[Request, Response, list[ResourceInfo]]:
-    """Discovery of servers without the aggregated form: one request per group version."""
+    """Discover servers without aggregated discovery: one request per group version."""
     if path == "/api":
         versions = [("", version) for version in document.get("versions") or ()]
     else:

@@ -1,7 +1,7 @@
-"""Identity and metadata of Kubernetes objects.
+"""Identity and metadata of Kubernetes objects: :class:`GVK`, :class:`ObjectRef` and readers of metadata.
 
-Objects are plain JSON dicts (``Obj``) and are never mutated by who did not make them. This module holds the few types
-that every room shares, and readers for metadata that tolerate what a repository may contain.
+Objects are plain JSON dicts (``Obj``); only the code that created one changes it. The readers tolerate everything that
+a repository may contain.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ Obj: TypeAlias = dict[str, Any]
 
 
 class GroupKind(NamedTuple):
-    """Kind without version: what identity and caches use. The core group is the empty string.
+    """A kind without version, used in identities and as key of caches. The core group is the empty string.
 
-    Identities are tuples, since they are hashed and compared more often than anything else is done with them.
+    It is a tuple, because hashing and comparing are the most frequent operations.
     """
 
     group: str
@@ -55,7 +55,7 @@ class GroupKind(NamedTuple):
 
 
 _group_kind = remember(4096)(GroupKind)
-"""One object for each kind that is met: kinds are few, questions for them many."""
+"""One shared object per kind: kinds are few, calls many."""
 
 
 class GVK(NamedTuple):
@@ -76,7 +76,7 @@ class GVK(NamedTuple):
 
 
 class ObjectRef(NamedTuple):
-    """Identity of one object; the version is never part of it.
+    """The identity of one object, without a version.
 
     Text form ``group/Kind/namespace/name`` (group empty for core, namespace empty for cluster-scoped), as upstream
     writes resource keys: ``apps/Deployment/demo/web``, ``/Namespace//demo``.
@@ -96,7 +96,7 @@ class ObjectRef(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> ObjectRef:
-        """Inverse of ``str``; raises ValueError that names the text."""
+        """Parse the text form; raises ValueError that names the text."""
         parts = text.split("/")
         if len(parts) != 4:
             raise ValueError(f"{text!r} is not an object reference; write group/Kind/namespace/name")
@@ -105,7 +105,7 @@ class ObjectRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ResourceInfo:
-    """One served resource as discovery tells it. ``subresources`` are bare names (``status``, ``scale``)."""
+    """One served resource from discovery. ``subresources`` are bare names (``status``, ``scale``)."""
 
     group: str
     version: str
@@ -132,11 +132,11 @@ class ResourceInfo:
 
     @property
     def group_resource(self) -> str:
-        """``deployments.apps``, ``pods``: as messages name it."""
+        """The name in messages: ``deployments.apps``, ``pods``."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path of a collection, object or subresource. A namespace is left out for cluster-scoped kinds."""
+        """Return the URL path of a collection, object or subresource; without a namespace for cluster-scoped kinds."""
         parts = ["", "apis", self.group, self.version] if self.group else ["", "api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]
@@ -150,13 +150,13 @@ class ResourceInfo:
 
 @remember(4096)
 def split_api_version(text: str) -> tuple[str, str]:
-    """``apps/v1`` → (``apps``, ``v1``); ``v1`` → (``""``, ``v1``)."""
+    """Split ``apps/v1`` into (``apps``, ``v1``), and ``v1`` into (``""``, ``v1``)."""
     group, slash, version = text.partition("/")
     return (group, version) if slash else ("", group)
 
 
 def gvk_of(obj: Mapping[str, Any]) -> GVK:
-    """Group, version and kind; missing or non-string parts are empty."""
+    """Return group, version and kind; missing or non-string parts are empty."""
     version = obj.get("apiVersion")
     kind = obj.get("kind")
     version, kind = version if isinstance(version, str) else "", kind if isinstance(kind, str) else ""
@@ -177,7 +177,7 @@ def api_version(group: str, version: str) -> str:
 
 
 def meta(obj: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``metadata``, or an empty mapping where it is missing or not an object."""
+    """Return ``metadata``, or an empty mapping if it is missing or not an object."""
     value = obj.get("metadata")
     return value if isinstance(value, dict) else {}
 
@@ -217,10 +217,10 @@ def ref_of(obj: Mapping[str, Any]) -> ObjectRef:
 
 
 def _string_map(value: Any) -> dict[str, str]:
-    """A null or non-string value makes the whole map unreadable, as Go's accessor does."""
+    """Return a map of strings; empty if any value is null or no string, as in Go's accessor."""
     if not isinstance(value, dict):
         return {}
-    for each in value.values():  # a plain loop: this is asked more often than anything else
+    for each in value.values():  # a plain loop: this is the most frequent call
         if not isinstance(each, str):
             return {}
     return value
@@ -249,7 +249,7 @@ def is_terminating(obj: Mapping[str, Any]) -> bool:
 
 
 def copied(value: Any) -> Any:
-    """A deep copy of a JSON tree; four times as fast as ``copy.deepcopy``, which also looks for cycles."""
+    """Return a deep copy of a JSON tree; four times as fast as ``copy.deepcopy``, which also detects cycles."""
     if isinstance(value, dict):
         return {key: copied(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -258,7 +258,7 @@ def copied(value: Any) -> Any:
 
 
 def dig(obj: Any, *path: str | int, default: Any = None) -> Any:
-    """Walk dict keys and list indices; ``default`` as soon as a step is missing or null."""
+    """Follow dict keys and list indices; return ``default`` if a step is missing or null."""
     here = obj
     for step in path:
         if isinstance(here, dict):
@@ -273,7 +273,7 @@ def dig(obj: Any, *path: str | int, default: Any = None) -> Any:
 
 
 def walk_strings(value: Any) -> Iterator[str]:
-    """Every string leaf, for tests that look for what must not be there."""
+    """Yield every string value, for tests that search for forbidden content."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""Rights that are missing, as the rules of a Role that would give them.
+"""Turns missing rights into the rules of a Role that would grant them: :func:`ask_for`.
 
-From the refusals of an API server (RBAC words them alike everywhere), or from what was asked. Pure.
+The rights come from refusals of an API server (RBAC words them alike everywhere), or from the requests made. Pure.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ REFUSAL = re.compile(
     r'(?:in the namespace "(?P<namespace>[^"]+)"|at the cluster scope)'
 )
 MAX_NAMES = 8
-"""Names in one rule; a rule for more of them is one for all."""
+"""The most names in one rule; with more, the rule covers all objects."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """``namespace`` empty: at the cluster scope; ``name`` empty: every object."""
+    """A right for one verb on one resource. ``namespace`` empty: cluster scope; ``name`` empty: every object."""
 
     namespace: str
     group: str
@@ -32,18 +32,18 @@ class Right:
 
 
 def missing_right(message: str) -> Right | None:
-    """The right that a refusal names; None where it refuses for another reason."""
+    """Return the right that an RBAC refusal names, or None for other refusals."""
     found = REFUSAL.search(message)
     return Right(found["namespace"] or "", found["group"], found["resource"], found["verb"]) if found else None
 
 
 def ask_for(rights: Iterable[Right]) -> list[str]:
-    """One sentence for each namespace: what was refused in it, and the rules to ask for, ready to be pasted."""
+    """Return one sentence per namespace: what was refused, and the rules to ask for, ready to paste."""
     return [_sentence(space, list(some)) for space, some in groupby(sorted(set(rights)), lambda one: one.namespace)]
 
 
 def role_for(rights: Iterable[Right]) -> str:
-    """The Role to ask for, of rights in one namespace."""
+    """Return the text of the Role to ask for; the rights are of one namespace."""
     known = sorted(set(rights))
     role = f"Role in {known[0].namespace}" if known[0].namespace else "ClusterRole"
     return f"a {role} with rules: [{', '.join(_rule(*one) for one in _merged(known))}]"
@@ -58,7 +58,7 @@ def _sentence(namespace: str, rights: list[Right]) -> str:
 
 
 def _merged(rights: list[Right]) -> Iterator[tuple[str, str, list[str], list[str]]]:
-    """Verbs of the same resource and names in one rule."""
+    """Combine rights on the same resource and names into one rule with several verbs."""
     for (group, resource), some in groupby(rights, lambda one: (one.group, one.resource)):
         by_verb: dict[str, set[str]] = {}
         for one in some:

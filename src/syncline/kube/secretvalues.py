@@ -1,7 +1,7 @@
-"""The values of Secret objects, for the masker.
+"""Reads the values of Secret objects for the masker: :func:`secret_masker`.
 
-Called by rooms that repeat texts of programs, APIs and repositories. Pure; reads what a manifest may hold as well:
-wrong types, ``stringData``, fields of another name, and the note of what was applied last.
+Called by rooms that repeat texts of programs, APIs and repositories. Pure; tolerates what a manifest may contain: wrong
+types, ``stringData``, misspelt fields, and the last-applied annotation.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from syncline.kube.objects import Obj, annotations_of, gvk_of, name_of, namespac
 __all__ = ["PLAIN_FIELDS", "is_secret", "secret_masker"]
 
 PLAIN_FIELDS = ("apiVersion", "kind", "metadata", "type", "immutable")
-"""Fields of a Secret that hold no value of it."""
+"""Fields of a Secret without secret values."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MAX_DEPTH = 20
 
 
 def is_secret(obj: Obj) -> bool:
-    """Whether it is the kind of the core group."""
+    """Return True if the object is a Secret of the core group."""
     gvk = gvk_of(obj)
     return (gvk.group, gvk.kind) == ("", "Secret")
 
 
 def secret_values(obj: Obj, hidden: Iterable[str] = ()) -> Iterator[str]:
-    """Every text that an object holds as a secret, plain; ``hidden`` names annotations that are secret as well."""
+    """Yield every secret text of an object, decoded; ``hidden`` names annotations that are secret as well."""
     secret = obj.get("kind") == "Secret" and is_secret(obj)
     if not secret and not hidden:
         return
@@ -68,8 +68,8 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
 
 
 def secret_masker(objects: Callable[[], Iterable[Obj]], hidden: Iterable[str] = ()) -> Masker:
-    """A masker of the Secrets among ``objects``, which are examined when a text comes. Names and kinds of the objects
-    are no secrets, although a Secret may hold them."""
+    """Return a masker of the Secrets among ``objects``, which are read at the first text. Names, namespaces and kinds
+    of the objects are not masked, even if a Secret contains them."""
 
     def values() -> Iterator[str]:
         for obj in objects():

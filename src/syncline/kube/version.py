@@ -1,4 +1,4 @@
-"""The Kubernetes version whose API the embedded cluster speaks; one place, so that no two parts disagree."""
+"""The Kubernetes version of the embedded API, defined once so that all parts agree."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ __all__ = ["GIT_VERSION", "MAJOR", "MINOR", "SUFFIX"]
 MAJOR = "1"
 MINOR = "36"
 SUFFIX = "+syncline"
-"""Ends the version of every embedded cluster, of others none."""
+"""The suffix of the version of every embedded cluster, and of no other."""
 GIT_VERSION = f"v{MAJOR}.{MINOR}.0{SUFFIX}"

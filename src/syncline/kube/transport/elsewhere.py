@@ -1,10 +1,10 @@
-"""Evaluations that may take long: a little is done at once, the rest beside the loop that serves the API.
+"""Runs evaluations that may take long in another process, off the loop that serves the API: :func:`elsewhere`.
 
-Expressions of people are judged while a request is answered. Each has a budget that bounds it (``cel/metering``), but a
-budget of seconds is too much for a loop that others wait for. So a request may spend :data:`STEPS_HERE` itself; the
-evaluation that would take more stops and becomes a :class:`~syncline.kube.transport.outbound.Computation`, which
-another process evaluates, and the request runs again with its answer. Where no :class:`Here` is set (virtual time, a
-rehearsal, that other process), everything is evaluated in place: the answer is the same.
+Expressions of users are evaluated while a request is handled. Each has a budget (``cel/metering``), but seconds are too
+long for a loop that other requests wait for. So a request may spend :data:`STEPS_HERE` itself; an evaluation that needs
+more stops and becomes a :class:`~syncline.kube.transport.outbound.Computation` in another process, and the request runs
+again with its result. Without a :class:`Here` (virtual time, a rehearsal, that other process) everything is evaluated
+in place, with the same result.
 """
 
 from __future__ import annotations
@@ -38,42 +38,42 @@ __all__ = [
 ]
 
 STEPS_HERE = 2_000
-"""Of one run of a request, on the loop: two milliseconds, at most five."""
+"""Steps of one run of a request on the loop: two milliseconds, at most five."""
 TRIED_AGAIN = 20
-"""What took too long here is given away at once so often, before it is tried here again."""
+"""How often a slow evaluation is moved to the other process at once, before it is tried on the loop again."""
 MAX_SLOW = 1_000
-"""Evaluations of which that is remembered."""
+"""The most evaluations that are remembered as slow."""
 
 LARGE_BYTES = 12_000
-"""Of encoded objects that one request reads or writes on the loop: a microsecond for a byte at the worst."""
+"""Encoded objects that one request reads or writes on the loop: at worst a microsecond per byte."""
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
 class TooLarge(BaseException):
-    """The request has to do with more than is worked on here: it begins again as one that leaves parts aside."""
+    """The request handles too much data for the loop: it starts again as one that runs parts in a thread."""
 
 
 class Overtaken(Awaiting):
-    """Another request changed the object while the request worked beside the loop: it begins again."""
+    """Another request changed the object while this one worked in a thread: it starts again."""
 
     def __init__(self) -> None:
         super().__init__(())
 
 
 class TooLong(BaseException):
-    """More steps are needed than are left here. Nothing in an expression or around it can absorb it."""
+    """An evaluation needs more steps than are left on the loop. No expression may catch it."""
 
 
 class Parts(Protocol):
-    """A request that leaves parts aside (``base/strand.py``)."""
+    """A request that runs parts in a thread (``base/strand.py``)."""
 
     def aside(self, function: Callable[[], T]) -> T: ...
 
 
 class Answers(Protocol):
-    """What was found out elsewhere, by key."""
+    """Results of computations in the other process, by key."""
 
     def knows(self, key: str) -> bool: ...
 
@@ -81,7 +81,7 @@ class Answers(Protocol):
 
 
 class Slow:
-    """What took too long here lately, by its name and whose request it was: nothing waits for what others send."""
+    """The evaluations that were too slow lately, by name and share (the user that sent the request)."""
 
     def __init__(self) -> None:
         self._left: dict[tuple[str, str], int] = {}
@@ -92,7 +92,7 @@ class Slow:
             del self._left[next(iter(self._left))]
 
     def skips(self, share: str, name: str) -> bool:
-        """Whether it is given away without a try, this time."""
+        """Return True if the evaluation is to be moved to the other process at once."""
         left = self._left.pop((share, name), 0)
         if left > 0:
             self._left[share, name] = left - 1
@@ -101,28 +101,28 @@ class Slow:
 
 @dataclass(slots=True)
 class Here:
-    """What one run of a request may still do itself. ``answers``: what earlier runs had done elsewhere; ``share``:
-    whose request it is; ``slow`` is shared by all requests."""
+    """The budget of one run of a request. ``answers``: results of earlier computations; ``share``: the user that sent
+    the request; ``slow`` is shared by all requests."""
 
     answers: Answers | None = None
     share: str = ""
     slow: Slow = field(default_factory=Slow)
     meter: Meter = field(default_factory=lambda: Meter(STEPS_HERE))
-    """Of the innermost evaluation: one within another one spends of the same."""
+    """The steps of the innermost evaluation; nested ones share it."""
     parts: Parts | None = None
-    """What leaves large parts aside; None: there are none."""
+    """Runs large parts in a thread; None: everything runs on the loop."""
     weighed: int = 0
-    """Bytes of objects that the request has to do with."""
+    """Bytes of the objects that the request handles."""
 
 
 _HERE: ContextVar[Here | None] = ContextVar("here", default=None)
 BOUND: ContextVar[Here | None] = ContextVar("bound", default=None)
-"""Set only within :func:`elsewhere`: what cannot be done elsewhere is never given up."""
+"""Set only within :func:`elsewhere`: other evaluations are never interrupted."""
 
 
 @contextlib.contextmanager
 def keeping_to(here: Here) -> Iterator[None]:
-    """Within it evaluations keep to what is left ``here``."""
+    """Apply the budget ``here`` to evaluations within the context."""
     token = _HERE.set(here)
     try:
         yield
@@ -131,7 +131,7 @@ def keeping_to(here: Here) -> Iterator[None]:
 
 
 def weigh(size: int) -> None:
-    """The request has to do with ``size`` bytes more: raises :class:`TooLarge` where that is too much for the loop."""
+    """Count ``size`` more bytes of the request; raise :class:`TooLarge` if they are too many for the loop."""
     here = _HERE.get()
     if here is not None and here.parts is None:
         here.weighed += size
@@ -140,15 +140,15 @@ def weigh(size: int) -> None:
 
 
 def left_aside() -> bool:
-    """Whether others may have changed something since this request began."""
+    """Return True if parts of the request ran in a thread, so that objects may have changed meanwhile."""
     here = _HERE.get()
     return here is not None and here.parts is not None
 
 
 def aside(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """``function(*arguments)``, beside the loop where the request is large.
+    """Return ``function(*arguments)``, run in a thread if the request is large.
 
-    Only for what reads only its arguments, and changes only what this request owns.
+    The function may read only its arguments, and change only objects that this request owns.
     """
     here = _HERE.get()
     if here is None or here.parts is None:
@@ -157,14 +157,15 @@ def aside(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
 
 
 def key_of(name: str, *about: Any) -> str:
-    """What an evaluation is about, as a key: equal data, equal key."""
+    """Return a key for an evaluation on the given data: equal data, equal key."""
     return f"{name}/{hashlib.sha256(msgspec.json.encode(about)).hexdigest()}"
 
 
 def elsewhere(name: str, key: Callable[[], str], here: Callable[[], T], computation: Callable[[], Computation]) -> T:
-    """What ``here`` returns, or what ``computation`` returned elsewhere; raises :class:`Awaiting` until it has.
+    """Return the result of ``here``, or of ``computation`` in another process; raise :class:`Awaiting` until it is
+    known.
 
-    ``name`` says what is evaluated, ``key`` also on what.
+    ``name`` identifies the expression, ``key`` also its input.
     """
     bound = _HERE.get()
     if bound is None:

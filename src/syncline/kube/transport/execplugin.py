@@ -1,8 +1,8 @@
-"""Programs that give credentials: the ``exec`` of a kubeconfig's user, as EKS, GKE and AKS use it.
+"""Credential plugins: the ``exec`` of a kubeconfig's user, as EKS, GKE and AKS use it. :class:`Plugins` runs them.
 
-``kubeconfig`` reads an :class:`ExecPlugin`; ``http`` asks :class:`Plugins` for what it gives. A program runs when there
-is nothing that still holds, in a time limit, and its answer is kept until it expires; nothing is written to disk.
-Source: client-go ``plugin/pkg/client/auth/exec`` and the ExecCredential API (``client.authentication.k8s.io``).
+``kubeconfig`` reads an :class:`ExecPlugin`; ``http`` gets credentials from :class:`Plugins`. A program runs only when
+no credential is valid, with a time limit; its output is cached until it expires, never written to disk. Source:
+client-go ``plugin/pkg/client/auth/exec`` and the ExecCredential API (``client.authentication.k8s.io``).
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io
 INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 EXEC_INFO = "KUBERNETES_EXEC_INFO"
 TIME_LIMIT_S = 60.0
-"""For a program that asks no one; one that may ask a person has longer."""
+"""For a program that cannot prompt the user; interactive ones get longer."""
 INTERACTIVE_LIMIT_S = 600.0
 MAX_OUTPUT_BYTES = 1024 * 1024
 MAX_REMEMBERED = 1_000
-"""Plugins whose credentials are kept: one per cluster and user."""
+"""The most plugins with cached credentials: one per cluster and user."""
 
 
 class PluginError(Exception):
-    """No credentials: which program of which user failed, how, and what to do."""
+    """No credentials; the message says which program of which user failed, how, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecPlugin:
-    """``label`` says where it stands; ``cluster`` is the JSON that the program is notified of the cluster, or empty."""
+    """One ``exec`` section. ``label`` names its position; ``cluster`` is the JSON passed to the program, or empty."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class ExecPlugin:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A token, a client certificate with its key, or both; ``expires`` None: until the server refuses it."""
+    """A token, a client certificate with its key, or both; ``expires`` None: valid until the server refuses it."""
 
     token: Secret | None = None
     certificate_pem: str = ""
@@ -77,7 +77,7 @@ def _is_terminal() -> bool:
 
 
 class Plugins:
-    """Credentials by plugin, for all clients of this process. Blocks while a program runs: call it in a thread."""
+    """Caches credentials by plugin for the whole process. Blocks while a program runs: call it in a thread."""
 
     def __init__(
         self,
@@ -93,23 +93,23 @@ class Plugins:
         self._known: dict[ExecPlugin, Credential] = {}
 
     def known(self, plugin: ExecPlugin) -> Credential | None:
-        """What still holds, without running anything."""
+        """Return the cached credential if it is valid; run nothing."""
         found = self._known.get(plugin)
         return found if found is not None and found.holds(self._clock.now()) else None
 
     def get(self, plugin: ExecPlugin) -> Credential:
-        """What still holds, or what the program gives now. Raises :class:`PluginError`."""
+        """Return the cached credential, or a new one from the program. Raises :class:`PluginError`."""
         with self._own(plugin):
             return self.known(plugin) or self._ask(plugin)
 
     def renew(self, plugin: ExecPlugin, refused: Credential) -> Credential:
-        """The server refused this token: get another, unless one was stored meanwhile. Raises :class:`PluginError`."""
+        """Return a credential other than ``refused``, cached meanwhile or new. Raises :class:`PluginError`."""
         with self._own(plugin):
             found = self._known.get(plugin)
             return found if found is not None and found is not refused else self._ask(plugin)
 
     def _own(self, plugin: ExecPlugin) -> threading.Lock:
-        """One run at a time for each plugin: ten requests ask a person for a password once."""
+        """The lock of a plugin: ten concurrent requests ask a person for a password once."""
         with self._lock:
             if len(self._locks) >= MAX_REMEMBERED and plugin not in self._locks:
                 self._locks.clear()
@@ -153,7 +153,7 @@ def _run(plugin: ExecPlugin, environ: Mapping[str, str], *, interactive: bool) -
             env=dict(environ),
             stdin=None if interactive else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=None,  # What it has to say is for the person, as in kubectl.
+            stderr=None,  # Its messages are for the user, as in kubectl.
             start_new_session=not interactive,
         )
     except OSError as error:
@@ -200,7 +200,7 @@ def _failed(plugin: ExecPlugin, why: str) -> PluginError:
 
 
 def _credential(plugin: ExecPlugin, output: bytes) -> Credential:
-    """Read an ExecCredential. Nothing of what the program wrote is repeated: it may be a secret."""
+    """Parse an ExecCredential. Errors never repeat the program's output, which may be secret."""
     try:
         answer = json.loads(output)
     except ValueError:
@@ -238,7 +238,7 @@ def _expiry(plugin: ExecPlugin, status: Mapping[str, Any]) -> datetime | None:
 
 
 def command_of(command: str, folder: Path) -> str:
-    """A command with a slash counts from the kubeconfig's folder, one without is looked for in PATH (client-go)."""
+    """Resolve a command: with a slash relative to the kubeconfig's folder, otherwise in PATH (client-go)."""
     if "/" not in command or command.startswith("/"):
         return command
     return str((folder / command).absolute())

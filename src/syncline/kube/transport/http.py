@@ -2,8 +2,8 @@
 
 :class:`HttpClient` is for the live driver and servers, :class:`BlockingClient` for command-line faces: one request
 after the other with the standard library only, since importing aiohttp takes longer than such a request. No retries and
-no decisions: a refusal is an answer, and a server that cannot be reached is the refusal ``ServiceUnavailable`` in one
-sentence. So is what only looks like an answer: the login page of a proxy is no success, its error page no absence
+no decisions: an API error is a response, and a server that cannot be reached is the error ``ServiceUnavailable`` in one
+sentence. So are responses that are not the API's: a proxy's login page is no success, its error page no absence
 (``kube/transport/strangers.py``).
 """
 
@@ -38,24 +38,24 @@ __all__ = ["BlockingClient", "Fence", "HttpClient"]
 Fence = Callable[[], str]
 
 ERROR_LIMIT_BYTES = 2**16
-"""Read of an answer that refuses a watch."""
+"""Bytes read of the response that refuses a watch."""
 
 READ_BUFFER_BYTES = 2**21
-"""aiohttp pauses reading at twice this: a list of thousands of objects should not come in drops."""
+"""aiohttp pauses reading at twice this size; a list of thousands of objects should arrive in few reads."""
 
 EVENT_LIMIT_BYTES = 2**24
-"""Longest watch event: an object may have 3 MiB, and twice that in a modified form; more is no Kubernetes API."""
+"""The longest watch event: an object may have 3 MiB, and twice that when modified."""
 
 REQUEST_TIMEOUT_S = 60.0
-"""One request, from dialling to the last byte: Kubernetes' own --request-timeout."""
+"""The limit of one request, from connecting to the last byte: Kubernetes' own --request-timeout."""
 CONNECT_TIMEOUT_S = 10.0
 
 WATCH_IDLE_S = 130.0
-"""A watch without a byte for this long (bookmarks come each minute) hangs on a dead connection and is ended. One that
-was only quiet continues where it was."""
+"""A watch without a byte for this long (bookmarks arrive each minute) has a dead connection and is ended. One that was
+only quiet resumes."""
 
 PLUGINS_PER_CLIENT = 2
-"""Runs of a plugin for credentials that one client waits for at once."""
+"""Concurrent runs of a credential plugin that one client waits for."""
 CONNECTIONS_PER_CLIENT = 100
 """Open connections, watches included."""
 
@@ -65,11 +65,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class HttpClient:
-    """One session on one cluster. Use it in one event loop; :meth:`close` it there.
+    """A session with one cluster. Use it in one event loop, and :meth:`close` it there.
 
-    ``connections`` bounds those open at once, 0 leaves it to the caller: a watch holds one as long as it lives.
-    ``fence`` says why nothing may be written any more, empty while it may: it is asked when the connection is there,
-    immediately before the first byte of each writing request, also of one that was repeated.
+    ``connections`` bounds the open ones, 0 for no bound: each watch holds one. ``fence`` returns why writes are
+    forbidden, empty while they are allowed; it is called when the connection is open, immediately before the first byte
+    of each writing request and of each repetition.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class HttpClient:
         fence: Fence | None = None,
         wary: bool = False,
     ) -> None:
-        """``wary``, for controllers, which act on what they read: a success that names no kind is none, and the first
-        batch of a watch is empty and says that it has begun."""
+        """``wary`` is for controllers: a success without a kind is an error, and a watch first yields an empty batch
+        when it has begun."""
         self._access = access
         self._fence = fence
         self._wary = wary
@@ -96,7 +96,7 @@ class HttpClient:
             self._options["proxy"] = access.proxy_url
 
     async def send(self, request: Request) -> Response:
-        """The answer, whatever it is; only cancellation raises."""
+        """Return the response, also for errors; only cancellation raises."""
         import aiohttp
 
         timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
@@ -119,9 +119,9 @@ class HttpClient:
             return Response.refused(unreachable(self._access.server, error))
 
     async def watch(self, request: Request) -> AsyncIterator[list[bytes]]:
-        """Batches of encoded events (one JSON object each) until the server ends the watch or the connection breaks.
+        """Yield batches of encoded events (one JSON object each) until the server or the connection ends the watch.
 
-        Raises the ApiError of a refusal, and Unavailable when the server cannot be reached at the start.
+        Raises the server's ApiError, and Unavailable if the server cannot be reached at the start.
         """
         import aiohttp
 
@@ -150,7 +150,7 @@ class HttpClient:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if not begun:
                 raise unreachable(self._access.server, error) from error
-            # A watch that breaks off has simply ended: the caller continues from the last resourceVersion it saw.
+            # A broken watch has simply ended: the caller resumes from the last resourceVersion it saw.
 
     async def close(self) -> None:
         if self._session is not None:
@@ -158,7 +158,7 @@ class HttpClient:
             self._session = None
 
     async def _usable(self) -> ClusterAccess:
-        """With what the plugin gives, where there is one; it runs in a thread. Raises PluginError."""
+        """Return the access, with the credential of its plugin if it has one (in a thread). Raises PluginError."""
         plugin = self._access.exec_plugin
         if plugin is None:
             return self._access
@@ -166,7 +166,7 @@ class HttpClient:
         return await self._with(known if known is not None else await self._in_thread(lambda: PLUGINS.get(plugin)))
 
     async def _renewed(self, refused: ClusterAccess) -> ClusterAccess | None:
-        """With other credentials than those; None where there are none, or they were tried already."""
+        """Return the access with a new credential; None without a plugin, or if the credential was renewed already."""
         plugin = self._access.exec_plugin
         if plugin is None or refused.renewed:
             return None
@@ -174,15 +174,15 @@ class HttpClient:
         return replace(await self._with(fresh), renewed=True)
 
     async def _in_thread(self, ask: Callable[[], Credential]) -> Credential:
-        """In a place of this client's own: a plugin that hangs keeps no other owner's work."""
-        from syncline.base.threads import Threads  # Only here: who has no event loop does without it.
+        """Run a plugin in this client's own thread: one that hangs does not block others."""
+        from syncline.base.threads import Threads  # imported here: only clients with an event loop need it
 
         self._threads = self._threads or Threads("credentials", Limits(PLUGINS_PER_CLIENT))
         found: Credential = await self._threads.start(ask)
         return found
 
     async def _with(self, credential: Credential) -> ClusterAccess:
-        """Another certificate needs other connections."""
+        """Return the access with a credential; a new certificate closes the old connections."""
         access = _holding(self._access, credential)
         if access.certificate_pem != self._certificate:
             self._certificate = access.certificate_pem
@@ -209,7 +209,7 @@ class HttpClient:
         )
 
     def _opened(self, access: ClusterAccess) -> aiohttp.ClientSession:
-        """Made on first use: a session belongs to the running loop."""
+        """Return the session, created on first use because it belongs to the running loop."""
         import aiohttp
 
         if self._session is None:
@@ -225,7 +225,7 @@ class HttpClient:
         return self._session
 
     def _fenced(self) -> aiohttp.TraceConfig:
-        """Asks the fence at the two moments in which a request gets its connection; nothing waits after them."""
+        """Call the fence at the two moments in which a request gets its connection; after them nothing waits."""
         import aiohttp
 
         fence = self._fence
@@ -242,7 +242,7 @@ class HttpClient:
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
-    """Everything that has arrived, cut at newlines; the rest waits for its end."""
+    """Yield the complete lines received so far; the rest waits for its newline."""
     rest = b""
     while True:
         chunk = await content.readany()
@@ -254,18 +254,18 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
         whole = [line for line in lines if line]
         if whole:
             yield whole
-    # An unfinished last line is a broken connection: the event comes again with the next watch.
+    # An unfinished last line means a broken connection: the next watch repeats the event.
 
 
 class BlockingClient:
-    """A ``Transport`` on one cluster. Not for several threads at once."""
+    """A ``Transport`` to one cluster, not thread-safe."""
 
     def __init__(self, access: ClusterAccess) -> None:
         self._given = self._access = access
         self._connection: http.client.HTTPConnection | None = None
 
     def send(self, request: Request) -> Response:
-        """The answer, whatever it is; never raises."""
+        """Return the response, also for errors; never raises."""
         try:
             self._use_plugin()
             answer = self._exchange(request)
@@ -282,9 +282,9 @@ class BlockingClient:
         return checked(self._access.server, request, found, kinds=False)
 
     def watch(self, request: Request) -> Iterator[bytes]:
-        """Encoded lines (watch events, or a log that is followed) until the server ends them.
+        """Yield encoded lines (watch events, or a followed log) until the server ends them.
 
-        Raises the ApiError of a refusal. The connection is used up: later requests open a new one.
+        Raises the server's ApiError. The connection is used up; later requests open a new one.
         """
         try:
             self._use_plugin()
@@ -321,7 +321,7 @@ class BlockingClient:
             self._take(PLUGINS.get(self._given.exec_plugin))
 
     def _renew(self) -> bool:
-        """Whether the plugin gives other credentials than those that were refused."""
+        """Return True if the plugin gives a credential other than the refused one."""
         plugin = self._given.exec_plugin
         if plugin is not None:
             self._take(PLUGINS.renew(plugin, _credential_of(self._access)))
@@ -334,7 +334,7 @@ class BlockingClient:
         self._access = access
 
     def _exchange(self, request: Request) -> http.client.HTTPResponse:
-        """On the open connection; a kept one that the server has closed meanwhile is opened again, once."""
+        """Send on the open connection; if the server has closed it meanwhile, open a new one, once."""
         if self._connection is not None:
             try:
                 return self._ask(self._connection, request)
@@ -357,7 +357,7 @@ class BlockingClient:
         if proxy.username:
             pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
             headers["Proxy-Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-        # Also for plain HTTP: a tunnel works with every proxy that lets one through to that port.
+        # Also for plain HTTP: a tunnel works with every proxy that allows one to that port.
         connection.set_tunnel(host, port or (443 if context else 80), headers)
         return connection
 
@@ -387,7 +387,7 @@ def _connection(
 
 
 class _NamedConnection(http.client.HTTPSConnection):
-    """TLS to one address under the name of another (tls-server-name)."""
+    """TLS to one address under another server name (tls-server-name)."""
 
     def __init__(self, host: str, port: int | None, name: str, context: ssl.SSLContext, timeout_s: float) -> None:
         super().__init__(host, port, timeout=timeout_s, context=context)
@@ -403,7 +403,7 @@ def _read_lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:
         try:
             line = answer.readline(EVENT_LIMIT_BYTES + 1)
         except (OSError, http.client.HTTPException):
-            return  # Broken off: the caller continues from what it saw last.
+            return  # Broken: the caller resumes from the last event it saw.
         if not line:
             return
         if len(line) > EVENT_LIMIT_BYTES:
@@ -412,7 +412,7 @@ def _read_lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:
 
 
 PLUGINS = Plugins()
-"""Of this process: clients of one cluster share what its plugin gave."""
+"""Shared by the process: clients of one cluster share the plugin's credentials."""
 
 
 def _holding(access: ClusterAccess, credential: Credential) -> ClusterAccess:
@@ -434,7 +434,7 @@ def _credential_of(access: ClusterAccess) -> Credential:
 
 
 def _folded(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Lower-case names; the values of a repeated header (``Warning``) as lines of one."""
+    """Return headers with lower-case names; values of a repeated one (``Warning``) are joined by line breaks."""
     headers: dict[str, str] = {}
     for name, value in pairs:
         lower = name.lower()
@@ -443,7 +443,7 @@ def _folded(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def request_headers(access: ClusterAccess, request: Request) -> list[tuple[str, str]]:
-    """The request's own headers, and credentials, content type and accept where it has none."""
+    """Return the request's headers, plus credentials, content type and accept if they are missing."""
     headers = dict(request.headers)
     if request.body is not None:
         headers.setdefault("content-type", "application/json")
@@ -460,7 +460,7 @@ def request_headers(access: ClusterAccess, request: Request) -> list[tuple[str, 
 
 
 def _token(access: ClusterAccess) -> Secret | None:
-    """A token file is read for each request: the kubelet replaces it before the old token ends."""
+    """Return the token; a token file is read for each request, since the kubelet replaces it before it expires."""
     if access.token is not None or access.token_file is None:
         return access.token
     try:
@@ -470,7 +470,7 @@ def _token(access: ClusterAccess) -> Secret | None:
 
 
 def tls_context(access: ClusterAccess) -> ssl.SSLContext | None:
-    """How to trust the server and show a client certificate; None for plain HTTP. Raises ssl.SSLError on bad PEM."""
+    """Return trust and client certificate; None for plain HTTP. Raises ssl.SSLError for bad PEM."""
     if urlsplit(access.server).scheme != "https":
         return None
     context = ssl.create_default_context(cadata=access.ca_pem or None)
@@ -486,7 +486,7 @@ def tls_context(access: ClusterAccess) -> ssl.SSLContext | None:
 
 
 def unreachable(server: str, error: BaseException) -> Unanswered:
-    """One sentence for a server that is not there, is not who it should be, or does not answer.
+    """Describe in one sentence a server that is unreachable, has the wrong identity, or does not respond.
 
     aiohttp wraps the system's error as ``os_error`` or ``certificate_error``; the standard library raises it bare.
     """

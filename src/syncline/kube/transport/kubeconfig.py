@@ -1,7 +1,7 @@
-"""Where a cluster is and how to get in: kubeconfig files and the service account of a pod.
+"""Reads kubeconfig files and a pod's service account: :func:`load_kubeconfig`, :func:`in_cluster`.
 
-Called by ``assembly`` and the faces; leaves a frozen :class:`ClusterAccess` for ``kube/transport/http.py``. Reads
-files, dials nothing, writes nothing. Merging follows client-go: of several files, the first that names a thing wins.
+Called by ``assembly`` and the faces; returns a frozen :class:`ClusterAccess` for ``kube/transport/http.py``. Opens no
+connection, writes nothing. As in client-go the first of several files that defines a name wins.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ DEFAULT_SERVER = "http://localhost:8080"
 
 
 class KubeconfigError(ValueError):
-    """A kubeconfig that cannot be used; the message names file, entry, what was found and what to do."""
+    """An unusable kubeconfig; the message names file, entry, what was found and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """Everything needed to talk to one API server. Texts are PEM; ``token_file`` is read again when it changes."""
+    """Address, trust and credentials of one API server. Texts are PEM; a changed ``token_file`` is read again."""
 
     server: str
     ca_pem: str = ""
@@ -46,11 +46,11 @@ class ClusterAccess:
     tls_server_name: str = ""
     proxy_url: str = ""
     exec_plugin: ExecPlugin | None = None
-    """A program that gives token or certificate, where there is neither."""
+    """The credential plugin, if token and certificate are not given."""
     credential: Credential | None = None
-    """What the program gave, where token or certificate are its."""
+    """The plugin's credential, if token or certificate come from it."""
     renewed: bool = False
-    """Whether that is the second, after the server refused the first."""
+    """True if this is the second credential, after the server refused the first."""
     impersonate_user: str = ""
     impersonate_groups: tuple[str, ...] = ()
     context: str = ""
@@ -58,7 +58,7 @@ class ClusterAccess:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A named part of a file; relative paths in it count from the file's folder."""
+    """A named part of a file; relative paths in it are resolved against the file's folder."""
 
     value: Obj
     folder: Path
@@ -68,9 +68,9 @@ class _Entry:
 def load_kubeconfig(
     path: Path | str | None = None, context: str | None = None, *, environ: Mapping[str, str] | None = None
 ) -> ClusterAccess:
-    """The access of a context (None: the current one).
+    """Return the access of a context (None: the current one).
 
-    ``path`` None: the files of ``$KUBECONFIG``, else ``~/.kube/config``, else the pod's service account. Raises
+    ``path`` None: the files of ``$KUBECONFIG``, or ``~/.kube/config``, or the pod's service account. Raises
     :class:`KubeconfigError`.
     """
     environ = os.environ if environ is None else environ
@@ -94,7 +94,7 @@ def load_kubeconfig(
 
 @dataclass(frozen=True, slots=True)
 class NamedContext:
-    """A context of a kubeconfig, without any credential."""
+    """A context of a kubeconfig, without credentials."""
 
     name: str
     server: str
@@ -105,7 +105,7 @@ class NamedContext:
 def named_contexts(
     path: Path | str | None = None, *, environ: Mapping[str, str] | None = None
 ) -> tuple[NamedContext, ...]:
-    """The contexts of the files that :func:`load_kubeconfig` reads; of a name the first. Raises KubeconfigError."""
+    """Return the contexts of the files of :func:`load_kubeconfig`; for each name the first. Raises KubeconfigError."""
     environ = os.environ if environ is None else environ
     files = [Path(path)] if path is not None else _default_files(environ)
     configs = [(file, _read(file)) for file in files if file.is_file()]
@@ -128,7 +128,7 @@ def _server(configs: list[tuple[Path, Obj]], cluster: str) -> str:
 
 
 def in_cluster(environ: Mapping[str, str] | None = None, folder: Path = SERVICE_ACCOUNT) -> ClusterAccess:
-    """The access of a pod by its service account; raises :class:`KubeconfigError` outside a pod."""
+    """Return the access of a pod's service account; raises :class:`KubeconfigError` outside a pod."""
     environ = os.environ if environ is None else environ
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
     token = folder / "token"
@@ -211,7 +211,7 @@ def _access(name: str, context: _Entry, cluster: _Entry, user: _Entry) -> Cluste
 def _proxy(cluster: _Entry) -> str:
     url = _string(cluster, "proxy-url")
     if url and urlsplit(url).scheme != "http":
-        # What stands there may hold a password, so it is not repeated.
+        # The value may hold a password, so it is not repeated.
         raise KubeconfigError(f"{cluster.label}: proxy-url: only proxies at http:// are supported")
     return url
 
@@ -250,7 +250,7 @@ EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
 def _cluster_info(cluster: _Entry) -> str:
-    """What a plugin is notified of the cluster (ExecCredential's ``spec.cluster``), as JSON."""
+    """Return the cluster as JSON for a plugin (ExecCredential's ``spec.cluster``)."""
     fields: Obj = {"server": _string(cluster, "server")}
     for field in ("tls-server-name", "proxy-url"):
         if _string(cluster, field):
@@ -272,7 +272,7 @@ def _string(entry: _Entry, field: str) -> str:
 
 
 def _pem(entry: _Entry, field: str) -> str:
-    """``field``-data in base64, or the file that ``field`` names; data wins, as in client-go."""
+    """Return ``field``-data decoded from base64, or the content of the file ``field``; data wins, as in client-go."""
     data = _string(entry, f"{field}-data")
     if data:
         try:

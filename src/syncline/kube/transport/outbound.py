@@ -1,8 +1,7 @@
-"""What an API wants done before it can answer, as data: calls of webhooks and aggregated APIs, long evaluations.
+"""Calls that an API must make before it can respond, as data: webhooks, aggregated APIs, long computations.
 
-An API without sockets answers a :class:`Pending` instead of a result; the code that hosts it makes the calls (or says
-that no one does) and continues with ``resume``. A request that waits holds nothing: it is judged again with what was
-answered.
+An API without sockets returns a :class:`Pending`; its host makes the calls (or fails them) and continues with
+``resume``. A waiting request holds no lock: it is evaluated again with the outcomes.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ __all__ = ["NO_NETWORK", "Aside", "Awaiting", "Computation", "OutboundCall", "Ou
 
 @dataclass(frozen=True, slots=True)
 class OutboundCall:
-    """One HTTPS call. ``url`` is what is asked for and what failures name; ``timeout_s`` bounds all of it.
+    """One HTTPS call. ``url`` is requested and named in failures; ``timeout_s`` bounds the whole call.
 
-    ``address`` is where to connect instead of the URL's host (a Service's endpoint), ``server_name`` the name that the
-    certificate has to carry (empty: the URL's), ``ca_pem`` who may have signed it (empty: the system's authorities).
+    ``address`` overrides the URL's host for the connection (a Service's endpoint), ``server_name`` is the name in the
+    certificate (empty: the URL's), ``ca_pem`` its accepted issuers (empty: the system's authorities).
     """
 
     url: str
@@ -34,21 +33,20 @@ class OutboundCall:
     server_name: str = ""
     address: tuple[str, int] | None = None
     insecure: bool = False
-    """A client that answers is believed (an APIService that says so)."""
+    """Skip the verification of the certificate (``insecureSkipTLSVerify`` of an APIService)."""
     as_proxy: bool = False
-    """Shown to be from the API server, by its front-proxy certificate."""
+    """Present the API server's front-proxy certificate."""
     follow: bool = True
-    """Redirects are followed, as Kubernetes does for webhooks."""
+    """Follow redirects, as Kubernetes does for webhooks."""
     streams: bool = False
-    """The body of a success has no end of its own (a watch): it comes as a stream of lines."""
+    """The body of a success does not end (a watch): it is returned as a stream of lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """A pure function of plain data that takes long, to be run where nothing waits for it
-    (``kube/transport/elsewhere.py``).
+    """A pure function of plain data that takes long, run in another process (``kube/transport/elsewhere.py``).
 
-    ``share``: whose it is; many computations of one user leave room for those of others.
+    ``share`` names its user: the computations of one user leave room for those of others.
     """
 
     function: Callable[..., Any]
@@ -58,17 +56,16 @@ class Computation:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A part of a large request, to be run in a thread beside the loop (``elsewhere.aside``). The outcome says only
-    whether it was run."""
+    """A part of a large request, run in a thread (``elsewhere.aside``). The outcome only tells that it ran."""
 
     run: Callable[[], None]
     share: str = ""
     first: bool = True
-    """Of its request: later ones are never refused, the request may have written already."""
+    """The first of its request; later ones are never refused, because the request may have written already."""
 
 
 class Awaiting(Exception):
-    """The request continues when these were done, each with its key. Not an ApiError: nothing answers with it."""
+    """Raised until the calls are done, each with its key; then the request continues. It is never sent to a client."""
 
     def __init__(self, calls: Sequence[tuple[str, OutboundCall | Computation]]) -> None:
         super().__init__("others have to be asked first")
@@ -76,19 +73,19 @@ class Awaiting(Exception):
 
 
 class Stream(Protocol):
-    """A watch without a socket: the reader takes what is there and is woken when there is more."""
+    """A watch without a socket: the reader takes the available events, and is woken by new ones."""
 
     on_ready: Callable[[], None] | None
-    """Called (at most once per emptiness) when :meth:`take` would return something, or the stream ended."""
+    """Called (at most once while it is empty) when :meth:`take` would return something, or the stream ended."""
 
     def take(self, limit: int = 1000) -> list[bytes]:
-        """The next encoded watch events (one JSON object each, no newline) or lines of a log (with the newline that
-        the container wrote), oldest first; empty: nothing now."""
+        """Return the next encoded watch events (one JSON object each, no newline) or log lines (with the container's
+        newline), oldest first; empty: none now."""
         ...
 
     @property
     def ended(self) -> bool:
-        """True when nothing more will come and everything was taken."""
+        """True when everything was taken and nothing more will come."""
         ...
 
     def close(self) -> None: ...
@@ -96,18 +93,18 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``failure`` is set where nothing was answered: why, as Go's HTTP client says it."""
+    """The result of a call. ``failure``: why there was no response, in the words of Go's HTTP client."""
 
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     failure: str = ""
     stream: Stream | None = None
-    """Instead of a body, where one was asked for."""
+    """Set in place of a body, if requested."""
     value: Any = None
     error: ApiError | None = None
     """The result of a call or computation, or its failure."""
 
 
 NO_NETWORK = "no calls are made from here: this cluster has no network"
-"""Why a webhook fails in virtual time, where no test or rehearsal answers for it."""
+"""Why a webhook fails in virtual time, unless a test or rehearsal provides a response."""

@@ -1,9 +1,9 @@
-"""How many requests a client has under way with one server: as many as that server takes.
+"""Limits the concurrent requests of a client to what a server can handle: :class:`Pace`.
 
-Pure: callers say when a request begins and how it ended. The number grows while answers come as quickly as the quickest
-of their sort, holds when they begin to queue at the server, shrinks when the queue grows, and halves when the server
-says that it has too much (429) or gives no answer. The queue is estimated as TCP Vegas does: of ``limit`` requests that
-take ``now`` where one alone takes ``least``, ``limit * (1 - least / now)`` only wait.
+Pure: callers report when a request begins and ends. The limit grows while responses are as fast as the fastest of their
+sort, holds when they begin to queue at the server, shrinks when the queue grows, and halves when the server reports
+overload (429) or does not respond. As in TCP Vegas the queue is estimated as ``limit * (1 - least / now)``, where
+``now`` is the current and ``least`` the shortest response time.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ __all__ = ["Pace"]
 
 FIRST = 4
 MAX_AT_ONCE = 24
-"""Each more costs both sides a connection."""
+"""Each concurrent request costs both sides a connection."""
 QUEUED_LOW, QUEUED_HIGH = 4.0, 8.0
-"""Fewer, and one more may be asked for; more, and one less. So slow answers alone, which may be slow for our own sake,
-leave as many as the second; refusals take it down to one."""
+"""Below the first the limit grows, above the second it shrinks. So slow responses alone, which may be slow for our own
+reasons, leave a limit of the second; errors reduce it to one."""
 FORGET_AFTER = 500
-"""Answers of one sort after which its quickest is found again, since servers and ways to them change. Few are asked at
-that moment, so that answers which only queued are not taken for quick ones."""
+"""Responses of one sort after which its shortest time is measured again, since servers and networks change. Few
+requests run at that moment, so that queueing does not count as the shortest time."""
 
 
 @dataclass(slots=True)
 class _Sort:
-    """Requests that take equally long: reads, writes, questions."""
+    """Requests with similar duration: reads, writes, queries."""
 
     least: float
     next_least: float
     observed: int = 0
 
     def learn(self, seconds: float) -> bool:
-        """True where it is time to find the quickest again."""
+        """Record a duration; return True if the shortest time is to be measured again."""
         self.observed += 1
         self.next_least = min(self.next_least, seconds)
         self.least = min(self.least, seconds)
@@ -44,7 +44,7 @@ class _Sort:
 
 @dataclass(slots=True)
 class Pace:
-    """Of one client with one server. One thread at a time."""
+    """The limit of one client with one server. Not thread-safe."""
 
     most: int = MAX_AT_ONCE
     under_way: int = 0
@@ -52,7 +52,7 @@ class Pace:
     _sorts: dict[str, _Sort] = field(default_factory=dict)
     _starting: bool = True
     _deaf: int = 0
-    """Answers that were asked for before the last refusal, and so say nothing new of it."""
+    """Requests sent before the last error; their errors say nothing new."""
 
     @property
     def limit(self) -> int:
@@ -66,7 +66,7 @@ class Pace:
         self.under_way += 1
 
     def answered(self, sort: str, seconds: float) -> None:
-        """A request of this sort was answered after so long."""
+        """Record a response of this sort after ``seconds``."""
         was_full = self.under_way >= self.limit
         self._ends()
         known = self._sorts.setdefault(sort, _Sort(seconds, seconds))
@@ -75,7 +75,7 @@ class Pace:
             return
         queued = self._limit * (1 - known.least / seconds) if seconds > 0 else 0.0
         if queued < QUEUED_LOW:
-            if was_full:  # who does not use what there is learns nothing of more
+            if was_full:  # only a used limit shows that more is possible
                 self._limit = min(self._limit + (1.0 if self._starting else 1 / self._limit), float(self.most))
         else:
             self._starting = False
@@ -83,7 +83,7 @@ class Pace:
                 self._limit -= 1 / self._limit
 
     def refused(self) -> None:
-        """The server said that it has too much, or gave no answer."""
+        """Record that the server reported overload, or did not respond."""
         old = self._deaf
         self._ends()
         self._starting = False
@@ -92,7 +92,7 @@ class Pace:
             self._deaf = self.under_way
 
     def dropped(self) -> None:
-        """A request was given up: nothing was learnt."""
+        """Record that a request was abandoned."""
         self._ends()
 
     def _ends(self) -> None:

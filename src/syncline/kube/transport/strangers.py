@@ -1,8 +1,8 @@
-"""Whether an answer is one of the Kubernetes API, or of something in between: a proxy, a login page, a gateway.
+"""Detects responses that do not come from the Kubernetes API but from a proxy, a login page or a gateway.
 
-Called by ``kube/transport/http.py`` with each answer; pure. What a stranger says decides nothing: its 200 is no success
-(a list without objects would look like the loss of all of them), its 404 is no absence, its 500 no refusal. All become
-:class:`~syncline.kube.errors.Unanswered` with one sentence that names the address and what was found.
+``kube/transport/http.py`` passes each response to :func:`checked`. Pure. A foreign response decides nothing: its 200 is
+no success (a list without objects would look like the loss of all), its 404 no absence, its 500 no API error. Each
+becomes :class:`~syncline.kube.errors.Unanswered` with one sentence that names the address and what was found.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from syncline.kube.errors import ApiError, Forbidden, TooLarge, TooManyRequests,
 __all__ = ["WATCHED", "begins_watch", "checked", "refused_watch"]
 
 TEXTS = re.compile(r"/api/v1/(namespaces/[^/]+/(pods|services)|nodes)/[^/]+/(log|proxy|exec|attach|portforward)(/|$)")
-"""Subresources whose answers are those of a program in a container."""
+"""Subresources whose responses come from a program in a container."""
 OBJECTS = re.compile(r"/apis?(/|$)")
 """Paths below which every success is a JSON object."""
 WATCHED = ("application/json", "application/octet-stream")
-"""Media types of a watch, and what one without a media type counts as."""
+"""Media types of a watch; the second one counts for a missing media type."""
 SHOWN_CHARS = 60
 NO_SUCH_PATH = b"404 page not found"
-"""What an API server says of a path that it does not serve at all, in plain text."""
+"""The plain-text response of an API server for a path that it does not serve."""
 KEPT: dict[int, type[ApiError]] = {error.code: error for error in (Unauthorized, Forbidden, TooManyRequests, TooLarge)}
-"""Refusals that mean the same a client that answers: also an API server may give them as plain text."""
+"""Errors that mean the same from any server, so that they are accepted also as plain text."""
 
 
 def checked(server: str, request: Request, answer: Response, *, kinds: bool) -> Response:
-    """The answer, or the refusal :class:`Unanswered` in place of one that the API did not give. ``kinds``: a success
-    names the kind of its object."""
+    """Return the response, or :class:`Unanswered` if it does not come from the API. ``kinds``: a success must have a
+    kind."""
     if not _is_about_objects(request) or _is_of_the_api(request, answer, kinds):
         return answer
     return Response.refused(_stranger(server, answer))
 
 
 def begins_watch(request: Request, status: int, media: str) -> bool:
-    """Whether what follows are events (or the lines of a log), as far as the head of the answer tells."""
+    """Return True if status and media type are those of a watch (or a log)."""
     return status == 200 and (media in WATCHED or not _is_about_objects(request))
 
 
 def refused_watch(server: str, request: Request, answer: Response) -> ApiError:
-    """Why a watch did not begin; the answer may be a success that is none."""
+    """Return the error of a watch that did not begin; the response may be a 200 of a foreign server."""
     if not answer.ok and (_is_of_the_api(request, answer, kinds=True) or not _is_about_objects(request)):
         return answer.refusal()
     return _stranger(server, answer)
