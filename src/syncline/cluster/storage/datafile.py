@@ -1,12 +1,12 @@
-"""The data file of a cluster: its formats, how it is checked and read, how an older one is brought up to date.
+"""The data file of a cluster: its formats, and how a file is checked, read and upgraded.
 
-Called by ``disk`` at start and by ``archive``. SQLite, WAL, one row per object with a checksum of its own, since SQLite
-has none for its pages. A file is first opened read-only and read to its end; only one that is ours, whole and of a
-format that we know is then opened for writing. So what is refused is left byte for byte alone, its log included.
+``disk`` calls it at start, and ``archive``. SQLite, WAL, one row per object with its checksum, since SQLite has none
+for its pages. A file is first opened read-only and read to its end; only a valid file of ours in a known format is then
+opened for writing. So a refused file, its log included, stays unchanged byte for byte.
 
 ===========  =======================================================================================================
-format 1     ``objects`` without checksums, ``state`` with the revision alone; no way to give space back
-format 2     a checksum for each row and for the state, the number of objects, space given back, sealed values
+format 1     ``objects`` without checksums, ``state`` with the revision alone; unused space is not released
+format 2     a checksum for each row and for the state, the number of objects, released space, sealed values
 ===========  =======================================================================================================
 """
 
@@ -42,16 +42,16 @@ __all__ = [
 
 SCHEMA_VERSION = 2
 APPLICATION_ID = 0x53594E43
-"""``SYNC``: tells our files from other SQLite databases."""
+"""``SYNC``: marks our files among SQLite databases."""
 
 BUSY_TIMEOUT_S = 5.0
-"""How long SQLite waits for another process at the file, such as a backup."""
+"""Seconds that SQLite waits for another process on the file, such as a backup."""
 
 LOG_LIMIT_BYTES = 16 * 2**20
-"""What the log keeps of its size after a large transaction; a usual one stays below 4 MiB."""
+"""Size to which the log shrinks after a large transaction; usually it stays below 4 MiB."""
 
 INCREMENTAL = 2
-"""``auto_vacuum``: pages that are free can be cut off a few at a time, without rewriting the file."""
+"""``auto_vacuum`` mode: free pages can be released in steps, without rewriting the file."""
 
 MAGIC = b"SQLite format 3\0"
 HOW_TO_GO_ON = "restore a backup with `syncline restore FILE --data DIR`, or choose another data directory"
@@ -68,7 +68,7 @@ CREATE TABLE state (
 );
 CREATE TABLE probe (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), content BLOB NOT NULL);
 """
-"""``probe`` is written to see whether there is space again; it is empty otherwise."""
+"""``probe`` is written to test for free space; otherwise it is empty."""
 
 _KNOWN_TABLES = {1: {"objects", "state"}, 2: {"objects", "state", "probe"}}
 _ROWS = {
@@ -77,18 +77,18 @@ _ROWS = {
 }
 
 OUT_OF_SPACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE})
-"""What SQLite says when a write did not fit: the transaction did not happen, and the file is as before. A quota or a
-limit on a file's size counts as a failed write. A failed fsync is none of these: after it it is unknown what is on
-disk, and only a new start can tell."""
+"""SQLite's error codes for a write that did not fit: the transaction is rolled back and the file unchanged. A quota or
+a file size limit counts as a failed write. A failed fsync is not included: the content on disk is then unknown until
+the next start."""
 
 
 class DiskError(Exception):
-    """The data cannot be used or written; the message names the file, what is wrong and what to do."""
+    """The data cannot be used or written; the message names the file, the problem and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a file holds. ``stale`` are objects whose row is to be sealed again, or not any more."""
+    """Content of a file. ``stale`` are objects whose row must be sealed again, or stored unsealed."""
 
     revision: int
     objects: tuple[Stored, ...]
@@ -98,7 +98,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a file is, without what it holds. ``secrets`` counts those in the clear."""
+    """Properties of a file, without its content. ``secrets`` counts unencrypted ones."""
 
     version: int
     revision: int
@@ -108,12 +108,12 @@ class Found:
 
 
 def row_checksum(key: Key, revision: int, value: bytes) -> int:
-    """CRC-32 of a row: of where and when as well as of what, so that rows cannot be mixed up."""
+    """Return the CRC-32 of a row; key and revision are included, so that rows cannot be swapped."""
     return zlib.crc32(value, zlib.crc32(f"{key.resource}\0{key.namespace}\0{key.name}\0{revision}".encode()))
 
 
 def state_row(revision: int, objects: int) -> tuple[int, int, int]:
-    """revision, number of objects, checksum."""
+    """Return revision, number of objects and checksum."""
     return revision, objects, zlib.crc32(f"{revision}\0{objects}".encode())
 
 
@@ -121,9 +121,9 @@ def state_row(revision: int, objects: int) -> tuple[int, int, int]:
 
 
 def read_file(path: Path, encryption: Encryption | None = None, acknowledged: int = 0) -> Loaded:
-    """Check all of a file and read it; nothing is changed. Raises :class:`DiskError`.
+    """Check and read a whole file without changing it. Raises :class:`DiskError`.
 
-    ``acknowledged`` is a revision that was on disk: where it is not, something is lost.
+    ``acknowledged`` is a revision that was on disk: if the file does not reach it, data was lost.
     """
     with _checked(path) as (connection, version):
         if not version:
@@ -143,7 +143,7 @@ def read_file(path: Path, encryption: Encryption | None = None, acknowledged: in
 
 
 def check_file(path: Path) -> Found:
-    """Check all of a file without opening what is sealed; nothing is changed. Raises :class:`DiskError`."""
+    """Check a whole file without decrypting or changing it. Raises :class:`DiskError`."""
     with _checked(path) as (connection, version):
         if not version:
             return Found(0, 0, 0, sealed=False, secrets=0)
@@ -160,7 +160,7 @@ def check_file(path: Path) -> Found:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """One moment of a file that may be in use, as a file of its own; the server continues writing meanwhile.
+    """Copy a consistent snapshot of a file that may be in use; the server continues to write meanwhile.
 
     ``target`` must not exist. Raises :class:`DiskError`.
     """
@@ -176,7 +176,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def advance_file(path: Path, by: int) -> int:
-    """Let revisions continue ``by`` later than where they stand; returns the new one. Raises :class:`DiskError`."""
+    """Increase the file's revision by ``by`` and return the new one. Raises :class:`DiskError`."""
     found = check_file(path)
     revision = found.revision + by
     with _errors_named(path), closing(_connected(path, "rw")) as connection:
@@ -191,7 +191,7 @@ def advance_file(path: Path, by: int) -> int:
 
 @contextmanager
 def _checked(path: Path) -> Iterator[tuple[sqlite3.Connection, int]]:
-    """The file opened for reading, and its format, once it is known to be ours and of sound structure."""
+    """Open the file for reading and yield it with its format, once its origin and structure are verified."""
     _refuse_what_is_no_file(path)
     with _errors_named(path), _traceless(path), closing(_connected(path, "ro")) as connection:
         connection.execute("BEGIN")
@@ -236,7 +236,7 @@ def _refuse_what_is_no_file(path: Path) -> None:
 
 
 def _known_version(connection: sqlite3.Connection, path: Path) -> int:
-    """0: an empty database, as a first start left it that died at the wrong moment."""
+    """Return the format; 0 for an empty database, left by an interrupted first start."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -303,7 +303,7 @@ def _opened(path: Path, key: Key, value: bytes, encryption: Encryption | None) -
 
 
 def create_file(path: Path) -> None:
-    """An empty cluster, made aside: whatever happens, there is a whole file or none. Raises :class:`DiskError`."""
+    """Create an empty cluster atomically, through a temporary file. Raises :class:`DiskError`."""
     log = path.with_name(path.name + "-wal")
     if log.exists():
         raise DiskError(
@@ -323,18 +323,18 @@ def create_file(path: Path) -> None:
 
 
 def open_for_writing(path: Path, loaded: Loaded, encryption: Encryption | None = None) -> sqlite3.Connection:
-    """The connection of the one writer, to a file that :func:`read_file` has found in order.
+    """Return the connection of the only writer, to a file that :func:`read_file` has verified.
 
-    WAL, so that a backup reads while we write; synchronous FULL, so that a commit returns after the log is on disk.
-    An older format is rewritten, and so are values that are not sealed as ``encryption`` wants.
+    WAL, so that a backup can read during writes; synchronous FULL, so that a commit returns once the log is on disk.
+    Rewrites an older format, and values that are not sealed as ``encryption`` requires.
     """
     with _errors_named(path):
         connection = _connected(path, "rw")
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA secure_delete = ON")  # What was deleted or sealed is not left in unused space.
-            connection.execute("PRAGMA wal_autocheckpoint = 0")  # The writer does it, and hears when it fails.
+            connection.execute("PRAGMA secure_delete = ON")  # Deleted or newly sealed values must not remain in unused space.
+            connection.execute("PRAGMA wal_autocheckpoint = 0")  # The writer does it, and handles its errors.
             connection.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT_BYTES}")
             if loaded.version < SCHEMA_VERSION:
                 _upgrade(connection, loaded, encryption)
@@ -364,7 +364,7 @@ def _define(connection: sqlite3.Connection, drop: Iterable[str]) -> None:
 
 
 def _upgrade(connection: sqlite3.Connection, loaded: Loaded, encryption: Encryption | None) -> None:
-    """One transaction: a death in between leaves the older format, which is read again."""
+    """Upgrade the format in one transaction, so that a crash leaves the readable older format."""
     with _transaction(connection):
         _define(connection, ("objects", "state") if loaded.version else ())
         connection.executemany(
@@ -382,8 +382,8 @@ def _reseal(connection: sqlite3.Connection, stale: Iterable[Stored], encryption:
 
 
 def _tidy(connection: sqlite3.Connection) -> None:
-    """Space can be given back from now on, and the log of an earlier life is emptied. A full disk is no reason not to
-    start: what is there can be read."""
+    """Enable the release of free space, and empty the log of the previous run. A full disk does not prevent the start:
+    existing data can be read."""
     try:
         if connection.execute("SELECT count(*) FROM probe").fetchone() != (0,):
             connection.execute("DELETE FROM probe")
@@ -431,7 +431,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def _errors_named(path: Path) -> Iterator[None]:
-    """What SQLite, the system or a check says, as a sentence that names the file and what to do."""
+    """Convert errors of SQLite, the system or a check to a DiskError that names the file and the remedy."""
     try:
         yield
     except DiskError:
@@ -456,7 +456,7 @@ def _explained(path: Path, error: Exception) -> DiskError:
 
 @contextmanager
 def _traceless(path: Path) -> Iterator[None]:
-    """Reading makes an empty log and its index; where the file is refused, they go again."""
+    """Delete the empty log and index that reading creates, if the file is refused."""
     beside = [path.with_name(path.name + end) for end in ("-wal", "-shm")]
     made = [each for each in beside if not each.exists()]
     try:

@@ -1,14 +1,14 @@
-"""The cluster's objects on disk: SQLite in WAL mode, synchronous FULL, one writer thread with group commit.
+"""Persist the cluster's objects: SQLite in WAL mode, synchronous FULL, one writer thread with group commit.
 
-Called by ``assembly``: :meth:`Disk.load` fills the store, :meth:`Disk.follow` attaches to it; from then on every event
-is written, and ``on_durable`` tells the newest revision that a crash can no longer undo. Current objects and the last
-revision are kept, not the history: after a restart a watcher from before lists again (410), and revisions continue
-where they were. What cannot be read is refused and left as it is (``datafile``).
+``assembly`` fills the store with :meth:`Disk.load` and attaches to it with :meth:`Disk.follow`; from then on every
+event is written, and ``on_durable`` reports the newest revision that a crash cannot undo. Current objects and the last
+revision are stored, not the history: after a restart, earlier watchers must list again (410), and revisions continue.
+Unreadable files are refused and left unchanged (``datafile``).
 
-A write that does not fit is taken back, in the file by SQLite and in memory by the store; the request of it
-hears so, later writes are refused before they change anything, reads and watches continue. The writer looks every
-second whether there is space again. Any other failure, above all of an fsync, ends the writer: it is unknown what is on
-disk until the file is read again, so the process stops and nothing of what was in hand is acknowledged.
+A write that does not fit is rolled back in the file by SQLite and undone in memory by the store; its request fails,
+later writes are refused before they change anything, reads and watches continue. The writer retries at growing
+intervals until there is space. Any other failure, above all of an fsync, ends the writer: the content on disk is
+unknown until the file is read again, so the process stops and acknowledges no pending write.
 """
 
 from __future__ import annotations
@@ -40,27 +40,28 @@ from syncline.cluster.storage.store import Event, EventType, Store, WriteRefused
 __all__ = ["SCHEMA_VERSION", "Disk", "DiskError", "Listener", "Loaded"]
 
 PENDING_LIMIT_EVENTS = 50_000
-"""Events waiting for the writer. When reached, writers in this process wait: memory is not the place to queue."""
+"""Events queued for the writer. At the limit, writes of this process block, so that the queue stays bounded."""
 
 CHECKPOINT_AFTER_BYTES = 4 * 2**20
-"""Written to the log before its pages are moved to the file: keeps the log, and reading it after a kill, short."""
+"""Bytes written to the log before a checkpoint moves its pages to the file: bounds the log, and recovery after a kill.
+"""
 
 IDLE_S = 1.0
-"""Without a write for so long, the log's pages are moved whatever their number."""
+"""Seconds without a write after which a checkpoint runs in any case."""
 
 GIVE_BACK_FROM_PAGES = 1024
-"""Unused pages (4 MiB) that the file may keep for the next objects, or a quarter of itself where that is more."""
+"""Unused pages (4 MiB) that the file keeps for new objects, or a quarter of its pages if that is more."""
 GIVE_BACK_STEP_PAGES = 256
-"""Pages cut off at a time: no writer waits for more than that."""
+"""Pages released per step, which bounds the delay of writers."""
 
 LOOK_FOR_SPACE_S = 1.0
 LOOK_FOR_SPACE_MAX_S = 16.0
-"""The first and the longest wait between looks whether there is space again."""
+"""First and longest interval between checks for free space."""
 PROBE_BYTES = 2**20
-"""There is space again when this much can be written: less would be gone with the next few objects."""
+"""Bytes that must be writable before writes resume; less would be used up by the next few objects."""
 
 NUMBER_WIDTH = 20
-"""Of a line in the lock file."""
+"""Width of a line in the lock file."""
 
 _PUT = """
 INSERT INTO objects (resource, namespace, name, revision, raw, checksum) VALUES (?, ?, ?, ?, ?, ?)
@@ -73,20 +74,20 @@ _STATE = "UPDATE state SET revision = ?, objects = ?, checksum = ?"
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """What the disk tells. All are called in the writer's thread: hand them over to the store's own."""
+    """Callbacks of the disk. They run in the writer's thread: forward them to the store's thread."""
 
     durable: Callable[[int], None]
-    """A crash can no longer undo anything up to this revision."""
+    """A crash can no longer undo any write up to this revision."""
     full: Callable[[WriteRefused], None]
-    """What is not durable was not written and will not be: take it back, then call :meth:`Disk.discard`."""
+    """Writes that are not durable will not be: undo them, then call :meth:`Disk.discard`."""
     space: Callable[[None], None]
-    """There is space again."""
+    """There is free space again."""
     failed: Callable[[DiskError], None]
-    """Nothing more becomes durable: stop the process."""
+    """No further write becomes durable: stop the process."""
 
 
 class Disk:
-    """One database file and its writer. Raises :class:`DiskError` when it is in use, newer, foreign or damaged."""
+    """A database file and its writer. Raises :class:`DiskError` if the file is in use, newer, foreign or damaged."""
 
     def __init__(self, path: Path, encryption: Encryption | None = None) -> None:
         self.path = path
@@ -108,7 +109,7 @@ class Disk:
             self._loaded: Loaded | None = read_file(path, encryption, self._lock.noted)
             self._objects = len(self._loaded.objects)
             self.sealed = len(self._loaded.stale)
-            """Rows that were sealed again, or opened for good, since another key or none was given."""
+            """Number of rows sealed with another key, or unsealed, because the keys changed."""
             self.upgraded_from = self._loaded.version
             self._connection = open_for_writing(path, self._loaded, encryption)
         except BaseException:
@@ -116,13 +117,13 @@ class Disk:
             raise
 
     def load(self) -> Loaded:
-        """Everything that is on disk, in order of key; once."""
+        """Return all stored objects, ordered by key; callable once."""
         loaded, self._loaded = self._loaded, None
         assert loaded is not None, "a disk is loaded once"
         return loaded
 
     def follow(self, store: Store, listener: Listener) -> None:
-        """Write every event of ``store`` from now on."""
+        """Write every later event of ``store``."""
         assert self._writer is None, "one disk follows one store"
         self._loaded = None
         self._writer = threading.Thread(target=self._write_all, args=(listener,), name="syncline-disk", daemon=True)
@@ -132,10 +133,10 @@ class Disk:
     # -- the store's side: one thread ---------------------------------------------------------------------------------
 
     def admit(self, *, removal: bool) -> None:
-        """Called before a write changes anything. Raises WriteRefused; waits only when
-        :data:`PENDING_LIMIT_EVENTS` are queued already.
+        """Admit a write before it changes anything. Raises WriteRefused; blocks only if :data:`PENDING_LIMIT_EVENTS`
+        are queued.
 
-        While the disk is full one removal is let through after each look for space: it may be what makes some.
+        While the disk is full, one removal is admitted after each check for space, since it may free some.
         """
         with self._changed:
             self._changed.wait_for(lambda: len(self._pending) < PENDING_LIMIT_EVENTS or self.refusal is not None)
@@ -147,20 +148,20 @@ class Disk:
             raise self.refusal
 
     def append(self, event: Event) -> None:
-        """Queue one event that was admitted."""
+        """Queue an admitted event."""
         with self._changed:
             self._pending.append(event)
             self._changed.notify_all()
 
     def discard(self) -> None:
-        """What is queued was taken back."""
+        """Drop the queued events, which the store has undone."""
         with self._changed:
             self._pending.clear()
             self._settled = True
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Write what is queued, then let go of file and lock; idempotent."""
+        """Write the queued events, then release file and lock; idempotent."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -171,11 +172,11 @@ class Disk:
 
     @property
     def at_rest(self) -> bool:
-        """Nothing is left to be moved or given back, and the log is cut off."""
+        """Return True if no event is queued, and the log is moved to the file and truncated."""
         return not self._pending and not self._unmoved_bytes
 
     def size_bytes(self) -> int:
-        """Of the file and its log."""
+        """Size of the file and its log."""
         paths = (self.path, self.path.with_name(f"{self.path.name}-wal"))
         return sum(path.stat().st_size for path in paths if path.exists())
 
@@ -195,16 +196,16 @@ class Disk:
                 else:
                     self._tidy(idle=not batch)
             except sqlite3.Error as error:
-                if getattr(error, "sqlite_errorcode", 0) not in OUT_OF_SPACE:  # the module's own errors have no code
+                if getattr(error, "sqlite_errorcode", 0) not in OUT_OF_SPACE:  # this module's own errors have no code
                     self._fail(f"{error}, {getattr(error, 'sqlite_errorname', type(error).__name__)}", listener)
                     return
                 self._hold(listener, lost=not written)
-            except Exception as error:  # a bug of ours: without a writer everybody would wait for ever
+            except Exception as error:  # our bug: without a writer, all would wait forever
                 self._fail(f"{type(error).__name__}: {error}", listener)
                 return
 
     def _next_batch(self) -> list[Event] | None:
-        """What is queued, or nothing when it is time to tidy or to look for space; None at the end."""
+        """Return the queued events, an empty list if it is time to tidy or to check for space, or None at the end."""
         with self._changed:
             wait_s = IDLE_S if self._wait_s is None and not self.at_rest else self._wait_s
             self._changed.wait_for(lambda: self._closing or (self._settled and bool(self._pending)), wait_s)
@@ -216,7 +217,7 @@ class Disk:
         return batch
 
     def _commit(self, batch: list[Event]) -> None:
-        """All events of a batch in one transaction; of several writes to one object only the last."""
+        """Write a batch in one transaction; of several writes to one object only the last."""
         last = {event.stored.key: event for event in batch}
         puts = [self._row(e) for e in last.values() if e.type is not EventType.DELETED]
         deletes = [tuple(e.stored.key) for e in last.values() if e.type is EventType.DELETED]
@@ -248,20 +249,21 @@ class Disk:
             raise
 
     def _tidy(self, *, idle: bool) -> None:
-        """Move the log's pages to the file, and cut off what the file no longer needs.
+        """Checkpoint the log, and release pages that the file no longer needs.
 
-        Without space the log stays as it is and grows: nothing is lost by that, and a commit tells when it ends.
+        Without space the log grows: no data is lost, and the next commit detects it.
         """
         if self._unmoved_bytes < CHECKPOINT_AFTER_BYTES and not idle:
             return
         with _without_space_later():
             cut = self._give_back()
             moved = self._move_log("TRUNCATE" if idle else "PASSIVE")
-            # Under load the log is moved and keeps its size, for the next pages: only an idle writer cuts it off.
+            # Under load the log keeps its size for new pages: only an idle writer truncates it.
             self._unmoved_bytes = 0 if idle and cut and moved else 1
 
     def _move_log(self, how: str) -> bool:
-        """False where a reader, such as a backup, still needs the log: nothing waits for it, it is tried again."""
+        """Checkpoint; return False if a reader, such as a backup, still needs the log: it is retried without blocking.
+        """
         connection = self._connection
         connection.execute("PRAGMA busy_timeout = 0")
         try:
@@ -271,7 +273,7 @@ class Disk:
             connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
 
     def _give_back(self) -> bool:
-        """False when writers came in between: the rest is for later."""
+        """Release free pages; return False if writes came in between, which leaves the rest for later."""
         connection = self._connection
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
@@ -282,7 +284,7 @@ class Disk:
             self._move_log("PASSIVE")
             (left,) = connection.execute("PRAGMA freelist_count").fetchone()
             if left >= free:
-                break  # An old file that could not be rewritten keeps its space for later objects.
+                break  # An old file that could not be rewritten reuses its free space.
             pages, free = pages - (free - left), left
         return True
 
@@ -290,7 +292,7 @@ class Disk:
     # ---------------------------------------------------------------------------------------
 
     def _hold(self, listener: Listener, *, lost: bool) -> None:
-        """No space: refuse writes, have what was ``lost`` taken back, and reconcile again later and later."""
+        """Handle a full disk: refuse writes, have what was ``lost`` undone, and retry at growing intervals."""
         refusal = WriteRefused(
             f"database space exceeded: nothing was written, since there is no space left for {self.path}; reads go "
             "on, and writes do when space was made there"
@@ -312,7 +314,7 @@ class Disk:
         listener.space(None)
 
     def _probe(self) -> None:
-        """Raises sqlite3.Error unless :data:`PROBE_BYTES` can be written."""
+        """Raise sqlite3.Error unless :data:`PROBE_BYTES` can be written."""
         self._move_log("TRUNCATE")
         self._connection.execute("INSERT OR REPLACE INTO probe VALUES (1, zeroblob(?))", (PROBE_BYTES,))
         self._connection.execute("DELETE FROM probe")
@@ -328,8 +330,8 @@ class Disk:
 
 
 class _Lock:
-    """Held as long as we live: the kernel releases it also after SIGKILL. The file says who holds it, and the newest
-    revision that was acknowledged, so that a lost log or an older copy is noticed."""
+    """Held for the life of the process: the kernel releases it even after SIGKILL. The file names its holder and the
+    newest acknowledged revision, so that a lost log or an older copy is detected."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.with_name(path.name + ".lock")
@@ -348,8 +350,9 @@ class _Lock:
         self.note(self.noted)
 
     def note(self, revision: int) -> None:
-        """Not synced: it is there after a kill, and after a power cut it is never newer than the data."""
-        with contextlib.suppress(OSError):  # The data is on disk; an older number here notices less, and never wrongly.
+        """Record the revision. Not synced: it survives a kill, and after a power cut it is never newer than the data.
+        """
+        with contextlib.suppress(OSError):  # The data is on disk; an older number detects less, but never wrongly.
             os.pwrite(self._file, f"{revision:>{NUMBER_WIDTH}}\n".encode(), NUMBER_WIDTH + 1)
 
     def close(self) -> None:
@@ -375,7 +378,7 @@ def _locked(path: Path) -> _Lock:
 
 @contextlib.contextmanager
 def _without_space_later() -> Iterator[None]:
-    """A log that cannot be moved for want of space stays where it is; what is committed is durable all the same."""
+    """Ignore a checkpoint that fails for lack of space; committed data stays durable in the log."""
     try:
         yield
     except sqlite3.Error as error:

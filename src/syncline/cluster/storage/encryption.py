@@ -1,12 +1,12 @@
-"""Objects encrypted at rest: which resources, with which keys, in the form that Kubernetes' API server writes.
+"""Encrypt objects at rest, with configured resources and keys, in the format of Kubernetes' API server.
 
-Called by ``datafile`` and ``disk`` for each row that is read or written; ``assembly`` hands in the text of a key file.
-Pure but for the nonces, which come from the operating system whatever the seed of a world.
+``datafile`` and ``disk`` call it for each row; ``assembly`` gives the text of a key file. Pure except for nonces, which
+always come from the operating system, even in a seeded world.
 
-A sealed value is ``k8s:enc:PROVIDER:v1:KEY:`` and the ciphertext, as in etcd (apiserver
-``pkg/storage/value/encrypt``). ``aesgcm`` authenticates the value together with its place, so that rows cannot be
-exchanged; ``aescbc`` authenticates nothing and is there for those who have such a file. The first key of the first
-provider that a rule names writes; all keys of the file read.
+A sealed value is ``k8s:enc:PROVIDER:v1:KEY:`` and the ciphertext, as in etcd (apiserver ``pkg/storage/value/encrypt``).
+``aesgcm`` authenticates the value together with its key in the store, so that rows cannot be swapped; ``aescbc``
+authenticates nothing and exists for compatibility. The first key of the first provider in a matching rule seals; all
+keys of the file open.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from syncline.kube.yaml import loading as yaml
 __all__ = ["HOW_TO_MAKE", "SEALED", "Encryption", "EncryptionError", "describe_seal", "encryption_of"]
 
 SEALED = b"k8s:enc:"
-"""How every sealed value begins. JSON never does."""
+"""Prefix of every sealed value; JSON never begins like this."""
 
 NONCE_BYTES = 12
 BLOCK_BYTES = 16
@@ -44,12 +44,12 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 class EncryptionError(ValueError):
-    """A key file that cannot be used, or a value that no key opens. Never shows a key or a value."""
+    """The key file is invalid, or no key opens a value. Messages contain no key and no value."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """One key of one provider; ``identity`` has none."""
+    """One key of one provider; ``identity`` has no key."""
 
     kind: str
     name: str = ""
@@ -69,14 +69,15 @@ class _Rule:
     providers: tuple[_Provider, ...]
 
     def covers(self, resource: str) -> bool:
-        """``resource`` is ``group/plural``; patterns are ``secrets``, ``deployments.apps``, ``*.apps``, ``*.*``."""
+        """Match ``resource`` (``group/plural``); patterns are ``secrets``, ``deployments.apps``, ``*.apps``, ``*.*``.
+        """
         group, _, plural = resource.partition("/")
         names = (f"{plural}.{group}" if group else plural, f"*.{group}", "*.*")
         return any(pattern in names for pattern in self.resources)
 
 
 class Encryption:
-    """What is sealed, and how. Immutable; used by the disk's thread."""
+    """Seals and opens values. Immutable; used by the disk's thread."""
 
     def __init__(self, rules: Iterable[_Rule]) -> None:
         self._rules = tuple(rules)
@@ -84,14 +85,14 @@ class Encryption:
         self._readers = [p for rule in self._rules for p in rule.providers if p.prefix]
 
     def seal(self, key: Key, raw: bytes) -> bytes:
-        """What is written for an object: ``raw`` itself where its resource is not encrypted."""
+        """Return the sealed value, or ``raw`` itself if its resource is not encrypted."""
         writer = self._writer(key.resource)
         if writer is None:
             return raw
         return writer.prefix + _SEAL[writer.kind](writer.secret, raw, _place(key))
 
     def open(self, key: Key, value: bytes) -> bytes:
-        """The inverse, with whichever key fits. Raises :class:`EncryptionError`."""
+        """Return the plain value, opened with any key that fits. Raises :class:`EncryptionError`."""
         if not value.startswith(SEALED):
             return value
         named = False
@@ -108,12 +109,12 @@ class Encryption:
         raise EncryptionError(f"{what}, which is not among {self.described()}; add that key to the file")
 
     def is_current(self, key: Key, value: bytes) -> bool:
-        """Whether :meth:`seal` would write it with the same key."""
+        """Return whether :meth:`seal` would use the same key for it."""
         writer = self._writer(key.resource)
         return value.startswith(writer.prefix) if writer is not None else not value.startswith(SEALED)
 
     def described(self) -> str:
-        """The keys by provider and name, first the writing one."""
+        """Return the keys by provider and name, the sealing one first."""
         return ", ".join(dict.fromkeys(map(repr, self._readers))) or "no key"
 
     def _writer(self, resource: str) -> _Provider | None:
@@ -125,7 +126,7 @@ class Encryption:
 
 
 def describe_seal(value: bytes) -> str:
-    """``key NAME (PROVIDER)`` of a sealed value."""
+    """Return ``key NAME (PROVIDER)`` of a sealed value."""
     parts = value[:200].split(b":", 5)
     if len(parts) < 6:
         return "an unknown form of encryption"
@@ -136,9 +137,9 @@ def describe_seal(value: bytes) -> str:
 
 
 def encryption_of(text: str) -> Encryption:
-    """From the text of a key file; raises :class:`EncryptionError`.
+    """Return the Encryption of a key file's text; raise :class:`EncryptionError`.
 
-    Either lines of ``NAME:BASE64`` or ``BASE64`` (32 bytes each, the first writes, for Secrets), or Kubernetes'
+    The text has lines of ``NAME:BASE64`` or ``BASE64`` (32 bytes each, the first seals, for Secrets), or is Kubernetes'
     ``EncryptionConfiguration`` with the providers aesgcm, aescbc and identity.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
@@ -165,7 +166,7 @@ def _configured(text: str) -> Encryption:
     try:
         found = yaml.load(text)
     except yaml.YamlError as error:
-        # Its words may quote a key.
+        # The parser's message may quote a key.
         raise EncryptionError(f"not YAML (line {error.position.line})") from None
     if not isinstance(found, dict) or found.get("kind") != CONFIGURATION:
         raise EncryptionError(f"neither lines of keys nor one {CONFIGURATION}; {HOW_TO_MAKE}")

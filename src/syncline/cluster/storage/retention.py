@@ -1,7 +1,7 @@
-"""How long the history is kept: what is older than a time is forgotten, however little it is.
+"""Bound the age of the store's history: older events are forgotten, even if they are few.
 
-The store bounds its history by number and bytes; a burst would fill both and stay for ever. Driven by ``assembly``,
-which has a clock. Kubernetes compacts every five minutes and so keeps five to ten.
+The store bounds its history by number and bytes; a burst would fill both permanently. ``assembly`` calls it, since it
+has a clock. Kubernetes compacts every five minutes and so keeps five to ten.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from datetime import datetime, timedelta
 __all__ = ["LISTED_FOR", "LOOK_EVERY", "Retention"]
 
 KEPT_FOR = timedelta(minutes=15)
-"""Watchers that were away for longer list again (410): a laptop's short sleep costs nothing."""
+"""Watchers that fall further behind must list again (410); a laptop's short sleep is covered."""
 
 LISTED_FOR = timedelta(minutes=5)
-"""How long a list can be continued as it was, or asked for as it was then (Kubernetes' compaction interval)."""
+"""How long a list can be continued at its revision, or requested at that revision (Kubernetes' compaction interval)."""
 
 LOOK_EVERY = timedelta(minutes=1)
 
 
 class Retention:
-    """Reported of time and revision now and then, it says up to which revision everything is too old."""
+    """Returns the revision up to which events are too old, from regular reports of time and revision."""
 
     def __init__(self, kept_for: timedelta = KEPT_FOR) -> None:
         self._kept_for = kept_for
@@ -29,7 +29,7 @@ class Retention:
         self._old = 0
 
     def note(self, now: datetime, revision: int) -> int:
-        """``revision`` is the newest; the answer only grows. Where the clock was set back, nothing is older for it."""
+        """Record the newest ``revision``; the result never decreases, and a clock set back makes nothing older."""
         if not self._marks or now > self._marks[-1][0]:
             self._marks.append((now, revision))
         while self._marks and self._marks[0][0] <= now - self._kept_for:

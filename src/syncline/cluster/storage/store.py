@@ -1,12 +1,12 @@
-"""The versioned memory of the embedded cluster: one revision counter, current objects, a bounded history of events.
+"""The versioned store of the embedded cluster: one revision counter, current objects, a bounded history of events.
 
-Called by ``api`` (reads, writes, watches), fed by ``disk`` at start and read by it through :meth:`Store.subscribe`.
-Encoded objects go in and out; nothing here knows verbs, users or kinds, and nothing does I/O. One thread only: the
-caller's event loop (or virtual driver) is the lock.
+``api`` reads, writes and watches; ``disk`` fills it at start and follows it through :meth:`Store.subscribe`. Objects
+are stored encoded; the store knows no verbs, users or kinds, and does no I/O. It belongs to one thread: the caller's
+event loop (or virtual driver) is the lock.
 
 With a disk, a write is visible to reads at once, but watch cursors deliver it only after ``mark_durable``; the HTTP
-server holds the writer's answer back by the same number. So no one outside the process sees what a crash could undo,
-nor what :meth:`Store.take_back` undoes when the disk has no space for it.
+server delays the writer's response in the same way. So no client sees what a crash could undo, nor what
+:meth:`Store.take_back` undoes when the disk is full.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ __all__ = [
 ]
 
 HISTORY_LIMIT_EVENTS = 20_000
-"""Retained events over all resources. An hour of a busy laptop cluster; who is further behind lists again (410)."""
+"""Retained events of all resources: an hour of a busy laptop cluster. Watchers further behind list again (410)."""
 
 HISTORY_LIMIT_BYTES = 128 * 2**20
-"""Retained encoded bytes, so that a few thousand objects at the size limit cannot fill the memory."""
+"""Retained encoded bytes, so that a few thousand objects of the maximum size cannot exhaust memory."""
 
 CURSOR_LIMIT_EVENTS = HISTORY_LIMIT_EVENTS
-"""Undelivered events of one watcher. Further behind than the history, it would have to list again anyway."""
+"""Undelivered events of one watcher. A watcher behind the history would have to list again anyway."""
 
 
 class Key(NamedTuple):
@@ -65,7 +65,7 @@ class EventType(StrEnum):
 
 
 class StoreConflict(Exception):
-    """A write expected another revision than it found; 0 stands for "does not exist"."""
+    """A write expected another revision than it found; 0 means "does not exist"."""
 
     def __init__(self, key: Key, expected: int, found: int) -> None:
         self.key, self.expected, self.found = key, expected, found
@@ -73,7 +73,7 @@ class StoreConflict(Exception):
 
 
 class Compacted(Exception):
-    """The history no longer reaches back to ``requested``; the oldest answerable revision is ``compacted``."""
+    """The history no longer includes ``requested``; the oldest available revision is ``compacted``."""
 
     def __init__(self, requested: int, compacted: int) -> None:
         self.requested, self.compacted = requested, compacted
@@ -81,25 +81,25 @@ class Compacted(Exception):
 
 
 MAX_UNDONE = 64
-"""Times that writes were taken back of which the revisions are known."""
+"""Number of undo operations whose revisions are remembered."""
 
 
 class WriteRefused(InternalError):
-    """The disk takes no writes now; nothing has changed. 500 as etcd's ``mvcc: database space exceeded``, without
-    Retry-After: clients would try ten times behind their user's back, and a full disk is not over in a second."""
+    """The disk takes no writes now; nothing has changed. 500 like etcd's ``mvcc: database space exceeded``, without
+    Retry-After: clients would retry ten times unnoticed, and a full disk lasts longer than a second."""
 
 
 class Sink(Protocol):
-    """Where events go that are to become durable: the disk."""
+    """Persists events: the disk."""
 
     def admit(self, *, removal: bool) -> None:
-        """Raises :class:`WriteRefused` before anything has changed."""
+        """Raise :class:`WriteRefused` before anything changes."""
         ...
 
     def append(self, event: Event) -> None: ...
 
     def discard(self) -> None:
-        """What was appended and is not durable was taken back."""
+        """Drop appended events that are not durable, since they were undone."""
         ...
 
 
@@ -117,11 +117,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 Encoded: TypeAlias = tuple[bytes, bytes]
-"""The JSON of an object before and behind the digits of its resourceVersion."""
+"""An object's JSON before and after the digits of its resourceVersion."""
 
 
 def encode_around_version(obj: Obj) -> Encoded:
-    """As :meth:`Stored.of` will encode it."""
+    """Encode an object as :meth:`Stored.of` does, without the digits of its resourceVersion."""
     metadata = {**obj.get("metadata", {}), "resourceVersion": ""}
     before, behind = _split({**obj, "metadata": metadata}, "metadata")
     inner, outer = _split(metadata, "resourceVersion")
@@ -132,7 +132,7 @@ def encode_around_version(obj: Obj) -> Encoded:
 
 
 def _split(obj: Obj, name: str) -> tuple[bytes, bytes]:
-    """The encoded members before and behind one of them."""
+    """Return the encoded members before and after one of them."""
     names = list(obj)
     at = names.index(name)
     first, second = (_encode({each: obj[each] for each in part})[1:-1] for part in (names[:at], names[at + 1 :]))
@@ -152,7 +152,7 @@ class Stored:
 
     @property
     def obj(self) -> Obj:
-        """The decoded object, made on demand and kept while it is current. Read-only."""
+        """The object, decoded on demand and cached while it is current. Read-only."""
         obj = self._decoded
         if obj is None:
             obj = in_pieces(self.raw)
@@ -160,20 +160,20 @@ class Stored:
         return obj
 
     def forget(self) -> None:
-        """Drop the decoded form: a tree is six times larger than its bytes, and history is rarely read."""
+        """Drop the decoded form: it is six times larger than the bytes, and history is rarely read."""
         object.__setattr__(self, "_decoded", None)
 
     @classmethod
     def of(cls, key: Key, revision: int, obj: Obj, encoded: Encoded | None = None) -> Stored:
-        """Encode ``obj`` with its new resourceVersion; ``obj`` itself stays as it was. ``encoded``: where that was done
-        before, all but the version."""
+        """Encode ``obj`` with its new resourceVersion, without mutating it. ``encoded``: the earlier result of
+        :func:`encode_around_version`."""
         own = {**obj, "metadata": {**obj.get("metadata", {}), "resourceVersion": str(revision)}}
         raw = _encode(own) if encoded is None else b"%b%d%b" % (encoded[0], revision, encoded[1])
         return cls(key, revision, raw, uid_of(own), labels_of(own), own)
 
     @classmethod
     def load(cls, key: Key, revision: int, raw: bytes) -> Stored:
-        """From bytes that :meth:`of` once made."""
+        """Return the object of bytes that :meth:`of` encoded."""
         head = _decode_head(raw).metadata
         return cls(key, revision, raw, head.uid, head.labels or {})
 
@@ -192,7 +192,7 @@ Page: TypeAlias = list[Stored]
 
 
 class Cursor:
-    """One watcher's queue. Take until empty, then wait for ``on_ready``; ``overrun`` means: list and watch again."""
+    """One watcher's queue. Take until empty, then wait for ``on_ready``; ``overrun`` requires a new list and watch."""
 
     __slots__ = ("_armed", "_closed", "_key", "_pending", "_store", "_taken", "on_ready", "overrun")
 
@@ -207,7 +207,7 @@ class Cursor:
         self._closed = False
 
     def take(self, limit: int = 1000) -> list[Event]:
-        """Durable events in order of revision, at most ``limit``; empty means nothing now."""
+        """Return at most ``limit`` durable events in order of revision; empty if there are none now."""
         taken: list[Event] = []
         pending, durable = self._pending, self._store.committed
         while pending and len(taken) < limit and pending[0].revision <= durable:
@@ -219,14 +219,14 @@ class Cursor:
 
     @property
     def revision(self) -> int:
-        """Everything up to here was taken: what a bookmark may promise."""
+        """The revision up to which all events were taken, for bookmarks."""
         if (self._pending and self._pending[0].revision <= self._store.committed) or self.ended:
             return self._taken
         return max(self._taken, self._store.committed)
 
     @property
     def ended(self) -> bool:
-        """Closed, or overrun with nothing left to take."""
+        """Return True if the cursor is closed, or overrun and empty."""
         return self._closed or (self.overrun and not self._pending)
 
     def close(self) -> None:
@@ -263,7 +263,7 @@ class Cursor:
 
 
 class _Shelf:
-    """The objects of one resource in one namespace, with their names kept sorted."""
+    """The objects of one resource in one namespace, with sorted names."""
 
     __slots__ = ("items", "names")
 
@@ -312,7 +312,7 @@ class _Collection:
             del self.namespaces[bisect_left(self.namespaces, key.namespace)]
 
     def walk(self, namespace: str, after: tuple[str, str] | None) -> Iterator[Stored]:
-        """By (namespace, name), beginning behind ``after``; ``namespace`` empty means all."""
+        """Yield objects by (namespace, name) after position ``after``; empty ``namespace`` means all."""
         if namespace:
             spaces = [namespace] if namespace in self.shelves else []
         else:
@@ -333,14 +333,14 @@ class _Collection:
 
 
 class Store:
-    """See the module. ``committed`` is the newest durable revision; without a disk it is ``revision``."""
+    """The store. ``committed`` is the newest durable revision; without a disk it equals ``revision``."""
 
     def __init__(self, *, durable: bool = False) -> None:
-        """``durable=True``: a disk will call :meth:`mark_durable`; until then cursors wait."""
+        """``durable=True``: a disk calls :meth:`mark_durable`, and cursors wait for it."""
         self.revision = 0
         self.compacted = 0
         self.listable = 0
-        """Lists show no older revision (:meth:`close_lists`); watches may begin at ``compacted``."""
+        """Oldest revision that lists can show (:meth:`close_lists`); watches may begin at ``compacted``."""
         self.committed = 0
         self._durable = durable
         self._collections: dict[str, _Collection] = {}
@@ -355,7 +355,7 @@ class Store:
         self._history_bytes = 0
 
     def restore(self, revision: int, objects: Iterable[Stored]) -> None:
-        """Fill an empty store from a disk. The history before the restart is gone: watchers from there list again."""
+        """Fill an empty store from a disk. Earlier history is lost: watchers of it must list again."""
         assert self.revision == 0, "only an empty store is restored"
         for stored in objects:
             self._collection(stored.key.resource).put(stored)
@@ -369,15 +369,15 @@ class Store:
         return shelf.items.get(key.name) if shelf else None
 
     def changed(self, resource: str, since: int) -> bool:
-        """Whether an object of the resource may have changed after revision ``since``."""
+        """Return whether an object of the resource may have changed after revision ``since``."""
         return since < self.compacted or bool(self._collection(resource).events_after(since))
 
     def resources(self) -> list[str]:
-        """Resources that have objects now, sorted."""
+        """Return the resources that have objects, sorted."""
         return sorted(resource for resource, collection in self._collections.items() if collection.count)
 
     def count(self, resource: str, namespace: str = "") -> int:
-        """How many objects, without looking at them; ``namespace`` empty means all."""
+        """Return the number of objects without reading them; empty ``namespace`` means all."""
         collection = self._collections.get(resource)
         if collection is None:
             return 0
@@ -387,7 +387,7 @@ class Store:
         return len(shelf.items) if shelf else 0
 
     def list(self, resource: str, namespace: str = "") -> list[Stored]:
-        """The current objects by (namespace, name)."""
+        """Return the current objects by (namespace, name)."""
         collection = self._collections.get(resource)
         return list(collection.walk(namespace, None)) if collection else []
 
@@ -400,9 +400,9 @@ class Store:
         limit: int = 0,
         at: int | None = None,
     ) -> Page:
-        """At most ``limit`` (0: all) objects behind ``after``, as they stood at revision ``at`` (None: now).
+        """Return at most ``limit`` (0: all) objects after ``after``, at revision ``at`` (None: current).
 
-        So all pages of a chunked list show one instant. Raises :class:`Compacted` when ``at`` is too old.
+        So all pages of a chunked list show one revision. Raises :class:`Compacted` if ``at`` is too old.
         """
         collection = self._collections.get(resource)
         if at is not None and (at < max(self.compacted, self.listable) or self.is_undone(at)):
@@ -418,8 +418,8 @@ class Store:
     # -- writing --------------------------------------------------------------------------------------------------
 
     def put(self, key: Key, obj: Obj, *, expect: int | None, encoded: Encoded | None = None) -> Stored:
-        """Create or replace. ``expect``: 0 it must not exist, n it must be at revision n, None whatever is there.
-        ``encoded``: as :func:`encode_around_version` makes it of ``obj``.
+        """Create or replace an object. ``expect``: 0 if it must not exist, n if it must be at revision n, None for any
+        state. ``encoded``: the result of :func:`encode_around_version` for ``obj``.
 
         Raises :class:`StoreConflict` or :class:`WriteRefused`; then nothing has changed and no revision was used.
         """
@@ -433,9 +433,9 @@ class Store:
         return stored
 
     def delete(self, key: Key, *, expect: int | None, last: Obj | None = None) -> Event:
-        """Remove an object that exists; raises :class:`StoreConflict` (found 0 if it does not).
+        """Delete an existing object; raise :class:`StoreConflict` (found 0 if it does not exist).
 
-        ``last`` is what watchers see as its last state (None: as it was stored).
+        ``last`` is the final state that watchers see (None: the stored one).
         """
         previous = self._expect(key, expect)
         if previous is None:
@@ -490,7 +490,8 @@ class Store:
     # -- watching -------------------------------------------------------------------------------------------------
 
     def watch(self, resource: str, namespace: str = "", *, since: int) -> Cursor:
-        """Events after revision ``since``; raises :class:`Compacted`. ``namespace`` empty means all."""
+        """Return a cursor of the events after revision ``since``; raise :class:`Compacted`. Empty ``namespace`` means
+        all."""
         if since < self.compacted or self.is_undone(since):
             raise Compacted(since, self.compacted)
         backlog = self._collection(resource).events_after(since)
@@ -503,19 +504,19 @@ class Store:
         return cursor
 
     def subscribe(self, subscriber: Callable[[Event], None]) -> None:
-        """Call ``subscriber`` with every event, in order, inside the write. It must not write."""
+        """Call ``subscriber`` with every event, in order, during the write. It must not write."""
         self._subscribers.append(subscriber)
 
     def attach(self, sink: Sink) -> None:
-        """Hand every event to ``sink`` from now on, and ask it before each write."""
+        """Send every later event to ``sink``, and let it admit each write first."""
         assert self._durable, "a store with a disk is made durable"
         self._sink = sink
 
     def take_back(self) -> int:
-        """Undo every write that is not durable, the last first; returns how many.
+        """Undo all writes that are not durable, the last first; return their number.
 
-        Subscribers are notified of the opposite events. Cursors had none of these events; but a client that listed or
-        wrote in this process has seen them, and has to list again. The revisions they had are not given a second time.
+        Subscribers get the reverse events. Cursors had none of these events; but in-process clients that listed or
+        wrote have seen them, and must list again. The revisions are not reused.
         """
         undone, self._undurable = self._undurable, deque()
         if self._undone and self._undone[-1].start > self.committed:
@@ -540,7 +541,7 @@ class Store:
         return len(undone)
 
     def is_undone(self, revision: int) -> bool:
-        """Whether :meth:`take_back` has undone this write; asked of those of the last :data:`MAX_UNDONE` times."""
+        """Return whether :meth:`take_back` undid this write; it remembers the last :data:`MAX_UNDONE` calls."""
         return any(revision in undone for undone in self._undone)
 
     def _forget_after(self, revision: int) -> None:
@@ -555,7 +556,7 @@ class Store:
         self.listable = min(self.listable, revision)
 
     def mark_durable(self, revision: int) -> None:
-        """Everything up to ``revision`` is on disk: wake the cursors that waited for it."""
+        """Record that all writes up to ``revision`` are on disk, and wake the cursors that waited for it."""
         assert self.committed <= revision <= self.revision, f"{self.committed} <= {revision} <= {self.revision}"
         self.committed = revision
         while self._undurable and self._undurable[0].revision <= revision:
@@ -576,7 +577,7 @@ class Store:
     # -- history --------------------------------------------------------------------------------------------------
 
     def compact(self, revision: int) -> None:
-        """Forget the events up to ``revision``; lists and watches from before it raise :class:`Compacted`."""
+        """Drop the events up to ``revision``; lists and watches from before it raise :class:`Compacted`."""
         assert revision <= self.revision, f"cannot compact {revision}, the store is at {self.revision}"
         touched: dict[str, None] = {}
         while self._history and self._history[0][0] <= revision:
@@ -588,7 +589,7 @@ class Store:
         self.compacted = max(self.compacted, revision)
 
     def close_lists(self, revision: int) -> None:
-        """Show no list as it was before ``revision``: what a token was for can no longer be shown as a whole."""
+        """Disable lists at revisions before ``revision``, which can no longer be shown completely."""
         assert revision <= self.revision, f"the store is at {self.revision}, not yet at {revision}"
         self.listable = max(self.listable, revision)
 
@@ -597,13 +598,13 @@ class Store:
         self._history.append((event.revision, event.stored.key.resource, size))
         self._history_bytes += size
         while len(self._history) > HISTORY_LIMIT_EVENTS or self._history_bytes > HISTORY_LIMIT_BYTES:
-            # A tenth at a time: trimming a list at its head for every single event would cost its length each time.
+            # Drop a tenth at once: cutting the head of a list costs its length.
             drop = max(1, len(self._history) // 10)
             self.compact(self._history[drop - 1][0])
 
 
 def _states_before(events: Iterable[Event]) -> dict[tuple[str, str], Stored | None]:
-    """For each object that ``events`` touch: its state before the first of them (None: it did not exist)."""
+    """Return the state of each object in ``events`` before the first of them (None: it did not exist)."""
     states: dict[tuple[str, str], Stored | None] = {}
     for event in events:
         states.setdefault(event.stored.key[1:], event.previous)
