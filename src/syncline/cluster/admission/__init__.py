@@ -1,4 +1,4 @@
-"""What the API adds to and refuses of well-formed objects; see :mod:`syncline.cluster.admission.chain`."""
+"""Built-in and dynamic admission of valid objects; see :mod:`syncline.cluster.admission.chain`."""
 
 from syncline.cluster.admission.attempt import Attempt, forbid
 from syncline.cluster.admission.chain import Admission

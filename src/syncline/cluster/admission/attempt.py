@@ -1,4 +1,4 @@
-"""One write before it is decided, as admission sees it."""
+"""One undecided write, as admission sees it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["Attempt", "forbid"]
 
 
 def _unheard(*said: str) -> None:
-    """For attempts without a listener."""
+    """Ignore a warning; the default of attempts without a listener."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """``verb`` is create, update or delete; ``name`` may be empty for a generated one, then ``called`` is what stands
-    for it in refusals. ``warn`` tells the caller, ``annotate`` the audit log."""
+    """``verb`` is create, update or delete; ``name`` is empty for a generated one, and then ``called`` is used in
+    refusals. ``warn`` adds a warning for the caller, ``annotate`` an entry for the audit log."""
 
     verb: str
     resource: Resource
@@ -42,7 +42,7 @@ class Attempt:
 
 
 def forbid(attempt: Attempt, why: str, causes: list[FieldCause] | None = None) -> Forbidden:
-    """``pods "web" is forbidden: <why>`` (admission.NewForbidden)."""
+    """Return ``pods "web" is forbidden: <why>`` (admission.NewForbidden)."""
     info = attempt.resource.info
     name = attempt.name or attempt.called or "Unknown"
     details: Obj = {"name": name, "kind": info.plural}

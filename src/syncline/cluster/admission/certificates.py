@@ -1,4 +1,4 @@
-"""Certificate requests: who may decide for a signer, who may sign, and the one subject that no request may have.
+"""Admission of certificate requests: the rights to approve and to sign, and the one forbidden subject.
 
 Source: Kubernetes admission plug-ins CertificateApproval, CertificateSigning and CertificateSubjectRestriction.
 """
@@ -24,7 +24,7 @@ MASTERS = "system:masters"
 
 
 def check_create(attempt: Attempt, csr: Obj) -> None:
-    """No one becomes a superuser by a certificate."""
+    """Refuse client certificates for system:masters."""
     if not attempt.concerns(STORAGE) or dig(csr, "spec", "signerName") != API_CLIENT:
         return
     if MASTERS in _organizations(csr):
@@ -40,7 +40,7 @@ def _organizations(csr: Obj) -> list[str]:
 
 
 def check_update(authorizer: Authorizer, attempt: Attempt, new: Obj, old: Obj) -> None:
-    """The verbs ``approve`` and ``sign`` on the signer, whose domain may stand for all its paths."""
+    """Require ``approve`` or ``sign`` for the signer; a wildcard may cover all paths of its domain."""
     signer = str(dig(old, "spec", "signerName", default=""))
     if attempt.concerns(STORAGE, "approval"):
         if not _may(authorizer, attempt, "approve", signer):

@@ -1,8 +1,8 @@
-"""The admission chain: which plug-ins see which write, in Kubernetes' order.
+"""The admission chain: it calls the plug-ins for each write, in Kubernetes' order.
 
-Called by the write verbs: ``admit_*`` may change the new object in place (the request owns it), ``check_*`` only
-refuse. In between the verbs call what people configured (``dynamic``). Reads the store; the counts of quotas are the
-one thing it writes (``quota.py``), and so they come last.
+The write verbs call it: ``admit_*`` may mutate the new object (the request owns it), ``check_*`` only refuse. In
+between, the verbs call webhooks and policies (``dynamic``). The chain reads the store; it writes only the usage of
+quotas (``quota.py``), which therefore run last.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["Admission"]
 
 
 class Admission:
-    """One per cluster; holds the service address pool, and what is configured."""
+    """One per cluster; it has the service address pool and the configured webhooks and policies."""
 
     def __init__(self, store: Store, authorizer: Authorizer, kinds: Callable[[GVK], Resource | None]) -> None:
         self._kinds = kinds
@@ -44,7 +44,7 @@ class Admission:
         self.configured = Configured(store)
 
     def require_living(self, attempt: Attempt) -> None:
-        """Raises where no namespace is, or where one is ending."""
+        """Raise if the namespace does not exist or is terminating."""
         namespaces.require_living(self._store, attempt)
 
     def admit_create(self, attempt: Attempt, obj: Obj) -> None:
@@ -63,12 +63,12 @@ class Admission:
         limits.admit(self._store, attempt, obj)
 
     def allocate(self, attempt: Attempt, new: Obj, old: Obj | None) -> None:
-        """What the registry of a kind gives, once nothing changes the object any more."""
+        """Allocate what a kind's registry assigns, once the object is final."""
         if attempt.concerns("/services"):
             self.addresses.assign(attempt, new, old)
 
     def causes_of_create(self, attempt: Attempt, obj: Obj) -> list[FieldCause]:
-        """What a kind's validation finds by looking at other objects; it is reported with the rest."""
+        """Return validation errors that depend on other objects; they are reported with the others."""
         return [] if attempt.subresource else devices.admin_access_causes(self._store, attempt, obj)
 
     def check_create(self, attempt: Attempt, obj: Obj) -> None:
@@ -80,7 +80,7 @@ class Admission:
         parametergrants.check(self._store, self._authorizer, self._kinds, attempt, obj, None)
 
     def count(self, attempt: Attempt, new: Obj, old: Obj | None) -> None:
-        """The last word: whether quotas have room."""
+        """Check quotas, as the last step."""
         if not attempt.subresource:
             quota.check(self._store, attempt, new, old)
 

@@ -1,7 +1,7 @@
-"""Who may look into devices that others use: claims in namespaces that are labelled for it.
+"""Restrict admin access to devices in use to claims in namespaces labelled for it.
 
-Called by the admission chain. Source: Kubernetes ``pkg/registry/resource`` (``AuthorizedForAdmin``), which does this
-while it validates.
+The admission chain calls it. Source: Kubernetes ``pkg/registry/resource`` (``AuthorizedForAdmin``), where it is part of
+validation.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ LABEL = "resource.kubernetes.io/admin-access"
 
 
 def admin_access_causes(store: Store, attempt: Attempt, obj: Obj) -> list[FieldCause]:
-    """Why a claim, or a template of claims, that wants such access may not have it here. Specs are immutable, so only
-    what is new is examined."""
+    """Return the errors of a claim, or claim template, that requests admin access without permission. Specs are
+    immutable, so only new objects are checked."""
     if attempt.concerns("resource.k8s.io/resourceclaims"):
         requests = dig(obj, "spec", "devices", "requests", default=[])
     elif attempt.concerns("resource.k8s.io/resourceclaimtemplates"):

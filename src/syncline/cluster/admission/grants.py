@@ -1,4 +1,4 @@
-"""No one grants more than they hold (RBAC escalation prevention in the role and binding registries)."""
+"""Prevent RBAC escalation: users grant at most the rights they have (role and binding registries)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BINDINGS = frozenset({f"{GROUP}/rolebindings", f"{GROUP}/clusterrolebindings"})
 
 
 def check(authorizer: Authorizer, attempt: Attempt, new: Obj, old: Obj | None) -> None:
-    """Raises Forbidden with the rules that are missing."""
+    """Raise Forbidden with the missing rules."""
     storage = attempt.resource.storage
     if storage not in _ROLES and storage not in _BINDINGS:
         return
@@ -29,7 +29,7 @@ def check(authorizer: Authorizer, attempt: Attempt, new: Obj, old: Obj | None) -
 
 
 def _same_but_owners(new: Obj, old: Obj) -> bool:
-    """The garbage collector lets objects go without holding what they grant (``IsOnlyMutatingGCFields``)."""
+    """Return whether only owners and finalizers changed, as by the garbage collector (``IsOnlyMutatingGCFields``)."""
 
     def rest(obj: Obj) -> Obj:
         left = {k: v for k, v in meta(obj).items() if k not in ("ownerReferences", "finalizers", "managedFields")}

@@ -1,6 +1,6 @@
 """LimitRanges: default requests and limits, and bounds (plug-in LimitRanger).
 
-Called by the chain: ``admit`` fills in what containers leave out, in place; ``check`` refuses what is out of bounds.
+The chain calls it: ``admit`` fills in omitted values in place; ``check`` refuses values out of bounds.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _fill(container: Obj, requests: Obj, limits: Obj, word: str) -> list[str]:
 
 
 def check(store: Store, attempt: Attempt, obj: Obj) -> None:
-    """Raises Forbidden with everything that is out of bounds."""
+    """Raise Forbidden with all values that are out of bounds."""
     problems: list[str] = []
     if attempt.concerns("/pods"):
         problems = _pod_problems(store, attempt, obj)

@@ -1,4 +1,4 @@
-"""Nothing is created where no namespace is, or where one is ending (plug-in NamespaceLifecycle)."""
+"""Refuse creation in a missing or terminating namespace (plug-in NamespaceLifecycle)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REVIEWS = frozenset({"localsubjectaccessreviews"})
 
 
 def require_living(store: Store, attempt: Attempt) -> None:
-    """Raises NotFound or Forbidden."""
+    """Raise NotFound or Forbidden."""
     namespace = attempt.namespace
     if not namespace or attempt.resource.info.plural in _REVIEWS:
         return

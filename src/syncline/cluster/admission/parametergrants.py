@@ -1,7 +1,7 @@
-"""No one lets a policy read for them what they may not read themselves: parameters of policies and of bindings.
+"""Require that users can read the parameters that their admission policies and bindings refer to.
 
-Called by the chain for admission policies and their bindings, once they are sound. Source: the authorizers beside the
-strategies in Kubernetes' ``pkg/registry/admissionregistration``.
+The chain calls it for valid admission policies and bindings. Source: the authorizers beside the strategies in
+Kubernetes' ``pkg/registry/admissionregistration``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Kinds = Callable[[GVK], Resource | None]
 
 
 def check(store: Store, authorizer: Authorizer, kinds: Kinds, attempt: Attempt, new: Obj, old: Obj | None) -> None:
-    """Raises Invalid with what the user lacks."""
+    """Raise Invalid with the rights that the user lacks."""
     storage = attempt.resource.storage
     if storage in _POLICIES:
         _check_policy(authorizer, kinds, attempt, new, old)

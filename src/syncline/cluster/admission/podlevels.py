@@ -1,8 +1,8 @@
-"""Pods are held to the level that their namespace's labels name (plug-in PodSecurity).
+"""Enforce the Pod Security level in a namespace's labels (plug-in PodSecurity).
 
-Called by the chain for pods, for what has a pod template, and for namespaces. ``enforce`` refuses pods, ``warn`` and
-``audit`` tell of pods and of templates; tightening a namespace tells of the pods that are there already. Without labels
-everything is allowed. Source: ``k8s.io/pod-security-admission`` ``admission`` and ``api``.
+The chain calls it for pods, kinds with a pod template, and namespaces. ``enforce`` refuses pods; ``warn`` and ``audit``
+report pods and templates; a stricter namespace label warns about existing pods. Without labels everything is allowed.
+Source: ``k8s.io/pod-security-admission`` ``admission`` and ``api``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PREFIX = "pod-security.kubernetes.io/"
 MODES = ("enforce", "audit", "warn")
 LEVELS = (PRIVILEGED, BASELINE, RESTRICTED)
 MOST_PODS = 3000
-"""Pods examined when a namespace becomes stricter (``namespaceMaxPodsToCheck``)."""
+"""Pods checked when a namespace becomes stricter (``namespaceMaxPodsToCheck``)."""
 
 _TEMPLATES: dict[str, tuple[str, ...]] = {
     "/podtemplates": ("template",),
@@ -62,7 +62,7 @@ class _Level:
 
 @dataclass(frozen=True, slots=True)
 class _Levels:
-    """``problems``: labels that cannot be read; what they are about is then as strict, or as lax, as can be."""
+    """``problems``: malformed labels; their level falls back to the strictest or to the laxest."""
 
     enforce: _Level
     audit: _Level
@@ -94,7 +94,7 @@ def _levels(labels: Obj) -> _Levels:
         found[mode] = _Level(name, version)
     enforce, warn = found["enforce"], found["warn"]
     if f"{PREFIX}warn" not in labels and labels.get(f"{PREFIX}enforce") in LEVELS and enforce.name != PRIVILEGED:
-        # A level that refuses pods only warns of templates.
+        # A level that refuses pods only warns about templates.
         warn = _Level(enforce.name, warn.version if f"{PREFIX}warn-version" in labels else enforce.version)
     return _Levels(enforce, found["audit"], warn, tuple(problems))
 
@@ -107,7 +107,7 @@ def _problem(label: str, value: str, why: str) -> FieldCause:
 
 
 def check_create(store: Store, attempt: Attempt, obj: Obj) -> None:
-    """Raises Forbidden, or Invalid for labels of a namespace that cannot be read."""
+    """Raise Forbidden, or Invalid for malformed labels of a namespace."""
     storage = attempt.resource.storage
     if storage == "/pods":
         _judge(store, attempt, obj, enforced=True)
@@ -163,7 +163,7 @@ def _judge(store: Store, attempt: Attempt, pod: Obj, *, enforced: bool) -> None:
 
 
 def _matters(new: Obj, old: Obj) -> bool:
-    """Whether anything changed that a level reads and an update may change."""
+    """Return whether an update changed a field that levels read."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     for field in ("containers", "initContainers"):
         now, then = spec.get(field) or (), before.get(field) or ()
@@ -204,7 +204,7 @@ def _check_namespace(store: Store, attempt: Attempt, new: Obj, old: Obj) -> None
 
 
 def _pod_warnings(store: Store, namespace: str, level: _Level) -> list[str]:
-    """Pods that would be refused now, those with the same reasons together."""
+    """Return warnings about pods that would be refused, grouped by their reasons."""
     pods = store.list("/pods", namespace)
     violating: dict[str, list[str]] = {}
     for stored in pods[:MOST_PODS]:

@@ -1,6 +1,6 @@
-"""What every Pod gets before it is stored (plug-ins Priority, ServiceAccount, DefaultTolerationSeconds, TaintNodes).
+"""Add defaults to every Pod (plug-ins Priority, ServiceAccount, DefaultTolerationSeconds, TaintNodes).
 
-Called by the chain with a Pod or Node that the request owns; changed in place.
+The chain calls it with a Pod or Node that the request owns; changed in place.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["admit", "taint_new_node", "tolerate_short_failures"]
 
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_LIFETIME_S = 3607
-"""An hour and seven seconds: Kubernetes' mark that the client may be an old one which does not reload."""
+"""One hour and seven seconds: Kubernetes' mark for tokens of clients that may not reload them."""
 
 TOLERATION_S = 300
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
@@ -52,7 +52,7 @@ def _give_account(store: Store, attempt: Attempt, spec: Obj) -> None:
 
 
 def _automounts(account: Obj, spec: Obj) -> bool:
-    """The Pod's own word counts first, then the account's; without either the token is mounted."""
+    """Return whether to mount the token: the Pod decides, then the account; the default is True."""
     for holder in (spec, account):
         if holder.get("automountServiceAccountToken") is not None:
             return bool(holder["automountServiceAccountToken"])
@@ -83,7 +83,7 @@ def _has_token_mount(container: Obj) -> bool:
 
 
 def _token_volume_name(volumes: list[Obj]) -> str:
-    """A volume that an earlier admission of the same template gave."""
+    """Return the token volume that an earlier admission of the same template added."""
     return next((str(v["name"]) for v in volumes if str(v.get("name", "")).startswith("kube-api-access-")), "")
 
 
@@ -101,7 +101,7 @@ def _token_volume(name: str) -> Obj:
 
 
 def tolerate_short_failures(spec: Obj) -> None:
-    """A node may be away for five minutes; a PUT that leaves the tolerations out gets them again."""
+    """Tolerate unreachable nodes for five minutes; an update that omits the tolerations gets them again."""
     tolerations = _list(spec, "tolerations")
     missing = [key for key in (NOT_READY, UNREACHABLE) if not any(_tolerates(t, key) for t in tolerations)]
     added = [
@@ -151,13 +151,13 @@ def _prioritise(store: Store, attempt: Attempt, spec: Obj) -> None:
 
 
 def _default_class(store: Store) -> Obj | None:
-    """The global default with the highest value, if an administrator named one."""
+    """Return the global default class with the highest value, or None."""
     classes = [s.obj for s in store.list("scheduling.k8s.io/priorityclasses") if s.obj.get("globalDefault")]
     return max(classes, key=lambda c: (c.get("value", 0), c["metadata"]["name"]), default=None)
 
 
 def taint_new_node(node: Obj) -> None:
-    """A new node takes no pods until its condition says Ready (plug-in TaintNodesByCondition)."""
+    """Taint a new node until its condition is Ready (plug-in TaintNodesByCondition)."""
     spec: Obj = node.setdefault("spec", {})
     taints = _list(spec, "taints")
     if not any(t.get("key") == NOT_READY and t.get("effect") == "NoSchedule" for t in taints):

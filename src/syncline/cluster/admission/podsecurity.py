@@ -1,7 +1,7 @@
-"""The Pod Security Standards: what a pod may ask for at each level, in each version.
+"""The Pod Security Standards: what a pod may request at each level, in each version.
 
-Called by the admission chain (plug-in PodSecurity) with metadata and spec of a pod or of a template. Pure. Each check
-answers why it forbids, in short and in detail, or nothing. Source: ``k8s.io/pod-security-admission`` ``policy``.
+The admission chain (plug-in PodSecurity) calls it with metadata and spec of a pod or template. Pure. Each check returns
+a reason with details, or None. Source: ``k8s.io/pod-security-admission`` ``policy``.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ __all__ = ["BASELINE", "LATEST", "PRIVILEGED", "RESTRICTED", "Forbidden", "evalu
 
 PRIVILEGED, BASELINE, RESTRICTED = "privileged", "baseline", "restricted"
 LATEST = 10_000
-"""The minor version that ``latest`` stands for."""
+"""Minor version that represents ``latest``."""
 MIXED = " and "
 
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """``reason`` is always reported, ``detail`` where one pod is judged."""
+    """``reason`` is always reported, ``detail`` only for a single pod."""
 
     reason: str
     detail: str
@@ -52,7 +52,7 @@ def _quoted(names: Iterable[str]) -> str:
 
 
 def _named(names: list[str]) -> str:
-    """``container "a"`` or ``containers "a", "b"``."""
+    """Return ``container "a"`` or ``containers "a", "b"``."""
     return f"{'container' if len(names) == 1 else 'containers'} {_quoted(names)}"
 
 
@@ -61,7 +61,7 @@ def _count(one: str, many: str, items: Iterable[Any]) -> str:
 
 
 def _where(spec: Obj, wrong: Callable[[Obj], bool]) -> str:
-    """``pod and container "c"``: whose security context is wrong; empty for no one's."""
+    """Return whose security context is wrong: ``pod and container "c"``; "" if none is."""
     setters = ["pod"] if wrong(_context(spec)) else []
     bad = [str(one.get("name")) for one in _containers(spec) if wrong(_context(one))]
     return MIXED.join([*setters, *([_named(bad)] if bad else [])])
@@ -107,7 +107,7 @@ _DEFAULT_CAPABILITIES = frozenset(
 
 
 def _adding(spec: Obj, allowed: frozenset[str]) -> tuple[list[str], list[str]]:
-    """The containers that add other capabilities, and these."""
+    """Return the containers that add other capabilities, and these capabilities."""
     bad: list[str] = []
     found: set[str] = set()
     for one in _containers(spec):
@@ -285,7 +285,7 @@ def _unless_windows(check: Check) -> Check:
 
 
 def _unless_own_users(check: Check) -> Check:
-    """Relaxed for pods in a user namespace of their own."""
+    """Skip the check for pods in a user namespace."""
     return lambda metadata, spec: None if spec.get("hostUsers") is False else check(metadata, spec)
 
 
@@ -358,7 +358,7 @@ def _user(metadata: Obj, spec: Obj) -> Forbidden | None:
 
 
 def _seccomp_set(metadata: Obj, spec: Obj) -> Forbidden | None:
-    """As the baseline asks, and that there is one for each container."""
+    """Check as in the baseline, and require a profile for each container."""
     bad = _seccomp(metadata, spec)
     if bad is not None:
         return bad
@@ -376,7 +376,7 @@ def _seccomp_set(metadata: Obj, spec: Obj) -> Forbidden | None:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """``versions``: from which minor version on which check. A restricted rule stands in for those it ``overrides``."""
+    """``versions``: minor version → check. A restricted rule replaces those it ``overrides``."""
 
     name: str
     versions: tuple[tuple[int, Check], ...]
@@ -432,7 +432,7 @@ _RESTRICTED = (
 
 @lru_cache(maxsize=256)
 def _checks(level: str, version: int) -> tuple[Check, ...]:
-    """In Kubernetes' order: by name, baseline and restricted apart."""
+    """Return the checks in Kubernetes' order: baseline before restricted, each by name."""
     if level == PRIVILEGED:
         return ()
     overridden: set[str] = set()
@@ -447,12 +447,12 @@ def _checks(level: str, version: int) -> tuple[Check, ...]:
 
 
 def evaluate(level: str, version: int, metadata: Obj, spec: Obj) -> list[Forbidden]:
-    """What the level forbids; empty: it is allowed."""
+    """Return what the level forbids; empty if the pod is allowed."""
     return [found for check in _checks(level, version) if (found := check(metadata, spec)) is not None]
 
 
 def message(found: list[Forbidden]) -> str:
-    """``privileged (container "c" must not …), hostPort (…)``."""
+    """Return ``privileged (container "c" must not …), hostPort (…)``."""
     return ", ".join(f"{one.reason} ({one.detail})" if one.detail else one.reason for one in found)
 
 

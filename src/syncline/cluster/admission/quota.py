@@ -1,7 +1,7 @@
-"""No namespace takes more than its ResourceQuotas give (plug-in ResourceQuota).
+"""Enforce ResourceQuotas of a namespace (plug-in ResourceQuota).
 
-Called by the chain when a write is otherwise decided. What is granted is noted in the quota's status at once, so that
-the next request sees it; the quota controller corrects the counts when objects go.
+The chain calls it last. Granted usage is written to the quota's status at once, so that the next request sees it; the
+quota controller corrects the counts when objects are deleted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ QUOTAS = "/resourcequotas"
 
 
 def check(store: Store, attempt: Attempt, new: Obj, old: Obj | None) -> None:
-    """Raises Forbidden with the first quota that does not allow it; notes the use otherwise."""
+    """Raise Forbidden for the first exceeded quota; otherwise record the usage."""
     if not attempt.namespace or not store.count(QUOTAS, attempt.namespace):
         return
     storage = attempt.resource.storage
@@ -42,7 +42,7 @@ def check(store: Store, attempt: Attempt, new: Obj, old: Obj | None) -> None:
 
 
 def _increase(storage: str, new: Obj, old: Obj | None) -> Amounts:
-    """What the write needs more than before; what it gives back is the controller's to count."""
+    """Return what the write uses more than before; the controller counts what it releases."""
     after = usage_of(storage, new)
     if old is None:
         return after

@@ -1,6 +1,6 @@
-"""What a Pod's RuntimeClass adds to it: the overhead of its sandbox, and where it may run (plug-in RuntimeClass).
+"""Add a RuntimeClass's overhead and scheduling rules to its Pods (plug-in RuntimeClass).
 
-Called by ``pods`` with the spec of a Pod that the request owns; changed in place.
+``pods`` calls it with the spec of a Pod that the request owns; changed in place.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _place(attempt: Attempt, spec: Obj, scheduling: Obj) -> None:
 
 
 def _merged(tolerations: list[Obj]) -> list[Obj]:
-    """Without those that another one covers; of equal ones the first stays."""
+    """Drop tolerations that another one covers; of equal ones the first stays."""
     kept: list[Obj] = []
     for index, each in enumerate(tolerations):
         later = tolerations[index + 1 :]
@@ -77,7 +77,7 @@ def _merged(tolerations: list[Obj]) -> list[Obj]:
 
 
 def _covers(wide: Obj, narrow: Obj) -> bool:
-    """Whatever taint the narrow one tolerates, the wide one does, and for as long (``isSuperset``)."""
+    """Return whether ``wide`` tolerates every taint that ``narrow`` does, for as long (``isSuperset``)."""
     if wide == narrow:
         return True
     if wide.get("key") and wide.get("key") != narrow.get("key"):

@@ -1,7 +1,7 @@
-"""Addresses and ports of Services.
+"""Allocate cluster IPs and node ports of Services.
 
-Called by the chain for each write of a Service. Which addresses are taken is learned from the store's events, so that
-nothing has to be given back. Rules: Kubernetes ``pkg/registry/core/service/storage/alloc.go``.
+The chain calls it for each write of a Service. The store's events show which addresses are in use, so none is released
+explicitly. Rules: Kubernetes ``pkg/registry/core/service/storage/alloc.go``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SINGLE = "SingleStack"
 
 _LAST_OFFSET = SERVICE_NETWORK.num_addresses - 2
 _FIRST_OFFSET = 16
-"""The first addresses are left to services that ask for theirs (kubernetes .1, DNS .10)."""
+"""The first addresses are reserved for services that request theirs (kubernetes .1, DNS .10)."""
 
 
 class ServiceAddresses:
@@ -41,7 +41,7 @@ class ServiceAddresses:
         store.subscribe(self._on_event)
 
     def assign(self, attempt: Attempt, new: Obj, old: Obj | None) -> None:
-        """Keep, check or give addresses and node ports, in place."""
+        """Keep, check or allocate addresses and node ports, in place."""
         spec: Obj = new.setdefault("spec", {})
         owner = f"{attempt.namespace}/{attempt.name}" if attempt.name else ""
         kind = spec.get("type", "ClusterIP")
@@ -59,7 +59,7 @@ class ServiceAddresses:
     # -- addresses ------------------------------------------------------------------------------------------------
 
     def _assign_address(self, attempt: Attempt, spec: Obj, before: Obj, owner: str) -> None:
-        """Families first: what is wrong with them is refused before anything is given (``initIPFamilyFields``)."""
+        """Assign a cluster IP; families are checked before anything is allocated (``initIPFamilyFields``)."""
         if before and before.get("type", "ClusterIP") != "ExternalName":
             keep_addresses(spec, before)
             for key in ("ipFamilies", "ipFamilyPolicy"):
@@ -81,7 +81,7 @@ class ServiceAddresses:
             self._check_address(attempt, spec["clusterIP"], owner)
 
     def _free_address(self, attempt: Attempt) -> str:
-        """The next free one behind a random place, as far from others as chance allows."""
+        """Return the next free address after a random offset, so that addresses are spread."""
         span = _LAST_OFFSET - _FIRST_OFFSET
         start = attempt.entropy.randrange(span)
         for step in range(span):
@@ -94,7 +94,7 @@ class ServiceAddresses:
         try:
             parsed = ipaddress.ip_address(address)
         except ValueError:
-            return  # Validation words what is wrong with it.
+            return  # Validation reports what is wrong.
         if not any(parsed in network for network in self._networks()):
             raise _refused(
                 attempt,
@@ -106,7 +106,7 @@ class ServiceAddresses:
             raise _refused(attempt, address, f"failed to allocate IP {address}: provided IP is already allocated")
 
     def _networks(self) -> list[ipaddress.IPv4Network]:
-        """Our own range and those that ServiceCIDRs add, once they are ready."""
+        """Return the built-in range and those of ready ServiceCIDRs."""
         made = [SERVICE_NETWORK]
         for stored in self._store.list(RANGES):
             conditions = (stored.obj.get("status") or {}).get("conditions") or ()
@@ -116,7 +116,7 @@ class ServiceAddresses:
         return made
 
     def _reserved_for(self, address: str) -> str | None:
-        """The object of an IPAddress made by a user; None: no user did. Ours follow the Services, which are known."""
+        """Return the parent of an IPAddress created by a user, or None. Our IPAddresses follow the Services."""
         stored = self._store.get(Key(ADDRESSES, "", address))
         if stored is None or stored.labels.get(MANAGED_BY) == ALLOCATOR:
             return None
@@ -139,7 +139,7 @@ class ServiceAddresses:
             elif (port.get("protocol"), port["nodePort"]) in asked or self._ports.get(port["nodePort"], owner) != owner:
                 raise _port_refused(attempt, index, port["nodePort"], "provided port is already allocated")
             elif port["nodePort"] not in NODE_PORTS and not attempt.dry_run:
-                # A dry run asks no one about ports (dry-run allocator).
+                # A dry run does not allocate ports (dry-run allocator).
                 raise _port_refused(
                     attempt,
                     index,
@@ -196,10 +196,10 @@ def _refuse(attempt: Attempt, causes: list[FieldCause]) -> None:
 
 
 def _family_causes(spec: Obj) -> list[FieldCause]:
-    """This cluster has IPv4 only."""
+    """Return the errors of IP families; this cluster has IPv4 only."""
     listed, families, policy = spec.get("clusterIPs") or [], spec.get("ipFamilies") or [], spec.get("ipFamilyPolicy")
     if listed == ["None"] and not spec.get("selector"):
-        return []  # Another client fills in the endpoints of whatever family.
+        return []  # Headless without selector: its owner adds endpoints of any family.
     many = "must be 'RequireDualStack' or 'PreferDualStack' when multiple"
     where = "spec.ipFamilyPolicy"
     if policy in (None, SINGLE) and len(listed) > 1:
@@ -226,7 +226,7 @@ def _ports_of(spec: Obj) -> list[int]:
 
 
 def _drop_addresses(spec: Obj, before: Obj) -> None:
-    """An ExternalName has none; those that were only carried over from the old object go (``patchAllocatedValues``)."""
+    """Remove an ExternalName's addresses that were copied from the old object (``patchAllocatedValues``)."""
     for field in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"):
         if field in spec and spec.get(field) == before.get(field):
             del spec[field]

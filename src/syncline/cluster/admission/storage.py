@@ -1,4 +1,4 @@
-"""Claims and volumes are protected while in use, and get the default class (plug-ins StorageObjectInUseProtection,
+"""Protect claims and volumes in use, and set default classes (plug-ins StorageObjectInUseProtection,
 DefaultStorageClass, DefaultIngressClass)."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def admit(store: Store, attempt: Attempt, obj: Obj) -> None:
 
 
 def check_growth(store: Store, attempt: Attempt, new: Obj, old: Obj) -> None:
-    """A claim grows when its class lets it (plug-in PersistentVolumeClaimResize)."""
+    """Allow a claim to grow if its class does (plug-in PersistentVolumeClaimResize)."""
     wanted, had = (_size(obj) for obj in (new, old))
     if wanted is None or had is None or wanted <= had:
         return
@@ -62,7 +62,7 @@ def _names_class(ingress: Obj, spec: Obj) -> bool:
 
 
 def _set_default(store: Store, resource: str, annotation: str, spec: Obj, field: str) -> None:
-    """The newest class that says it is the default."""
+    """Set the newest class that is annotated as default."""
     classes = [s.obj for s in store.list(resource) if annotations_of(s.obj).get(annotation) == "true"]
     if classes:
         newest = max(classes, key=lambda c: (c["metadata"].get("creationTimestamp", ""), name_of(c)))

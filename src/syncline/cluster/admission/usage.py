@@ -1,6 +1,6 @@
-"""What one object counts against a ResourceQuota.
+"""Compute what one object counts against a ResourceQuota.
 
-Called by the quota admission and by the quota controller, so that both count alike. Pure. Rules: Kubernetes
+The quota admission and the quota controller call it, so that both count alike. Pure. Rules: Kubernetes
 ``pkg/quota/v1/evaluator/core``.
 """
 
@@ -15,7 +15,7 @@ __all__ = ["amounts", "in_scope", "missing_amounts", "pod_amounts", "total", "us
 
 COMPUTE = ("cpu", "memory", "ephemeral-storage")
 REQUIRED = ("cpu", "memory")
-"""What every container must ask for where a quota limits it; ephemeral storage may go unmentioned."""
+"""Resources that every container must request if a quota limits them; ephemeral storage is optional."""
 _COUNTED = frozenset(
     {
         "/configmaps",
@@ -27,19 +27,19 @@ _COUNTED = frozenset(
         "/services",
     }
 )
-"""Kinds that are also counted under their bare plural."""
+"""Kinds that are also counted under their plural alone."""
 
 Amounts = dict[str, Quantity]
 
 
 def amounts(given: object) -> Amounts:
-    """A resource list with the entries that can be read."""
+    """Return a resource list without entries that cannot be parsed."""
     found: Amounts = {}
     for name, value in given.items() if isinstance(given, Mapping) else ():
         try:
             found[str(name)] = parse_quantity(value)
         except (QuantityError, TypeError):
-            continue  # Validation has refused it, or will.
+            continue  # Validation refuses it, earlier or later.
     return found
 
 
@@ -61,7 +61,7 @@ def _largest(parts: Iterable[Amounts]) -> Amounts:
 
 
 def pod_amounts(pod: Obj, kind: str) -> Amounts:
-    """Requests or limits of a whole Pod: the containers together, or the largest initialization, plus overhead."""
+    """Return a Pod's requests or limits: its containers' sum or its largest init container, plus overhead."""
     spec = pod.get("spec") or {}
     running = [amounts(dig(c, "resources", kind)) for c in spec.get("containers") or ()]
     initial: list[Amounts] = []
@@ -76,7 +76,7 @@ def pod_amounts(pod: Obj, kind: str) -> Amounts:
 
 
 def usage_of(storage: str, obj: Obj) -> Amounts:
-    """What the object uses, by quota resource name. ``storage`` is ``apps/deployments``, ``/pods``."""
+    """Return an object's usage by quota resource name. ``storage`` is ``apps/deployments``, ``/pods``."""
     if storage == "/pods" and dig(obj, "status", "phase") in ("Succeeded", "Failed"):
         return {f"count/{_counted_name(storage)}": from_int(1)}
     used: Amounts = {f"count/{_counted_name(storage)}": from_int(1)}
@@ -136,7 +136,7 @@ def _claim_usage(claim: Obj) -> Amounts:
 
 
 def missing_amounts(pod: Obj, hard: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """(quota resource, containers that do not say how much of it they need), for resources a quota limits."""
+    """Return (quota resource, containers that do not specify it), for resources that a quota limits."""
     spec = pod.get("spec") or {}
     found = []
     for resource in sorted(hard):
@@ -154,7 +154,7 @@ def missing_amounts(pod: Obj, hard: Iterable[str]) -> list[tuple[str, list[str]]
 
 
 def in_scope(quota: Obj, storage: str, obj: Obj) -> bool:
-    """Whether a quota with scopes reads this object; scopes are about Pods only."""
+    """Return whether a quota's scopes include this object; scopes apply only to Pods."""
     spec = quota.get("spec") or {}
     selectors = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
     selectors += dig(spec, "scopeSelector", "matchExpressions", default=[])

@@ -1,1 +1,1 @@
-"""Admission that people configure: webhooks and policies, called and enforced as Kubernetes does it."""
+"""Admission configured by users: webhooks and policies, as Kubernetes calls and enforces them."""

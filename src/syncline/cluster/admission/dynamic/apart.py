@@ -1,7 +1,7 @@
-"""Expressions of admission, evaluated here or in another process (``kube/transport/elsewhere.py``).
+"""Evaluate admission expressions here or in another process (``kube/transport/elsewhere.py``).
 
-Called by ``enforcing``, ``changing`` and ``dispatching`` around what they evaluate. The authorizer stays here: the code
-that evaluates elsewhere gives up at a question that was not answered yet, and begins again with the answer.
+``enforcing``, ``changing`` and ``dispatching`` call it. The authorizer stays in this process: the other one stops at a
+query without a known result, and restarts with the result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class _Undecided(BaseException):
-    """A question that was not asked before. Nothing in an expression can absorb it."""
+    """An authorizer query without a known result. No expression can catch it."""
 
     def __init__(self, account: Account, asked: Asked) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class _Undecided(BaseException):
 
 
 class _Question(tuple[Account, Asked]):
-    """The answer of an evaluation that has to begin again: what it wants to know first."""
+    """Result of an evaluation that must restart: the query it needs first."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ class _Question(tuple[Account, Asked]):
 def evaluated(
     judging: Judging, subject: Subject, name: str, function: Callable[..., T], values: Mapping[str, Any], *given: Any
 ) -> T:
-    """``function(values, *given)``; it is plain and pure, and ``name`` tells it apart from others of the request."""
+    """Return ``function(values, *given)``, a plain pure function; ``name`` identifies the call within its request."""
     mine: AuthorizerValue = values[AUTHORIZER]
     plain = {key: value for key, value in values.items() if key not in (AUTHORIZER, CHECK)}
     asked: Asked = values[CHECK].asked
@@ -62,7 +62,7 @@ def evaluated(
 def _evaluate(
     function: Callable[..., Any], plain: Mapping[str, Any], asked: Asked, rulings: Rulings, given: tuple[Any, ...]
 ) -> Any:
-    """In another process."""
+    """Evaluate in another process."""
 
     def of(account: Account) -> Callable[[Asked], Ruling]:
         def decide(question: Asked) -> Ruling:

@@ -1,4 +1,4 @@
-"""What expressions of admission may name, as values: the object, the request, its namespace, the authorizer.
+"""Variables of admission expressions: the object, the request, its namespace, the authorizer.
 
 Source: apiserver ``admission/plugin/cel`` (activation, condition) and ``cel/library/authz.go``.
 """
@@ -29,12 +29,12 @@ def gvr_obj(resource: Resource) -> Obj:
 
 
 def kind_in(subject: Subject, resource: Resource) -> GVK:
-    """The kind of the object sent, where the request is examined as one for ``resource``."""
+    """Return the kind of the sent object if the request is matched as ``resource``."""
     return resource.gvk if subject.kind == subject.resource.gvk else subject.kind
 
 
 def user_obj(user: UserInfo) -> Obj:
-    """authentication.k8s.io UserInfo, without what is empty."""
+    """Return authentication.k8s.io UserInfo without empty fields."""
     shown: Obj = {"username": user.name}
     if user.uid:
         shown["uid"] = user.uid
@@ -46,7 +46,7 @@ def user_obj(user: UserInfo) -> Obj:
 
 
 def request_obj(subject: Subject, resource: Resource) -> Obj:
-    """An AdmissionRequest without its objects and its uid. ``resource``: the version it is examined in."""
+    """Return an AdmissionRequest without objects and uid. ``resource``: the version it is matched in."""
     request: Obj = {"kind": gvk_obj(kind_in(subject, resource)), "resource": gvr_obj(resource)}
     sub = {"subResource": subject.subresource} if subject.subresource else {}
     request |= sub
@@ -83,7 +83,7 @@ def shown_namespace(namespace: Obj | None) -> Obj | None:
 
 
 def authorizers(authorizer: Authorizer, subject: Subject) -> Mapping[str, Any]:
-    """``authorizer`` asks for the user of the request, or for a service account."""
+    """Return authorizers for the request's user, which can also check a service account."""
 
     def ask(user: UserInfo) -> Callable[[Asked], Ruling]:
         def decide(asked: Asked) -> Ruling:

@@ -1,8 +1,8 @@
-"""What one request asked of others, over all its runs.
+"""Results of one request's outbound calls, over all its runs.
 
-A request that needs an answer is given up with ``outbound.Awaiting`` and run again once there is one; the answers that
-it had are kept here under what was asked, so that only a changed question is asked again. Its clock and its chance
-stand still meanwhile (:class:`Tape`). Knows no sockets.
+A request that needs a result stops with ``outbound.Awaiting`` and runs again with the result; results are stored under
+a key of the call, so that only a changed call is repeated. Its clock and random values stay the same (:class:`Tape`).
+It does no I/O.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from syncline.kube.transport.outbound import Outcome
 __all__ = ["MAX_RUNS", "Asking", "Tape"]
 
 MAX_RUNS = 256
-"""Runs of one request: each was asked for by new calls, so more than this is a loop of ours or of webhooks."""
+"""Runs of one request. Each had new calls, so more indicates a loop in our code or in webhooks."""
 
 T = TypeVar("T")
 
 
 class Asking:
-    """``uid``: the names of reviews stay the same from run to run, since answers repeat them."""
+    """``uid``: reviews have the same uid in every run, since responses repeat it."""
 
     __slots__ = ("_answers", "_entropy", "_uids")
 
@@ -47,7 +47,7 @@ class Asking:
 
 
 class Tape(Entropy):
-    """Chance that repeats itself: after ``rewind`` it gives the same ids again, then new ones."""
+    """Repeatable random values: after ``rewind`` it returns the same ids again, then new ones."""
 
     def __init__(self, source: Entropy) -> None:
         super().__init__(0)
@@ -57,7 +57,7 @@ class Tape(Entropy):
 
     @property
     def untaped(self) -> Entropy:
-        """Chance for what must not be repeated."""
+        """Return random values that must not repeat."""
         return self._source
 
     def rewind(self) -> None:

@@ -1,6 +1,6 @@
-"""MutatingAdmissionPolicies: apply configurations and JSON patches that expressions make, merged into the object.
+"""Apply MutatingAdmissionPolicies: expressions return apply configurations or JSON patches for the object.
 
-Called by ``cluster/verbs/admitting.py`` before the mutating webhooks. Source: apiserver
+``cluster/verbs/admitting.py`` calls it before the mutating webhooks. Source: apiserver
 ``admission/plugin/policy/mutating`` (dispatcher.go, patch/smd.go, patch/json_patch.go).
 """
 
@@ -39,18 +39,18 @@ POLICIES = "MutatingAdmissionPolicy"
 
 
 class _Refused(Exception):
-    """Why a mutation cannot be made; the failure policy says what that means."""
+    """Why a mutation failed; the failure policy decides the consequence."""
 
 
 def change(
     judging: Judging, policies: Sequence[Policy], subject: Subject, obj: Obj | None, old: Obj | None, turn: Round
 ) -> Obj | None:
-    """The object as the policies leave it. Raises Forbidden with what could not be done."""
+    """Return the object after all policies. Raises Forbidden with the failures."""
     if subject.operation == "DELETE" or excluded(subject):
         return obj
     turn.begin(POLICIES, obj)
     errors: list[tuple[str, str]] = []
-    # Which policies are concerned is settled before any of them changes what it was settled by.
+    # Match all policies before any of them changes the object.
     invoked = [
         (policy, match, binding, wrong)
         for policy in policies
@@ -94,7 +94,7 @@ def _invoked(
     turn: Round,
     errors: list[tuple[str, str]],
 ) -> Obj | None:
-    """One policy with one parameter: all of its mutations, each on what the one before left."""
+    """Apply one policy with one parameter: each mutation gets the result of the previous one."""
     before = shown = seen_as(obj, subject, match.resource)
     theirs = seen_as(old, subject, match.resource)
     values = {**judging.values(subject, match.resource, shown, theirs), "params": param}
@@ -130,7 +130,7 @@ def _invoked(
 
 
 def _made(values: Mapping[str, Any], policy: Policy, at: int) -> tuple[Any, str]:
-    """What a mutation's expression makes, or why it makes nothing."""
+    """Return the value of a mutation's expression, or the error."""
     budget = Budget()
     try:
         given = {**values, "variables": Variables(policy, values, budget)}
@@ -148,7 +148,7 @@ def _schema(judging: Judging, subject: Subject, match: Match) -> Schema | None:
 
 
 def _merged(obj: Obj, made: Any, schema: Schema | None) -> Obj:
-    """Merged as server-side apply merges, but owned by no one; what would be replaced as a whole is refused."""
+    """Merge as server-side apply does, but without owners; refuse to replace atomic lists or maps."""
     wrong = _misnamed(made, "Object")
     if wrong:
         raise _Refused(f"type mismatch: {wrong}")
@@ -165,7 +165,7 @@ def _merged(obj: Obj, made: Any, schema: Schema | None) -> Obj:
 
 
 def _misnamed(value: Any, path: str) -> str:
-    """An object that is made where its name does not say it goes."""
+    """Return an error for an object value whose type name does not match its field."""
     if isinstance(value, Made):
         if value.kind != path:
             expected = f'expected "{path}", which matches field name path from root Object type'
@@ -181,7 +181,7 @@ def _misnamed(value: Any, path: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value of an expression as JSON."""
+    """Return an expression's value as JSON."""
     if isinstance(value, dict):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -194,7 +194,7 @@ def _plain(value: Any) -> Any:
 
 
 def _atomics(value: Any, shape: Shape, path: str) -> Iterator[str]:
-    """Places that hold lists or maps which are replaced, not merged."""
+    """Yield the paths of atomic lists and maps."""
     if isinstance(value, dict):
         if shape.map_atomic:
             yield path
@@ -213,7 +213,7 @@ def _atomics(value: Any, shape: Shape, path: str) -> Iterator[str]:
 
 
 def _patched(obj: Obj, made: Any) -> Any:
-    """A test that fails leaves the object as it is."""
+    """Apply a JSON patch; a failed test leaves the object unchanged."""
     try:
         return patched(obj, [_step(step) for step in made])
     except StepFailed as failure:

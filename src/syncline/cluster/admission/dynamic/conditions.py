@@ -1,4 +1,4 @@
-"""Match conditions and expressions of policies, evaluated within their budget.
+"""Evaluate match conditions and expressions of policies, within their budget.
 
 Source: apiserver ``admission/plugin/webhook/matchconditions``, ``admission/plugin/cel`` (condition, composition).
 """
@@ -17,22 +17,22 @@ from syncline.kube.cel.values import EvaluationError
 __all__ = ["Budget", "Compiled", "Conditions", "OutOfBudget", "compiled", "held"]
 
 CALLS_PER_REQUEST = 10
-"""How often the limit of one evaluation all expressions of one policy may use up (``RuntimeCELCostBudget`` against
+"""Budget of all expressions of one policy, in units of one evaluation's limit (``RuntimeCELCostBudget`` and
 ``PerCallLimit``)."""
 CONDITION_SHARE = 4
-"""Match conditions have a quarter of that (``RuntimeCELCostBudgetMatchConditions``)."""
+"""Match conditions get a quarter of that (``RuntimeCELCostBudgetMatchConditions``)."""
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
 class OutOfBudget(Exception):
-    """Nothing more is evaluated for this policy and this request."""
+    """The budget of this policy and request is used up."""
 
     def __init__(self) -> None:
         super().__init__(OUT_OF_BUDGET)
 
 
 class Budget:
-    """Work left, counted in the calls that an evaluation makes."""
+    """Remaining budget, in calls of an evaluation."""
 
     __slots__ = ("left",)
 
@@ -43,21 +43,21 @@ class Budget:
         self.left -= steps
 
     def check(self) -> None:
-        """Raises OutOfBudget."""
+        """Raise OutOfBudget if nothing is left."""
         if self.left <= 0:
             raise OutOfBudget
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """An expression with its program, or with why there is none."""
+    """An expression with its program, or its compile error."""
 
     text: str
     program: Program | None
     problem: str = ""
 
     def evaluate(self, values: Mapping[str, Any], budget: Budget) -> Any:
-        """Raises EvaluationError in Kubernetes' words, or OutOfBudget."""
+        """Return the value; raise EvaluationError in Kubernetes' words, or OutOfBudget."""
         if self.program is None:
             raise EvaluationError(f"compilation error: {self.problem}")
         try:
@@ -80,13 +80,13 @@ def compiled(
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """``ignore``: what fails to be evaluated excludes the request instead of refusing it (failurePolicy)."""
+    """``ignore``: a failed evaluation skips the request instead of refusing it (failurePolicy)."""
 
     expressions: tuple[Compiled, ...]
     ignore: bool
 
     def match(self, values: Mapping[str, Any]) -> bool:
-        """Raises EvaluationError with what could not be evaluated, unless a condition is false for sure."""
+        """Return whether all conditions hold; raise EvaluationError on failures, unless another condition is false."""
         if not self.expressions:
             return True
         errors: list[str] = []
@@ -106,7 +106,7 @@ class Conditions:
 
 
 def held(values: Mapping[str, Any], conditions: Conditions) -> bool | str:
-    """As :meth:`Conditions.match`; a text is what could not be evaluated."""
+    """As :meth:`Conditions.match`, but return failures as text."""
     try:
         return conditions.match(values)
     except EvaluationError as error:
@@ -120,6 +120,6 @@ def conditions_of(owner: Mapping[str, Any], expressions: Expressions) -> Conditi
 
 
 def verdict(errors: list[str]) -> str:
-    """Several errors as Go's Aggregate prints them, each text once."""
+    """Return errors as Go's Aggregate prints them, each text once."""
     texts = list(dict.fromkeys(errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

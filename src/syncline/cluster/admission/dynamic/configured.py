@@ -1,7 +1,7 @@
-"""The webhooks and policies that are in force, ready to be matched.
+"""The active webhooks and policies, ready to be matched.
 
-Built once over a store and kept by its events; ``active`` is what a write reads first, so that a cluster without any
-pays one attribute for it. Configurations count in the order of their names.
+Built once over a store and updated by its events; writes read ``active`` first, so that a cluster without any pays for
+one attribute. Configurations apply in the order of their names.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ MUTATING, VALIDATING = f"{GROUP}/mutatingwebhookconfigurations", f"{GROUP}/valid
 POLICIES, BINDINGS = f"{GROUP}/validatingadmissionpolicies", f"{GROUP}/validatingadmissionpolicybindings"
 CHANGES, CHANGE_BINDINGS = f"{GROUP}/mutatingadmissionpolicies", f"{GROUP}/mutatingadmissionpolicybindings"
 _NEEDS = {MUTATING: MUTATING, VALIDATING: VALIDATING, BINDINGS: POLICIES, CHANGE_BINDINGS: CHANGES}
-"""What has to be there for something to be in force: a policy without a binding is about nothing."""
+"""Resources that must exist for another to be active: a policy without a binding has no effect."""
 _WATCHED = frozenset((*_NEEDS, *_NEEDS.values()))
 
 T = TypeVar("T")
 
 
 class Configured:
-    """See the module."""
+    """The configured webhooks and policies of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -55,12 +55,12 @@ class Configured:
 
     @property
     def policies(self) -> Sequence[Policy]:
-        """Validating ones, with their bindings."""
+        """Validating policies with their bindings."""
         return self._ready(POLICIES, lambda: self._policies(POLICIES, BINDINGS))
 
     @property
     def changes(self) -> Sequence[Policy]:
-        """Mutating ones, with their bindings."""
+        """Mutating policies with their bindings."""
         return self._ready(CHANGES, lambda: self._policies(CHANGES, CHANGE_BINDINGS))
 
     def _ready(self, resource: str, make: Callable[[], list[T]]) -> tuple[T, ...]:

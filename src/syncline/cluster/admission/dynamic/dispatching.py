@@ -1,7 +1,7 @@
-"""Webhooks called for one request: mutating ones after one another, validating ones side by side.
+"""Call the webhooks of one request: mutating ones in sequence, validating ones concurrently.
 
-Called by ``cluster/verbs/admitting.py``. What is needed of the network and is not known yet gives the request up, with
-``Awaiting``. Source: apiserver ``admission/plugin/webhook/{mutating,validating,generic}``.
+``cluster/verbs/admitting.py`` calls it. If a network result is missing, it raises ``Awaiting``. Source: apiserver
+``admission/plugin/webhook/{mutating,validating,generic}``.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ MUTATION, PATCH = "mutation.webhook.admission.k8s.io/", "patch.webhook.admission
 FAILED_OPEN = "failed-open."
 VALIDATING_FAILED_OPEN = "failed-open.validating.webhook.admission.k8s.io/"
 MAX_ANNOTATION_CHARS = 64 * 1024
-"""Longest patch that the audit log is reported."""
+"""Longest patch that the audit log records."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Invocation:
-    """``index`` counts all webhooks of the kind, as audit annotations do."""
+    """``index`` counts all webhooks of the kind, as in audit annotations."""
 
     hook: Hook
     match: Match
@@ -54,7 +54,7 @@ class _Invocation:
 
 
 def _matching(judging: Judging, hook: Hook, subject: Subject, obj: Obj | None, old: Obj | None) -> Match | None:
-    """Raises Forbidden where conditions cannot be evaluated and nothing says that this is to be ignored."""
+    """Return the match; raise Forbidden if conditions cannot be evaluated and the failure policy is Fail."""
     match = hook.scope.match(subject, obj, old, judging.world)
     if match is None or not hook.conditions.expressions:
         return match
@@ -70,7 +70,7 @@ def _matching(judging: Judging, hook: Hook, subject: Subject, obj: Obj | None, o
 
 
 def _question(judging: Judging, one: _Invocation) -> tuple[str, Callable[[], OutboundCall]]:
-    """What the call is known by, and the call itself."""
+    """Return the key of the call, and a function that creates the call."""
     resource = one.match.resource
     shown = (seen_as(obj, one.subject, resource) for obj in (one.obj, one.old))
     review = review_body(one.hook.version, one.subject, resource, *shown)
@@ -105,14 +105,14 @@ def _outbound(judging: Judging, hook: Hook, body: bytes) -> OutboundCall:
 
 
 class _Unreached(Exception):
-    """A service that leads nowhere needs no call to fail."""
+    """A service without an address: the call fails without being made."""
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
 
 
 class _CallFailed(Exception):
-    """The webhook could not be asked, or answered what is no answer."""
+    """The webhook could not be reached, or its response is invalid."""
 
 
 def _refuse_dry_run(hook: Hook, subject: Subject) -> None:
@@ -121,7 +121,7 @@ def _refuse_dry_run(hook: Hook, subject: Subject) -> None:
 
 
 def _verdicts(judging: Judging, calls: Sequence[_Invocation]) -> list[Verdict | _CallFailed]:
-    """Raises Awaiting for what is not known yet."""
+    """Return the verdicts; raise Awaiting for missing ones."""
     asking = judging.asking
     keys: list[str] = []
     missing: dict[str, OutboundCall] = {}
@@ -158,7 +158,7 @@ def _judged(judging: Judging, one: _Invocation, key: str, outcome: Outcome) -> V
 def call_mutating(
     judging: Judging, hooks: Sequence[Hook], subject: Subject, obj: Obj | None, old: Obj | None, turn: Round
 ) -> Obj | None:
-    """The object as the webhooks leave it; raises the refusal of the first that refuses."""
+    """Return the object after all webhooks; raise the first refusal."""
     turn.begin(WEBHOOKS, obj)
     for index, hook in enumerate(hooks):
         match = _matching(judging, hook, subject, obj, old)
@@ -197,7 +197,7 @@ def _mutated(judging: Judging, one: _Invocation) -> Obj | None:
 
 
 def _patched(judging: Judging, one: _Invocation, verdict: Verdict) -> Obj:
-    """Applied to the version that the webhook was shown; the result is read as the API reads a body."""
+    """Apply the patch to the version that the webhook saw; decode the result like a request body."""
     hook, subject, resource = one.hook, one.subject, one.match.resource
     if verdict.patch_type != "JSONPatch":
         raise _CallFailed(f'failed calling webhook "{hook.name}": unsupported patch type "{verdict.patch_type}"')
@@ -219,7 +219,7 @@ def _patched(judging: Judging, one: _Invocation, verdict: Verdict) -> Obj:
 def call_validating(
     judging: Judging, hooks: Sequence[Hook], subject: Subject, obj: Obj | None, old: Obj | None
 ) -> None:
-    """All that are concerned are asked at once; raises the first refusal in their order."""
+    """Call all matching webhooks at once; raise the first refusal in their order."""
     calls: list[_Invocation] = []
     for hook in hooks:
         match = _matching(judging, hook, subject, obj, old)

@@ -1,7 +1,7 @@
-"""ValidatingAdmissionPolicies enforced: each policy, binding and parameter is judged; the first denial counts.
+"""Enforce ValidatingAdmissionPolicies: evaluate each policy, binding and parameter, and raise the first denial.
 
-Called by ``cluster/verbs/admitting.py`` before the validating webhooks. Nothing is called, all is evaluated here.
-Source: apiserver ``admission/plugin/policy/validating`` (dispatcher.go, validator.go).
+``cluster/verbs/admitting.py`` calls it before the validating webhooks. It makes no outbound calls. Source: apiserver
+``admission/plugin/policy/validating`` (dispatcher.go, validator.go).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["enforce"]
 
 FAILURE = "validation.policy.admission.k8s.io/validation_failure"
 MAX_MESSAGE_BYTES = 5 * 1024
-"""Longer messages of expressions do not count (``MaxEvaluatedMessageExpressionSizeBytes``)."""
+"""Longer messages of expressions are ignored (``MaxEvaluatedMessageExpressionSizeBytes``)."""
 MAX_ANNOTATION_BYTES = 10 * 1024
 CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
 INVALID = 422
@@ -42,7 +42,7 @@ INVALID = 422
 
 @dataclass(frozen=True, slots=True)
 class _Denial:
-    """``index`` counts the validations of the policy. ``always``: denied whatever the binding's actions are."""
+    """``index`` counts the policy's validations. ``always``: denied whatever the binding's actions are."""
 
     message: str
     reason: str = ""
@@ -51,7 +51,7 @@ class _Denial:
 
 
 def enforce(judging: Judging, policies: Sequence[Policy], subject: Subject, obj: Obj | None, old: Obj | None) -> None:
-    """Raises the first denial in the words of its policy."""
+    """Raise the first denial in its policy's words."""
     if excluded(subject):
         return
     refusal: ApiError | None = None
@@ -73,7 +73,7 @@ def enforce(judging: Judging, policies: Sequence[Policy], subject: Subject, obj:
 
 
 def _act(judging: Judging, policy: Policy, binding: Binding | None, denial: _Denial) -> bool:
-    """Warn, note, and say whether the binding denies."""
+    """Warn and audit; return whether the binding denies."""
     assert binding is not None, "only bindings have actions"
     if "Warn" in binding.actions:
         where = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
@@ -118,7 +118,7 @@ def _bound(
     found: list[_Denial] = []
     for at, param in enumerate(params):
         name, given = f"policy/{policy.name}/{binding.name}/{at}", {**values, "params": param}
-        # Conditions see no namespace; all else does.
+        # Match conditions have no namespaceObject; other expressions do.
         holds = evaluated(judging, subject, f"{name}/if", held, given, policy.conditions)
         if isinstance(holds, str):
             found += [] if policy.ignores else [_Denial(holds)]
@@ -135,7 +135,7 @@ def _bound(
 
 
 def _judged(values: Mapping[str, Any], policy: Policy) -> tuple[list[_Denial], list[tuple[str, str]]]:
-    """One policy with one parameter: what it refuses, and what it says of it for the audit log."""
+    """Evaluate one policy with one parameter; return its denials and audit annotations."""
     budget, audited = Budget(), list[tuple[str, str]]()
     values = {**values, "variables": Variables(policy, values, budget)}
     try:
@@ -155,13 +155,13 @@ def _ruled(policy: Policy, rule: Rule, at: int, values: Mapping[str, Any], budge
 
 
 def _message(rule: Rule, values: Mapping[str, Any], budget: Budget) -> str:
-    """What the message expression says, if it says one line; else the fixed message; else the expression itself."""
+    """Return the message expression's value if it is one line, else the fixed message, else the expression."""
     said: Any = ""
     if rule.message is not None:
         try:
             said = rule.message.evaluate(values, budget)
         except EvaluationError:
-            said = ""  # Kubernetes logs it for the author of the policy and continues; the fixed message follows.
+            said = ""  # Kubernetes logs it for the policy's author and uses the fixed message.
     text = said.strip() if isinstance(said, str) else ""
     if not text or "\n" in text or len(text.encode()) > MAX_MESSAGE_BYTES:
         text = rule.fixed
@@ -169,7 +169,7 @@ def _message(rule: Rule, values: Mapping[str, Any], budget: Budget) -> str:
 
 
 def _annotated(policy: Policy, values: Mapping[str, Any], audited: list[tuple[str, str]]) -> list[_Denial]:
-    """Audit annotations have a budget of their own."""
+    """Evaluate audit annotations, within a separate budget."""
     budget = Budget()
     found = []
     for rule in policy.audits:

@@ -1,4 +1,4 @@
-"""Webhook configurations made ready: one :class:`Hook` for each webhook, in the order in which they are called."""
+"""Compile webhook configurations: one :class:`Hook` per webhook, in call order."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ KNOWN_VERSIONS = ("v1", "v1beta1")
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """``uid`` names the webhook among all (configuration, name, and which of that name); ``version`` is that of the
-    AdmissionReview, empty if none is known. ``service`` is the reference of the client configuration, ``url`` its
-    address; exactly one is set."""
+    """``uid`` identifies the webhook: configuration, name, and number among equal names. ``version`` is that of the
+    AdmissionReview, empty if none is supported. Either ``service``, the reference of the client configuration, or
+    ``url`` is set."""
 
     uid: str
     name: str
@@ -77,7 +77,7 @@ def _hook(configuration: Obj, hook: Obj, uid: str, mutating: bool) -> Hook:
 
 
 def authority_pem(bundle: Any) -> str:
-    """A ``caBundle`` as PEM; what is no base64 trusts no one, and the call says so."""
+    """Return a ``caBundle`` as PEM; invalid base64 trusts no CA, and the call reports it."""
     if not bundle:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""What webhooks and policies need of the request that they judge, and what a second round of mutations remembers."""
+"""The context in which webhooks and policies judge a request, and the state of mutation rounds."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["Judging", "Round", "internal", "seen_as"]
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """``renew`` reads a mutated value as an object of a kind, with its defaults; raises ApiError. ``remaining_s`` is
-    how long the request may still take."""
+    """``renew`` decodes a mutated value as an object of a kind, with defaults; it raises ApiError. ``remaining_s`` is
+    the request's remaining time."""
 
     world: World
     authorizer: Authorizer
@@ -33,7 +33,7 @@ class Judging:
     remaining_s: Callable[[], float]
 
     def values(self, subject: Subject, resource: Resource, obj: Obj | None, old: Obj | None) -> dict[str, Any]:
-        """The variables of expressions, but for params and namespaceObject."""
+        """Return the variables of expressions; params and namespaceObject are None."""
         return {
             "object": obj,
             "oldObject": old,
@@ -44,7 +44,7 @@ class Judging:
         }
 
     def namespace_of(self, subject: Subject) -> Obj | None:
-        """The namespace that the object is in, as expressions see it. Raises NotFound."""
+        """Return the object's namespace as expressions see it. Raises NotFound."""
         if not subject.namespace or subject.is_namespace:
             return None
         return shown_namespace(self.world.namespace(subject.namespace))
@@ -52,9 +52,9 @@ class Judging:
 
 @dataclass(slots=True)
 class Round:
-    """Mutations are run again when others changed the object after them (admission ``reinvocationContext``), once.
+    """Mutations run a second time if later ones changed the object (admission ``reinvocationContext``).
 
-    ``called`` were run and may be run again, ``due`` have to be. Names are uids of webhooks, or keys of policies.
+    ``called`` ran and may run again, ``due`` must run again. Names are uids of webhooks, or keys of policies.
     """
 
     number: int = 0
@@ -74,7 +74,7 @@ class Round:
         self.due.setdefault(plugin, set()).update(self.called.pop(plugin, ()))
 
     def note(self, plugin: str, name: str, *, changed: bool, again: bool) -> None:
-        """``name`` was run. ``again``: it wants to be notified of later changes."""
+        """Record that ``name`` ran. ``again``: it is reinvoked after later changes."""
         if changed:
             self.require(plugin)
             self.changed = True
@@ -83,11 +83,11 @@ class Round:
 
 
 def seen_as(obj: Obj | None, subject: Subject, resource: Resource) -> Obj | None:
-    """An object of the request in the version of ``resource``; its bytes are no one's to change."""
+    """Return an object of the request in the version of ``resource``. Read-only."""
     return None if obj is None else convert(obj, kind_in(subject, resource))
 
 
 def internal(why: str) -> InternalError:
-    """``Internal error occurred: <why>`` (``apierrors.NewInternalError``)."""
+    """Return ``Internal error occurred: <why>`` (``apierrors.NewInternalError``)."""
     causes: list[Mapping[str, str]] = [{"message": why}]
     return InternalError(f"Internal error occurred: {why}", details={"causes": causes})

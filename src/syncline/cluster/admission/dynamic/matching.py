@@ -1,7 +1,7 @@
-"""Which webhooks and policies a request concerns: rules, selectors, equivalent resources.
+"""Match requests to webhooks and policies: rules, selectors, equivalent resources.
 
-Source: apiserver ``admission/plugin/webhook/predicates`` and ``admission/plugin/policy/matching``. Pure but for the
-labels of the namespace, which are looked up only where a selector asks.
+Source: apiserver ``admission/plugin/webhook/predicates`` and ``admission/plugin/policy/matching``. Pure except for
+namespace labels, which are looked up only for a selector.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _EXEMPT = frozenset(
 
 
 def exempt(subject: Subject) -> bool:
-    """What configures admission is not judged by it, so that a mistake can be taken back."""
+    """Return whether the resource configures admission, which never judges it, so that mistakes can be undone."""
     return subject.resource.storage in _EXEMPT
 
 
@@ -47,7 +47,7 @@ class Rule:
     names: frozenset[str] = frozenset()
 
     def covers(self, subject: Subject, resource: Resource) -> bool:
-        """``resource`` is the one asked for, or an equivalent of it. Names are not examined."""
+        """Match all but names; ``resource`` is the requested one or an equivalent."""
         info = resource.info
         return (
             self._scoped(subject)
@@ -83,7 +83,7 @@ def parse_rules(rules: Any) -> tuple[Rule, ...]:
 
 
 def parse_selector(selector: Obj | None) -> Selector | SelectorError:
-    """A selector that cannot be read is an error for those requests that everything else selects."""
+    """Return the selector; a malformed one is an error for the requests that match otherwise."""
     try:
         return label_selector_from(selector) if selector is not None else EVERYTHING
     except SelectorError as error:
@@ -92,7 +92,7 @@ def parse_selector(selector: Obj | None) -> Selector | SelectorError:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What matching may ask: the store, the resources, and the other versions in which one is served."""
+    """What matching may read: the store, the resources, and equivalent versions."""
 
     store: Store
     equivalents: Callable[[Resource], Sequence[Resource]]
@@ -100,7 +100,7 @@ class World:
     """The resource of a kind."""
 
     def namespace(self, name: str) -> Obj:
-        """Raises NotFound."""
+        """Return the namespace; raise NotFound."""
         stored = self.store.get(Key("/namespaces", "", name))
         if stored is None:
             raise not_found("namespaces", name)
@@ -109,14 +109,14 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """In which version the request is examined."""
+    """The version in which the request is matched."""
 
     resource: Resource
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The requests that a webhook, a policy or a binding is about. ``rules`` None: every resource."""
+    """The requests that a webhook, policy or binding selects. ``rules`` None: every resource."""
 
     rules: tuple[Rule, ...] | None
     excluded: tuple[Rule, ...] = ()
@@ -125,7 +125,7 @@ class Scope:
     objects: Selector | SelectorError = EVERYTHING
 
     def match(self, subject: Subject, obj: Obj | None, old: Obj | None, world: World) -> Match | None:
-        """Raises the error of a selector, but only where all else matches."""
+        """Return the match, or None; raise a selector's error only if everything else matches."""
         chosen, wrong = self._namespace(subject, obj, world)
         if not chosen and wrong is None:
             return None
@@ -158,7 +158,7 @@ class Scope:
         return None
 
     def _namespace(self, subject: Subject, obj: Obj | None, world: World) -> tuple[bool, ApiError | None]:
-        """Cluster-scoped objects are never exempted, but for namespaces themselves."""
+        """Match the namespace selector; cluster-scoped objects other than namespaces always match."""
         if not subject.namespace and not subject.is_namespace:
             return True, None
         selector = self.namespaces

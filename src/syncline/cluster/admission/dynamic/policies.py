@@ -1,6 +1,6 @@
-"""Admission policies made ready, and what one invocation of them is: a policy, a binding and a parameter.
+"""Compile admission policies, and select the policy, binding and parameter of each invocation.
 
-Called by ``configured``, ``enforcing`` and ``changing``. Source: apiserver ``admission/plugin/policy/generic`` and
+``configured``, ``enforcing`` and ``changing`` call it. Source: apiserver ``admission/plugin/policy/generic`` and
 ``admission/plugin/cel/composition.go``.
 """
 
@@ -41,7 +41,7 @@ _EXCLUDED = frozenset(
         "authorization.k8s.io/subjectaccessreviews",
     )
 )
-"""Questions about access, which a policy could not refuse without breaking the cluster."""
+"""Access reviews, which a policy could not refuse without breaking the cluster."""
 
 
 def excluded(subject: Subject) -> bool:
@@ -50,8 +50,8 @@ def excluded(subject: Subject) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A validation (``fixed`` is its message, ``reason`` its reason), a mutation (``patch_type``), or an audit
-    annotation (``key``)."""
+    """A validation (with message ``fixed`` and ``reason``), a mutation (``patch_type``), or an audit annotation
+    (``key``)."""
 
     check: Compiled
     message: Compiled | None = None
@@ -71,7 +71,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """``param_kind`` empty: it has no parameters."""
+    """Empty ``param_kind``: the policy has no parameters."""
 
     name: str
     scope: Scope
@@ -159,13 +159,13 @@ def _binding(obj: Obj) -> Binding:
 
 
 class ConfigError(Exception):
-    """A policy or a binding that cannot be worked with; the failure policy says what that means."""
+    """A policy or binding is invalid; the failure policy decides the consequence."""
 
 
 def applicable(
     judging: Judging, policy: Policy, subject: Subject, obj: Obj | None, old: Obj | None
 ) -> Iterator[tuple[Match, Binding | None, ConfigError | None]]:
-    """The bindings by which the policy is about the request; errors come with the binding that has them."""
+    """Yield the bindings that match the request, each with its error if it has one."""
     try:
         match = policy.scope.match(subject, obj, old, judging.world) if policy.bindings else None
     except ApiError as error:
@@ -188,9 +188,9 @@ def applicable(
 
 
 def params_of(judging: Judging, policy: Policy, binding: Binding, subject: Subject) -> list[Obj | None]:
-    """The parameters that a binding chooses, each to be judged with; ``[None]`` where there are to be none.
+    """Return the parameters that a binding selects, one per evaluation; ``[None]`` for a policy without parameters.
 
-    Raises ConfigError, also where none is found and that is to be refused.
+    Raises ConfigError, also if none is found and parameterNotFoundAction is Deny.
     """
     ref = binding.param_ref
     if policy.param_kind is None or ref is None:
@@ -224,7 +224,7 @@ def _unbound(why: str) -> ConfigError:
 
 
 class Variables(dict[str, Any]):
-    """``variables``: each is evaluated when it is first named, and once."""
+    """``variables``: each is evaluated on first use, and only once."""
 
     def __init__(self, policy: Policy, values: Mapping[str, Any], budget: Budget) -> None:
         super().__init__()

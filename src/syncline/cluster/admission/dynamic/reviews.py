@@ -1,6 +1,6 @@
-"""AdmissionReviews: what a webhook is sent, and what its answer means.
+"""Create AdmissionReviews for webhooks, and interpret their responses.
 
-Pure. Source: apiserver ``admission/plugin/webhook/request``, client-go ``rest`` (how answers that are none are worded).
+Pure. Source: apiserver ``admission/plugin/webhook/request``, client-go ``rest`` (the wording of invalid responses).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = ["BadAnswer", "Verdict", "denied", "read_answer", "review_body"]
 
 GROUP = "admission.k8s.io"
 MAX_SHOWN_CHARS = 2048
-"""Of a text that a webhook answered instead of a review (client-go ``maxUnstructuredResponseTextBytes``)."""
+"""Characters shown of a webhook's text response (client-go ``maxUnstructuredResponseTextBytes``)."""
 
 
 class BadAnswer(Exception):
-    """Why an answer counts as none; the text follows ``failed calling webhook "x": ``."""
+    """Why a response is invalid; the text follows ``failed calling webhook "x": ``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a webhook decided. ``patch`` is the decoded list of operations, ``patch_type`` as it was named."""
+    """A webhook's decision. ``patch`` is the decoded list of operations, ``patch_type`` its stated type."""
 
     allowed: bool
     status: Obj | None = None
@@ -44,7 +44,7 @@ class Verdict:
 
 
 def review_body(version: str, subject: Subject, resource: Resource, obj: Obj | None, old: Obj | None) -> Obj:
-    """A request without its uid. ``resource``: the version in which ``obj`` and ``old`` are shown."""
+    """Return a review without a uid. ``resource``: the version of ``obj`` and ``old``."""
     request = request_obj(subject, resource)
     options = request.pop("options")
     dry_run = request.pop("dryRun")
@@ -56,7 +56,7 @@ def review_body(version: str, subject: Subject, resource: Resource, obj: Obj | N
 
 
 def read_answer(outcome: Outcome, uid: str, version: str, *, mutating: bool) -> Verdict:
-    """Raises BadAnswer."""
+    """Return the verdict of a response; raise BadAnswer."""
     if outcome.failure:
         raise BadAnswer(f"failed to call webhook: {outcome.failure}")
     review = _decoded(outcome, version)
@@ -108,7 +108,7 @@ def _decoded(outcome: Outcome, version: str) -> Obj:
 
 
 def _json(body: bytes) -> Any:
-    """JSON, or else YAML, as Kubernetes' decoders read it: a plain text is a string. Blank is an empty object."""
+    """Decode JSON, or else YAML, as Kubernetes' decoders do: plain text is a string, a blank one an empty object."""
     try:
         return msgspec.json.decode(body)
     except msgspec.DecodeError:
@@ -127,7 +127,7 @@ def _json_kind(value: Any) -> str:
 def _check_kind(review: Obj, version: str) -> None:
     api_version, kind = str(review.get("apiVersion") or ""), str(review.get("kind") or "")
     if not api_version and kind in ("", "AdmissionReview"):
-        return  # Read as what was asked for; the strict check of v1 refuses one without a kind.
+        return  # Accepted here; the strict check of v1 refuses a response without a kind.
     if api_version not in (f"{GROUP}/v1", f"{GROUP}/v1beta1") or kind != "AdmissionReview":
         where = 'in scheme "pkg/runtime/scheme.go:111"'
         raise BadAnswer(f'failed to call webhook: no kind "{kind}" is registered for version "{api_version}" {where}')
@@ -174,7 +174,7 @@ def _patch_bytes(patch: str | None) -> bytes:
 
 
 def _check_strictly(review: Obj, response: Obj, uid: str, patch: bytes, mutating: bool) -> None:
-    """What v1 asks of an answer and v1beta1 did not."""
+    """Check what v1 requires of a response and v1beta1 does not."""
     given = str(response.get("uid") or "")
     if given != uid:
         raise _invalid(f'expected response.uid="{uid}", got "{given}"')
@@ -230,7 +230,7 @@ _REFUSALS = {
 
 
 def _refused(outcome: Outcome) -> str:
-    """An HTTP refusal as client-go words it (``newUnstructuredResponseError``)."""
+    """Return the message of an HTTP error as client-go words it (``newUnstructuredResponseError``)."""
     found = _json(outcome.body) if outcome.body else None
     if isinstance(found, dict) and found.get("kind") == "Status" and found.get("message"):
         return str(found["message"])
@@ -253,7 +253,7 @@ def _shown(body: bytes) -> str:
 
 
 def denied(name: str, status: Obj | None) -> ApiError:
-    """The webhook's own status under its name; never less than 400 (``webhookerrors.ToStatusErr``)."""
+    """Return the webhook's status under its name; the code is at least 400 (``webhookerrors.ToStatusErr``)."""
     given = status or {}
     by = f'admission webhook "{name}" denied the request'
     said = str(given.get("message") or given.get("reason") or "")

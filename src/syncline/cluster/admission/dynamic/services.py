@@ -1,7 +1,7 @@
-"""Where a Service can be reached from the host, for those who call on behalf of the API server.
+"""Find an address at which the host can reach a Service, for outbound calls of the API server.
 
-Nothing here routes cluster or Pod addresses, so the endpoints count (as with ``--enable-aggregator-routing``), and of
-Pods only those that share the host's network. Source: apiserver ``pkg/util/proxy``.
+Cluster and Pod addresses are not routed here, so endpoints are used (as with ``--enable-aggregator-routing``), and of
+Pods only those on the host's network. Source: apiserver ``pkg/util/proxy``.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """An address, or why there is none."""
+    """An address, or the reason why there is none."""
 
     address: tuple[str, int] | None
     problem: str = ""
 
 
 def reach(store: Store, namespace: str, name: str, port: int) -> Reached:
-    """The first ready endpoint by name of its slice; an ExternalName as it stands."""
+    """Return the first ready endpoint, ordered by slice name; an ExternalName unchanged."""
     stored = store.get(Key("/services", namespace, name))
     if stored is None:
         return Reached(None, f'service "{name}" not found')
@@ -66,7 +66,7 @@ def _sliced(store: Store, namespace: str, name: str, wanted: str) -> list[tuple[
 
 
 def _listed(store: Store, namespace: str, name: str, wanted: str) -> list[tuple[str, int, str]]:
-    """Endpoints that no client has mirrored."""
+    """Return the addresses of Endpoints that no controller mirrors to EndpointSlices."""
     stored = store.get(Key("/endpoints", namespace, name))
     found = []
     for subset in (stored.obj.get("subsets") or ()) if stored is not None else ():

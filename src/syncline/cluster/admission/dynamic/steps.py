@@ -1,4 +1,4 @@
-"""JSON patches step by step, failing in the words of the library that Kubernetes uses (evanphx/json-patch)."""
+"""Apply JSON patches step by step, with the errors of the library in Kubernetes (evanphx/json-patch)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["StepFailed", "patched"]
 
 
 class StepFailed(Exception):
-    """``test``: it was a test that did not hold."""
+    """``test``: a test operation failed."""
 
     def __init__(self, message: str, *, test: bool = False) -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class StepFailed(Exception):
 
 
 def patched(value: Any, steps: Sequence[Obj]) -> Any:
-    """``value`` with all steps applied; it stays as it was. Raises :class:`StepFailed`."""
+    """Return ``value`` with all steps applied, without mutating it. Raises :class:`StepFailed`."""
     for step in steps:
         try:
             value = json_patch(value, [step])
@@ -50,7 +50,7 @@ def _failed(doc: Any, step: Obj) -> StepFailed:
 
 
 def _parent(doc: Any, path: str) -> tuple[Any, str]:
-    """What holds the last part of a path, or None, and that part."""
+    """Return the container of a path's last part, or None, and that part."""
     *above, key = path.split("/")[1:] or [""]
     for part in above:
         part = part.replace("~1", "/").replace("~0", "~")

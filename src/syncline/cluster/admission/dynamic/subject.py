@@ -1,7 +1,7 @@
 """One request as webhooks and policies see it (apiserver ``admission.Attributes``).
 
-Made by ``cluster/verbs/admitting.py`` for each write while anything is configured; read by the matchers, the reviews
-and the expressions. The object itself is handed along beside it, because mutations replace it.
+``cluster/verbs/admitting.py`` creates it for each write while anything is configured; matchers, reviews and expressions
+read it. The object is passed separately, because mutations replace it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ __all__ = ["Subject", "forbidden"]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """``operation`` is CREATE, UPDATE, DELETE or CONNECT; ``kind`` that of the object sent, which a subresource may
-    have of its own. ``namespace`` of a Namespace is its own name. ``options`` are those of the request."""
+    """``operation`` is CREATE, UPDATE, DELETE or CONNECT. ``kind`` is the sent object's; a subresource may have its own
+    kind. A Namespace's ``namespace`` is its own name. ``options`` are the request's."""
 
     operation: str
     resource: Resource
@@ -37,7 +37,7 @@ class Subject:
 
 
 def forbidden(subject: Subject, obj: Obj | None, why: str) -> Forbidden:
-    """``pods "web" is forbidden: <why>`` (``admission.NewForbidden``): or that its name is to be generated."""
+    """Return ``pods "web" is forbidden: <why>`` (``admission.NewForbidden``); a name may be a generateName."""
     info = subject.resource.info
     metadata = (obj or {}).get("metadata") or {}
     name = subject.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
