@@ -333,7 +333,7 @@ def open_for_writing(path: Path, loaded: Loaded, encryption: Encryption | None =
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA secure_delete = ON")  # Deleted or newly sealed values must not remain in unused space.
+            connection.execute("PRAGMA secure_delete = ON")  # Old values must not remain in unused space.
             connection.execute("PRAGMA wal_autocheckpoint = 0")  # The writer does it, and handles its errors.
             connection.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT_BYTES}")
             if loaded.version < SCHEMA_VERSION:
