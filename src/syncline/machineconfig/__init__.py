@@ -1,1 +1,1 @@
-"""Machine configs: what is on the disks of machines, when they are updated, and in which order."""
+"""Machine configs: the content of machines' disks, and when and in which order machines are updated."""

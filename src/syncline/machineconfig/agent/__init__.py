@@ -1,1 +1,1 @@
-"""What a node does with the configuration it is given: compare, decide, write, check, roll back."""
+"""The node agent: compares a node with its configuration, plans, writes, verifies and rolls back."""

@@ -1,8 +1,8 @@
-"""What an update does to a node beyond writing files: nothing, reload, restart, drain, reboot; pure.
+"""Computes what an update does to a node after its files are written: nothing, reload, restart, reboot; pure.
 
-A change and the effective policies come in, actions and whether the node is drained leave. Before a node has joined, a
-fixed table stands for the policies. Source: Machine Config Operator ``calculatePostConfigChangeNodeDisruptionAction``,
-reference machine-config 4.4.
+:func:`update_actions` maps changes and the effective policies to actions, :func:`drain_needed` says whether to drain.
+Before a node has joined, a fixed table replaces the policies. Source: Machine Config Operator
+``calculatePostConfigChangeNodeDisruptionAction``, reference machine-config 4.4.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """``type`` as in a policy; ``service`` of a reload or restart."""
+    """An action. ``type`` is a policy's type; ``service`` belongs to a reload or restart."""
 
     type: str
     service: str = ""
@@ -42,8 +42,8 @@ REBOOT, NONE = Action("Reboot"), Action("None")
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """What one part that changes asks for. ``kind``: a field of the MachineConfig's spec, ``file``, ``unit`` or
-    ``sshkey``; ``name`` of a file or unit. ``policy``: path or name that a policy has; None: none governs the part."""
+    """A changed part and the actions that it needs. ``kind``: a field of the MachineConfig's spec, ``file``, ``unit``
+    or ``sshkey``; ``name`` of a file or unit. ``policy``: path or name of the policy that governs the part, or None."""
 
     kind: str
     name: str
@@ -52,7 +52,7 @@ class Consequence:
 
 
 def update_actions(changes: Changes, files: Sequence[str], units: Units, policies: Obj) -> list[Action]:
-    """In the order files, units, ssh keys; repetitions stay. ``policies`` are the effective ones of the cluster."""
+    """Return the actions in the order files, units, ssh keys, with repetitions. ``policies``: the effective ones."""
     if not (changes.of_system or changes.files or changes.units or changes.passwd):
         return [NONE]
     found = [action for one in consequences(changes, files, units, policies) for action in one.actions]
@@ -63,7 +63,7 @@ def update_actions(changes: Changes, files: Sequence[str], units: Units, policie
 
 
 def consequences(changes: Changes, files: Sequence[str], units: Units, policies: Obj) -> list[Consequence]:
-    """Part by part: the system, files, units, ssh keys. What no policy governs reboots."""
+    """Return the consequences part by part: system, files, units, ssh keys. A part without a policy needs a reboot."""
     system = (
         ("osImageURL", changes.os_update),
         ("kernelArguments", changes.kargs),
@@ -101,7 +101,7 @@ def _read(actions: Iterable[Obj]) -> list[Action]:
 
 
 def drain_needed(actions: Iterable[Action], old: Obj, new: Obj) -> bool:
-    """``old`` and ``new`` are Ignition configurations. Raises RegistriesError for registries.conf that is none."""
+    """Return whether to drain between two Ignition configs. Raises RegistriesError for a bad registries.conf."""
     kinds = {action.type for action in actions}
     if kinds & {"Reboot", "Drain"}:
         return True
@@ -124,7 +124,7 @@ _RESTARTS = ("/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.c
 
 
 def first_boot_actions(changes: Changes, files: Sequence[str]) -> list[str]:
-    """What the first boot does: there are no policies yet, and any change of a unit reboots."""
+    """Return the actions of the first boot, before there are policies; any change of a unit reboots."""
     if changes.of_system or changes.units:
         return [FIRST_BOOT_REBOOT]
     found = FIRST_BOOT_NONE
@@ -142,7 +142,7 @@ def first_boot_actions(changes: Changes, files: Sequence[str]) -> list[str]:
 
 
 def first_boot_drain(actions: Sequence[str], files: Sequence[str], old: Obj, new: Obj) -> bool:
-    """Raises RegistriesError."""
+    """Return whether the first boot drains the node. Raises RegistriesError."""
     if FIRST_BOOT_REBOOT in actions:
         return True
     return REGISTRIES in files and not configs_change_safely(old, new)

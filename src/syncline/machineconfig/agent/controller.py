@@ -1,4 +1,4 @@
-"""Binds the agent's planner to nodes and what they ask for."""
+"""The controller of the node agent: binds its planner to Nodes and the objects that they depend on."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _unborn(pool: Obj) -> Any:
 
 
 def agent_controller(hosts: Hosts, settings: AgentSettings | None = None) -> Controller[AgentObserved]:
-    """Kind Node; only nodes whose machine is one of ``hosts``."""
+    """Return the controller of kind Node, for nodes whose machine is in ``hosts``."""
     chosen = settings or AgentSettings()
 
     def settle(
@@ -88,8 +88,8 @@ def agent_controller(hosts: Hosts, settings: AgentSettings | None = None) -> Con
 
 
 def _stimulus(observed: AgentObserved) -> tuple[object, ...]:
-    """What can change the fate of an update that failed. Its own notes and writes are none of it: an update that
-    was undone would wake itself for ever."""
+    """Return the inputs whose change may let a failed update succeed. The agent's own notes and writes are left out, or
+    an undone update would wake itself forever."""
     have, facts = annotations_of(observed.node), observed.facts
     asked = tuple(have.get(key) for key in (CURRENT, DESIRED, DESIRED_DRAIN, LAST_DRAIN))
     of_host = (

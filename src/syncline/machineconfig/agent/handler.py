@@ -1,4 +1,4 @@
-"""Performs the agent's steps on the host of a node. A step that fails half way is undone where upstream undoes it."""
+"""Executes the agent's steps on the host of a node, and undoes a step that fails halfway where upstream does."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ CONFIG_MAPS = ResourceInfo("", "v1", "ConfigMap", "configmaps", namespaced=True)
 
 
 class HostHandler:
-    """Raises UpdateError for what a host refuses."""
+    """Executes host steps. Raises UpdateError if a host refuses."""
 
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
@@ -142,7 +142,7 @@ class HostHandler:
             host.write(KUBECONFIG, host.read(KUBECONFIG), mode=0o600)  # only root reads how to get into the cluster
 
     def _ignite(self, host: Host, action: Ignite) -> None:
-        """One that was cut off, maybe with another config, is taken back first: what it began with is on the disk."""
+        """Write the first files of a machine; first remove those of an interrupted attempt with another config."""
         node, new, why = action.node, action.config, action.reason
         begun = _installed(host)
         if begun is not None and name_of(begun) != name_of(new):
@@ -180,7 +180,7 @@ class HostHandler:
 
 
 def _server_authority() -> Generator[Request, Response, bytes]:
-    """A client that may not read it has none, as upstream."""
+    """Read the API server's certificates; empty if they are missing or not readable, as upstream."""
     answer = yield get(CONFIG_MAPS, *CONFIG_MAP)
     if answer.status in (Forbidden.code, NotFound.code):
         return b""
@@ -188,7 +188,7 @@ def _server_authority() -> Generator[Request, Response, bytes]:
 
 
 def _irreconcilable(host: Host, action: CompareInstalled) -> list[Obj] | None:
-    """Machines that no config server has installed say nothing; upstream logs as much."""
+    """Return the irreconcilable changes; None for machines that no config server installed, as upstream."""
     try:
         installed = _installed(host)
         return status_changes(irreconcilable_changes(installed, action.config)) if installed is not None else None
@@ -197,7 +197,7 @@ def _irreconcilable(host: Host, action: CompareInstalled) -> list[Obj] | None:
 
 
 def _installed(host: Host) -> Obj | None:
-    """The MachineConfig that a machine was installed with, or was to be; None: it does not tell."""
+    """Return the MachineConfig that the machine was installed with, or None if it has no record of it."""
     try:
         found: Any = json.loads(host.read(INSTALLED))
     except (HostError, ValueError):
@@ -210,7 +210,7 @@ def _users(config: Obj | None) -> list[Obj]:
 
 
 def _set_users(host: Host, new: list[Obj], old: list[Obj]) -> None:
-    """Keys whose passwords cannot be set are taken back."""
+    """Set keys and passwords; restore the keys if the passwords cannot be set."""
     update_keys(host, new, old)
     try:
         set_passwords(host, new, old)

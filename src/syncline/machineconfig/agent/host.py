@@ -1,7 +1,7 @@
-"""The machine as the agent touches it: files below a root, and commands.
+"""The interface between the agent and a machine: files below a root, and commands. Entry point: :class:`Host`.
 
-A simulated machine is one, Linux below a root directory another. Every operation is whole when it returns and may be
-done again; what could not be done is a :class:`HostError` in the operating system's words.
+Simulated machines and Linux implement it. Every operation is atomic and repeatable; a failure is a :class:`HostError`
+with the operating system's message.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class HostError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """``kind``: ``file``, ``dir`` or ``symlink``; ``target`` of a link. ``mode``: permission bits; setuid, setgid,
-    sticky and what is neither file nor directory nor link by the bits of Go's ``FileMode``."""
+    """An entry. ``kind``: ``file``, ``dir`` or ``symlink``; ``target`` of a link. ``mode``: permission bits; setuid,
+    setgid, sticky and special files as bits of Go's ``FileMode``."""
 
     kind: str
     mode: int
@@ -39,7 +39,7 @@ class Stat:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a command ended with; ``output`` is both of its streams."""
+    """The result of a command; ``output`` has both of its streams."""
 
     code: int
     output: str = ""
@@ -50,27 +50,27 @@ class Done:
 
 
 class Host(Protocol):
-    """Paths are absolute. ``os``: ``rhcos``, ``fcos``, ``rhel`` … (``ID`` of os-release)."""
+    """A machine. Paths are absolute. ``os``: ``rhcos``, ``fcos``, ``rhel`` … (``ID`` of os-release)."""
 
     @property
     def os(self) -> str: ...
 
     @property
     def keeps_all(self) -> bool:
-        """Whether everything that stands somewhere before a configuration's file counts as the system's own: there are
-        packages, and they are not rpm's."""
+        """Return whether every file that predates the configuration counts as the system's: it has packages other than
+        rpm's."""
         ...
 
     def stat(self, path: str) -> Stat | None:
-        """Of the entry itself, links not followed; None if there is none. Raises HostError where a parent is a file."""
+        """Return the entry without following links, or None. Raises HostError if a parent is a file."""
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether something is there, links followed. Raises HostError where a parent is a file."""
+        """Return whether something exists there, following links. Raises HostError if a parent is a file."""
         ...
 
     def read(self, path: str) -> bytes:
-        """Of a file, links followed. Raises HostError."""
+        """Return a file's content, following links. Raises HostError."""
         ...
 
     def write(
@@ -82,23 +82,23 @@ class Host(Protocol):
         owner: tuple[int, int] | None = None,
         parents: int = 0o755,
     ) -> None:
-        """Replace a file at once: a client that reads finds the old or the new content. Missing parents are made."""
+        """Replace a file atomically: a reader sees the old or the new content. Creates missing parents."""
         ...
 
     def copy(self, source: str, target: str) -> None:
-        """``cp -a``: an entry with owner and mode; links stay links. Missing parents of the target are made."""
+        """Copy an entry as ``cp -a``: with owner and mode, links as links. Creates missing parents of the target."""
         ...
 
     def link(self, path: str, target: str) -> None:
-        """Replace by a symbolic link; the parent must be there."""
+        """Replace an entry by a symbolic link; the parent must exist."""
         ...
 
     def remove(self, path: str) -> None:
-        """An entry; of folders only empty ones. Raises HostError, also where nothing is there."""
+        """Remove a file or an empty folder. Raises HostError, also if it does not exist."""
         ...
 
     def remove_all(self, path: str) -> None:
-        """With everything below; nothing there is fine."""
+        """Remove an entry and everything below it, if it exists."""
         ...
 
     def make_directories(self, path: str, mode: int = 0o755) -> None: ...
@@ -106,7 +106,7 @@ class Host(Protocol):
     def run(self, command: Sequence[str]) -> Done: ...
 
     def names(self, path: str) -> list[str]:
-        """Of the entries of a directory, sorted; none where there is no directory."""
+        """Return the sorted names in a directory; empty if there is no directory."""
         ...
 
     def user_id(self, name: str) -> int | None: ...
@@ -116,11 +116,11 @@ class Host(Protocol):
     def user_name(self, uid: int) -> str | None: ...
 
     def note(self, text: str) -> None:
-        """Something is left out that a configuration asks for: for people, once."""
+        """Report once that a requested setting was left out."""
         ...
 
     def has_program(self, name: str) -> bool: ...
 
     def unit_files(self) -> frozenset[str]:
-        """Names of the unit files that systemd knows."""
+        """Return the names of the unit files that systemd knows."""
         ...

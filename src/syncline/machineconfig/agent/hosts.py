@@ -1,4 +1,4 @@
-"""Where the agent finds the machines it works on: one of its own, or the simulated ones of a cluster."""
+"""The machines that an agent manages: its own one, or the simulated ones of a cluster. Entry point: :class:`Hosts`."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ FORCE_FILE = "/run/machine-config-daemon-force"
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """What the install of a machine has left for its agent; each goes when it is done. ``encapsulated``: the
-    MachineConfig of the first boot; ``annotations``: what its node is to say first; ``reboot_from``: the boot in which
-    it asked for its reboot; ``damage``: why one of them, or what the agent noted later, cannot be read."""
+    """Records that an install left for the agent; each is removed when done. ``encapsulated``: the MachineConfig of the
+    first boot; ``annotations``: first annotations of the node; ``reboot_from``: the boot that requested a reboot;
+    ``damage``: why one of these records cannot be read."""
 
     encapsulated: Obj | None = None
     annotations: Mapping[str, str] | None = None
@@ -44,7 +44,7 @@ class Joining:
 
 @dataclass(frozen=True, slots=True)
 class FixedSystem:
-    """``name``: ``debian``; ``command_line``: of its running kernel."""
+    """A system that the agent cannot change. ``name``, e.g. ``debian``; ``command_line`` of its running kernel."""
 
     name: str
     command_line: str
@@ -52,11 +52,10 @@ class FixedSystem:
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What a plan needs to know. ``up``: it runs and is not about to reboot; ``stored``, ``image``: the MachineConfig
-    that the disk says it has, and the image of image mode, empty without; ``fips``: whether the kernel runs so, None
-    where it cannot; ``touched``: files changed since the disk was last compared, and not by us; ``fresh``: what it has
-    booted was not compared yet; ``blank``: it has no system of its own yet, and takes whatever its pool gives it;
-    ``fixed``: of a machine whose kernel and packages are not ours to change."""
+    """Facts about a machine. ``up``: running and not about to reboot; ``stored``, ``image``: MachineConfig and
+    image-mode image recorded on the disk; ``fips``: whether the kernel runs in FIPS mode, or None; ``touched``: others
+    changed files since the last comparison; ``fresh``: the booted system is not compared yet; ``blank``: it has no
+    system yet and takes its pool's config; ``fixed``: set if kernel and packages cannot be changed."""
 
     boot_id: str
     up: bool = True
@@ -72,7 +71,7 @@ class HostFacts:
 
 
 def stored_config(content: bytes) -> Obj:
-    """The MachineConfig that :data:`CURRENT_CONFIG` holds. Raises HostError for what is none."""
+    """Return the MachineConfig in :data:`CURRENT_CONFIG`. Raises HostError if it is damaged."""
     try:
         found: Any = json.loads(content)
         if not (isinstance(found, dict) and name_of(found) and isinstance(found.get("spec"), dict)):
@@ -85,8 +84,8 @@ def stored_config(content: bytes) -> Obj:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """Of one image. ``until``: when it will be there; ``fetched``: it was not there before; ``error``: it is not to be
-    had. Nothing of these: it is there."""
+    """The state of one image. ``until``: expected end of the pull; ``fetched``: it was pulled now; ``error``: the pull
+    failed. All empty: the image was already present."""
 
     until: datetime | None = None
     fetched: bool = False
@@ -98,43 +97,43 @@ class Hosts(Protocol):
     """Its steps are quick and run where the control loop does, not in a thread."""
 
     def facts(self, node: str) -> HostFacts | None:
-        """None: no machine of ours."""
+        """Return the facts of a machine, or None if it is not managed here."""
         ...
 
     def host(self, node: str) -> Host:
-        """Raises KeyError for a machine that is not ours."""
+        """Return the host. Raises KeyError if the machine is not managed here."""
         ...
 
     def provision(self, node: str, config: Obj) -> None:
-        """Image and kernel arguments of a MachineConfig are in force from now on, without a boot."""
+        """Make image and kernel arguments of a MachineConfig effective without a boot."""
         ...
 
     def store(self, node: str, config: Obj, image: str = "") -> None:
-        """Note on the disk, each at once and whole, which configuration it has, and which image of image mode."""
+        """Record the configuration and the image-mode image on the disk, each atomically."""
         ...
 
     def compared(self, node: str, *, booted: bool = False) -> None:
-        """The disk was compared: what was touched before does not count any more. ``booted``: so was what runs."""
+        """Record that the disk was compared, which resets ``touched``; ``booted``: so was the running system."""
         ...
 
     def differs(self, node: str) -> None:
-        """What a comparison found has not been reported yet: until it is, or is gone, the next look finds it again."""
+        """Report a difference again at the next comparison, until it is reported or gone."""
         ...
 
     def pull(self, node: str, image: str) -> Pull:
-        """Fetch an image, or say how far it is."""
+        """Pull an image, or return the progress."""
         ...
 
     def booted_image(self, node: str) -> str: ...
 
     def command_line(self, node: str) -> str:
-        """Of the running kernel."""
+        """Return the command line of the running kernel."""
         ...
 
     def finalize_failure(self, node: str) -> str:
-        """What the end of the boot before failed with, as it put in place what was staged for this one; else empty."""
+        """Return the error with which the previous boot failed to finalize the staged system, or an empty string."""
         ...
 
     def reboot(self, node: str, request: str) -> None:
-        """Once for each request, which is the name of the MachineConfig, a dot and the boot id. Raises OSError."""
+        """Reboot once per request, which consists of MachineConfig name, dot and boot id. Raises OSError."""
         ...

@@ -1,8 +1,8 @@
-"""What agents of nodes tell Prometheus, under upstream's names; pure, from objects alone.
+"""Prometheus metrics of node agents under upstream's names, computed from objects; pure.
 
-Upstream's daemons each tell of their own node; here all are reported in one place, with a label ``node``. What upstream
-counts since its daemon began is 1 here while the node says so, which its alerts compare with 0. Source: Machine Config
-Operator ``pkg/daemon/metrics.go``.
+Upstream's daemons each export their own node; here one endpoint exports all, with a label ``node``. A counter that
+upstream keeps since its daemon started is 1 here while the node reports the failure; upstream's alerts compare it with
+0. Source: Machine Config Operator ``pkg/daemon/metrics.go``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOOK_S = 30.0
 
 
 def agent_metrics(nodes: Sequence[Obj], records: Mapping[str, Obj], now: datetime) -> list[Family]:
-    """``records``: MachineConfigNodes by name. Nodes that no agent keeps are left out."""
+    """Return the metrics of all nodes that an agent manages. ``records``: MachineConfigNodes by name."""
     kept = [node for node in nodes if annotations_of(node).get(CURRENT)]
     said = {name_of(node): annotations_of(node) for node in kept}
     moved = {name: _moved(records.get(name)) for name in said}
@@ -73,7 +73,7 @@ def agent_metrics(nodes: Sequence[Obj], records: Mapping[str, Obj], now: datetim
 
 
 def _system(node: Obj) -> Labels:
-    """What upstream reads on the machine, from what its kubelet tells: there the name of a system is for people."""
+    """Return system and version from the Node's ``osImage``; upstream reads them on the machine."""
     message = str(dig(node, "status", "nodeInfo", "osImage") or "")
     for name, short in CORE_OS_NAMES.items():
         if message.startswith(name):
@@ -100,14 +100,14 @@ def _label(have: Mapping[str, str]) -> str:
 
 
 def _moved(record: Obj | None) -> float:
-    """When the node's record last said something new; 0 without one."""
+    """Return when a condition of the record last changed, or 0."""
     conditions = dig(record, "status", "conditions") or ()
     times = (time_or_none(each.get("lastTransitionTime")) for each in conditions)
     return max((each.timestamp() for each in times if each is not None), default=0.0)
 
 
 def _unwell(node: Obj, now: datetime) -> float:
-    """Looks in a row at which its kubelet was not well."""
+    """Return how many checks of the kubelet have failed in a row, at upstream's interval."""
     ready = next((each for each in dig(node, "status", "conditions") or () if each.get("type") == "Ready"), None)
     if ready is None or ready.get("status") in (None, "True"):
         return 0.0

@@ -1,7 +1,6 @@
-"""What the agent does to its machine, as data. Each step can be done again after a crash.
+"""The agent's steps on its machine as data; each is repeatable after a crash.
 
-Planned by ``machineconfig/agent/planning/plan.py``, performed by ``machineconfig/agent/handler.py`` on the host of a
-node.
+``machineconfig/agent/planning/plan.py`` plans them, ``machineconfig/agent/handler.py`` executes them on the host.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Provision(Action):
-    """A machine begins with ``config``, or is taken over with it: everything is as if it had been born so."""
+    """Make ``config`` effective on a machine as if it had been installed with it."""
 
     node: str
     config: Obj = field(repr=False)
@@ -55,8 +54,8 @@ class Provision(Action):
 
 @dataclass(frozen=True)
 class Ignite(Action):
-    """A blank machine gets what a machine that joins its pool gets: the config's files and users, the image that it
-    boots from, and what its first boot and its agent continue with. ``image``: of image mode, else empty."""
+    """Give a blank machine the config's files and users, its boot image, and the records for its first boot and its
+    agent. ``image``: of image mode, else empty."""
 
     node: str
     config: Obj = field(repr=False)
@@ -70,8 +69,7 @@ class Ignite(Action):
 
 @dataclass(frozen=True, slots=True)
 class LookAtBoot(Action):
-    """What the running system is; its value is a
-    :class:`~syncline.machineconfig.agent.provisioning.firstboot.Booted`."""
+    """Read the running system; its value is a :class:`~syncline.machineconfig.agent.provisioning.firstboot.Booted`."""
 
     node: str
     reason: str
@@ -82,8 +80,8 @@ class LookAtBoot(Action):
 
 @dataclass(frozen=True, slots=True)
 class EndFirstBoot(Action):
-    """The MachineConfig of the first boot is done with. ``reboot_from``: a reboot is due, asked for in that boot;
-    empty: nothing was to be done, or it has been done. ``kept``: it was not done, and is kept for people to see."""
+    """Finish the first boot. ``reboot_from``: the boot that requested a reboot that is still due, else empty. ``kept``:
+    the first boot was skipped, and its MachineConfig stays as a backup."""
 
     node: str
     reboot_from: str
@@ -98,7 +96,7 @@ class EndFirstBoot(Action):
 
 @dataclass(frozen=True, slots=True)
 class EndJoining(Action):
-    """Its node says what it was to say first."""
+    """Remove the install's annotations, which the node now has."""
 
     node: str
     reason: str
@@ -109,9 +107,9 @@ class EndJoining(Action):
 
 @dataclass(frozen=True)
 class WriteFiles(Action):
-    """All files and the changed units of ``new``; what ``old`` had alone goes. Both are MachineConfigs. ``sparing``:
-    ``old`` may have been written in part only, so that what differs from it is another owner's. ``rotated``: the
-    kubelet's authority came past the configs, and a config may hold one of before."""
+    """Write all files and changed units of the MachineConfig ``new`` and remove what only ``old`` had. ``sparing``:
+    ``old`` may be incomplete, so files that differ from it belong to others. ``rotated``: keep the kubelet's authority,
+    which may be newer than the config's."""
 
     node: str
     old: Obj | None = field(repr=False)
@@ -127,7 +125,7 @@ class WriteFiles(Action):
 
 @dataclass(frozen=True)
 class WriteAuthorities(Action):
-    """Certificates and secrets that come past rendered configs."""
+    """Write certificates and secrets that do not come with rendered configs."""
 
     node: str
     authorities: Authorities = field(repr=False)
@@ -161,7 +159,7 @@ class SetUsers(Action):
 
 @dataclass(frozen=True, slots=True)
 class DropStaged(Action):
-    """Give up what is staged for the next boot. ``sparing``: a config; what is staged for that is kept."""
+    """Remove the staged system of the next boot, unless it is that of the config ``sparing``."""
 
     node: str
     reason: str
@@ -173,7 +171,7 @@ class DropStaged(Action):
 
 @dataclass(frozen=True)
 class StageSystem(Action):
-    """Image, kernel and packages of the next boot. ``again``: it may have been done before, and booted."""
+    """Stage image, kernel and packages of the next boot. ``again``: this may have been done before, and booted."""
 
     node: str
     old: Obj | None = field(repr=False)
@@ -184,7 +182,7 @@ class StageSystem(Action):
 
     @property
     def arrived(self) -> bool:
-        """The disk has its config already, and it is unknown what it had before: what is staged came from there."""
+        """Return whether the disk has the config already and its previous config is unknown."""
         return self.again and self.old == self.new
 
     def describe(self) -> str:
@@ -193,7 +191,7 @@ class StageSystem(Action):
 
 @dataclass(frozen=True)
 class StoreConfig(Action):
-    """Note on the disk which configuration it has: it beats every annotation. ``image``: of image mode, else empty."""
+    """Record the configuration on the disk; it overrides every annotation. ``image``: of image mode, else empty."""
 
     node: str
     config: Obj = field(repr=False)
@@ -206,7 +204,7 @@ class StoreConfig(Action):
 
 @dataclass(frozen=True, slots=True)
 class RunService(Action):
-    """``verb``: ``reload`` or ``restart`` of a service, or ``daemon-reload``."""
+    """Control a service. ``verb``: ``reload`` or ``restart`` of a service, or ``daemon-reload``."""
 
     node: str
     verb: str
@@ -219,7 +217,7 @@ class RunService(Action):
 
 @dataclass(frozen=True, slots=True)
 class RebootHost(Action):
-    """``request``: an id; the host reboots once for each."""
+    """Reboot the host. ``request``: an id; the host reboots once for each."""
 
     node: str
     request: str
@@ -231,9 +229,9 @@ class RebootHost(Action):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a comparison of the disk found; None: nothing differs. ``finalize_failure``: why what was staged was not put
-    in place for this boot, empty if it was, or nothing was; ``unsupported``: packages that no extension brings. None:
-    no one has asked, or the machine cannot tell. ``staged``: its system is staged, and waits for a boot."""
+    """The result of a disk comparison. ``difference``: None if there is none. ``finalize_failure``: why the staged
+    system was not finalized for this boot, empty if it was; ``unsupported``: number of packages without an extension;
+    both are None if not read. ``staged``: a system is staged and waits for a boot."""
 
     difference: Difference | None
     finalize_failure: str | None = None
@@ -242,7 +240,7 @@ class Checked:
 
     @property
     def summary(self) -> str:
-        """For people."""
+        """Return the result as text for people."""
         found = [self.difference.text] if self.difference is not None else []
         if self.finalize_failure:
             found.append(f"what was staged was not put in place: {self.finalize_failure}")
@@ -251,8 +249,8 @@ class Checked:
 
 @dataclass(frozen=True)
 class CheckDisk(Action):
-    """Is the disk what ``config`` says; ``booted``: also image and kernel arguments; ``layers``: also the kernel itself
-    and packages. ``image``: of image mode, in place of the config's. Its value is a :class:`Checked`."""
+    """Compare the disk with ``config``; ``booted``: also image and kernel arguments; ``layers``: also kernel and
+    packages. ``image``: that of image mode, in place of the config's. Its value is a :class:`Checked`."""
 
     node: str
     config: Obj = field(repr=False)
@@ -267,8 +265,8 @@ class CheckDisk(Action):
 
 @dataclass(frozen=True)
 class CompareInstalled(Action):
-    """What ``config`` says of disks that the machine was not installed with. Its value: changes as a MachineConfigNode
-    has them, None where no one can tell."""
+    """Compare storage of ``config`` with the install's. Its value: changes for the MachineConfigNode, or None if
+    unknown."""
 
     node: str
     config: Obj = field(repr=False)
@@ -280,8 +278,8 @@ class CompareInstalled(Action):
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """``until``: when the images that are being fetched will be there; ``more``: it must be asked again at once;
-    ``error``: why one is unavailable."""
+    """The result of a pull. ``until``: expected end of the pulls in progress; ``more``: repeat the request at once;
+    ``error``: why an image is unavailable."""
 
     until: datetime | None = None
     more: bool = False
@@ -290,7 +288,7 @@ class Pulled:
 
 @dataclass(frozen=True, slots=True)
 class PullImages(Action):
-    """Fetch what is not there; its value is a :class:`Pulled`."""
+    """Pull missing images; its value is a :class:`Pulled`."""
 
     node: str
     images: tuple[str, ...]
@@ -302,7 +300,7 @@ class PullImages(Action):
 
 @dataclass(frozen=True, slots=True)
 class PinImages(Action):
-    """CRI-O keeps these and no others, whatever the kubelet cleans up."""
+    """Make CRI-O keep exactly these images, whatever the kubelet removes."""
 
     node: str
     images: tuple[str, ...]

@@ -1,1 +1,1 @@
-"""Why a pool, a node or a machine config is not where it should be, and what would help."""
+"""Explanations why a pool, a node or a machine config is not updated, and fixes."""

@@ -1,4 +1,4 @@
-"""Where a machine config is on its way to the machines of its pools; pure."""
+"""Explains how far a machine config has reached the machines of its pools; pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ APPLIED = "applied"
 
 
 def config_cause(over: Overview, config: Obj) -> Diagnosis:
-    """Where a machine config is on its way to the machines of its pools."""
+    """Return how far a machine config has reached the machines of its pools."""
     mine = [pool for pool in over.pools if _selects(pool, config)]
     owners = dig(config, "metadata", "ownerReferences", default=[])
     if not mine and any(owner.get("kind") == POOL.kind for owner in owners):

@@ -1,4 +1,4 @@
-"""How far a node is on its way to its config, and what keeps it; pure."""
+"""Explains the progress of a node to its config, and what blocks it; pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOGS = ". Please see machine-config-controller logs"
 
 
 def node_cause(over: Overview, node: Obj, pool: Obj | None) -> Diagnosis:
-    """``pool`` None: it is in no pool."""
+    """Return the cause of a node's state. ``pool`` None: the node is in no pool."""
     have, who = annotations_of(node), str(node_ref(node))
     asked = have.get(DESIRED_DRAIN, "")
     if asked.startswith("drain-") and asked != have.get(LAST_DRAIN):
@@ -53,7 +53,7 @@ def node_cause(over: Overview, node: Obj, pool: Obj | None) -> Diagnosis:
 
 
 def _failed(over: Overview, node: Obj, state: str) -> Cause:
-    """Its agent tries again and again; a config that is taken back waits for the node to take pods."""
+    """Explain a failure. The agent retries; a reverted config is applied only once the node is schedulable."""
     said, reason = _conditions(over.records.get(name_of(node))), annotations_of(node).get(REASON, "")
     since = since_of(said, "NodeDegraded") if said.get("NodeDegraded", {}).get("status") == "True" else None
     fix = remedy(state, reason)
@@ -63,14 +63,14 @@ def _failed(over: Overview, node: Obj, state: str) -> Cause:
 
 
 def _silent(over: Overview, node: Obj) -> Diagnosis:
-    """Its agent has never said anything: it may still be installed."""
+    """Explain a node whose agent has not reported yet: it may still be installed."""
     since = time_or_none(dig(node, "metadata", "creationTimestamp"))
     report = Cause(str(node_ref(node)), "Unknown", "its agent has not reported a config yet", since)
     return awaited(report, over, PATIENCE, "its pool updates it", f"is a node agent running on {name_of(node)}?")
 
 
 def _down(node: Obj, trouble: str, *, in_pool: bool) -> Cause:
-    """Cordoned by hand, or not ready."""
+    """Explain a node that is cordoned by a user, or not ready."""
     text = f"{trouble}; it is not updated meanwhile" if in_pool else trouble
     if dig(node, "spec", "unschedulable"):
         fix = f"kubectl uncordon {name_of(node)}"
@@ -90,7 +90,7 @@ def _conditions(obj: Obj | None) -> dict[str, Obj]:
 
 
 def _updating(over: Overview, node: Obj) -> Diagnosis:
-    """What it does just now, until when that is no reason to worry, and what comes then."""
+    """Explain the current step of an update, when it is overdue, and what follows."""
     have, who = annotations_of(node), str(node_ref(node))
     text = f"updates from {have.get(CURRENT) or 'nothing'} to {have.get(DESIRED) or 'nothing'}"
     at = progress_of(over.records.get(name_of(node)), have.get(DESIRED, ""))
@@ -158,7 +158,7 @@ def _eviction(blocked: Blocked, steps: tuple[str, ...]) -> Cause:
 
 
 def _pending(homeless: Homeless) -> Cause:
-    """The pod that waits, or will once its predecessor has gone."""
+    """Return the cause of a pod without a node, or of the replacement that would be without one."""
     if homeless.waits_already:
         return Cause(str(homeless.pod), "Pending", homeless.sentence)
     name = f"replacement of {homeless.pod.namespace}/{homeless.pod.name}"

@@ -1,7 +1,6 @@
-"""What explanations of pools, nodes and machine configs look at, and the forms in which they answer; pure.
+"""The input and the result types of the explanations of pools, nodes and machine configs; pure.
 
-The planners of the room are asked what they decide now, so that an explanation says why a controller does nothing from
-the very decision that it takes.
+:class:`Overview` calls the planners on a snapshot, so an explanation rests on the decision that a controller takes now.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """``blocked``: something is wrong, not merely under way."""
+    """An explanation. ``blocked``: something is wrong, not merely in progress."""
 
     cause: Cause
     blocked: bool
@@ -58,7 +57,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What the pool controller decides now, and from what."""
+    """The pool controller's current decision, and its input."""
 
     observed: Observed
     world: World
@@ -67,7 +66,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class Overview:
-    """One snapshot of a cluster, and when it was taken. What is asked for several times is read once."""
+    """A snapshot of a cluster with its time; results are cached."""
 
     snapshot: Snapshot
     now: datetime
@@ -78,7 +77,7 @@ class Overview:
 
     @cached_property
     def sight(self) -> Sight:
-        """Nodes, pods and budgets, for forecasts of drains."""
+        """Return nodes, pods and budgets for drain forecasts."""
         return drains.sight(self.snapshot)
 
     @property
@@ -98,7 +97,7 @@ class Overview:
         return {}
 
     def decided(self, name: str) -> Decided | None:
-        """Of a pool; None if there is none, or nodes cannot be seen. Arbiters are decided upon with the masters."""
+        """Return the decision about a pool; None if it or its nodes are not readable. Arbiters belong to masters."""
         if name not in self._decided:
             self._decided[name] = self._decide(name)
         found = self._decided[name]
@@ -111,7 +110,7 @@ class Overview:
         return Decided(observed, *looked(observed, self.now)) if observed is not None else None
 
     def kept(self, node: Obj) -> str:
-        """Why no update of a node may begin: its pool is paused or held; empty if it may."""
+        """Return why no update of a node may begin (its pool is paused or held), or an empty string."""
         try:
             pool = primary_pool(node, self.pools)
         except MembershipError:
@@ -119,7 +118,7 @@ class Overview:
         return drains.kept_back(pool, drains.holds_on(pool, self.snapshot.objects(drains.HOLDS)), self.now)
 
     def rendering(self, pool: Obj) -> Decision | None:
-        """What the render controller makes of the pool now; None if its kinds cannot be seen."""
+        """Return the render controller's decision about the pool; None if a kind that it reads is unreadable."""
         name = name_of(pool)
         if name not in self._renders:
             config = self.snapshot.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME))
@@ -145,8 +144,8 @@ def cause_of(
 
 
 def awaited(cause: Cause, over: Overview, patience: timedelta, then: str, late: str) -> Diagnosis:
-    """A wait that ends by itself: until when that is no reason to worry, what comes ``then``, and what to read once it
-    is ``late``. Without a beginning no one can say that it is."""
+    """Return the diagnosis of a wait that ends without action: the time limit ``patience``, what follows (``then``),
+    and, once overdue, ``late`` as the next action. Without a start time it is never overdue."""
     until = cause.since + patience if cause.since is not None else None
     overdue = until is not None and over.now >= until
     message = replace(
@@ -164,17 +163,17 @@ def node_ref(node: Obj) -> ObjectRef:
 
 
 def is_blocking(cause: Cause) -> bool:
-    """It, or what lies behind it, wants something of a person."""
+    """Return whether the cause or a deeper one needs an action."""
     return bool(cause.next_action) or any(is_blocking(each) for each in cause.because)
 
 
 def since_of(conditions: Mapping[str, Obj], kind: str) -> datetime | None:
-    """When a condition came to say what it says. ``conditions`` by their type."""
+    """Return since when a condition has its status. ``conditions`` by type."""
     return time_or_none(conditions.get(kind, {}).get("lastTransitionTime"))
 
 
 def written_at(*objects: Obj) -> datetime | None:
-    """When one of these objects was last written, as far as they say; status does not count."""
+    """Return when one of the objects was last written, except its status; None if unknown."""
     times = [time_or_none(dig(obj, "metadata", "creationTimestamp")) for obj in objects]
     for obj in objects:
         entries = dig(obj, "metadata", "managedFields", default=[])

@@ -1,7 +1,6 @@
-"""Why a pool is not where it should be: from the pool over its nodes down to what would help; pure.
+"""Explains why a pool is not updated, from the pool over its nodes down to fixes; pure.
 
-Each wait that the pool controller decides on has its cause here, with since when, until when and what comes then, as
-far as that is known.
+Each wait of the pool controller has a cause here, with start, expected end and next step as far as known.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ MAX_NODES = 3
 
 
 def pool_cause(over: Overview, pool: Obj) -> Diagnosis:
-    """Holds are not reported here: they are objects of their own."""
+    """Return the cause of a pool's state. Holds are explained as objects of their own."""
     try:
         mine: Sequence[Obj] = members(pool, over.nodes, over.pools)
     except MembershipError as error:
@@ -82,7 +81,7 @@ def _counts(pool: Obj, nodes: Sequence[Obj]) -> str:
 
 
 def _turns(pool: Obj, nodes: Sequence[Obj]) -> str:
-    """How many wait for a place among those that may be unavailable."""
+    """Return how many nodes wait while ``maxUnavailable`` others are updated, as text."""
     target = target_of(pool)
     waiting = sum(annotations_of(node).get(DESIRED) not in ("", None, target) for node in nodes)
     try:
@@ -94,7 +93,7 @@ def _turns(pool: Obj, nodes: Sequence[Obj]) -> str:
 
 
 def _stalled(over: Overview, pool: Obj) -> Cause | None:
-    """What the controller cannot decide on until a person has changed something. A build that failed is a wait."""
+    """Return what stops the controller until a user changes something, or None; a failed build is a wait instead."""
     decided = over.decided(name_of(pool))
     if decided is None or not decided.state.error or decided.state.waits.get(name_of(pool)):
         return None
@@ -119,7 +118,7 @@ def _rendering(over: Overview, pool: Obj, said: dict[str, Obj]) -> tuple[Cause, 
 
 
 def _nodes(over: Overview, pool: Obj, nodes: Sequence[Obj]) -> tuple[Cause, ...]:
-    """Nodes in trouble first, then those that are at work."""
+    """Return the causes of nodes in trouble, or else of nodes that are being updated."""
     busy = [node for node in nodes if not is_done(node) or not_ready(node) is not None]
     cause = [node_cause(over, node, pool) for node in busy]
     blocked = [each.cause for each in cause if each.blocked]
@@ -128,8 +127,8 @@ def _nodes(over: Overview, pool: Obj, nodes: Sequence[Obj]) -> tuple[Cause, ...]
 
 
 def _strays(over: Overview, pool: Obj) -> tuple[Cause, ...]:
-    """Nodes that would be this pool's, were they not in several custom ones; a selector of any pool that cannot be
-    read keeps all nodes out of all pools."""
+    """Return nodes that match this pool but also several custom ones, or a pool whose unreadable selector keeps all
+    nodes out of all pools."""
     unreadable = unreadable_pool(over)
     if unreadable is not None:
         return (unreadable,)
@@ -146,7 +145,7 @@ def _strays(over: Overview, pool: Obj) -> tuple[Cause, ...]:
 
 
 def unreadable_pool(over: Overview) -> Cause | None:
-    """The pool whose selector keeps all nodes out of all pools; None: there is none such."""
+    """Return the pool whose unreadable selector keeps all nodes out of all pools, or None."""
     for pool in over.pools:
         try:
             node_selector(pool)

@@ -1,7 +1,7 @@
-"""Where a node is on the way of its update, since when, until when, and what comes then; pure.
+"""Reads the progress of a node's update: its current step, start, expected end and next step; pure.
 
-Read from the node's MachineConfigNode, whose conditions the drain controller and the node agent write (``phases.py``;
-order of the phases: reference machine-config 6.4), so it holds for nodes that another operator keeps as well.
+The source is the node's MachineConfigNode, whose conditions drain controller and node agent write (``phases.py``; order
+of the phases: reference machine-config 6.4), so it works for nodes of another operator, too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NodeProgress:
 
     @property
     def until(self) -> datetime:
-        """After this no one should wait any longer without a look."""
+        """Return when the step is overdue."""
         return self.since + self.patience
 
 
@@ -62,7 +62,7 @@ follow each other."""
 
 
 def progress_of(record: Obj | None, desired: str) -> NodeProgress | None:
-    """Where it is on its way to ``desired``; None: no record tells of it."""
+    """Return the progress of the update to ``desired``, or None if no record shows it."""
     if record is None or dig(record, "spec", "configVersion", "desired") != desired:
         return None
     conditions = {str(each.get("type")): each for each in dig(record, "status", "conditions", default=[])}

@@ -1,4 +1,4 @@
-"""What a person can do about what an agent says of its failure, by the daemon's sentence; the first that matches."""
+"""Fixes for failures that an agent reports, by the daemon's message; the first match decides."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OTHERWISE = "correct what its reason says, or take the config back"
 
 
 def remedy(state: str, reason: str) -> str:
-    """One sentence. What cannot be taken on is refused in the words of rendering."""
+    """Return a fix in one sentence. A refused config gets the fixes of rendering."""
     if state == "Unreconcilable":
         return f"take it back, or {fix_for(reason) or 'recreate the machine'}"
     for pattern, text in _REMEDIES:

@@ -1,4 +1,4 @@
-"""Why a pool is not rendered from what it selects now, asked of the render controller's own decision; pure."""
+"""Explains why a pool is not rendered, by the render controller's own decision; pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHECK_CONTROLLERS = "do the machine-config controllers run? the pool is not rend
 
 
 def _selector_cause(pool: Obj) -> Diagnosis | None:
-    """A selector that cannot be read: nothing is rendered, whatever changes, and upstream tells its log alone."""
+    """Explain an unreadable selector: nothing is rendered, and upstream reports that only in its log."""
     try:
         label_selector_from(dig(pool, "spec", "machineConfigSelector"))
     except SelectorError as error:
@@ -36,7 +36,7 @@ def _selector_cause(pool: Obj) -> Diagnosis | None:
 
 
 def rendering_cause(over: Overview, pool: Obj) -> Diagnosis | None:
-    """None: it is rendered, or that cannot be determined."""
+    """Return why the pool is not rendered, or None if it is, or if that is unknown."""
     unreadable = _selector_cause(pool)
     if unreadable is not None:
         return unreadable
@@ -68,8 +68,8 @@ def rendering_cause(over: Overview, pool: Obj) -> Diagnosis | None:
 
 
 def refusal_fix(over: Overview, pool: Obj, text: str) -> str:
-    """What helps where a pool cannot be rendered, with the machine config that is to blame: upstream's sentences do not
-    say which one it is."""
+    """Return the fix for a pool that cannot be rendered, with the MachineConfig at fault, which upstream's messages
+    omit."""
     name = _culprit(over, pool)
     known = fix_for(text)
     if not name:
@@ -87,14 +87,14 @@ def _culprit(over: Overview, pool: Obj) -> str:
 
 
 def _changed_at(over: Overview, pool: Obj) -> datetime | None:
-    """When something that is rendered, or waited for, was written last."""
+    """Return when a source of the render was last written."""
     mine = [config for config in over.snapshot.objects(MACHINE_CONFIG) if may_select(pool, config)]
     others = [one for kind in _WAITED_FOR for one in over.snapshot.objects(kind)]
     return written_at(pool, *mine, *others)
 
 
 def _refused_generators(over: Overview, pool: Obj) -> Iterable[Cause]:
-    """KubeletConfigs and their kin for which this pool waits, and of which nothing is made."""
+    """Yield the causes of rejected KubeletConfigs and ContainerRuntimeConfigs that block this pool."""
     for kind in (KUBELET_CONFIG, CONTAINER_RUNTIME_CONFIG):
         for config in over.snapshot.objects(kind.group_kind):
             if _meant(config, pool):
@@ -111,7 +111,7 @@ def _meant(config: Obj, pool: Obj) -> bool:
 
 
 def generating_cause(over: Overview, config: Obj) -> Diagnosis:
-    """Whether a KubeletConfig or ContainerRuntimeConfig became machine configs: its last condition that says so."""
+    """Explain by its last condition whether a KubeletConfig or ContainerRuntimeConfig became MachineConfigs."""
     conditions = [each for each in dig(config, "status", "conditions", default=[]) if each.get("status") is not None]
     last = conditions[-1] if conditions else {}
     text = str(last.get("message") or "")

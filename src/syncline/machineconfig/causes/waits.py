@@ -1,4 +1,4 @@
-"""Each wait that a reconcile of a pool notes, as a cause; what would help has been tried on the same look; pure."""
+"""Explains each wait that a reconcile of a pool notes; fixes are simulated on the same snapshot; pure."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ SETTINGS = PoolSettings()
 
 
 def rollout_causes(over: Overview, pool: Obj, nodes: Sequence[Obj]) -> tuple[Cause, ...]:
-    """Why the controller does not target nodes now, or whom it is about to target. Pauses and Holds are shown by the
-    pool's own state and by the Holds."""
+    """Return why the controller does not target nodes now, or which it is about to target. Pauses and Holds are left
+    out."""
     decided = over.decided(name_of(pool))
     if decided is None:
         return ()
@@ -79,8 +79,7 @@ def _node(wait: Wait) -> str:
 
 
 def _gathers(over: Overview, pool: Obj, nodes: Sequence[Obj], wait: Wait) -> Cause:
-    """Changes are gathered from the moment at which the pool says that it updates; one that does not say so is looked
-    at by no one."""
+    """Explain that changes are collected before a roll-out, from the time at which the pool reports Updating."""
     since, settle = updating_since(pool), timedelta(seconds=SETTINGS.settle_s)
     if since is None:
         since, settle = written_at(pool, *nodes), settle + PATIENCE
@@ -94,7 +93,7 @@ def _gathers(over: Overview, pool: Obj, nodes: Sequence[Obj], wait: Wait) -> Cau
 
 
 def _deferred(over: Overview, decided: Decided, wait: Wait) -> Cause:
-    """For a while a node is kept for the operations of Syncline controllers; the youngest of them counts."""
+    """Explain a node whose update is deferred for operations of Syncline controllers; the latest one counts."""
     begun = [time_or_none(dig(app, "status", "operationState", "startedAt")) for app in decided.observed.operations]
     since = max((each for each in begun if each is not None), default=None)
     keeps, text = timedelta(seconds=SETTINGS.defer_s), wait.message.removeprefix(f"{wait.nodes[0]}: ")
@@ -109,7 +108,7 @@ def _deferred(over: Overview, decided: Decided, wait: Wait) -> Cause:
 
 
 def _image(over: Overview, layering: Layering, wait: Wait) -> Cause:
-    """The build that a pool in image mode waits for, or the want of one."""
+    """Explain the image build that a pool in image mode waits for, or that there is none."""
     if layering.config is None:
         return Cause("image", "missing", wait.message)
     if layering.build is None:
@@ -133,7 +132,7 @@ def _typed(obj: Obj, kind: str) -> Obj:
 
 
 def _quorum(over: Overview, pool: Obj, world: World, wait: Wait) -> Cause:
-    """Masters and arbiters take turns: the nodes of the other pool that are down, or how to see what they wait for."""
+    """Explain the turn of masters and arbiters: which nodes of the other pool are down, or how to find out."""
     other = world.pool(ARBITER if name_of(pool) == MASTER else MASTER)
     if other is None:
         return Cause("quorum", str(wait.reason), wait.message, next_action=f"make MachineConfigPool {MASTER}")
@@ -147,7 +146,7 @@ def _quorum(over: Overview, pool: Obj, world: World, wait: Wait) -> Cause:
 
 
 def _used_up(over: Overview, pool: Obj, nodes: Sequence[Obj], world: World, wait: Wait) -> Cause | None:
-    """No one works, and yet no one is next: who takes the places. While a user works, that one is reported."""
+    """Explain which nodes use up ``maxUnavailable``; None while one of them is being updated."""
     if any(_works(node) for node in nodes):
         return None
     down = [node for node in nodes if name_of(node) in wait.takers]
@@ -162,7 +161,7 @@ def _used_up(over: Overview, pool: Obj, nodes: Sequence[Obj], world: World, wait
 
 
 def _ways_out(pool: Obj, down: Sequence[Obj], world: World, now: datetime) -> list[str]:
-    """Those with which a node is targeted when the controller reconciles again."""
+    """Return the fixes after which the controller would target a node."""
     found = []
     cordoned = [node for node in down if dig(node, "spec", "unschedulable")]
     freed = {name_of(node): node | {"spec": {**node["spec"], "unschedulable": False}} for node in cordoned}
@@ -186,7 +185,7 @@ def _begins(world: World, pool: Obj, now: datetime) -> bool:
 
 
 def _works(node: Obj) -> bool:
-    """On its way by our hand."""
+    """Return whether the controllers are updating the node."""
     have = annotations_of(node)
     return bool(have.get(CURRENT)) and (have.get(CURRENT) != have.get(DESIRED) or mcd_state(node) == "Working")
 
@@ -195,7 +194,7 @@ def _works(node: Obj) -> bool:
 
 
 def _about_to_begin(over: Overview, pool: Obj, decided: Decided) -> tuple[Cause, ...]:
-    """A place is free and a node is next: it starts soon, unless no controller runs."""
+    """Explain that a node is next: its update starts soon, unless no controller runs."""
     mine = decided.world.nodes_of(pool)
     names = {name_of(node) for node in mine}
     following = [each.node for each in decided.state.writes if DESIRED in each.annotations and each.node in names]

@@ -1,1 +1,1 @@
-"""MachineConfigs: reading, comparing, extensions, and which changes a machine can take on."""
+"""MachineConfigs: parsing, comparison, extensions, and which changes a machine can take in place."""

@@ -1,4 +1,4 @@
-"""What changes between two MachineConfigs, part by part; pure. Contents are compared, not how they are packed."""
+"""Compares two MachineConfigs part by part, by contents and not by encoding; pure. Entry point: :func:`changes`."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _VALUES = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """``verb``: added, removed or changed; ``what`` says in words what is different about a changed part. ``before``
-    and ``after``: texts of contents, where both are texts."""
+    """A difference. ``verb``: added, removed or changed; ``what`` describes the change in words. ``before`` and
+    ``after``: contents, if both are text."""
 
     kind: str
     name: str
@@ -43,7 +43,7 @@ class Change:
 
 
 def changes(old: Obj | None, new: Obj | None) -> list[Change]:
-    """From one spec to another, in the order of kinds; within a kind by name. Raises ConfigError."""
+    """Return the differences of two specs by kind, then by name. Raises ConfigError."""
     before, after = old or {}, new or {}
     left, right = _config(before), _config(after)
     found = _files(left, right)
@@ -108,7 +108,7 @@ def _octal(mode: int | None) -> str:
 
 
 def file_bytes(file: Obj | None) -> bytes | None:
-    """What the machine will have; None for no file, or contents that have to be fetched or cannot be read."""
+    """Return a file's content on the machine; None for no file, or if it must be fetched or cannot be decoded."""
     if file is None:
         return None
     contents = file.get("contents") or {}
@@ -150,7 +150,7 @@ def _flag(unit: Obj, key: str) -> str:
 
 
 def _users(left: Obj, right: Obj) -> list[Change]:
-    """Keys are counted, passwords only named: neither is anybody's business."""
+    """Return changes of users. Keys are only counted and passwords only named, since both are secret."""
     old, new = (_by(config, "passwd", "users", "name") for config in (left, right))
     found = []
     for change in _keyed("user", old, new):

@@ -1,4 +1,4 @@
-"""Extensions of the operating system: which packages they are, and what has to be installed and removed; pure.
+"""Extensions of the operating system: their packages, and what to install and remove; pure.
 
 Source: Machine Config Operator ``pkg/controller/common/helpers.go``, reference machine-config 2.4.
 """
@@ -23,17 +23,17 @@ _OLDER = {"ipsec": (("NetworkManager-libreswan", "libreswan"),)}
 
 
 class ExtensionsError(ValueError):
-    """An extension that there is not; the text is upstream's."""
+    """An extension does not exist; the message is upstream's."""
 
 
 def invalid_extensions(names: Sequence[str] | None) -> str | None:
-    """Names that there are not, in one sentence; None: all are known."""
+    """Return an error that names unknown extensions, or None."""
     unknown = [name for name in names or () if name not in _PACKAGES]
     return f"invalid extensions found: [{' '.join(unknown)}]" if unknown else None
 
 
 def packages_of(names: Sequence[str] | None) -> list[str]:
-    """The packages, in the order of the extensions. Raises :class:`ExtensionsError`."""
+    """Return the packages in the order of the extensions. Raises :class:`ExtensionsError`."""
     wrong = invalid_extensions(names)
     if wrong:
         raise ExtensionsError(wrong)
@@ -41,26 +41,26 @@ def packages_of(names: Sequence[str] | None) -> list[str]:
 
 
 def package_sets(name: str) -> list[list[str]] | None:
-    """Every set of packages that an extension may be installed as, today's first; None: there is no such extension."""
+    """Return every package set that an extension ever had, the current one first; None for an unknown extension."""
     if name not in _PACKAGES:
         return None
     return [list(_PACKAGES[name]), *(list(older) for older in _OLDER.get(name, ()))]
 
 
 def wanted_packages(names: Sequence[str] | None) -> list[str]:
-    """The packages of those extensions that there are, in their order."""
+    """Return the packages of the known extensions in order."""
     return [package for name in names or () for package in _PACKAGES.get(name, ())]
 
 
 def unsupported_packages(packages: Sequence[str]) -> list[str]:
-    """Those that no extension brings."""
+    """Return the packages that belong to no extension."""
     known = {package for each in _PACKAGES.values() for package in each}
     return [package for package in packages if package not in known]
 
 
 def change_packages(installed: Collection[str], names: Sequence[str] | None) -> list[str]:
-    """Arguments of ``rpm-ostree update``: packages of the wanted extensions that are missing, then packages of other
-    extensions that are there. Unknown extensions are passed over, as upstream."""
+    """Return the arguments of ``rpm-ostree update``: missing packages to install, then packages of unwanted extensions
+    to remove. Unknown extensions are ignored, as upstream."""
     wanted = set(wanted_packages(names))
     known = {package for packages in _PACKAGES.values() for package in packages}
     found: list[str] = []

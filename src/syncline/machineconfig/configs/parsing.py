@@ -1,7 +1,7 @@
-"""``spec.config`` of a MachineConfig: read in whatever version it is written, judged, and lifted to 3.5.
+"""Parses ``spec.config`` of a MachineConfig in any version, validates it, and converts it to 3.5.
 
-Sentences are the Machine Config Operator's, without lines and columns, which say nothing about a field of an object.
-Source: reference machine-config 2.5 and 2.6, ``pkg/controller/common/helpers.go``.
+Messages are the Machine Config Operator's, without line and column, which mean nothing in a field of an object. Source:
+reference machine-config 2.5 and 2.6, ``pkg/controller/common/helpers.go``.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ KEPT = 1024
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be read; the text is upstream's."""
+    """The configuration cannot be parsed; the message is upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """``lifted``: canonical at 3.5, None if ``error`` says why not; ``invalid``: why it may not be rendered."""
+    """A parsed config. ``lifted``: canonical at 3.5, None on an ``error``; ``invalid``: why not to render it."""
 
     lifted: Obj | None
     error: str
@@ -54,8 +54,8 @@ class _Read:
 
 
 def lifted_config(config: Any) -> Obj:
-    """``spec.config`` at 3.5, canonical, not to be changed. None is no configuration, which is an error of its own.
-    Raises ConfigError."""
+    """Return ``spec.config`` at 3.5, canonical; do not modify it. None raises an error of its own. Raises
+    ConfigError."""
     read = _read(_text(config))
     if read.lifted is None:
         raise ConfigError(read.error)
@@ -63,8 +63,8 @@ def lifted_config(config: Any) -> Obj:
 
 
 def written_config(config: Any) -> tuple[bool, Obj]:
-    """Whether ``spec.config`` is 2.x, and it as it is written (3.x: lifted to 3.5), not to be changed.
-    Raises ConfigError."""
+    """Return whether ``spec.config`` is 2.x, and the config as written (3.x converted to 3.5); do not modify it. Raises
+    ConfigError."""
     return _written(_text(config))
 
 
@@ -78,7 +78,7 @@ def _written(text: str) -> tuple[bool, Obj]:
 
 
 def invalid_config(config: Any) -> str | None:
-    """Why a configuration may not be rendered: its own rules, those of 3.5, and modes of files. None: it is fine."""
+    """Return why a config must not be rendered (its version's rules, those of 3.5, file modes), or None."""
     return _read(_text(config)).invalid
 
 
@@ -98,7 +98,7 @@ def _read(text: str) -> _Read:
 
 
 def forget() -> None:
-    """Read everything again; for measurements."""
+    """Clear the cache; for benchmarks."""
     _read.cache_clear()
     _written.cache_clear()
 
@@ -117,7 +117,7 @@ def _judged(raw: bytes, lifted: Obj | None) -> str | None:
 
 
 def invalid_lifted(lifted: Obj) -> str | None:
-    """As :func:`invalid_config`, for a canonical configuration of 3.5."""
+    """Return the same as :func:`invalid_config` for a canonical configuration of 3.5."""
     report = validate(lifted, NEWEST_VERSION, release_2_26=True)
     if report.fatal:
         return f"invalid ignition V3 config found: {_without_places(report)}"

@@ -1,8 +1,8 @@
-"""Whether a machine that has one configuration can take on another without being made again.
+"""Decides whether a machine can change its configuration in place, without reinstallation.
 
-Asked by the render (is the new configuration possible for the pool at all) and by the node (for what it really has).
-Source: reference machine-config 2.7, ``pkg/controller/common/reconcile.go``; old and new names are swapped in its
-sentence, which people search for as it is.
+:func:`unreconcilable` is used by the render (is the config possible for the pool) and by the node (for its actual
+config). Source: reference machine-config 2.7, ``pkg/controller/common/reconcile.go``; upstream's message swaps old and
+new, and is copied since users search for it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _WAIVABLE = (("disks", "Disks"), ("filesystems", "FileSystems"), ("raid", "Raid"
 
 
 def unreconcilable(old: Obj, news: Iterable[Obj], waived: Collection[str] = ()) -> str | None:
-    """Why the first of ``news`` that is not possible after ``old`` is not; None: all are.
+    """Return why the first impossible config of ``news`` cannot follow ``old``; None if all can.
 
-    ``waived``: ``Disks``, ``FileSystems``, ``Raid``: sections that may differ (the machine keeps what it has).
+    ``waived``: ``Disks``, ``FileSystems``, ``Raid``: sections that may differ (the machine keeps its own).
     """
     try:
         before = stated_config(old)
@@ -52,7 +52,7 @@ def _fips(config: Obj) -> bool:
 
 
 def unreconcilable_reason(old: Obj, new: Obj, old_fips: bool, new_fips: bool, waived: Collection[str]) -> str | None:
-    """The first section of two configurations (3.5) that cannot change in place; None: all can."""
+    """Return the first section of two configurations (3.5) that cannot change in place, or None."""
     passwd = _passwd_change(old.get("passwd") or {}, new.get("passwd") or {})
     if passwd:
         return f"invalid passwd change(s): {passwd}"
@@ -77,7 +77,7 @@ def unreconcilable_reason(old: Obj, new: Obj, old_fips: bool, new_fips: bool, wa
 
 
 def _passwd_change(old: Obj, new: Obj) -> str | None:
-    """Only the keys and the password of ``core`` can change; leaving all users out changes nothing."""
+    """Return why users cannot change: only keys and password of ``core`` can. No users means no change."""
     if old == new:
         return None
     if old.get("groups") != new.get("groups"):
@@ -97,15 +97,15 @@ def _passwd_change(old: Obj, new: Obj) -> str | None:
 
 
 def stated_config(config: Obj) -> Obj:
-    """``spec.config`` at 3.5, with the empty lists that were written: Go tells them from missing ones. Not to be
-    changed. Raises ConfigError."""
+    """Return ``spec.config`` at 3.5 with its empty lists, which Go distinguishes from missing ones; do not modify it.
+    Raises ConfigError."""
     raw = dig(config, "spec", "config")
     return lifted_config(raw) if raw is None else _stated(jsontext.dump(raw))
 
 
 @lru_cache(maxsize=128)
 def _stated(text: str) -> Obj:
-    """The same few are asked for by every machine of a pool."""
+    """Return the config, cached: all machines of a pool use the same few."""
     raw = json.loads(text)
     lifted = lifted_config(raw)
     if str(dig(raw, "ignition", "version", default="")).startswith("3."):

@@ -1,1 +1,1 @@
-"""Draining: cordon, evictions within budgets, a ladder of retries, and whether a drain can end at all."""
+"""Draining: cordon, evictions within budgets, retries, and forecasts whether a drain can finish."""

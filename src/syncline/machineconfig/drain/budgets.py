@@ -1,6 +1,6 @@
-"""What disruption budgets allow, as arithmetic over a set of pods; pure.
+"""Arithmetic of PodDisruptionBudgets over a set of pods; pure.
 
-Source: Kubernetes' disruption controller (numbers) and eviction subresource (who may go regardless).
+Source: Kubernetes' disruption controller (counts) and eviction subresource (pods that need no budget).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NO_LIMIT = "it has neither minAvailable nor maxUnavailable"
 
 
 def covers(budget: Obj, pod: Obj) -> bool:
-    """Whether evictions of the pod spend the budget; a selector that cannot be read covers nothing."""
+    """Return whether evictions of the pod count against the budget; an invalid selector covers nothing."""
     if namespace_of(budget) != namespace_of(pod):
         return False
     found = selector_of(budget)
@@ -49,7 +49,7 @@ def covers(budget: Obj, pod: Obj) -> bool:
 
 
 def selector_of(budget: Obj) -> Selector | None:
-    """None: there is none, or none that can be read."""
+    """Return the budget's selector, or None if it is missing or invalid."""
     selector = dig(budget, "spec", "selector")
     return _selector(_encode(selector)) if selector is not None else None
 
@@ -59,7 +59,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 @lru_cache(maxsize=1024)
 def _selector(text: bytes) -> Selector | None:
-    """A budget is asked about each pod of a cluster, again and again."""
+    """Return the parsed selector, cached since every budget is matched with every pod."""
     try:
         return label_selector_from(msgspec.json.decode(text))
     except SelectorError:
@@ -67,7 +67,7 @@ def _selector(text: bytes) -> Selector | None:
 
 
 def is_ready(pod: Obj) -> bool:
-    """Counts as healthy for a budget."""
+    """Return whether a budget counts the pod as healthy."""
     conditions = dig(pod, "status", "conditions", default=[])
     ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
     return ready and not is_terminating(pod)
@@ -78,12 +78,12 @@ def is_finished(pod: Obj) -> bool:
 
 
 def unbudgeted(pod: Obj) -> bool:
-    """Pods whose eviction asks no budget: those that do not run yet or no more."""
+    """Return whether the pod's eviction needs no budget: it does not run yet, or has finished."""
     return dig(pod, "status", "phase") == "Pending" or is_finished(pod) or is_terminating(pod)
 
 
 def spared_by_policy(budget: Obj, pod: Obj, healthy: int, desired: int) -> bool:
-    """A pod that runs but is not ready may go although the budget allows nothing (``unhealthyPodEvictionPolicy``)."""
+    """Return whether ``unhealthyPodEvictionPolicy`` allows the eviction of a running pod that is not ready."""
     if is_ready(pod):
         return False
     if dig(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -92,13 +92,13 @@ def spared_by_policy(budget: Obj, pod: Obj, healthy: int, desired: int) -> bool:
 
 
 def counts_controllers(budget: Obj) -> bool:
-    """The limit is about the scales of controllers; a plain number in ``minAvailable`` is about pods."""
+    """Return whether the budget counts against the scale of controllers; an integer ``minAvailable`` counts pods."""
     spec = budget.get("spec") or {}
     return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
 
 
 def expected_pods(budget: Obj, covered: Iterable[Obj]) -> int:
-    """How many pods there should be: what the budget's own status says of controllers' scales, else who is there."""
+    """Return the expected number of pods: from the budget's status if it counts controllers, else the covered pods."""
     if not counts_controllers(budget):
         return sum(1 for _ in covered)
     status = budget.get("status") or {}
@@ -111,7 +111,7 @@ def _has_controller(pod: Obj) -> bool:
 
 
 def needed(budget: Obj, expected: int) -> int:
-    """How many of ``expected`` pods have to stay healthy; percentages are rounded up."""
+    """Return how many of ``expected`` pods must stay healthy; percentages are rounded up."""
     down = dig(budget, "spec", "maxUnavailable")
     if down is not None:
         return max(expected - _share(down, expected), 0)
@@ -120,7 +120,7 @@ def needed(budget: Obj, expected: int) -> int:
 
 
 def uncounted(budget: Obj, expected: int) -> str:
-    """Why the budget allows nothing whatever is healthy; empty where its numbers decide."""
+    """Return why the budget allows no evictions regardless of health; empty if its numbers decide."""
     conditions = dig(budget, "status", "conditions", default=[])
     failed = next((each for each in conditions if each.get("reason") == "SyncFailed"), None)
     if failed is not None:
@@ -132,7 +132,7 @@ def uncounted(budget: Obj, expected: int) -> str:
 
 
 def allowed(budget: Obj, healthy: int, desired: int, expected: int) -> int:
-    """How many healthy pods may be evicted."""
+    """Return how many healthy pods may be evicted."""
     return 0 if uncounted(budget, expected) else max(healthy - desired, 0)
 
 

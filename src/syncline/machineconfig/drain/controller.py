@@ -1,4 +1,4 @@
-"""Binds the drain planner to the kinds that it watches."""
+"""The drain controller: binds its planner to the kinds that it watches."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _pauses(pool: Obj) -> Any:
 
 
 def drain_controller(settings: DrainSettings | None = None) -> Controller[Observed]:
-    """Answers the drain requests of nodes."""
+    """Return the controller that executes the drain requests of nodes."""
     settings = settings or DrainSettings()
     counted = Counted()
 

@@ -1,10 +1,10 @@
-"""Can a drain end? Decided before the cordon, by simulating it on a copy of the cluster; pure.
+"""Forecasts whether a drain can finish, by simulating it on a copy of the cluster before the cordon; pure.
 
-Pods that may go leave the copy, their replacements are placed by the scheduler's own filters, budgets are counted
-again, until the node is empty or nothing moves any more. What is in the middle of starting counts as started, so that a
-roll-out that is just under way raises no alarm. If nothing moves, each way out that is proposed has been simulated too.
+Evictable pods leave the copy, the scheduler's own filters place their replacements, and budgets are recounted, until
+the node is empty or nothing changes. Pods that are starting count as started, so that a running roll-out raises no
+alarm. Each proposed fix is simulated, too.
 
-Called by the drain controller and by ``explain``.
+The drain controller and ``explain`` call :func:`judge`.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ class Outlook(StrEnum):
 
 @dataclass(frozen=True)
 class Sight:
-    """The cluster as a drain depends on it. Of its thousands of pods a play asks for some; who can find these
-    otherwise than by reading all of them answers :meth:`on`, :meth:`under`, :meth:`waiting` and :meth:`cluster` so."""
+    """The part of a cluster that a drain depends on. A simulation reads few of its pods; a subclass with indices can
+    override :meth:`on`, :meth:`under`, :meth:`waiting` and :meth:`cluster`."""
 
     nodes: Sequence[Obj]
     pods: Sequence[Obj]
@@ -112,26 +112,26 @@ class Sight:
     storage: Storage = field(default_factory=Storage)
 
     def on(self, node: str) -> Sequence[Obj]:
-        """The pods on a node, in order."""
+        """Return the pods on a node, in order."""
         return [pod for pod in self.pods if _is_on(pod, node)]
 
     def under(self, budgets: Sequence[Obj]) -> list[Obj]:
-        """The pods that any of the budgets covers, in order."""
+        """Return the pods that any of the budgets covers, in order."""
         return [pod for pod in self.pods if any(covers(budget, pod) for budget in budgets)]
 
     def waiting(self) -> list[Obj]:
-        """The pods without a node that could get one."""
+        """Return the unscheduled pods that could be scheduled."""
         return [pod for pod in self.pods if waits(pod)]
 
     def cluster(self, nodes: Sequence[Obj], placed: Sequence[Obj]) -> Cluster:
-        """A copy to place pods on, with ``nodes`` in place of its own, and pods on top."""
+        """Return a copy to place pods on, with ``nodes`` for its own nodes and with the pods ``placed`` added."""
         return Cluster.of(nodes, (*self.pods, *placed), self.namespaces, self.storage)
 
 
 @dataclass(frozen=True, slots=True)
 class Homeless:
-    """A pod that no node takes, and the scheduler's sentence with the names of the nodes. ``waits_already``: it is
-    there; else it would be made instead of ``pod``, or like it."""
+    """A pod that no node accepts, with the scheduler's message and node names. ``waits_already``: the pod exists; else
+    it is a replacement that would be created for ``pod``, or a new one like it."""
 
     pod: ObjectRef
     sentence: str
@@ -145,9 +145,9 @@ class Homeless:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A pod whose eviction will be refused, and why: the budget's numbers at the end of the play, or why it does not
-    count (``uncounted``), and the pods whose absence or illness makes them so. ``budget`` empty: several budgets, which
-    the API does not support."""
+    """A pod whose eviction will be refused: the budget's numbers at the end of the simulation, or why the budget does
+    not count (``uncounted``), and the pods whose absence or bad health causes it. An empty ``budget`` means several
+    budgets, which the API does not support."""
 
     pod: ObjectRef
     budget: str
@@ -176,8 +176,8 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``waits_for``: nodes in the middle of an update without which the drain would not end. ``begun``: the node is
-    cordoned already."""
+    """The forecast. ``waits_for``: nodes being updated without which the drain would not finish. ``begun``: the node is
+    already cordoned."""
 
     node: str
     outlook: Outlook
@@ -186,7 +186,7 @@ class Verdict:
     begun: bool = False
 
     def message(self) -> str:
-        """One sentence, with a chain of causes; empty where the drain can finish."""
+        """Return one sentence with the chain of causes; empty if the drain can finish."""
         if self.outlook is Outlook.CAN:
             return ""
         if self.outlook is Outlook.WAITS:
@@ -200,7 +200,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Changes of the copy under which a drain is simulated."""
+    """Changes of the copy with which a drain is simulated."""
 
     extra_nodes: tuple[Obj, ...] = ()
     changed_nodes: Mapping[str, Obj] = field(default_factory=dict)
@@ -215,7 +215,7 @@ class Trial:
 
 
 def judge(sight: Sight, node: str, now: datetime) -> Verdict:
-    """The outlook of draining ``node`` now."""
+    """Return the forecast for draining ``node`` now."""
     blocked = simulate(sight, node, now)
     if not blocked:
         return Verdict(node, Outlook.CAN)
@@ -230,26 +230,26 @@ def _is_cordoned(sight: Sight, node: str) -> bool:
 
 
 def in_update(node: Obj) -> bool:
-    """Drained by us and not yet given back: it is away temporarily only."""
+    """Return whether the node is drained by us and not yet uncordoned, so it is away only temporarily."""
     have = annotations_of(node)
     request = have.get(DESIRED_DRAIN, "")
     return request.startswith("drain-") or request != have.get(LAST_DRAIN, request)
 
 
 def back(node: Obj) -> Obj:
-    """The node as it will be after its update."""
+    """Return the node as it will be after its update."""
     spec = {key: value for key, value in (node.get("spec") or {}).items() if key not in ("unschedulable", "taints")}
     taints = [t for t in dig(node, "spec", "taints", default=[]) if not _passes(t)]
     return node | {"spec": spec | ({"taints": taints} if taints else {})}
 
 
 def _passes(taint: Obj) -> bool:
-    """Taints that go by themselves when a node is back."""
+    """Return whether the taint disappears when the node is back."""
     return taint.get("key") == UPDATE_TAINT["key"] or str(taint.get("key")).startswith("node.kubernetes.io/")
 
 
 def simulate(sight: Sight, node: str, now: datetime, trial: Trial | None = None) -> tuple[Blocked, ...]:
-    """Who is left on the node when nothing moves any more; empty: the drain ends."""
+    """Return the pods left on the node when nothing changes any more; empty if the drain finishes."""
     trial = trial or Trial()
     budgets = sight.budgets
     if trial.changed_budgets:
@@ -266,7 +266,7 @@ def _is_on(pod: Obj, node: str) -> bool:
 
 
 class _Simulation:
-    """One drain on a copy."""
+    """One simulated drain."""
 
     def __init__(
         self, sight: Sight, node: str, now: datetime, trial: Trial, leaving: list[Obj], budgets: Sequence[Obj]
@@ -291,7 +291,7 @@ class _Simulation:
         return expected_pods(budget, there) + sum(covers(budget, pod) for pod in self._added)
 
     def _build_cluster(self) -> None:
-        """A copy of all nodes and pods costs more than all else; where no one has to be placed it is not made."""
+        """Build the copy of the cluster; this is costly, so it is done only if a pod must be placed."""
         sight, trial = self._sight, self._trial
         nodes = [trial.changed_nodes.get(name_of(each), each) for each in sight.nodes]
         nodes = [_cordoned(each) if name_of(each) == self._node else each for each in (*nodes, *trial.extra_nodes)]
@@ -306,7 +306,7 @@ class _Simulation:
         return [pod for pod in self._pods if covers(budget, pod)]
 
     def _hopeful(self, pod: Obj) -> bool:
-        """Ready, or on a node and just starting."""
+        """Return whether the pod is ready, or placed and just starting."""
         if is_ready(pod):
             return True
         if is_terminating(pod) or is_finished(pod) or not dig(pod, "spec", "nodeName"):
@@ -316,7 +316,7 @@ class _Simulation:
         return _began(pod) + PATIENCE > self._now
 
     def _settle_pending(self) -> None:
-        """Pods that wait for a node and find one count as started; so do those that a controller still has to make."""
+        """Place pending pods and those that controllers will create; pods that find a node count as started."""
         for pod in sorted(self._waiting(), key=_rank):
             self._place(pod, pod, waits_already=True)
         for budget in self._budgets:
@@ -324,7 +324,7 @@ class _Simulation:
                 self._replace(model)
 
     def _waiting(self) -> list[Obj]:
-        """Those of others take a node only where the trial brings one: else they would not wait."""
+        """Return the pods to place; those outside the budgets only if the trial adds capacity."""
         found = [pod for pod in self._pods if waits(pod)]
         if self._trial.brings_room:
             others = [pod for pod in self._sight.waiting() if not self._is_covered(pod)]
@@ -332,7 +332,7 @@ class _Simulation:
         return found
 
     def _unmade(self, budget: Obj) -> list[Obj]:
-        """What controllers are about to make: models of the pods that are missing."""
+        """Return models of the missing pods that controllers will create."""
         there = [pod for pod in self._of(budget) if _is_replaced(pod) and not is_finished(pod)]
         alive = [pod for pod in there if not is_terminating(pod)]
         if counts_controllers(budget):
@@ -358,7 +358,7 @@ class _Simulation:
             self._replace(victim)
 
     def _removed(self, victims: Victims) -> list[Obj]:
-        """Who makes room for a more important pod is missed by its own budgets."""
+        """Remove preempted pods from the counts of their budgets, and return them."""
         self._without(victims.node, victims.pods)
         gone = [self._stands_for.pop(id(each), each) for each in victims.pods]
         self._healthy -= {id(each) for each in gone}
@@ -366,7 +366,7 @@ class _Simulation:
         return gone
 
     def _without(self, node: str, gone: Sequence[Obj]) -> None:
-        """The node without those that went; who stays still counts for affinity and spreading."""
+        """Remove pods from a node; the remaining ones still count for affinity and spreading."""
         for at, old in enumerate(self._cluster.nodes):
             if old.name == node:
                 self._cluster.nodes[at] = staying = NodeState(old.node)
@@ -375,7 +375,7 @@ class _Simulation:
                         staying.place(pod)
 
     def _refusal(self, pod: Obj, refused: Judgement) -> str:
-        """The scheduler's sentence; behind each reason the nodes that it holds for."""
+        """Return the scheduler's message with the nodes for each reason."""
         if not refused or any(refusal.everywhere for refusal in refused.values()):
             return sentence(pod, refused, preemption="").removesuffix(".")
         nodes: dict[str, list[str]] = {}
@@ -386,7 +386,7 @@ class _Simulation:
         return f"0/{len(refused)} nodes are available: {', '.join(report)}"
 
     def _named(self, names: list[str]) -> str:
-        """The node that is drained first."""
+        """Return the names of nodes, the drained one first."""
         mine = self._node
         shown = [f"{mine}, {self._going}"] if mine in names else []
         shown += [name for name in names if name != mine][: MAX_NAMES - len(shown)]
@@ -417,7 +417,7 @@ class _Simulation:
         return tuple(self._why(pod) for pod in left[:MAX_BLOCKED])
 
     def _all_may_go_now(self) -> bool:
-        """Everybody one after the other, although no replacement becomes ready meanwhile."""
+        """Return whether all pods may go one by one although no replacement becomes ready."""
         spare = {id(budget): self._numbers(budget)[2] for budget in self._budgets}
         # Those who may go in any case go first: they, too, may have counted as healthy.
         for pod in sorted(self._leaving, key=unbudgeted, reverse=True):
@@ -450,7 +450,7 @@ class _Simulation:
         return spare > 0 or spared_by_policy(mine[0], pod, healthy, desired)
 
     def _numbers(self, budget: Obj) -> tuple[int, int, int]:
-        """Healthy and needed pods, and how many may go."""
+        """Return healthy and needed pods, and how many may go."""
         healthy = sum(id(pod) in self._healthy for pod in self._of(budget))
         expected = self._expected[id(budget)]
         desired = needed(budget, expected)
@@ -470,24 +470,24 @@ class _Simulation:
         return Blocked(ref, name_of(budget), healthy, desired, expected, homeless, uncounted=why, unwell=unwell)
 
     def _is_unwell(self, pod: Obj) -> bool:
-        """There and neither healthy, nor waiting for a node, nor on its way out."""
+        """Return whether the pod exists and is neither healthy, nor waiting for a node, nor terminating."""
         if id(pod) in self._healthy or is_finished(pod) or is_terminating(pod):
             return False
         return not any(pod is other for other, _ in self._homeless)
 
 
 def waits(pod: Obj) -> bool:
-    """For a node, and nothing else holds it back."""
+    """Return whether the pod waits only for a node."""
     return not (dig(pod, "spec", "nodeName") or _is_gated(pod) or is_terminating(pod) or is_finished(pod))
 
 
 def _rank(pod: Obj) -> tuple[int, str, str]:
-    """The order in which the scheduler takes pods; equal ones by name."""
+    """Return the scheduler's sort key: priority, then name."""
     return (-priority_of(pod), *_called(pod))
 
 
 def _containers(pod: Obj) -> list[Obj]:
-    """States of all containers, those that initialize first."""
+    """Return the states of all containers, init containers first."""
     init, main = (dig(pod, "status", key, default=[]) for key in ("initContainerStatuses", "containerStatuses"))
     return [*init, *main]
 
@@ -503,8 +503,8 @@ def _illness(pod: Obj) -> str:
 
 
 def _comes_again(pod: Obj, alive: Sequence[Obj], going: Sequence[Obj], now: datetime) -> bool:
-    """Whether another pod will be made for one that goes: a StatefulSet waits until it has gone, others make it at
-    once, so that it is there already, or is not wanted any more."""
+    """Return whether a replacement for a terminating pod is still to come: a StatefulSet creates it after the end,
+    others at once, so that it exists already or is not wanted."""
     owner = _controller(pod)
     if owner.get("kind") == "StatefulSet":
         return True
@@ -521,7 +521,7 @@ def _controller(pod: Obj) -> Obj:
 
 
 def _is_gated(pod: Obj) -> bool:
-    """Held back by a scheduling gate: it is unknown until when."""
+    """Return whether a scheduling gate blocks the pod, for an unknown time."""
     return bool(dig(pod, "spec", "schedulingGates"))
 
 
@@ -538,7 +538,7 @@ def _created(pod: Obj) -> datetime:
 
 
 def _began(pod: Obj) -> datetime:
-    """When it was made, found its node, or fell ill without having done so often."""
+    """Return when the pod was created, scheduled, or became unready; the creation time if it restarts often."""
     restarts = max((int(each.get("restartCount") or 0) for each in _containers(pod)), default=0)
     if restarts > MAX_RESTARTS:
         return _created(pod)
@@ -556,20 +556,20 @@ def _cordoned(node: Obj) -> Obj:
 
 
 def _is_replaced(pod: Obj) -> bool:
-    """Its controller makes another one."""
+    """Return whether its controller replaces the pod."""
     never = ("DaemonSet", "Node")
     return any(owner.get("controller") and owner.get("kind") not in never for owner in owner_references(pod))
 
 
 def _fresh(pod: Obj) -> Obj:
-    """Another pod of the same controller, not placed yet."""
+    """Return an unscheduled pod of the same controller."""
     spec = fresh_spec(pod)
     metadata = {key: value for key, value in pod["metadata"].items() if key not in ("deletionTimestamp", "uid")}
     return pod | {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
 
 
 def fresh_spec(pod: Obj) -> Obj:
-    """What another pod of the same controller is to be. Claims of its ephemeral volumes are made again with it."""
+    """Return the spec of another pod of the controller, without ephemeral volumes, whose claims are created with it."""
     spec: Obj = {key: value for key, value in (pod.get("spec") or {}).items() if key != "nodeName"}
     if "volumes" in spec:
         spec["volumes"] = [volume for volume in spec["volumes"] if "ephemeral" not in volume]
@@ -577,12 +577,12 @@ def fresh_spec(pod: Obj) -> Obj:
 
 
 def without_update_taint(node: Obj) -> Obj:
-    """A node as another like it would be."""
+    """Return a new node like this one, without its cordon and update taints."""
     fresh = replace_spec(node, unschedulable=None)
     return replace_spec(fresh, taints=[t for t in dig(node, "spec", "taints", default=[]) if not _passes(t)] or None)
 
 
 def replace_spec(node: Obj, **changes: object) -> Obj:
-    """The node with fields of its spec changed; None takes one away."""
+    """Return the node with changed fields of its spec; None removes a field."""
     spec = (node.get("spec") or {}) | changes
     return node | {"spec": {key: value for key, value in spec.items() if value is not None}}

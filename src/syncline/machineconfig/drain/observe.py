@@ -1,4 +1,4 @@
-"""What the drain planner sees: the node, who has to leave it, and the cluster as far as a forecast needs it."""
+"""The input of the drain planner: the node, the pods that must leave, and the cluster as far as a forecast needs it."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def _is_not_begun(node: Obj) -> bool:
 
 @dataclass(frozen=True)
 class Observed:
-    """``leaving``: the pods that have to go; ``forecast`` is asked only before a cordon. ``trouble``: why the node is
-    in no pool. ``evicts``: the server has the eviction subresource. ``holds``: those that name the pool."""
+    """The planner's input. ``leaving``: pods that must go; ``forecast``: called only before a cordon. ``trouble``: why
+    the node is in no pool. ``evicts``: the server has the eviction subresource. ``holds``: those that name the pool."""
 
     node: Obj
     leaving: tuple[Obj, ...] = ()
@@ -92,12 +92,12 @@ class Observed:
     holds: tuple[Hold, ...] = ()
 
     def kept(self, now: datetime) -> str:
-        """Why no update of the node may begin; empty if it may."""
+        """Return why no update of the node may begin, or an empty string."""
         return kept_back(self.pool, self.holds, now)
 
 
 def kept_back(pool: Obj | None, holds: Iterable[Hold], now: datetime) -> str:
-    """By what a pool is kept from updating: paused, or held. Empty if by nothing."""
+    """Return why the pool may not update (paused, or held), or an empty string."""
     if pool is None:
         return ""
     if dig(pool, "spec", "paused") is True:
@@ -107,7 +107,7 @@ def kept_back(pool: Obj | None, holds: Iterable[Hold], now: datetime) -> str:
 
 
 def observe(cache: Snapshot, ref: ObjectRef, counted: Counted | None = None) -> Observed | None:
-    """None for nodes that ask for nothing and of which nothing is remembered. ``counted``: kept by who looks often."""
+    """Return the input, or None for a node without a drain request and without notes. ``counted``: cached counts."""
     node = cache.get(ref)
     if node is None:
         return None
@@ -137,7 +137,7 @@ def observe(cache: Snapshot, ref: ObjectRef, counted: Counted | None = None) -> 
 
 
 def holds_on(pool: Obj | None, holds: Iterable[Obj]) -> tuple[Hold, ...]:
-    """Those that name the pool, expired ones too."""
+    """Return the Holds that name the pool, including expired ones."""
     return tuple(each for each in holds_of(holds) if pool is not None and name_of(pool) in each.pools)
 
 
@@ -146,7 +146,7 @@ def daemon_sets(cache: Snapshot) -> frozenset[ObjectRef]:
 
 
 def sight(cache: Snapshot) -> Sight:
-    """The whole cluster, for a forecast."""
+    """Return the whole cluster for a forecast."""
     pods = cache.objects(POD)
     namespaces = {name_of(each): labels_of(each) for each in cache.objects(NAMESPACE)}
     storage = _storage(cache) if any(claim_names(pod) for pod in pods) else Storage()
@@ -154,7 +154,7 @@ def sight(cache: Snapshot) -> Sight:
 
 
 class _Indexed(Sight):
-    """The same from a cache that has :func:`indices`: what no request needs is not read."""
+    """The same from a cache with :func:`indices`, which reads only what a request needs."""
 
     def __init__(self, cache: Snapshot, counted: Counted | None) -> None:
         object.__setattr__(self, "_cache", cache)
@@ -219,7 +219,7 @@ def _storage(cache: Snapshot) -> Storage:
 
 
 def node_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """The node that a pod is on, if it is drained."""
+    """Return the node of a pod, if it is being drained."""
     name = dig(pod, "spec", "nodeName")
     node = cache.get(ObjectRef("", "Node", "", str(name))) if name else None
     if node is not None and PROGRESS in annotations_of(node):
@@ -227,10 +227,10 @@ def node_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def held_back(_obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """A budget or a node changed: drains that could not finish are checked again."""
+    """Return nodes whose drain could not finish, to recheck them after a change of a budget or a node."""
     return (ref_of(node) for node in cache.indexed(HELD_BACK, ""))
 
 
 def not_begun(_obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """A pool was paused or resumed, a Hold came or went: drains that have not begun are checked again."""
+    """Return nodes whose drain has not begun, to recheck them after a change of a pool or a Hold."""
     return (ref_of(node) for node in cache.indexed(NOT_BEGUN, ""))

@@ -1,9 +1,9 @@
-"""How a node is drained: cordon, evict within budgets, wait, tell, try again; pure.
+"""Plans the drain of a node: cordon, evict within budgets, wait, report, retry; pure.
 
-The node's agent asks by ``desiredDrain`` and continues when ``lastAppliedDrain`` says the same. An attempt lasts 90
-seconds, refused evictions are tried again every 5; then it is tried again after a minute, after ten minutes of failing
-every five minutes, for ever (reference machine-config 5). Ours: a drain that cannot finish is not begun
-(``machineconfig/drain/feasible.py``), and the ladder survives a restart (``machineconfig/drain/progress.py``).
+The node's agent requests it in ``desiredDrain`` and continues when ``lastAppliedDrain`` is equal. An attempt lasts 90
+seconds and retries refused evictions every 5; the next attempt follows after a minute, after ten minutes of failures
+every five minutes, without end (reference machine-config 5). Ours: a drain that cannot finish does not start
+(``machineconfig/drain/feasible.py``), and the retries survive a restart (``machineconfig/drain/progress.py``).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CLOCKS = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class DrainSettings:
-    """Upstream's times."""
+    """Time limits; the defaults are upstream's."""
 
     attempt_s: float = 90.0
     """How long one attempt evicts and waits."""
@@ -93,7 +93,7 @@ def plan(observed: Observed, now: datetime, settings: DrainSettings = DrainSetti
 
 
 def _forget(observed: Observed) -> Plan:
-    """What is remembered of a drain that no request needs any more goes."""
+    """Remove the notes about a drain that is no longer requested."""
     have = annotations_of(observed.node)
     notes: dict[str, str | None] = {key: None for key in (PROGRESS, BLOCKED) if key in have}
     if not notes:
@@ -138,8 +138,8 @@ def _drain(observed: Observed, wanted: str, now: datetime, settings: DrainSettin
 
 
 def _keep(observed: Observed, why: str, now: datetime) -> Plan:
-    """Not begun while the pool is paused or held, whatever the node was targeted for before. The pool tells it; a note
-    that the drain cannot finish would be about a drain that is not due."""
+    """Do not start while the pool is paused or held. The pool reports that, so a note about a blocked drain is
+    removed."""
     gone: dict[str, str | None] = {BLOCKED: None}
     steps = ((_write(observed.node, gone, why),),) if BLOCKED in annotations_of(observed.node) else ()
     ends = [hold.expires for hold in observed.holds if hold.lives(now) and hold.expires is not None]
@@ -150,21 +150,21 @@ def _keep(observed: Observed, why: str, now: datetime) -> Plan:
 
 
 def _wait_s(progress: Progress, now: datetime) -> float:
-    """Until the next attempt; none for one that a clock which went wrong has set."""
+    """Return the seconds until the next attempt; 0 if a wrong clock set it."""
     if progress.retry is None or progress.attempt > now + CLOCKS:
         return 0.0
     return (progress.retry - now).total_seconds()
 
 
 def _verdict(observed: Observed, begun: bool, now: datetime) -> Verdict | None:
-    """Asked before the first cordon only: what was begun is ended."""
+    """Return the forecast, before the first cordon only: a drain that has started is completed."""
     if begun or observed.forecast is None or not observed.leaving or insists(observed.node, observed.pool):
         return None
     return judge(observed.forecast(), name_of(observed.node), now)
 
 
 def _hold_back(observed: Observed, verdict: Verdict, wanted: str, now: datetime, settings: DrainSettings) -> Plan:
-    """Not cordoned: what blocks is noted on the node, from where the pool takes it."""
+    """Do not cordon; note on the node what blocks, for the pool's status."""
     again = Requeue(settings.look_again_s, "whether the drain can finish now", background=True)
     note, event = _blocked_note(observed, wanted, now, verdict)
     if note is None:
@@ -182,7 +182,7 @@ def _hold_back(observed: Observed, verdict: Verdict, wanted: str, now: datetime,
 def _blocked_note(
     observed: Observed, wanted: str, now: datetime, verdict: Verdict | None = None
 ) -> tuple[BlockedNote | None, Emit | None]:
-    """What is to be noted of a drain that cannot finish, and an Event if that is news; nothing if it can."""
+    """Return the note about a blocked drain, and an Event if it is new; None if the drain can finish."""
     if observed.forecast is None:
         return None, None
     sight = observed.forecast()
@@ -202,7 +202,7 @@ def _blocked_note(
 
 
 def _begin(observed: Observed, wanted: str, lifted: Progress | None, now: datetime, settings: DrainSettings) -> Plan:
-    """Cordon, also where it was lifted (``lifted``): the timer starts (again, but this attempt still counts)."""
+    """Cordon, also if the cordon was removed (``lifted``), and start the timer."""
     progress = Progress(wanted, now, now) if lifted is None else Progress(wanted, lifted.began, now, restarted=True)
     parent = Phase("UpdateExecuted", "Unknown", "Cordoned", "Cordoned Node as part of update executed phase")
     message = f"Cordoned node. The node is reporting Unschedulable = {_go(_cordoned(observed.node))}"
@@ -218,7 +218,7 @@ def _begin(observed: Observed, wanted: str, lifted: Progress | None, now: dateti
 
 
 def _cordoned_by_others(node: Obj) -> bool:
-    """Cordoned, and neither a drain of ours continues nor one has ended whose uncordon is still to come."""
+    """Return whether the node is cordoned, but not by a drain of ours."""
     ours = Progress.of(node) is not None or annotations_of(node).get(LAST_DRAIN, "").startswith("drain-")
     return _cordoned(node) and not ours
 
@@ -242,8 +242,8 @@ def _too_long(observed: Observed, progress: Progress, now: datetime, settings: D
 def _go_on(
     observed: Observed, progress: Progress, now: datetime, settings: DrainSettings, *, first: bool = False
 ) -> Plan:
-    """Within an attempt: evict all at first, then who is not going yet, and all once more at its end, so that what is
-    reported of each is an answer."""
+    """Continue an attempt: evict all pods first, then the remaining ones, and all again at its end, so that each has a
+    current result."""
     left = _left_s(progress, now, settings)
     asked = [pod for pod in observed.leaving if first or left <= 0 or not is_terminating(pod)]
     wait = min(settings.evict_again_s, left) if asked else left
@@ -254,14 +254,14 @@ def _go_on(
 
 
 def _left_s(progress: Progress, now: datetime, settings: DrainSettings) -> float:
-    """Until the attempt ends; nothing is left of one that a clock which went wrong has begun."""
+    """Return the seconds left in the attempt; 0 if a wrong clock started it."""
     if progress.attempt > now + CLOCKS:
         return 0.0
     return settings.attempt_s - (now - progress.attempt).total_seconds()
 
 
 def _removals(observed: Observed, pods: Sequence[Obj]) -> tuple[tuple[Evict | Delete, ...], ...]:
-    """All at once; without the eviction subresource one after the other, up to the first that is refused."""
+    """Return the evictions, all at once; without their subresource deletions one by one, up to the first refusal."""
     why = f"node {name_of(observed.node)} is drained"
     if observed.evicts:
         evictions = tuple(Evict(namespace_of(pod), name_of(pod), why, uid_of(pod)) for pod in pods)
@@ -280,7 +280,7 @@ def _draining(observed: Observed, now: datetime) -> tuple[tuple[SetStatus, ...],
 
 
 def _overdue(observed: Observed, pods: Iterable[Obj], settings: DrainSettings) -> list[str]:
-    """What is said at the end of an attempt of pods that are still there."""
+    """Return the errors for pods that remain at the end of an attempt."""
     if not observed.evicts:
         return [DEADLINE for _ in pods]
     limit = _go_duration(settings.attempt_s)
@@ -293,7 +293,7 @@ def _overdue(observed: Observed, pods: Iterable[Obj], settings: DrainSettings) -
 
 
 def _joined(errors: Sequence[str]) -> str:
-    """Several errors as Go's aggregate prints them: each once, in brackets."""
+    """Return the errors as Go's aggregate prints them: each once, in brackets."""
     found = list(dict.fromkeys(errors))
     return found[0] if len(found) == 1 else f"[{', '.join(found)}]"
 
@@ -301,7 +301,7 @@ def _joined(errors: Sequence[str]) -> str:
 def _give_up(
     observed: Observed, progress: Progress, errors: Sequence[str], now: datetime, settings: DrainSettings
 ) -> Plan:
-    """The attempt has failed; the next one comes by itself."""
+    """End a failed attempt and schedule the next one."""
     error = _joined(errors)
     rare = progress.attempt - progress.began >= timedelta(seconds=settings.patience_s)
     wait = settings.rare_retry_s if rare else settings.retry_s
@@ -325,7 +325,7 @@ def _give_up(
 
 
 def _done(observed: Observed, wanted: str, now: datetime) -> Plan:
-    """Reported only of a node that is cordoned as it was seen: the write is conditional."""
+    """Report the end of the drain, on condition that the node is still as observed."""
     parent = Phase("UpdateExecuted", "Unknown", "Drained", "Drained Node as part of update executed phase")
     message = f"Drained node. The drain is complete as the desired drainer matches current drainer: {wanted}"
     child = Phase("Drained", "True", "UpdateExecutedDrained", message)
@@ -340,7 +340,7 @@ def _done(observed: Observed, wanted: str, now: datetime) -> Plan:
 def settle(
     observed: Observed, made: Plan, results: Sequence[Result], now: datetime, settings: DrainSettings = DrainSettings()
 ) -> tuple[Observed, Plan] | None:
-    """Go on from the answers: evictions follow the cordon at once, refusals end or prolong an attempt."""
+    """Continue from the results: evictions follow the cordon at once; refusals end or prolong an attempt."""
     observed = _with_written(observed, results)
     if any(isinstance(result.error, Conflict) for result in results):
         return None  # something has changed meanwhile: the key is planned again at once
@@ -357,7 +357,7 @@ def settle(
 
 
 def _with_written(observed: Observed, results: Sequence[Result]) -> Observed:
-    """The objects as the answers show them, so that the next writes are conditional on these."""
+    """Return the state with the written objects, so that the next writes are conditional on them."""
     for result in results:
         if result.ok and isinstance(result.value, dict):
             if isinstance(result.action, Patch) and result.action.gvk.kind == "Node":
@@ -370,7 +370,7 @@ def _with_written(observed: Observed, results: Sequence[Result]) -> Observed:
 def _after_write(
     observed: Observed, written: Result, now: datetime, settings: DrainSettings
 ) -> tuple[Observed, Plan] | None:
-    """An attempt that was noted begins at once."""
+    """Start the attempt whose note was written."""
     progress = Progress.of(observed.node)
     if progress is None or progress.retry is not None or not _notes(written).get(PROGRESS):
         return None
@@ -382,7 +382,7 @@ def _after_write(
 def _after_refused_write(
     observed: Observed, written: Result, now: datetime, settings: DrainSettings
 ) -> tuple[Observed, Plan] | None:
-    """Cordons are tried again, an answer that is not given is an error; notes can wait, pods need not wait for them."""
+    """Handle a failed write: retry cordons, report a failed ``lastAppliedDrain``, and continue without a note."""
     name, notes = name_of(observed.node), _notes(written)
     spec = getattr(written.action, "body", {}).get("spec")
     if isinstance(written.error, NotFound):
@@ -400,13 +400,13 @@ def _after_refused_write(
 
 
 def _notes(written: Result) -> dict[str, str | None]:
-    """The annotations that a write of the node set."""
+    """Return the annotations that a write of the node set."""
     found: dict[str, str | None] = getattr(written.action, "body", {})["metadata"]["annotations"]
     return found
 
 
 def _unwritable(observed: Observed, written: Result, now: datetime, settings: DrainSettings, *, cordon: bool) -> Plan:
-    """The MachineConfigNode says so; the queue tries again, ever more rarely."""
+    """Report the error in the MachineConfigNode; the queue retries with backoff."""
     name = name_of(observed.node)
     tried = f"node {name}: failed to {'cordon' if cordon else 'uncordon'} ({settings.tries} tries)"
     error = f"{tried}: [timed out waiting for the condition, cordon error: {written.error}]"
@@ -427,7 +427,7 @@ def _unwritable(observed: Observed, written: Result, now: datetime, settings: Dr
 def _after_removals(
     observed: Observed, removals: Sequence[Result], now: datetime, settings: DrainSettings
 ) -> tuple[Observed, Plan] | None:
-    """An attempt fails when its time is over, or when no one is left who may still go within it."""
+    """Fail the attempt when its time is over, or when no pod can still go within it."""
     refused = _refusals(removals)
     others = [pod for pod in observed.leaving if (namespace_of(pod), name_of(pod)) not in refused]
     progress = Progress.of(observed.node) or Progress(_request(observed.node), now, now)
@@ -439,7 +439,7 @@ def _after_removals(
 
 
 def _refusals(removals: Iterable[Result]) -> dict[tuple[str, str], str]:
-    """Why this attempt will not remove pods (namespace, name); not those that go, have gone, or may go later in it."""
+    """Return why pods (namespace, name) will not go in this attempt, except those that are gone or may still go."""
     found: dict[tuple[str, str], str] = {}
     for result in removals:
         action, error = result.action, result.error
@@ -462,7 +462,7 @@ def _may_pass(error: object) -> bool:
 
 
 def _write(node: Obj, notes: dict[str, str | None], why: str, *, unschedulable: bool | None = None) -> Patch:
-    """One conditional patch: what was decided holds for the node as it was seen."""
+    """Return one conditional patch, since the decision holds only for the node as observed."""
     body: Obj = {"metadata": {"resourceVersion": resource_version(node), "annotations": notes}}
     if unschedulable is not None:
         body["spec"] = {"unschedulable": True if unschedulable else None}
@@ -491,7 +491,7 @@ def _go(value: bool) -> str:
 
 
 def _go_duration(seconds: float) -> str:
-    """As Go prints durations: ``1h0m0s``, ``1m30s``, ``2s``."""
+    """Return a duration as Go prints it: ``1h0m0s``, ``1m30s``, ``2s``."""
     hours, rest = divmod(int(seconds), 3600)
     minutes, left = divmod(rest, 60)
     return f"{hours}h{minutes}m{left}s" if hours else f"{minutes}m{left}s" if minutes else f"{left}s"

@@ -1,7 +1,7 @@
-"""Which pods leave a node that is drained; pure.
+"""Selects the pods that leave a drained node; pure. Entry point: :func:`departures`.
 
-As upstream's controller uses kubectl's drain: pods of DaemonSets and static pods stay, what keeps data in an emptyDir
-or has no controller goes all the same (source: kubectl ``pkg/drain`` filters; reference machine-config 5).
+Same rules as upstream's use of kubectl's drain: pods of DaemonSets and static pods stay; pods with an emptyDir or
+without a controller are evicted (source: kubectl ``pkg/drain`` filters; reference machine-config 5).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FINISHED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """What a drain does with one pod. ``warning``: what kubectl would say of it, empty if nothing."""
+    """The decision about one pod. ``warning``: kubectl's warning, or empty."""
 
     pod: Obj
     leaves: bool
@@ -29,7 +29,7 @@ class Departure:
 
 
 def departures(node: str, pods: Iterable[Obj], daemon_sets: Collection[ObjectRef]) -> list[Departure]:
-    """Of the pods on the node, in the order given. ``daemon_sets``: those that exist."""
+    """Return the decisions for the node's pods, in order. ``daemon_sets``: those that exist."""
     return [_departure(pod, daemon_sets) for pod in pods if dig(pod, "spec", "nodeName", default="") == node]
 
 
@@ -38,7 +38,7 @@ def leaves(pod: Obj, daemon_sets: Collection[ObjectRef]) -> bool:
 
 
 def _departure(pod: Obj, daemon_sets: Collection[ObjectRef]) -> Departure:
-    """Filters in kubectl's order; of several warnings the last one stays."""
+    """Apply the filters in kubectl's order; the last warning is kept."""
     controller = next((each for each in owner_references(pod) if each.get("controller")), None)
     finished = dig(pod, "status", "phase") in FINISHED
     daemon = controller is not None and controller.get("kind") == "DaemonSet"
@@ -52,7 +52,7 @@ def _departure(pod: Obj, daemon_sets: Collection[ObjectRef]) -> Departure:
 
 
 def warning_line(found: Iterable[Departure]) -> str:
-    """One line as kubectl prints it: pods by warning; empty if there is none."""
+    """Return the warnings on one line as kubectl prints them: pods by warning; empty if there is none."""
     by_text: dict[str, list[str]] = {}
     for each in found:
         if each.warning:

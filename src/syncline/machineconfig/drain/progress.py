@@ -1,6 +1,6 @@
-"""What the drain controller remembers of a drain, as annotations of the node: a restart begins nothing again.
+"""Notes about a drain as annotations of the node, so that a restart repeats nothing.
 
-Upstream keeps it in the memory of its process, so that its ladder starts over with each restart.
+Upstream keeps them in memory, so its retries start over with each restart.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def insists(*objects: Obj | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """``began``: the cordon; ``attempt``: when the last attempt to evict everybody began; ``retry``: when the next one
-    does, None while one is under way. ``restarted``: the cordon had been lifted, and time counts from this attempt once
-    it has failed."""
+    """The state of a drain. ``began``: the cordon; ``attempt``: start of the last attempt; ``retry``: start of the next
+    one, None during an attempt. ``restarted``: the cordon had been removed; time counts from this attempt once it has
+    failed."""
 
     request: str
     began: datetime
@@ -58,12 +58,12 @@ class Progress:
     restarted: bool = False
 
     def failed(self, retry: datetime) -> Progress:
-        """As it is once the attempt was given up."""
+        """Return the state after the attempt failed."""
         return Progress(self.request, self.attempt if self.restarted else self.began, self.attempt, retry)
 
     @classmethod
     def of(cls, node: Obj) -> Progress | None:
-        """None where there is none, or none that can be read."""
+        """Return the state that the node's annotations hold; None if missing or invalid."""
         noted = _noted(node, PROGRESS)
         try:
             retry = parse_time(noted["retry"]) if noted.get("retry") else None
@@ -80,7 +80,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class BlockedNote:
-    """Why a drain is not begun, since when, and what would help."""
+    """Why a drain does not start, since when, and fixes."""
 
     request: str
     since: datetime
@@ -97,7 +97,7 @@ class BlockedNote:
             return None
 
     def sentence(self) -> str:
-        """What blocks, and what would help, for conditions and Events."""
+        """Return the block and its fixes as one sentence, for conditions and Events."""
         return self.message + would_help(self.fixes)
 
     def text(self) -> str:
@@ -106,7 +106,7 @@ class BlockedNote:
 
 
 def would_help(fixes: Iterable[str]) -> str:
-    """The ways out as the end of a sentence; empty if there is none."""
+    """Return the fixes as the end of a sentence; empty if there is none."""
     message = OR.join(fixes)
     return f"; would help: {message}" if message else ""
 

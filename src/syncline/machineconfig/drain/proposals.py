@@ -1,6 +1,6 @@
-"""What would let a blocked drain end; each proposal has been simulated on a copy of the cluster; pure.
+"""Proposes fixes for a blocked drain, each simulated on a copy of the cluster; pure. Entry point: :func:`proposals`.
 
-Called by the drain controller for the message of a blocked drain, and by ``explain``.
+Called by the drain controller for its message, and by ``explain``.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ LIMITS = ("minAvailable", "maxUnavailable")
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """``text`` says what to do, ``command`` how. ``instead_of``: it goes further than the proposal of that text, or is
-    another of the same sort, and is tried only where that one does not do."""
+    """A fix. ``text`` describes it, ``command`` executes it. ``instead_of``: text of a milder or similar proposal; this
+    one is tried only if that one fails."""
 
     text: str
     command: str = ""
@@ -68,7 +68,7 @@ class Proposal:
 
 
 def proposals(sight: Sight, verdict: Verdict, now: datetime) -> tuple[Proposal, ...]:
-    """Those that work, the least intrusive first; none where the drain can finish or only has to wait."""
+    """Return the fixes that work, the least intrusive first; empty if the drain can finish or only has to wait."""
     if verdict.outlook is not Outlook.BLOCKED:
         return ()
     found: dict[str, Proposal] = {}
@@ -89,7 +89,7 @@ def _ideas(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
 
 
 def _another_node(sight: Sight, home: Obj) -> tuple[Trial, Proposal]:
-    """With the pods on it that every such node has: those that stay on the node while it is drained."""
+    """Propose another node like this one, with the pods that would run on every such node."""
     name = f"{name_of(home)}-2"
     labels = labels_of(home) | {"kubernetes.io/hostname": name}
     fresh = without_update_taint(home) | {"metadata": {"name": name, "labels": labels}}
@@ -107,8 +107,8 @@ def _another_node(sight: Sight, home: Obj) -> tuple[Trial, Proposal]:
 
 
 def _open_nodes(sight: Sight, home: str) -> Iterator[tuple[Trial, Proposal]]:
-    """Nodes that take no pods now: cordoned workers one by one, masters all together as ``mastersSchedulable`` does.
-    Those in the middle of an update are taken as they will be after it, and no one is asked to uncordon them."""
+    """Propose to uncordon nodes: workers one by one, masters together as ``mastersSchedulable`` does. Nodes being
+    updated are taken as they will be after it, and need no uncordon."""
     away = {name_of(node): back(node) for node in sight.nodes if in_update(node) and name_of(node) != home}
     closed: list[str] = []
     masters: dict[str, Obj] = {}
@@ -131,7 +131,7 @@ def _open_nodes(sight: Sight, home: str) -> Iterator[tuple[Trial, Proposal]]:
 
 
 def _opening(masters: Sequence[Obj]) -> str:
-    """What to type, each command for those that lack what it does."""
+    """Return the commands, each for the masters that need it."""
     cordoned = [name_of(node) for node in masters if dig(node, "spec", "unschedulable")]
     unlabelled = [name_of(node) for node in masters if WORKER_LABEL not in labels_of(node)]
     tainted: dict[str, list[str]] = {}
@@ -160,7 +160,7 @@ def _schedulable_master(node: Obj) -> Obj:
 
 
 def _another_replica(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
-    """One pod more of the blocked one's controller, started before the drain; not where such pods are ill."""
+    """Propose one more replica of the blocked pod's controller before the drain, unless its pods are unhealthy."""
     for pod in _blocked_pods(sight, verdict):
         owner = next((each for each in owner_references(pod) if each.get("controller")), None)
         if owner is None or owner.get("kind") not in ("ReplicaSet", "StatefulSet") or not is_ready(pod):
@@ -178,7 +178,7 @@ def _another_replica(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Pr
 
 
 def _scaled(owner: Obj, pod: Obj) -> tuple[str, str]:
-    """The Deployment behind a ReplicaSet that has a template hash in its name; else the owner itself."""
+    """Return the Deployment behind a ReplicaSet with a template hash in its name, or the owner itself."""
     kind, name = str(owner.get("kind")), str(owner.get("name"))
     template = labels_of(pod).get("pod-template-hash")
     if kind == "ReplicaSet" and template and name.endswith(f"-{template}"):
@@ -187,14 +187,14 @@ def _scaled(owner: Obj, pod: Obj) -> tuple[str, str]:
 
 
 def _same_owner(pod: Obj, owner: Obj) -> bool:
-    """Of those that its controller counts."""
+    """Return whether the controller counts the pod."""
     counts = not is_terminating(pod) and not is_finished(pod)
     return counts and any(each.get("uid") == owner.get("uid") for each in owner_references(pod))
 
 
 def _other_budgets(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Proposal]]:
-    """From the least change to the greatest, the first that does: one budget is left to each pod that has several,
-    pods that are not ready may go, one pod more may go, or as many as there are."""
+    """Propose changes of budgets, the smallest that works: one budget per pod with several, allow pods that are not
+    ready, allow one more pod, or as many as exist."""
     several = [(each.pod.namespace, each.budgets) for each in verdict.blocked if not each.budget]
     refusing = {(each.pod.namespace, each.budget) for each in verdict.blocked if each.budget}
     some_unready = not all(map(is_ready, _blocked_pods(sight, verdict)))
@@ -229,8 +229,8 @@ def _changed_budgets(
 
 
 def _relaxed(sight: Sight, budget: Obj, more: int | None, unready: bool) -> tuple[Obj, Proposal]:
-    """A budget that lets ``more`` pods go, or all where that is None, and those that are not ready if ``unready``; one
-    that counts nothing is made to count pods."""
+    """Return the budget relaxed to allow ``more`` pods, or all if None, and unready pods if ``unready``; an uncountable
+    budget is changed to count pods."""
     limit = _limit(sight, budget, more) if more != 0 else {}
     gone = {key: None for key in LIMITS if limit and key in budget["spec"] and key not in limit}
     limit |= {"unhealthyPodEvictionPolicy": "AlwaysAllow"} if unready else {}

@@ -1,8 +1,8 @@
-"""May a change of ``/etc/containers/registries.conf`` go without a drain; pure.
+"""Decides whether a change of ``/etc/containers/registries.conf`` needs no drain; pure.
 
-Only additions that cannot change what running workloads pull by tag are safe: search registries at the end, mirrors
-and registries that are asked for digests only (source: Machine Config Operator ``isSafeContainerRegistryConfChanges``).
-Called by the node agent and by forecasts of what a change costs.
+Only additions that cannot affect pulls by tag are safe: search registries at the end, mirrors and registries for
+digests only (source: Machine Config Operator ``isSafeContainerRegistryConfChanges``). Used by the node agent and by
+forecasts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DIGEST_ONLY = "digest-only"
 
 
 class RegistriesError(ValueError):
-    """Contents that are not registries.conf; the text begins as upstream's."""
+    """The content is no valid registries.conf; the message begins as upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class _Config:
 
 
 def configs_change_safely(old: Obj, new: Obj) -> bool:
-    """The same for two Ignition configs. ``compression`` is not examined, as upstream: packed contents are refused.
+    """Return the same for two Ignition configs. As upstream, ``compression`` is ignored: packed contents are refused.
 
     Raises :class:`RegistriesError`.
     """
@@ -71,7 +71,7 @@ def _contents(config: Obj, colon: str) -> bytes:
 
 
 def change_is_safe(old: bytes, new: bytes) -> bool:
-    """Contents of the file before and after, empty where there is none. Raises :class:`RegistriesError`."""
+    """Return whether a change is safe; ``old`` and ``new`` may be empty. Raises :class:`RegistriesError`."""
     before, after = _read(old), _read(new)
     if before.search != after.search[: len(before.search)]:
         return False
@@ -115,7 +115,7 @@ def _read(content: bytes) -> _Config:
 
 
 def _check_others(found: dict[str, Any]) -> None:
-    """Keys that make no difference here have to be of their type all the same."""
+    """Check the types of keys that are otherwise ignored."""
     for key in ("short-name-mode", "additional-layer-store-auth-helper"):
         _text(found.get(key), "")
     for each in _list(found, "credential-helpers"):
@@ -145,7 +145,7 @@ def _registry(table: dict[str, Any]) -> _Registry:
 
 
 def _folded(table: dict[str, Any]) -> dict[str, Any]:
-    """Go's decoder finds keys in any case, exact ones first."""
+    """Return the table with keys in any case, exact ones first, as Go's decoder finds them."""
     found: dict[str, Any] = {}
     for key, value in table.items():
         if key.lower() not in found or key == key.lower():

@@ -1,8 +1,8 @@
-"""Certificates and the pull secret that machines get past rendered configs: from the ControllerConfig to the disk.
+"""Writes certificates and the pull secret of the ControllerConfig to machines, outside rendered configs.
 
-A rotated authority reaches every node at once, also of a paused pool, without a new rendered config, a drain or a
-reboot. The node says in an annotation which ControllerConfig it has. Source: reference machine-config 4.9; Machine
-Config Operator ``certificate_writer.go``. For those inside kubeconfigs see
+A rotated authority reaches every node at once, also in a paused pool, without a new rendered config, a drain or a
+reboot. An annotation of the node records which ControllerConfig it has. Source: reference machine-config 4.9; Machine
+Config Operator ``certificate_writer.go``. For authorities in kubeconfigs see
 ``machineconfig/agent/files/serverauthority.py``.
 """
 
@@ -48,13 +48,13 @@ BUNDLES = ("imageRegistryBundleData", "imageRegistryBundleUserData")
 
 
 class AuthorityError(Exception):
-    """The ControllerConfig holds what cannot be written; the text names the field."""
+    """The ControllerConfig contains a value that cannot be written; the message names the field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Authorities:
-    """``files``: contents by absolute path. ``registries``: bundles by the name of a registry's folder. ``server``: by
-    which the API server is to be known as well; empty: by what is there."""
+    """Authorities to write. ``files``: contents by absolute path. ``registries``: bundles by folder name of the
+    registry. ``server``: certificates that the API server is verified with; empty: no change."""
 
     version: str
     files: tuple[tuple[str, bytes], ...] = field(repr=False)
@@ -63,7 +63,7 @@ class Authorities:
 
 
 def authorities_due(node: Obj, controller_config: Obj | None) -> Authorities | None:
-    """What the node is to get now; None: it has it. ``server`` is left to who can ask. Raises AuthorityError."""
+    """Return what the node must get, or None if it is current; ``server`` stays empty. Raises AuthorityError."""
     if controller_config is None:
         return None
     version = resource_version(controller_config)
@@ -87,7 +87,7 @@ def _bytes(controller_config: Obj, name: str, encoded: object) -> bytes:
 
 
 def _bundles(controller_config: Obj) -> Iterator[tuple[str, bytes]]:
-    """A port stands behind two dots there, and behind a colon in the name of a folder."""
+    """Yield folder name and bundle of each registry; ``host..port`` in the field becomes ``host:port``."""
     for name in BUNDLES:
         for at, bundle in enumerate(dig(controller_config, "spec", name, default=None) or ()):
             folder = str(bundle.get("file", "")).replace("..", ":")
@@ -98,7 +98,7 @@ def _bundles(controller_config: Obj) -> Iterator[tuple[str, bytes]]:
 
 
 def write_authorities(host: Host, authorities: Authorities) -> None:
-    """The mode of a file that is there stays. Registries are left alone where the system has no folder for them.
+    """Write the files, keeping the mode of existing ones, and the registries if the system has a folder for them.
     Raises HostError."""
     for path, data in authorities.files:
         there = host.stat(path)
@@ -117,8 +117,8 @@ def write_authorities(host: Host, authorities: Authorities) -> None:
 
 
 def write_server_authority(host: Host, bundle: bytes) -> None:
-    """The kubelet's first, and its restart; then the one by which a rotation is known to be done: a death in between
-    loses no restart. Machines without a kubeconfig have nothing to rotate. Raises HostError and UpdateError."""
+    """Update the kubelet's kubeconfig, restart the kubelet, then update the kubeconfig that marks a rotation as done,
+    so that a crash loses no restart. Skips machines without a kubeconfig. Raises HostError and UpdateError."""
     if bundle and host.exists(KUBECONFIG):
         try:
             _rotate(host, bundle)

@@ -1,8 +1,8 @@
-"""Whether the disk is what a configuration says; nothing is changed.
+"""Compares the disk of a machine with its configuration; changes nothing.
 
-Asked at boot, before an update, and by the watch for drift. The first difference is reported, files before units. A
-configuration is compared in the version it is written in. Source: Machine Config Operator ``on_disk_validation.go``,
-reference machine-config 4.6, 4.7.
+Used at boot, before an update, and to detect drift. :func:`drift_of` reports the first difference, files before units.
+A configuration is compared in the version in which it is written. Source: Machine Config Operator
+``on_disk_validation.go``, reference machine-config 4.6, 4.7.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ELSEWHERE = (
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """``kind``: ``file``, ``unit``, or empty where the configuration cannot be read."""
+    """The first difference. ``kind``: ``file``, ``unit``, or empty if the configuration cannot be read."""
 
     text: str
     kind: str = ""
@@ -42,7 +42,8 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """``of_system``: of image, kernel or packages: what was staged has not been booted, and may be staged again."""
+    """Why a boot did not reach its config. ``of_system``: image, kernel or packages differ; they may be staged
+    again."""
 
     text: str
     of_system: bool = False
@@ -53,7 +54,7 @@ class _Different(Exception):
 
 
 def drift_of(host: Host, config: Obj) -> Drift | None:
-    """The first difference between the disk and a MachineConfig; None: there is none."""
+    """Return the first difference between the disk and a MachineConfig, or None."""
     try:
         is_old, wanted = written_config(dig(config, "spec", "config"))
     except ConfigError as error:
@@ -127,7 +128,7 @@ def _first_missing(host: Host, path: str) -> str:
 
 
 def _check_enabled(host: Host, name: str, wanted: bool | None) -> None:
-    """A unit that should be enabled and is not passes, as upstream: the answer of a query that fails is not read."""
+    """Check whether a unit is enabled. A disabled unit that should be enabled passes, as upstream."""
     if wanted is None:
         return
     state = host.run(["systemctl", "is-enabled", name])
@@ -156,7 +157,7 @@ _GO_LETTERS = "dalTLDpSugct?"
 
 
 def _mode(mode: int, kind: str = "file") -> str:
-    """Go's ``%v/%d/%#o`` of a file mode."""
+    """Return a file mode as Go's ``%v/%d/%#o`` prints it."""
     number = mode | _GO_KIND[kind]
     special = "".join(letter for at, letter in enumerate(_GO_LETTERS) if number >> (31 - at) & 1)
     bits = "".join(letter if mode >> (8 - at) & 1 else "-" for at, letter in enumerate("rwxrwxrwx"))
@@ -173,9 +174,9 @@ def boot_difference(
     finalize_failure: str = "",
     booted: Deployment | None = None,
 ) -> Difference | None:
-    """Why a machine has not booted into what it is to be; None: it has. ``image``: of image mode, instead of the
-    configuration's; ``finalize_failure``: what an earlier change of the system failed with. ``booted``: where its
-    kernel and the packages of its extensions are compared as well; an image of image mode holds them."""
+    """Return why a machine has not booted into its target, or None if it has. ``image``: the image of image mode, which
+    replaces the configuration's; ``finalize_failure``: the error of an earlier change of the system. ``booted``:
+    compare also kernel and extension packages with it, unless image mode provides them."""
     wanted = image or str(dig(config, "spec", "osImageURL") or "")
     layered = booted is not None and not image
     difference = None
@@ -199,7 +200,7 @@ def boot_difference(
 
 
 def _missing_packages(host: Host, config: Obj) -> str | None:
-    """An extension counts as there by any set of packages that it ever was; unknown ones are refused when rendered."""
+    """Return missing packages. Any package set that an extension ever had counts; unknown extensions are ignored."""
     if not host.has_program("rpm"):
         return None
     for name in dig(config, "spec", "extensions") or ():
@@ -224,7 +225,7 @@ def _missing_packages(host: Host, config: Obj) -> str | None:
 
 
 def watched_paths(host: Host, config: Obj) -> tuple[list[str], list[str]]:
-    """Managed paths that exist, and their folders; both sorted. Raises ConfigError."""
+    """Return existing managed paths and their folders, both sorted. Raises ConfigError."""
     try:
         _, wanted = written_config(dig(config, "spec", "config"))
     except ConfigError as error:
@@ -234,7 +235,7 @@ def watched_paths(host: Host, config: Obj) -> tuple[list[str], list[str]]:
 
 
 def managed_paths(config: Obj) -> list[str]:
-    """All paths that a MachineConfig manages, there or not; none of one that cannot be read."""
+    """Return all paths that a MachineConfig manages, existing or not; empty if it cannot be read."""
     try:
         return sorted(set(_managed(written_config(dig(config, "spec", "config"))[1])))
     except ConfigError:

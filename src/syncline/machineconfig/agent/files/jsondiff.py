@@ -1,9 +1,8 @@
-"""Differences of two JSON documents, and how a person reads them; pure.
+"""Differences of two JSON documents, rendered for people; pure. Entry point: :func:`differences`.
 
-The form is that of ``jd`` 2 (josephburnett/jd), in which upstream writes its reports: values that go and come at a
-path, in lists with the element before and after, ``[`` and ``]`` where the list begins and ends. Elements of lists are
-paired by a longest common subsequence of equal ones; between those, objects and lists at the same place are compared
-inside.
+The format is that of ``jd`` 2 (josephburnett/jd), in which upstream writes its reports: removed and added values at a
+path, in lists with the element before and after, ``[`` and ``]`` at the ends of the list. Equal list elements are
+paired by a longest common subsequence; between these, objects and lists at the same index are compared recursively.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _PLAIN_BELOW, _PLAIN_FROM = 1e21, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """``removed`` go and ``added`` come at ``path``; ``before`` and ``after`` are neighbours in a list, or nothing."""
+    """Values ``removed`` and ``added`` at ``path``. ``before`` and ``after``: neighbours in a list, or empty."""
 
     path: Path
     removed: tuple[Any, ...] = ()
@@ -38,7 +37,7 @@ class Hunk:
 
     @property
     def text(self) -> str:
-        """A line for each value."""
+        """Return the hunk in jd's format, one line per value."""
         lines = ["[" if one is EDGE else f"  {rendered(one)}" for one in self.before]
         lines += [f"- {rendered(one)}" for one in self.removed]
         lines += [f"+ {rendered(one)}" for one in self.added]
@@ -47,7 +46,7 @@ class Hunk:
 
 
 def rendered(value: Any) -> str:
-    """On one line as Go writes it: keys sorted, numbers as it prints floating ones."""
+    """Return the value on one line as Go writes it: sorted keys, numbers as floats."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{dump(key)}:{rendered(value[key])}" for key in sorted(value)) + "}"
     if isinstance(value, list):
@@ -66,7 +65,7 @@ def _number(value: float) -> str:
 
 
 def differences(old: Any, new: Any, path: Path = ()) -> list[Hunk]:
-    """What makes ``new`` out of ``old``: first what both have or ``old`` alone, by key, then what is new."""
+    """Return the hunks that turn ``old`` into ``new``: first keys of ``old``, then new keys, each in order."""
     if isinstance(old, dict) and isinstance(new, dict):
         return _of_objects(old, new, path)
     if isinstance(old, list) and isinstance(new, list):
@@ -99,7 +98,7 @@ def _of_lists(old: list[Any], new: list[Any], path: Path) -> list[Hunk]:
 
 @dataclass(slots=True)
 class _Walk:
-    """Both lists from left to right. ``place``: the index in the result; ``common``: what they share, in order."""
+    """Walks two lists from left to right. ``place``: index in the result; ``common``: their common subsequence."""
 
     old: list[Any]
     new: list[Any]
@@ -113,8 +112,8 @@ class _Walk:
     place: int = 0
 
     def stretch(self) -> list[Hunk]:
-        """Up to a common element, a difference inside of two elements, or the end; at most one hunk of its own, and
-        those inside."""
+        """Advance to a common element, to a difference inside two elements, or to the end; return at most one list hunk
+        and the hunks inside elements."""
         began, inside, ended = self.at_common, None, False
         hunk = Hunk((*self.path, self.place), before=(self.new[self.at_new - 1] if self.at_new else EDGE,))
         removed: list[Any] = []
@@ -156,7 +155,7 @@ class _Walk:
         self.at_old, self.at_new, self.place = self.at_old + 1, self.at_new + 1, self.place + 1
 
     def _neighbour(self, began: int) -> Any:
-        """Of the old list: the element after those that were removed; a common one was stepped over already."""
+        """Return the old element after the removed ones, also if it is a common one that was already passed."""
         at = self.at_old - (self.at_common - began)
         return self.old[at] if at < len(self.old) else EDGE
 
@@ -166,7 +165,7 @@ def _comparable(old: Any, new: Any) -> bool:
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """The longest common subsequence; of several the one that a table filled from the left gives from the right."""
+    """Return the longest common subsequence; of several, the one of a table that is filled from the left."""
     start, end = 0, 0
     short = min(len(old), len(new))
     while start < short and old[start] == new[start]:

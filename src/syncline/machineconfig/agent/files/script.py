@@ -1,6 +1,6 @@
-"""A reconcile of the agent being written down: steps in order, what the node says, how far its record has come; pure.
+"""Collects the steps of one agent reconcile: host steps, node annotations and record updates, in order; pure.
 
-Used by the planners of ``machineconfig/agent``.
+Used by the planners of ``machineconfig/agent``. Entry point: :class:`Script`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ REPORT = "irreconcilableChanges"
 
 
 class Script:
-    """Steps in order, with the phases of the MachineConfigNode folded one onto the other.
+    """Collects steps in order and accumulates the phases of the MachineConfigNode.
 
-    The first note is written to the node as it was seen, or not at all, and nothing after it is done then: the one that
-    acts on an old view would drain, write or reboot for a target that is over. Later notes follow from our own first
-    one. ``proven``: something was done already, which is reported in any case.
+    The first annotation write is conditional on the node as it was observed: if it fails, no later step runs, since a
+    stale view would drain, write or reboot for an outdated target. Later writes build on it. ``proven``: a step was
+    already executed, so the first write is unconditional.
     """
 
     def __init__(self, observed: AgentObserved, now: datetime, why: str, *, proven: bool = False) -> None:
@@ -64,7 +64,7 @@ class Script:
         self._tell_masters(notes)
 
     def _tell_masters(self, notes: Mapping[str, str | None]) -> None:
-        """Of the nodes that the cluster stands on people want to see each move."""
+        """Emit an Event on the pool for each changed annotation of a control-plane node."""
         name, pool = name_of(self._observed.node), self._observed.pool
         if pool is None or name_of(pool) != MASTER:
             return
@@ -76,7 +76,7 @@ class Script:
                 self.do(Emit(typed, "AnnotationChange", f"Node {name} {message}", COMPONENT))
 
     def _finalization(self) -> dict[str, str]:
-        """What the boot before failed with as it put in place what was staged: most likely why this boot lacks it."""
+        """Return the note about the previous boot failing to finalize what was staged, if it changed; emit an Event."""
         failure = self._observed.checked.finalize_failure if self._observed.checked is not None else None
         if failure is None or failure == annotations_of(self._node).get(FINALIZE_FAILURE, ""):
             return {}
@@ -101,15 +101,15 @@ class Script:
         self._note(record, status, f"node {name_of(self._observed.node)}: {(child or parent).type}")
 
     def _note(self, record: Obj, status: Obj, why: str) -> None:
-        """The agent is the only one that writes while it works; the drain controller has its own turn. That it is over
-        the first write proves: one from a stale cache would take back what the drain controller said."""
+        """Write the record's status: first on condition of its resourceVersion, which proves that the drain
+        controller's last write was seen; then unconditionally, since only the agent writes while it works."""
         first = record is self._observed.record
         for write in set_status(record, status, why):
             self.do(write if first else replace(write, resource_version=""))
         self._record = record | {"status": status}
 
     def report(self, changes: Sequence[Obj]) -> None:
-        """What the node will never have of its config; nothing is said of nothing."""
+        """Record which parts of its config the node will never have; remove the report if there are none."""
         record = self._record
         if record is None:
             return

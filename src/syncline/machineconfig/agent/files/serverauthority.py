@@ -1,8 +1,9 @@
-"""The authorities by which a machine knows the API server: those inside its kubeconfigs, rotated; pure.
+"""Rotates the certificate authorities of the API server in a machine's kubeconfigs; pure. Entry point:
+:func:`rotation`.
 
-Upstream's operator keeps them in a ConfigMap and says in an annotation of the ControllerConfig that they rotate. New
-ones are added at once, also on nodes of a paused pool. A kubelet reads its own at its start alone, so it is restarted,
-unless only signers came that no kubelet talks to. Source: Machine Config Operator ``certificate_writer.go``.
+Upstream's operator stores them in a ConfigMap and marks a rotation by an annotation of the ControllerConfig. New ones
+are added at once, also on nodes of a paused pool. A kubelet reads its kubeconfig only at its start, so it is restarted,
+unless no kubelet uses the new signers. Source: Machine Config Operator ``certificate_writer.go``.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ MAX_SIZE = 1 << 20
 
 
 class ServerAuthorityError(ValueError):
-    """A kubeconfig that cannot be brought up to date."""
+    """The kubeconfig cannot be updated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """``kubeconfig``: its new content; ``authority``: what it now trusts. ``restart``: a kubelet needs it."""
+    """An update. ``kubeconfig``: new content; ``authority``: trusted PEM; ``restart``: the kubelet must restart."""
 
     kubeconfig: bytes = field(repr=False)
     authority: bytes = field(repr=False)
@@ -67,13 +68,13 @@ def rotated_flag(controller_config: Obj) -> str:
 
 
 def is_rotating(node: Obj, controller_config: Obj) -> bool:
-    """They rotate, and the node does not say yet that it has them."""
+    """Return whether a rotation is in progress that the node has not recorded yet."""
     flag = rotated_flag(controller_config)
     return flag == "true" and annotations_of(node).get(ROTATED, "") != flag
 
 
 def bundle_of(config_map: Mapping[str, Any]) -> bytes:
-    """Certificates in PEM; empty where there are none. As text or, as upstream takes them too, as base64."""
+    """Return the certificates as PEM, or empty. Accepts text and, as upstream, base64."""
     binary, text = dig(config_map, "binaryData", BUNDLE_KEY), dig(config_map, "data", BUNDLE_KEY)
     for encoded in (binary, text):
         try:
@@ -86,8 +87,8 @@ def bundle_of(config_map: Mapping[str, Any]) -> bytes:
 
 
 def rotation(kubeconfig: bytes, bundle: bytes) -> Rotation | None:
-    """None: nothing in ``bundle`` is new to it. What it trusts besides is forgotten once something is. Certificates
-    that cannot be read are left out. Raises ServerAuthorityError."""
+    """Return the update, or None if ``bundle`` adds no certificate. The update trusts only the readable certificates of
+    ``bundle``. Raises ServerAuthorityError."""
     document, cluster = _read(KUBECONFIG, kubeconfig)
     there = set(_CERTIFICATE.findall(_trusted(KUBECONFIG, cluster)))
     wanted = {text: name for text in _CERTIFICATE.findall(bundle) if (name := _common_name(text)) is not None}
@@ -100,13 +101,13 @@ def rotation(kubeconfig: bytes, bundle: bytes) -> Rotation | None:
 
 
 def with_authority(path: str, kubeconfig: bytes, authority: bytes) -> bytes:
-    """``kubeconfig`` that trusts ``authority``, and is otherwise as it was. Raises ServerAuthorityError."""
+    """Return ``kubeconfig`` with ``authority`` as its trusted PEM. Raises ServerAuthorityError."""
     document, cluster = _read(path, kubeconfig)
     return _put(document, cluster, authority)
 
 
 def _read(path: str, kubeconfig: bytes) -> tuple[Obj, Obj]:
-    """The document, and its first cluster."""
+    """Return the document and its first cluster."""
     if len(kubeconfig) > MAX_SIZE:
         raise ServerAuthorityError(f"{path}: {len(kubeconfig)} bytes; a kubeconfig has at most {MAX_SIZE}")
     try:
@@ -135,7 +136,7 @@ def _put(document: Obj, cluster: Obj, authority: bytes) -> bytes:
 
 
 def _common_name(certificate: bytes) -> str | None:
-    """Of its subject, empty without one; None for what is no certificate."""
+    """Return the common name of the subject, empty if it has none; None if the bytes are no certificate."""
     from cryptography import x509
 
     try:

@@ -1,7 +1,7 @@
-"""ssh keys and password of ``core`` on a host, the only user whose settings a configuration may change.
+"""Sets ssh keys and password of ``core``, the only user whose settings a configuration may change.
 
-Called by the update. Keys of all users of a configuration go to one file, which is replaced as a whole. A password is
-never shown: of a command that failed only its name is reported. Source: Machine Config Operator ``updateSSHKeys``,
+Called by the update. Keys of all users of a configuration go to one file, which is replaced as a whole. Passwords are
+never printed: a failed command is reported by name only. Source: Machine Config Operator ``updateSSHKeys``,
 ``SetPasswordHash``.
 """
 
@@ -23,7 +23,7 @@ NO_PASSWORD = "*"
 
 
 def update_keys(host: Host, new: Sequence[Obj], old: Sequence[Obj]) -> None:
-    """``passwd.users`` of two configurations. Raises UpdateError."""
+    """Write the keys. ``new`` and ``old``: ``passwd.users`` of two configurations. Raises UpdateError."""
     _clear_absent(host, new, old)
     uid = host.user_id(CORE)
     if uid is None:  # users are never made
@@ -42,7 +42,7 @@ def update_keys(host: Host, new: Sequence[Obj], old: Sequence[Obj]) -> None:
 
 
 def _own_folder(host: Host) -> None:
-    """The folder is ``core``'s own: one of another client is made again."""
+    """Recreate the folder if another user owns it."""
     if host.exists(SSH):
         found = host.stat(SSH)
         owner = host.user_name(found.uid) if found is not None else None
@@ -61,7 +61,7 @@ def _own_folder(host: Host) -> None:
 
 
 def set_passwords(host: Host, new: Sequence[Obj], old: Sequence[Obj]) -> None:
-    """Where a hash differs; without one there is no password. Raises UpdateError."""
+    """Set passwords whose hash differs; a user without a hash gets no password. Raises UpdateError."""
     _clear_absent(host, new, old)
     if host.user_id(CORE) is None:
         return
@@ -80,7 +80,7 @@ def set_passwords(host: Host, new: Sequence[Obj], old: Sequence[Obj]) -> None:
 
 
 def _clear_absent(host: Host, new: Sequence[Obj], old: Sequence[Obj]) -> None:
-    """Users that a configuration does not name any more lose their password; a failure is not the update's."""
+    """Remove passwords of users that the configuration no longer names; failures are ignored."""
     there = {user.get("name") for user in new}
     for user in old:
         if user.get("name") not in there:

@@ -1,8 +1,8 @@
-"""Files and units of a configuration on a host: written, and taken away again with what was there before.
+"""Writes files and units of a configuration to a host, and removes them with the original files restored.
 
-Called by the update. Before a path is first written, what the operating system ships there is kept (``orig``), or a
-stamp says that it ships nothing (``noorig``). Every step can be done again after a crash. Source: Machine Config
-Operator ``file_writers.go`` and ``update.go``, reference machine-config 4.5.
+Called by the update. Before the first write to a path, the operating system's file is copied (``orig``), or a stamp
+records that there is none (``noorig``). Every step can be repeated after a crash. Source: Machine Config Operator
+``file_writers.go`` and ``update.go``, reference machine-config 4.5.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _OLD_LINKS = (
 
 
 class UpdateError(OSError):
-    """A step of an update that could not be done; the text is upstream's. What was done before stays."""
+    """A step of an update failed; the message is upstream's. Earlier steps are not undone."""
 
 
 def run_checked(host: Host, *command: str) -> None:
-    """Raises UpdateError."""
+    """Run a command. Raises UpdateError if it fails."""
     done = host.run(command)
     if not done.ok:
         line = " ".join(command)
@@ -49,7 +49,7 @@ def run_checked(host: Host, *command: str) -> None:
 
 
 def kept_path(path: str) -> str:
-    """Where the operating system's own file is kept."""
+    """Return the path of the copy of the operating system's file."""
     return f"{KEPT}{path}.mcdorig"
 
 
@@ -63,7 +63,7 @@ def mode_of(file: Obj) -> int:
 
 
 def owner_of(host: Host, file: Obj) -> tuple[int, int]:
-    """Ids by number, else by name, else root's. Raises UpdateError."""
+    """Return uid and gid, from numbers or names, default root. Raises UpdateError."""
     user, group = file.get("user") or {}, file.get("group") or {}
     uid, gid = user.get("id"), group.get("id")
     if uid is None:
@@ -93,8 +93,8 @@ def update_files(
     skip_certificate: bool = False,
     sparing: bool = False,
 ) -> None:
-    """Write all files of ``new`` and ``units`` (all of its units where ``forced``), then take away what ``old`` had
-    alone; ``sparing``: it may not have been written. Both are Ignition configurations at 3.5. Raises UpdateError."""
+    """Write all files of ``new`` and ``units`` (all of its units if ``forced``), then remove what only ``old`` had.
+    ``sparing``: ``old`` may not have been written completely. Both are Ignition configs at 3.5. Raises UpdateError."""
     try:
         write_files(host, (new.get("storage") or {}).get("files") or (), skip_certificate=skip_certificate)
         write_units(host, _units(new) if forced else units)
@@ -111,7 +111,7 @@ def _units(config: Obj) -> list[Obj]:
 
 
 def write_files(host: Host, files: Iterable[Obj], *, skip_certificate: bool = False) -> None:
-    """Raises UpdateError and HostError."""
+    """Write files. Raises UpdateError and HostError."""
     for file in files:
         path = str(file.get("path", ""))
         if skip_certificate and path == KUBELET_CA:
@@ -132,8 +132,8 @@ def write_files(host: Host, files: Iterable[Obj], *, skip_certificate: bool = Fa
 
 
 def keep_original(host: Host, source: str, path: str, data: bytes) -> None:
-    """Copy what the operating system ships at ``path`` from ``source``, or note that it ships nothing; once. ``data``:
-    what is to be written there."""
+    """Copy the operating system's file at ``path`` from ``source``, or stamp that there is none; only once. ``data``:
+    the content to be written there."""
     if host.keeps_all and _is_kept(host, path):
         return  # what stands there now is ours, and mostly what is to be written
     if not (host.exists(path) and _is_shipped(host, path, data)):
@@ -149,13 +149,13 @@ def keep_original(host: Host, source: str, path: str, data: bytes) -> None:
 
 
 def _is_kept(host: Host, path: str) -> bool:
-    """Upstream follows links, and loses one that was kept and leads nowhere from where it is kept."""
+    """Return whether a copy exists. Upstream follows links and so loses a copied link whose target is missing."""
     return host.stat(kept_path(path)) is not None if host.keeps_all else host.exists(kept_path(path))
 
 
 def _is_shipped(host: Host, path: str, data: bytes = b"") -> bool:
-    """A package owns it, or (below /etc) its default lies below /usr. On other systems that have packages all that
-    stands there before our first write is: maintainer scripts make files that no package owns (``sshd_config``)."""
+    """Return whether the system owns the file: a package does, or (below /etc) /usr has its default. On systems without
+    rpm every file before our first write counts, since install scripts create files that no package owns."""
     if host.keeps_all:
         return not host.exists(stamp_path(path)) and not _holds(host, path, data)
     if not host.has_program("rpm"):
@@ -166,7 +166,7 @@ def _is_shipped(host: Host, path: str, data: bytes = b"") -> bool:
 
 
 def _holds(host: Host, path: str, data: bytes) -> bool:
-    """It was put there for us: by the image, or by Ignition."""
+    """Return whether the file already has the content, as written by the image or by Ignition."""
     try:
         return bool(data) and host.read(path) == data
     except HostError:
@@ -177,7 +177,7 @@ def _holds(host: Host, path: str, data: bytes) -> bool:
 
 
 def write_units(host: Host, units: Iterable[Obj]) -> None:
-    """Unit files and dropins, then one ``enable`` and one ``disable`` for all. Raises UpdateError and HostError."""
+    """Write unit files and dropins, then enable and disable units in bulk. Raises UpdateError and HostError."""
     known = host.unit_files()
     enabled: list[str] = []
     disabled: list[str] = []
@@ -297,7 +297,7 @@ def _delete_stale_files(host: Host, old: Obj, new: Obj, dropins: set[str], spari
 
 
 def _take_back_unit(host: Host, name: str, contents: str, sparing: bool) -> None:
-    """Links of an enabled unit go first; it may not exist."""
+    """Remove a unit; links of an enabled unit go first. The unit may be missing."""
     if not (host.keeps_all and contents):
         host.run(["systemctl", "preset", name])
         _take_back(host, f"{SYSTEMD}/{name}", contents, sparing)
@@ -310,7 +310,7 @@ def _take_back_unit(host: Host, name: str, contents: str, sparing: bool) -> None
 
 
 def _unit_paths(config: Obj) -> tuple[set[str], set[str]]:
-    """Of dropins, and of units."""
+    """Return the paths of dropins and those of units."""
     units = _units(config)
     dropins = {
         f"{SYSTEMD}/{unit.get('name', '')}.d/{one.get('name', '')}"
@@ -321,7 +321,7 @@ def _unit_paths(config: Obj) -> tuple[set[str], set[str]]:
 
 
 def _take_back(host: Host, path: str, contents: str, sparing: bool) -> None:
-    """The shipped file where one is kept, nothing otherwise. ``contents``: what was written there."""
+    """Restore the original file if a copy exists, else delete the file. ``contents``: what was written there."""
     if sparing and _is_directory(host, path):
         return
     if host.exists(stamp_path(path)):
@@ -335,8 +335,7 @@ def _take_back(host: Host, path: str, contents: str, sparing: bool) -> None:
 
 
 def _is_directory(host: Host, path: str) -> bool:
-    """It stood there before the file that was to be: that one was never written. The stamp that nothing stood there,
-    made in vain, goes."""
+    """Return whether a directory blocks the path, so that the file was never written; remove its stamp."""
     there = host.stat(path)
     if there is None or there.kind != "dir":
         return False
@@ -354,8 +353,8 @@ def _written(file: Obj) -> bytes | None:
 
 
 def _is_not_ours(host: Host, path: str, written: bytes | None) -> bool:
-    """Of a file without copy and stamp that does not hold what was written: a pass that died later has put it back, or
-    one that failed never came to it. Deleting it would lose what the system or a person has there."""
+    """Return whether a file without copy or stamp differs from what was written: an interrupted reconcile restored it,
+    or a failed one never wrote it. Deleting it would lose data of the system or a user."""
     try:
         found = host.read(path)
         return found != written or (host.exists(f"/usr{path}") and host.read(f"/usr{path}") == found)

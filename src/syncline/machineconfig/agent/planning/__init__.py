@@ -1,1 +1,1 @@
-"""What the agent does next on its node."""
+"""Planning of the node agent's next steps."""

@@ -1,7 +1,7 @@
-"""What differs between the configuration a node has and the one it is to have; pure.
+"""Computes the difference between a node's current and desired configuration; pure.
 
-Two MachineConfigs come in; which parts differ, which files and units leave. Lists compare in their order, as in Go.
-Source: Machine Config Operator ``newMachineConfigDiff``, ``CalculateConfigFileDiffs``.
+:func:`changes_between` compares two MachineConfigs: parts, files and units. Lists compare in order, as in Go. Source:
+Machine Config Operator ``newMachineConfigDiff``, ``CalculateConfigFileDiffs``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EMPTY: Obj = {"ignition": {"version": "3.5.0"}}
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Parts that differ. ``os_update``: another image, or a full rewrite is asked for."""
+    """The parts that differ. ``os_update``: the image differs, or a full rewrite is requested."""
 
     os_update: bool = False
     kargs: bool = False
@@ -44,7 +44,7 @@ class Changes:
 
     @property
     def os_changes(self) -> str:
-        """For people, as upstream's events tell it."""
+        """Return the changes of the system in the words of upstream's events."""
         report = (
             (self.os_update, "Upgrading OS"),
             (self.extensions, "Installing extensions"),
@@ -55,7 +55,7 @@ class Changes:
 
     @property
     def of_system(self) -> bool:
-        """Parts that only a reboot brings into force."""
+        """Return whether a part differs that needs a reboot."""
         return self.os_update or self.kargs or self.fips or self.kernel_type or self.extensions
 
 
@@ -69,7 +69,7 @@ class Units:
 
 
 def config_of(config: Obj | None) -> Obj:
-    """The Ignition configuration of a MachineConfig at 3.5; of none an empty one. Raises ConfigError."""
+    """Return the Ignition config of a MachineConfig at 3.5, empty for None. Raises ConfigError."""
     return EMPTY if config is None else stated_config(config)
 
 
@@ -79,8 +79,8 @@ def kernel_type(config: Obj | None) -> str:
 
 
 def changes_between(old: Obj | None, new: Obj, *, forced: bool = False) -> Changes:
-    """``old`` None: the node has none. ``forced``: everything is rewritten. Images of image mode are those that the
-    configs carry (``machineconfig/agent/staging/imagemode.py``). Raises ConfigError."""
+    """Return the changes. ``old`` None: the node has no config. ``forced``: rewrite everything. The configs carry the
+    images of image mode (``machineconfig/agent/staging/imagemode.py``). Raises ConfigError."""
     try:
         before = config_of(old)
     except ConfigError as error:
@@ -113,7 +113,7 @@ def _part(config: Obj, section: str, name: str) -> Any:
 
 
 def changed_files(old: Obj, new: Obj) -> list[str]:
-    """Paths that are in one of two configurations alone, or say something else; sorted."""
+    """Return sorted paths of files that are added, removed or changed."""
     before, after = (_by(_part(config, "storage", "files"), "path") for config in (old, new))
     return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
 

@@ -1,8 +1,8 @@
-"""Whether a node is to be updated, from what and to what; pure.
+"""Decides whether a node needs an update, and from which to which config; pure. Entry point: :func:`update_due`.
 
-Its annotations, the MachineConfigs that they name and what the disk says it has come in. The disk is always right: a
-cluster restored from a backup tells of times that the machine has left behind. Source: Machine Config Operator
-``prepUpdateFromCluster``, ``getStateAndConfigs`` and ``isInDesiredConfig``.
+Inputs are its annotations, the named MachineConfigs and the disk's record. The disk takes precedence, since a cluster
+restored from a backup is older than its machines. Source: Machine Config Operator ``prepUpdateFromCluster``,
+``getStateAndConfigs`` and ``isInDesiredConfig``.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = ["Due", "DueError", "OnDisk", "drain_is_open", "reported_by", "update_
 
 
 class DueError(ValueError):
-    """A node whose desired state cannot be determined; the text is upstream's."""
+    """The desired state of the node cannot be determined; the message is upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnDisk:
-    """What ``currentconfig`` and ``currentimage`` hold. ``image``: of image mode, else empty."""
+    """The content of ``currentconfig`` and ``currentimage``. ``image``: of image mode, else empty."""
 
     config: Obj
     image: str = ""
@@ -40,7 +40,7 @@ class OnDisk:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What the cluster says that a node has, and is to have."""
+    """The current and the desired config of a node, according to its annotations."""
 
     current: Obj
     desired: Obj
@@ -50,19 +50,19 @@ class Reported:
 
     @property
     def arrived(self) -> bool:
-        """It has what it is to have."""
+        """Return whether current and desired are equal."""
         return (name_of(self.current), self.current_image) == (name_of(self.desired), self.desired_image)
 
     @property
     def label(self) -> str:
-        """For people and metrics."""
+        """Return the current config and image as text for people and metrics."""
         image = f" / Image: {self.current_image}" if self.current_image else ""
         return f"MachineConfig: {name_of(self.current)}{image}"
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """An update. ``old`` is what the disk has, or what the node says where the disk says nothing."""
+    """An update. ``old`` is the disk's record, or the node's annotation if the disk has none."""
 
     old: Obj
     new: Obj
@@ -71,17 +71,17 @@ class Due:
 
     @property
     def arrived(self) -> bool:
-        """The disk has it already: only the node does not say so yet."""
+        """Return whether the disk already has the new config and only the annotation lags."""
         return (name_of(self.old), self.old_image) == (name_of(self.new), self.new_image)
 
     @property
     def embedded(self) -> tuple[Obj, Obj]:
-        """Both configs with the images that they come with."""
+        """Return both configs with their images of image mode inserted."""
         return embedded(self.old, self.old_image), embedded(self.new, self.new_image)
 
 
 def reported_by(node: Obj, configs: Mapping[str, Obj]) -> Reported:
-    """What a node says after a boot, before the disk is examined. Raises DueError."""
+    """Return a node's annotations after a boot, before the disk is checked. Raises DueError."""
     current, desired = _said(node, CURRENT), _said(node, DESIRED)
     now = _config(configs, current)
     notes = annotations_of(node)
@@ -91,8 +91,8 @@ def reported_by(node: Obj, configs: Mapping[str, Obj]) -> Reported:
 
 
 def update_due(node: Obj, configs: Mapping[str, Obj], disk: OnDisk | None) -> Due | None:
-    """``configs`` by name; ``disk``: None where it says nothing. None: the node has what it is to have, and says so;
-    one that says anything but Done is updated again. Raises DueError."""
+    """Return the update, or None if the node has its desired config and reports Done. ``configs`` by name; ``disk``:
+    None if it has no record. Raises DueError."""
     wanted = _noted(node).get(DESIRED, "")
     desired = _config(configs, wanted)
     current = _config(configs, _said(node, CURRENT))
@@ -112,7 +112,7 @@ def update_due(node: Obj, configs: Mapping[str, Obj], disk: OnDisk | None) -> Du
 
 
 def drain_is_open(node: Obj) -> bool:
-    """A drain or uncordon was asked for that has not been done: nothing else is examined before."""
+    """Return whether a requested drain or uncordon is not done yet; the agent does nothing else before."""
     notes = annotations_of(node)
     asked = notes.get(DESIRED_DRAIN, "")
     return bool(asked) and asked != notes.get(LAST_DRAIN, "")
@@ -125,7 +125,7 @@ def _noted(node: Obj) -> Mapping[str, str]:
 
 
 def _said(node: Obj, key: str) -> str:
-    """An annotation that has to be there, be it empty."""
+    """Return a required annotation, which may be empty. Raises DueError."""
     found = _noted(node).get(key)
     if found is None:
         raise DueError(f"{key} annotation not found on node '{name_of(node)}'")

@@ -1,7 +1,7 @@
-"""What no machine can be given, though a MachineConfig asks for it: names that lead elsewhere, endless files; pure.
+"""Finds parts of a MachineConfig that no machine can have: unsafe names and paths, endless files; pure.
 
-Asked before a node is cordoned, and before a machine joins: a repository may hold anything, and what is found out while
-files are written has drained a node for nothing. Upstream finds it out then, or writes it.
+:func:`impossible` is checked before a node is cordoned and before a machine joins, since a node would be drained for
+nothing if the error showed only while files are written. Upstream finds it then, or writes the file.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ MOST_UNPACKED = 1032
 
 
 def impossible(config: Obj) -> str:
-    """The first field of a MachineConfig, what was found, and what to do; empty: there is none. A config that cannot be
-    read is reported by others."""
+    """Return the first impossible field, the value found and a fix; empty if there is none. A config that cannot be
+    read is reported elsewhere."""
     try:
         ignition = config_of(config)
     except ConfigError:
@@ -68,7 +68,7 @@ def _of_file(file: Obj) -> Iterator[str]:
 
 
 def _may_be_endless(contents: Obj) -> bool:
-    """Nothing is unpacked that cannot be."""
+    """Return whether the content may be too large to unpack; nothing is unpacked to find out."""
     times = MOST_UNPACKED if contents.get("compression") else 1
     return len(contents.get("source") or "") * times > MAX_FILE
 

@@ -1,7 +1,7 @@
-"""What a MachineConfig says of disks that the machine, installed with another one, will never have; pure.
+"""Finds storage settings of a MachineConfig that an installed machine will never have; pure.
 
-Such a config is for machines that are installed from now on; of the others it is reported where it does not hold.
-Source: Machine Config Operator ``pkg/daemon/irreconcilable_diff_reporter.go``.
+Such a config applies to machines that are installed later; other nodes report the difference. Source: Machine Config
+Operator ``pkg/daemon/irreconcilable_diff_reporter.go``.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ MAX_DIFF = 4096
 
 
 class ReportError(ValueError):
-    """The two configs cannot be compared; the text is upstream's."""
+    """The two configs cannot be compared; the message is upstream's."""
 
 
 def irreconcilable_changes(base: Obj | None, target: Obj) -> list[Obj]:
-    """``fieldPath`` and ``diff`` of each change from what the machine was installed with. Raises ReportError."""
+    """Return ``fieldPath`` and ``diff`` of each storage change since the install. Raises ReportError."""
     if base is None:
         raise ReportError("cannot locate and read the install-time configuration")
     before = _storage(base, "failed to get the install-time configuration JsonNode")
@@ -42,7 +42,7 @@ def _storage(config: Obj, problem: str) -> Obj:
 
 
 def _luks(one: Obj) -> Obj:
-    """Upstream prints its structures also where nothing is in them, and of this section alone has it any."""
+    """Return the LUKS entry with its empty structures, which upstream prints for this section only."""
     return one | {
         "cex": one.get("cex") or {},
         "clevis": {"custom": {}} | (one.get("clevis") or {}),
@@ -56,7 +56,7 @@ def _field(path: Path) -> str:
 
 
 def status_changes(changes: list[Obj]) -> list[Obj]:
-    """As a MachineConfigNode can hold them: the first ones, one for a field, long ones cut."""
+    """Return the changes limited to what a MachineConfigNode can hold: the first ones, one per field, cut in length."""
     by_field: dict[str, Obj] = {}
     for change in changes:
         text = change["diff"] if len(change["diff"]) <= MAX_DIFF else change["diff"][: MAX_DIFF - 2] + "…\n"

@@ -1,4 +1,4 @@
-"""Annotations of a node that its agent alone writes: what it is about, for itself and for people."""
+"""Annotations that only the agent of a node writes: notes for itself and for people."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ UNSUPPORTED = "syncline.dev/unsupported-packages"
 
 
 def reboot_request(target: str, boot_id: str) -> str:
-    """A reboot into the MachineConfig ``target``; asked for in one boot it happens once."""
+    """Return the id of a reboot into the MachineConfig ``target``; a host reboots once per id."""
     return f"{target}.{boot_id}"

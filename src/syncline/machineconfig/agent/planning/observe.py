@@ -1,4 +1,4 @@
-"""What the agent sees: its node, its machine, the two configurations, and what the cluster says about disruption."""
+"""The input of the agent's planner: its node, its machine, two configurations and the disruption policies."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ CLUSTER = ObjectRef(MACHINE_CONFIGURATION.group, MACHINE_CONFIGURATION.kind, "",
 
 @dataclass(frozen=True, slots=True)
 class Provisioning:
-    """``named``: the name of the config, ``config`` it, None if it is not there. ``image``: of image mode, else empty;
-    ``boot_image``: what a blank machine boots before anything else, the release's own image if it tells one."""
+    """The first config of a machine. ``config`` is None if ``named`` does not exist. ``image``: of image mode, else
+    empty; ``boot_image``: what a blank machine boots first, if possible the release's own image."""
 
     named: str
     config: Obj | None
@@ -56,12 +56,11 @@ class Provisioning:
 
 @dataclass(frozen=True)
 class AgentObserved:
-    """``current`` and ``desired``: MachineConfigs that the annotations name; ``desired`` is the one whose files are
-    being written, if there is one. ``provisioning``: what a machine without annotations begins with. ``policies``:
-    effective ones, None while the cluster has not caught up. ``misplaced``: why no pool can be determined for it.
-    ``checked``, ``booted``, ``irreconcilable``: what this reconcile found on the disk, what runs, and what of
-    ``desired`` it will never have; None: not asked, or unknown. ``pool``: its owner. ``server``:
-    certificates of the API server that are to be known, empty where no one tells any; None: not asked."""
+    """The input of the planner. ``current`` and ``desired``: MachineConfigs that the annotations name; while files are
+    written, ``desired`` is the config being written. ``provisioning``: the first config of a machine without
+    annotations. ``policies``: the effective ones, None while the status is outdated. ``misplaced``: why no pool can be
+    determined. ``checked``, ``booted``, ``irreconcilable``, ``server``: results of this reconcile (disk, running
+    system, settings it will never have, the API server's certificates), None until read. ``pool``: the owner."""
 
     node: Obj
     facts: HostFacts
@@ -85,8 +84,8 @@ class AgentObserved:
 
     @property
     def due(self) -> Due | None:
-        """See :func:`~syncline.machineconfig.agent.planning.due.update_due`; a node that never said a state has just
-        joined. Raises DueError."""
+        """See :func:`~syncline.machineconfig.agent.planning.due.update_due`; without a state the node has just joined.
+        Raises DueError."""
         configs = {name_of(one): one for one in (self.current, self.desired) if one is not None}
         disk = OnDisk(self.facts.stored, self.facts.image) if self.facts.stored is not None else None
         if STATE in annotations_of(self.node):
@@ -97,8 +96,8 @@ class AgentObserved:
 
     @property
     def begun(self) -> Due | None:
-        """The update whose files are being written: from what the node last said it has. None: there is none, or one
-        of its configs is gone."""
+        """The update whose files are being written, from the node's current config; None if there is none, or a config
+        of it is gone."""
         have = annotations_of(self.node)
         if not have.get(WRITING) or self.current is None or self.desired is None:
             return None
@@ -106,7 +105,7 @@ class AgentObserved:
 
 
 def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserved | None:
-    """None for nodes without a machine of ours, and until everything was listed once."""
+    """Return the input, or None for a node without a machine here and until all kinds were listed."""
     node, facts = cache.get(ref), hosts.facts(ref.name)
     if node is None or facts is None:
         return None
@@ -138,8 +137,8 @@ def observe_agent(cache: Snapshot, ref: ObjectRef, hosts: Hosts) -> AgentObserve
 
 
 def _provisioning(node: Obj, facts: HostFacts, cache: Snapshot) -> Provisioning | None:
-    """What the install said; what the disk has; else what the config server gives to the node's pool, and the new
-    config where none is proven, since a simulated machine does not come from there. None: it is unknown yet."""
+    """Return the first config: that of the install, else of the disk, else of the node's pool as the config server
+    gives it, else the pool's newest. None: not known yet."""
 
     def config(name: str) -> Obj | None:
         return cache.get(ObjectRef(*MACHINE_CONFIG, "", name))
@@ -163,12 +162,12 @@ def _provisioning(node: Obj, facts: HostFacts, cache: Snapshot) -> Provisioning 
 
 
 def waived_sections(setting: Mapping[str, object] | None) -> tuple[str, ...]:
-    """Sections of storage that may differ, by MachineConfiguration ``cluster``."""
+    """Return the storage sections in which nodes may differ, from MachineConfiguration ``cluster``."""
     return tuple(dig(setting, "spec", "irreconcilableValidationOverrides", "storage", default=()) or ())
 
 
 def policies_in_force(setting: Mapping[str, object] | None) -> Obj | None:
-    """From the status of MachineConfiguration ``cluster``; without the object upstream's own."""
+    """Return the effective policies of the object's status, or upstream's; None while the status is outdated."""
     if setting is None:
         return effective_policies(None)
     if dig(setting, "status", "observedGeneration", default=0) != dig(setting, "metadata", "generation", default=0):

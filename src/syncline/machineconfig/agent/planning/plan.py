@@ -1,9 +1,9 @@
-"""What the agent of a node does next; pure.
+"""Plans the next steps of a node's agent; pure. Entry point: :func:`plan_agent`.
 
-The node's annotations, the configuration that its disk says it has, and the phases of its MachineConfigNode are all the
-memory there is: a pass begun by one process is ended by the next. Here is in which order things are examined; an update
-is in ``machineconfig/agent/planning/updating.py``, its end in ``machineconfig/agent/planning/resting.py``, failures in
-``machineconfig/agent/planning/undoing.py``. Order and words: Machine Config Operator ``update`` and ``syncNode``,
+All state is in the node's annotations, the config that its disk records and the phases of its MachineConfigNode, so a
+new process continues the work. This module decides the order of the checks; updates are in
+``machineconfig/agent/planning/updating.py``, their end in ``machineconfig/agent/planning/resting.py``, failures in
+``machineconfig/agent/planning/undoing.py``. Order and messages: Machine Config Operator ``update`` and ``syncNode``,
 reference machine-config 4.
 """
 
@@ -55,7 +55,7 @@ REBOOT_AGAIN_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """Upstream's times."""
+    """Time limits; the defaults are upstream's."""
 
     drain_limit_s: float = 3600.0
     """After this long a drain that has not ended makes the node Degraded; it continues all the same."""
@@ -64,7 +64,7 @@ class AgentSettings:
 
 
 def plan_agent(observed: AgentObserved, now: datetime, settings: AgentSettings = AgentSettings()) -> Plan:
-    """One pass."""
+    """Return the plan of one reconcile."""
     have, facts, name = annotations_of(observed.node), observed.facts, name_of(observed.node)
     if not facts.up:
         return Plan(why=f"machine {name} is not up")
@@ -96,7 +96,7 @@ def plan_agent(observed: AgentObserved, now: datetime, settings: AgentSettings =
 
 
 def _authorities(observed: AgentObserved, now: datetime) -> Plan | None:
-    """None: it has those of today, as far as there are any."""
+    """Return the plan to write authorities, or None if they are current or there are none."""
     name, config, have = name_of(observed.node), observed.controller_config, annotations_of(observed.node)
     try:
         due = authorities_due(observed.node, config)
@@ -120,7 +120,7 @@ def _authorities(observed: AgentObserved, now: datetime) -> Plan | None:
 
 
 def _lost(observed: AgentObserved) -> str:
-    """A MachineConfig without which what was begun cannot be finished."""
+    """Return the error about a missing MachineConfig that is needed to finish an update."""
     name = annotations_of(observed.node)[CURRENT if observed.current is None else WRITING]
     return f'machineconfig.machineconfiguration.openshift.io "{name}" not found'
 
@@ -142,7 +142,7 @@ def _after_reboot(observed: AgentObserved, now: datetime) -> Plan:
 
 
 def _await_drain(observed: AgentObserved, asked: str, now: datetime, settings: AgentSettings) -> Plan:
-    """A newer target is not examined before the drain, or its end, has been done."""
+    """Wait for a requested drain or uncordon; a newer target is not checked before."""
     name, verb = name_of(observed.node), asked.partition("-")[0]
     began, limit_s, limit = _asked(observed, verb, settings)
     if began is None:
@@ -163,8 +163,8 @@ def _await_drain(observed: AgentObserved, asked: str, now: datetime, settings: A
 
 
 def _asked(observed: AgentObserved, verb: str, settings: AgentSettings) -> tuple[datetime | None, float, str]:
-    """Since when a drain or its end is waited for, for how many seconds at most, and how people say that. None: no one
-    can tell. Of the end the record does, which says that the node has resumed just before it asks."""
+    """Return since when the node waits for a drain or uncordon (None: unknown), for how many seconds at most, and that
+    limit as text. The start of an uncordon is the record's condition Resumed."""
     if verb == "drain":
         progress = Progress.of(observed.node)
         return progress.began if progress is not None else None, settings.drain_limit_s, "1 hour"

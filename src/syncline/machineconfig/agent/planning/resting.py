@@ -1,4 +1,4 @@
-"""A node whose disk has what it is to have: the end of an update, and the watch over what is there; pure.
+"""Ends an update whose config the disk has, and checks a finished node for drift; pure.
 
 Called by ``machineconfig/agent/planning/plan.py``.
 """
@@ -42,7 +42,7 @@ MAX_STAGED_AGAIN = 3
 
 
 def come_to_rest(observed: AgentObserved, due: Due, now: datetime) -> Plan:
-    """The disk has it: the machine has booted into it, or needed no boot."""
+    """Return the plan to finish an update: check the disk, uncordon, report Done."""
     have, name, target = annotations_of(observed.node), name_of(observed.node), name_of(due.new)
     if observed.checked is None:
         check = CheckDisk(name, due.old, True, "after an update", due.new_image, layers=True)
@@ -75,11 +75,11 @@ def come_to_rest(observed: AgentObserved, due: Due, now: datetime) -> Plan:
 
 
 def _lost_its_boot(observed: AgentObserved, due: Due) -> str:
-    """Why its update is to begin again, a few times at most; empty: it is not.
+    """Return why the update must begin again, or an empty string; limited to a few times.
 
-    A machine that lost its power between staging and the end of its shutdown boots what it had. One whose Node was
-    deleted meanwhile joined again as what its disk says: it is unknown that a boot was due. Upstream's node stays
-    Degraded then, if it finds out.
+    A machine that loses power between staging and the end of its shutdown boots its old system. If its Node was deleted
+    meanwhile, it joined again with the disk's config and does not know that a boot was due. Upstream's node stays
+    Degraded then, if it notices.
     """
     have, checked = annotations_of(observed.node), observed.checked
     text = have.get(STAGED_AGAIN, "0")
@@ -107,14 +107,14 @@ def _begin_again(observed: AgentObserved, due: Due, lost: str, now: datetime) ->
 
 
 def _images(have: Mapping[str, str], image: str) -> dict[str, str | None]:
-    """What a node says of its image once it is done; nothing is said of none."""
+    """Return the image annotations of a finished node; empty without images."""
     if image:
         return {CURRENT_IMAGE: image}
     return {key: None for key in (CURRENT_IMAGE, DESIRED_IMAGE) if key in have}
 
 
 def watch(observed: AgentObserved, now: datetime) -> Plan:
-    """Drift is reported, never repaired."""
+    """Return the plan to check the disk for drift, which is reported and not repaired."""
     name, config = name_of(observed.node), observed.facts.stored or observed.desired
     assert config is not None, "it has what it is to have"
     target = name_of(config)

@@ -1,4 +1,4 @@
-"""How a pass continues from what its steps answered: a comparison decides, a failure is undone and reported; pure."""
+"""Continues a reconcile from the results of its steps: after a comparison it plans again, a failure it undoes; pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ QUESTIONS = (CheckDisk, CompareInstalled, LookAtBoot, ReadServerAuthority)
 
 
 def answered(observed: AgentObserved, question: Step, value: Any) -> AgentObserved:
-    """What is seen once a step of :data:`QUESTIONS` has its value."""
+    """Return the observed state with the value of a step of :data:`QUESTIONS`."""
     match question:
         case LookAtBoot():
             return replace(observed, booted=value)
@@ -54,7 +54,7 @@ _UNDONE = (WriteFiles, SetUsers, DropStaged, StageSystem, StoreConfig, RunServic
 def settle_agent(
     observed: AgentObserved, made: Plan, results: Sequence[Result], now: datetime, settings: AgentSettings = UPSTREAM
 ) -> tuple[AgentObserved, Plan] | None:
-    """Go on from what the host answered: a comparison decides, a failure is undone and reported."""
+    """Return state and next plan from the results of the last plan; None if nothing is left to do."""
     for result in results:  # the next write of each is conditional on the last one
         if result.ok and isinstance(result.value, dict):
             if isinstance(result.action, SetStatus):

@@ -1,4 +1,4 @@
-"""What failed is undone: at once, as far as it was done, and by the next reconcile where that failed as well; pure.
+"""Undoes a failed update: at once as far as it was done, or in the next reconcile if undoing failed too; pure.
 
 Called by ``machineconfig/agent/planning/plan.py`` and ``machineconfig/agent/planning/settling.py``.
 """
@@ -40,8 +40,8 @@ UNDOING = "the update failed"
 
 
 def put_back(observed: AgentObserved, begun: Due, now: datetime) -> Plan:
-    """After a failure: everything is as before the update, or the look at the disk before the next one would find what
-    was done half way, for ever. Then that target, or another one, is tried."""
+    """Return the plan to restore the state before a failed update, which the next disk check would otherwise report as
+    drift forever. Then that target, or a newer one, is tried."""
     old, new = begun.embedded
     name = name_of(observed.node)
     try:
@@ -64,8 +64,8 @@ def put_back(observed: AgentObserved, begun: Due, now: datetime) -> Plan:
 
 
 def undo(observed: AgentObserved, done: Sequence[Step], failed: Result, now: datetime) -> Plan:
-    """What was done is done the other way round, in reverse; what failed half way stays, as upstream, until the next
-    reconcile puts it back."""
+    """Return the plan to undo the completed steps in reverse order; a step that failed halfway stays, as upstream,
+    until the next reconcile restores it."""
     text = str(failed.error)
     name = name_of(observed.node)
     script = Script(observed, now, text, proven=True)

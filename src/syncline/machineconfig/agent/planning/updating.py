@@ -1,6 +1,6 @@
-"""An update of a node, from the look at its disk to its reboot or to the services that take it up; pure.
+"""Plans an update of a node, from the check of its disk to the reboot or the service restarts; pure.
 
-It drains where it must, writes, stages, and reboots or restarts what the policies say. Called by
+It drains if necessary, writes files, stages the system, and reboots or restarts services as the policies say. Called by
 ``machineconfig/agent/planning/plan.py``.
 """
 
@@ -118,7 +118,7 @@ def _refuse(observed: AgentObserved, old: Obj, new: Obj, error: str, now: dateti
 
 
 def _begun(observed: AgentObserved, now: datetime, why: str) -> Script:
-    """A node that failed keeps saying so until it has succeeded."""
+    """Return a script that reports the start of an update; a failed node keeps its state until it succeeds."""
     script = Script(observed, now, why)
     name, state = name_of(observed.node), annotations_of(observed.node).get(STATE)
     if state not in (*FAILED_STATES, "Working"):
@@ -153,8 +153,8 @@ def _carry_out(observed: AgentObserved, old: Obj, new: Obj, work: Work, now: dat
 
 
 def _prepared(observed: AgentObserved) -> bool:
-    """It was begun in an earlier pass, which asked for the drain; where no record of it is kept, that is assumed. One
-    that was made again meanwhile, as its Node was, knows of the cordon alone: to begin again would take that back."""
+    """Return whether an earlier reconcile began the update and requested the drain (assumed without a record). A record
+    that was recreated with its Node has only the cordon, which a new start would undo."""
     conditions = dig(observed.record, "status", "conditions", default=()) or ()
     so = {one.get("type") for one in conditions if one.get("status") == "True"}
     return observed.record is None or bool(so & {"UpdatePrepared", "Cordoned"})
@@ -203,7 +203,7 @@ def _write(script: Script, observed: AgentObserved, old: Obj, new: Obj, work: Wo
 
 
 def _stage(script: Script, old: Obj, step: StageSystem) -> None:
-    """A kernel that is not the image's own, and image mode, are staged with every update."""
+    """Stage the system. A kernel other than the image's, and image mode, are staged with every update."""
     changes, new, kernel = step.changes, step.new, kernel_type(step.new)
     image = str(dig(new, "spec", "osImageURL") or "")
     if changes.os_update or changes.extensions or changes.kernel_type or changes.image_mode:
@@ -224,7 +224,7 @@ def _stage(script: Script, old: Obj, step: StageSystem) -> None:
 
 
 def _act(script: Script, observed: AgentObserved, target: str, work: Work) -> None:
-    """What brings it into force; without a reboot the next reconcile finds a disk that has its target."""
+    """Apply the actions; without a reboot the next reconcile finds the target on the disk."""
     name = name_of(observed.node)
     for action in work.actions:
         match action.type:

@@ -1,7 +1,6 @@
-"""What an update from one rendered config to another means for a node; pure.
+"""Computes what an update from one rendered config to another does to a node; pure. Entry point: :func:`work_of`.
 
-Asked by the agent when it is about to do it, and by ``machineconfig/impact`` before anybody has decided to: both
-answers come from here.
+Both the agent, before an update, and the forecast in ``machineconfig/impact`` use it.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ FIPS = "detected change to FIPS flag; refusing to modify FIPS on a running clust
 
 
 class Irreconcilable(ValueError):
-    """The node cannot take the config on in place; the text is upstream's."""
+    """The node cannot take the config in place; the message is upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """``actions`` follow the writing, in order; ``drain``: the node is drained before. ``parts``: which change asks for
-    what."""
+    """The work of an update. ``actions`` run after the writing, in order; ``drain``: the node is drained first.
+    ``parts``: which change needs which actions."""
 
     changes: Changes
     actions: tuple[Action, ...]
@@ -43,10 +42,9 @@ class Work:
 def work_of(
     old: Obj, new: Obj, policies: Obj, waived: Collection[str] = (), *, forced: bool = False, fips: bool | None = None
 ) -> Work:
-    """``policies``: the effective ones. ``fips``: what the machine runs with, where that is known.
+    """Return the work of an update. ``policies``: the effective ones. ``fips``: the machine's mode, if known.
 
-    Raises ConfigError for configs that cannot be read, Irreconcilable, and RegistriesError for a registries.conf that
-    is none.
+    Raises ConfigError for unreadable configs, Irreconcilable, and RegistriesError for a bad registries.conf.
     """
     changes_between(old, new)
     refusal = unreconcilable(old, [new], waived)

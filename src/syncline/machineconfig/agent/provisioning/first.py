@@ -1,4 +1,4 @@
-"""How a machine begins, performed: what Ignition does to a blank one, and what is put away when it has joined."""
+"""Executes the first steps of a machine: what Ignition does to a blank one, and removal of the install's records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANNOTATIONS_BACKUP = "/etc/machine-config-daemon/node-annotation.json.bak"
 
 
 def begin_machine(hosts: Hosts, host: Host, action: Ignite | LookAtBoot | EndFirstBoot | EndJoining) -> Booted | None:
-    """Raises UpdateError and HostError. Files of an :class:`Ignite` are written by its caller before."""
+    """Execute a step. The caller has written an :class:`Ignite`'s files. Raises UpdateError and HostError."""
     match action:
         case Ignite():
             _ignite(hosts, host, action)
@@ -44,7 +44,7 @@ def begin_machine(hosts: Hosts, host: Host, action: Ignite | LookAtBoot | EndFir
 
 
 def write_installed(host: Host, action: Ignite) -> None:
-    """What the machine is to be installed with, before anything of it is."""
+    """Record the MachineConfig of the install before anything else is written."""
     host.write(INSTALLED, dict(joining_files(action.config, action.image))[INSTALLED].encode())
 
 

@@ -1,7 +1,7 @@
-"""What the first boot of a machine still has to do: its image, its kernel, its packages; pure.
+"""Computes what the first boot of a machine must still do to image, kernel and packages; pure.
 
-Ignition has written the files. What a boot decides, the image it runs and the arguments of its kernel, is compared with
-the MachineConfig that came along; if anything differs it is staged, and the machine reboots before it works. Source:
+Ignition has written the files. :func:`first_boot` compares the running image and kernel arguments with the
+MachineConfig that the install left; a difference is staged, and the machine reboots before it runs workloads. Source:
 Machine Config Operator ``RunFirstbootCompleteMachineconfig``.
 """
 
@@ -54,13 +54,13 @@ _FALSE = ("0", "f", "F", "FALSE", "false", "False")
 
 
 class FirstBootError(ValueError):
-    """The first boot cannot be judged; the text is upstream's."""
+    """The first boot cannot be evaluated; the message is upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Booted:
-    """What runs. ``image``: None where the system is not one of images, and nothing of it can be staged; ``fips``: what
-    the kernel's file says, None without one."""
+    """The running system. ``image``: None for systems that are not image-based, where nothing can be staged; ``fips``:
+    content of the kernel's FIPS file, or None."""
 
     image: str | None
     command_line: str = ""
@@ -74,7 +74,7 @@ class Booted:
 
 @dataclass(frozen=True, slots=True)
 class FirstBoot:
-    """``old``: what the machine has, as a MachineConfig; ``refusal``: why it cannot become ``new``."""
+    """The comparison. ``old``: the running system as a MachineConfig; ``refusal``: why it cannot become ``new``."""
 
     old: Obj
     new: Obj
@@ -83,7 +83,7 @@ class FirstBoot:
 
     @property
     def running(self) -> list[str]:
-        """Arguments of the running kernel that are asked for."""
+        """Return the requested arguments that the running kernel has."""
         found: list[str] = dig(self.old, "spec", "kernelArguments") or []
         return found
 
@@ -93,12 +93,12 @@ class FirstBoot:
 
     @property
     def actions(self) -> list[str]:
-        """Files do not count: Ignition has written them."""
+        """Return the actions; files do not count, since Ignition has written them."""
         return first_boot_actions(self.changes, [])
 
 
 def first_boot(config: Obj, booted: Booted) -> FirstBoot:
-    """``config``: the MachineConfig that came along. Raises FirstBootError."""
+    """Return the comparison. ``config``: the MachineConfig that the install left. Raises FirstBootError."""
     wanted: Obj = config.get("spec") or {}
     spec: Obj = {"config": EMPTY}
     if booted.image is None:
@@ -130,13 +130,13 @@ def _fips(text: str) -> bool:
 
 
 def kernel_fips(text: str) -> bool | None:
-    """Whether the kernel runs so; None for what Go would not read as yes or no."""
+    """Return whether the kernel runs in FIPS mode; None for a text that Go does not parse as a bool."""
     word = text.removesuffix("\n")
     return True if word in _TRUE else False if word in _FALSE else None
 
 
 def first_boot_steps(node: str, boot: FirstBoot, boot_id: str) -> tuple[HostStep, ...]:
-    """From here to the reboot, or to the end where nothing is to be done. Each step can be done again after a crash."""
+    """Return the steps up to the reboot, or to the end if none is needed. Each step is repeatable after a crash."""
     why = f"the first boot with {name_of(boot.new)}"
     if not boot.changed:
         return (EndFirstBoot(node, "", why),)
@@ -151,8 +151,8 @@ def first_boot_steps(node: str, boot: FirstBoot, boot_id: str) -> tuple[HostStep
 
 
 def interrupted_steps(node: str, reboot_from: str, boot_id: str) -> tuple[HostStep, ...]:
-    """A first boot has asked for its reboot: it is asked for again, or has happened. A death between the note and the
-    reboot loses nothing."""
+    """Return the steps of a first boot that already requested its reboot: request it again, or finish if it has
+    happened."""
     if reboot_from != boot_id:
         return (EndFirstBoot(node, "", "it has rebooted"),)
     why = "its first boot needs it"
@@ -160,7 +160,7 @@ def interrupted_steps(node: str, reboot_from: str, boot_id: str) -> tuple[HostSt
 
 
 def joining_of(read: Callable[[str], bytes | None]) -> Joining:
-    """``read``: the content of a file, None where there is none."""
+    """Return the records of the install. ``read``: returns a file's content, or None."""
     try:
         encapsulated = _json(read(ENCAPSULATED), "failed to parse MachineConfig")
         annotations = _json(read(NODE_ANNOTATIONS), "failed to unmarshal initial annotations")

@@ -1,8 +1,8 @@
-"""How a machine becomes a node that the agent keeps: from a blank disk to its first annotations; pure.
+"""Plans how a machine becomes a managed node: from a blank disk to its first annotations; pure.
 
-A blank machine gets what the config server gives to its pool; one that Ignition has written finds it there. Its first
-boot stages what differs and reboots. Then its node says what the install reported, or what the disk tells, or is taken
-over with the config of its pool. All memory is on the disk and in the node. Source: Machine Config Operator
+A blank machine gets what the config server serves its pool; a machine installed by Ignition has that already. Its first
+boot stages what differs and reboots. Then its node is annotated from the install, else from the disk, else with the
+config of its pool. All state is on the disk and in the node. Source: Machine Config Operator
 ``RunFirstbootCompleteMachineconfig``, ``loadNodeAnnotations`` and ``checkStateOnFirstRun``.
 """
 
@@ -46,7 +46,7 @@ __all__ = ["plan_joining"]
 
 
 def plan_joining(observed: AgentObserved, now: datetime) -> Plan | None:
-    """One pass; None: it has joined, and the disk says what it has."""
+    """Return the plan of one reconcile, or None if the node has joined and the disk records its config."""
     facts, name, have = observed.facts, name_of(observed.node), annotations_of(observed.node)
     joining = facts.joining
     if joining.damage:
@@ -90,7 +90,7 @@ def _first_boot(observed: AgentObserved, config: Obj, now: datetime) -> Plan:
 
 
 def _missed(observed: AgentObserved, now: datetime) -> Plan:
-    """A node that works is not rebooted undrained: the check of its disk reports differences."""
+    """Give up the first boot of a node that has joined, since it must not reboot undrained; report it."""
     name, why = name_of(observed.node), "it joined before its first boot was finished"
     script = Script(observed, now, f"{name}: {why}")
     script.event("FirstBootMissed", f"{why}; its config is kept in {ENCAPSULATED}.bak", warning=True)

@@ -1,1 +1,1 @@
-"""The operating system that the next boot runs."""
+"""Staging of the operating system that the next boot runs."""

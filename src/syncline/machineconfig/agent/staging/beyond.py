@@ -1,6 +1,6 @@
-"""What a machine is asked for and cannot be given by its agent, most of it where there is no rpm-ostree; pure.
+"""Finds settings that the agent cannot apply to this machine, most of them without rpm-ostree; pure.
 
-Asked before an update and before a machine joins. Upstream lets it pass and calls the node Done.
+:func:`beyond_reach` is checked before an update and before a machine joins. Upstream ignores them and reports Done.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ BIG_PAGES, ARM = "64k-pages", "arm64"
 
 
 def beyond_reach(node: Obj, system: FixedSystem | None, new: Obj) -> str:
-    """The field, what is missing, and what to do; empty: nothing is. An image alone passes, so that such machines can
-    be in a pool with others; so does what people have done by hand."""
+    """Return the field, what is missing and a fix; empty if there is none. An image alone is accepted, so that such
+    machines can share a pool with others, and so are settings that a user has applied by hand."""
     wrong = impossible(new)
     if wrong:
         return wrong

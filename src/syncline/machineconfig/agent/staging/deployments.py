@@ -1,7 +1,7 @@
-"""What rpm-ostree says that a machine has booted, and what is staged for its next boot.
+"""Reads from rpm-ostree which system a machine has booted and which is staged for the next boot.
 
-Asked before a system is staged, after it is, and after each boot. Source: ``rpm-ostree status --json``, and the library
-by which the Machine Config Operator reads it.
+Used before and after staging and after each boot. Source: ``rpm-ostree status --json``, and the library by which the
+Machine Config Operator reads it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _REFERENCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """``packages``: asked for on top of ``image``; ``removals``: of the image's own; ``foreign``: further packages that
-    a user has put there from files. ``version``: of the system."""
+    """A deployment. ``packages``: layered on ``image``; ``removals``: packages removed from the image; ``foreign``:
+    packages that a user installed from files. ``version``: of the system."""
 
     image: str = ""
     packages: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Deployment:
 
     @property
     def unsupported(self) -> int:
-        """Packages, put on the image or taken from it, that no extension brings."""
+        """Return how many added or removed packages belong to no extension."""
         return len(unsupported_packages((*self.packages, *self.foreign, *self.removals)))
 
     @property
@@ -54,8 +54,8 @@ class Deployment:
 
     @property
     def kernel_type(self) -> str:
-        """As in a MachineConfig. Another kernel without the removal of the image's own, or the other way round, is a
-        user's own affair."""
+        """The kernel type as in a MachineConfig. It counts only if another kernel is added and the image's own is
+        removed."""
         if not (self.removed_kernels and self.added_kernels):
             return "default"
         return next(kind for begin, kind in OTHER_KERNELS.items() if self.added_kernels[0].startswith(begin))
@@ -63,20 +63,20 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Deployments:
-    """``staged``: None where nothing is staged for the next boot."""
+    """The deployments of a machine. ``staged``: None if nothing is staged for the next boot."""
 
     booted: Deployment
     staged: Deployment | None = None
 
 
 def has_deployed(host: Host) -> Deployments | None:
-    """None where the machine cannot tell: it has no rpm-ostree, or does not run."""
+    """Return the deployments; None on a machine that does not run or has no rpm-ostree."""
     done = host.run(["rpm-ostree", "status", "--json"])
     return deployments_of(done.output) if done.ok else None
 
 
 def deployments_of(status: str) -> Deployments | None:
-    """None for what is no status, or tells of nothing booted."""
+    """Return the deployments in a status; None if it is invalid or has no booted deployment."""
     try:
         found: Any = json.loads(status)
     except ValueError:

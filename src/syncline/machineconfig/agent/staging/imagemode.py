@@ -1,8 +1,7 @@
-"""Image mode: a node that runs an image of its pool instead of the one its MachineConfig names; pure.
+"""Image mode: a node runs an image of its pool in place of the image in its MachineConfig; pure.
 
-The image is carried inside a copy of the MachineConfig, so that whatever stages a system sees one field; what is noted
-on the disk is the MachineConfig as it was, and the image beside it. Source: Machine Config Operator
-``pkg/daemon/ocl.go``.
+:func:`embedded` puts the image into a copy of the MachineConfig, so that staging reads one field only; the disk records
+the original MachineConfig and the image separately. Source: Machine Config Operator ``pkg/daemon/ocl.go``.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ OWN = annotation("ocl-osimageurl")
 
 
 def embedded(config: Obj, image: str) -> Obj:
-    """``config`` with ``image`` in place of its own; without an image as it is."""
+    """Return ``config`` with ``image`` in place of its own, or unchanged without one."""
     if not image:
         return config
     metadata: Obj = config.get("metadata") or {}
@@ -27,7 +26,7 @@ def embedded(config: Obj, image: str) -> Obj:
 
 
 def extracted(config: Obj) -> tuple[Obj, str]:
-    """The config as it was before :func:`embedded`, and its image; empty if there is none in it."""
+    """Return the config as it was before :func:`embedded`, and its image or an empty string."""
     notes = annotations_of(config)
     if ORIGINAL not in notes and OWN not in notes:
         return config, ""

@@ -1,4 +1,4 @@
-"""Fetches images on the host of a node, and writes which ones CRI-O keeps."""
+"""Pulls images on the host of a node, and writes the list of images that CRI-O keeps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FETCHED_AT_ONCE = 10
 
 
 def pull_images(hosts: Hosts, action: PullImages) -> Pulled:
-    """An image that is unavailable does not keep the others from being fetched."""
+    """Pull images. An unavailable image does not stop the others."""
     until, error, fetched = None, "", 0
     for image in action.images:
         found = hosts.pull(action.node, image)
@@ -33,7 +33,7 @@ def pull_images(hosts: Hosts, action: PullImages) -> Pulled:
 
 
 def pin_images(host: Host, action: PinImages, reload: Callable[[], None]) -> None:
-    """``reload`` is called if the file has changed; where it fails the file is as before. Raises UpdateError and
+    """Write the list, and call ``reload`` if it changed; restore the file if that fails. Raises UpdateError and
     HostError."""
     old = None
     with contextlib.suppress(HostError):

@@ -1,6 +1,6 @@
 """Kernel arguments of a node; pure.
 
-What a configuration asks for, what ``rpm-ostree kargs`` is reported, and whether the running kernel has it. Source:
+Parses requested arguments, computes those of ``rpm-ostree kargs``, and compares with the running kernel. Source:
 Machine Config Operator ``pkg/daemon/update.go``.
 """
 
@@ -18,7 +18,7 @@ _ANY_SPACE += "\u205f\u3000"
 
 
 def split_arguments(text: str) -> list[str]:
-    """Split at white space outside double quotes; there is no escape, and an open quote runs to the end."""
+    """Split at white space outside double quotes. There is no escape; an open quote extends to the end."""
     found: list[str] = []
     word, quoted = "", False
     for letter in text:
@@ -32,30 +32,30 @@ def split_arguments(text: str) -> list[str]:
 
 
 def parsed_arguments(given: Iterable[str] | None) -> list[str]:
-    """The arguments of ``kernelArguments``: an entry may hold several."""
+    """Return the arguments of ``kernelArguments``; an entry may contain several."""
     return [word.strip(_ANY_SPACE) for entry in given or () for word in split_arguments(entry)]
 
 
 def change_arguments(old: Iterable[str] | None, new: Iterable[str] | None) -> list[str]:
-    """Arguments of ``rpm-ostree kargs``: all old ones go, then all new ones are appended, in their order."""
+    """Return the arguments of ``rpm-ostree kargs`` that delete all old ones and append all new ones, in order."""
     gone = [f"--delete-if-present={word}" for word in parsed_arguments(old)]
     return gone + [f"--append={word}" for word in parsed_arguments(new)]
 
 
 def running_of(new: Sequence[str] | None, running: str) -> list[str]:
-    """Arguments of the running command line that are entries of ``new``, as often as they run."""
+    """Return the running arguments that are entries of ``new``, with repetitions."""
     wanted = set(new or ())
     return [word for word in split_arguments(running.strip(_ANY_SPACE)) if word in wanted]
 
 
 def missing_arguments(new: Iterable[str] | None, running: str) -> str | None:
-    """Why the running kernel is not the wanted one; None: it is. The command line is split at single spaces, so a
-    quoted argument with a space is always missing, as upstream."""
+    """Return why the running kernel lacks arguments, or None. The command line is split at single spaces, so a quoted
+    argument with a space is always missing, as upstream."""
     missing = absent_arguments(new, running)
     return f"missing expected kernel arguments: [{' '.join(missing)}]" if missing else None
 
 
 def absent_arguments(new: Iterable[str] | None, running: str) -> list[str]:
-    """Wanted ones that do not run, in their order."""
+    """Return requested arguments that the running kernel lacks, in order."""
     there = running.strip(_ANY_SPACE).split(" ")
     return [word for word in parsed_arguments(new) if word not in there]

@@ -1,7 +1,7 @@
-"""The system of the next boot, by rpm-ostree: image, kernel arguments, kernel and packages. Nothing is in force before.
+"""Stages image, kernel arguments, kernel and packages of the next boot by rpm-ostree. Nothing changes before it.
 
-What is asked to rpm-ostree follows from both configs and from what is booted, so that a machine that lost some of it
-gets it again. Source: Machine Config Operator ``applyLayeredOSChanges`` and what it calls, in ``pkg/daemon/update.go``.
+The commands follow from both configs and from what is booted, so that a machine that lost a part gets it again. Source:
+Machine Config Operator ``applyLayeredOSChanges`` and what it calls, in ``pkg/daemon/update.go``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OWN = (KERNEL, *(f"{KERNEL}-{part}" for part in ("core", "modules", "modules-co
 
 
 def drop_staged(host: Host, sparing: Obj | None = None) -> None:
-    """``sparing``: what is staged for this config, by :func:`is_staged`, is kept."""
+    """Remove the staged system, unless it is that of ``sparing``, by :func:`is_staged`."""
     if host.os not in CORE_OS or (sparing is not None and is_staged(sparing, has_deployed(host))):
         return
     try:
@@ -37,8 +37,8 @@ def drop_staged(host: Host, sparing: Obj | None = None) -> None:
 
 
 def stage_system(host: Host, action: StageSystem, booted_image: str, running: str | None = None) -> None:
-    """Systems without rpm-ostree are left alone. Raises UpdateError, also where a package that was asked for is not
-    staged: a boot would come up without it."""
+    """Stage a system; do nothing without rpm-ostree. Raises UpdateError, also if a requested package is not staged,
+    since the next boot would lack it."""
     if host.os not in CORE_OS:
         return
     there = has_deployed(host) or Deployments(Deployment())
@@ -59,8 +59,8 @@ UPDATE = ("rpm-ostree", "update")
 def staging_commands(
     action: StageSystem, booted: Deployment, booted_image: str, running: str | None = None
 ) -> list[Command]:
-    """In their order; pure. ``running``: the command line of the kernel, None where it is not known. An image that runs
-    already is left alone, whatever the old config says. An image of image mode holds kernel and extensions."""
+    """Return the commands in order; pure. ``running``: the kernel's command line, or None. An image that runs already
+    is not staged, whatever the old config says. An image of image mode contains kernel and extensions."""
     old, new, changes = action.old, action.new, action.changes
     image = str(dig(new, "spec", "osImageURL") or "")
     another = bool(changes.os_update and image and image != booted_image)
@@ -94,8 +94,8 @@ def staging_commands(
 
 
 def not_staged(config: Obj, there: Deployments | None) -> str:
-    """Why the next boot would come up without packages of extensions, in upstream's words; empty: it would not. Where
-    the machine cannot tell, its next boot will."""
+    """Return why the next boot would lack extension packages, in upstream's words; empty if it would not, or if the
+    machine cannot report it."""
     wanted = wanted_packages(dig(config, "spec", "extensions"))
     if there is None or not wanted:
         return ""
@@ -107,8 +107,8 @@ def not_staged(config: Obj, there: Deployments | None) -> str:
 
 
 def is_staged(config: Obj, there: Deployments | None, image: str = "") -> bool:
-    """The next boot is into the image, kernel and packages of ``config``. Its kernel arguments no one can tell.
-    ``image``: of image mode, instead of the config's; it holds kernel and packages."""
+    """Return whether image, kernel and packages of ``config`` are staged; kernel arguments cannot be read. ``image``:
+    that of image mode, which contains kernel and packages."""
     if there is None or there.staged is None:
         return False
     if image:
@@ -118,7 +118,7 @@ def is_staged(config: Obj, there: Deployments | None, image: str = "") -> bool:
 
 
 def born_with(config: Obj) -> list[Command]:
-    """Kernel and packages of a machine that has the image of ``config`` and nothing else."""
+    """Return the commands that add kernel and packages to a machine that has only the image of ``config``."""
     kind, packages = kernel_type(config), change_packages((), dig(config, "spec", "extensions"))
     swap = [("rpm-ostree", "override", "remove", *_swap(kind))] if kind != "default" else []
     return [*swap, (*UPDATE, *packages)]
