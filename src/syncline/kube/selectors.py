@@ -1,8 +1,8 @@
-"""Label and field selectors: which objects a list, watch, controller or policy means.
+"""Label and field selectors: :func:`parse_label_selector`, :func:`label_selector_from`, :func:`parse_field_selector`.
 
-Called by the embedded API (query parameters), by controllers (``spec.selector``) and by planners. Text or a
-LabelSelector object comes in, a frozen selector leaves. Grammar and refusals are those of Kubernetes apimachinery
-(``pkg/labels``, ``pkg/fields``). Never reads objects itself beyond the maps it is given.
+Used by the embedded API (query parameters), by controllers (``spec.selector``) and by planners. They parse a text or a
+LabelSelector object into a frozen selector, with the grammar and the errors of Kubernetes apimachinery (``pkg/labels``,
+``pkg/fields``). A selector reads nothing but the maps that are passed to it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = [
 ]
 
 MAX_SELECTOR_CHARS = 65_536
-"""Bound of a selector text; request lines are shorter in practice."""
+"""The longest selector text; request lines are shorter in practice."""
 
 
 class SelectorError(ValueError):
-    """A selector that cannot be understood; the text is Kubernetes' own."""
+    """An invalid selector; the text is Kubernetes' own."""
 
 
 class Operator(StrEnum):
@@ -54,7 +54,7 @@ class Operator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One term. ``values`` are sorted, as Kubernetes prints them; an object's list may repeat some."""
+    """One term. ``values`` are sorted, as Kubernetes prints them; those of an object may repeat."""
 
     key: str
     operator: Operator
@@ -103,11 +103,11 @@ class Requirement:
 
 
 FEW = 16
-"""Terms and values that are gone through one by one."""
+"""The most terms and values that are checked one by one."""
 
 
 class _ByKey:
-    """Many requirements, so that a look at an object takes as long as it has labels, and not as there are terms."""
+    """Many requirements, indexed so that matching takes time by the object's labels, not by the terms."""
 
     def __init__(self, requirements: Iterable[Requirement]) -> None:
         self._needed: set[str] = set()
@@ -133,7 +133,7 @@ class _ByKey:
                     assert_never(one.operator)
 
     def _compare(self, one: Requirement) -> None:
-        """Of several bounds the narrowest says all."""
+        """Of several bounds for a key keep the narrowest."""
         kept = self._compared.get((one.key, one.operator))
         wider = kept is not None and (int(one.values[0]) <= int(kept.values[0])) is (one.operator is Operator.GREATER)
         if not wider:
@@ -155,7 +155,7 @@ class _ByKey:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """All ``requirements`` must hold; none means everything, unless ``nothing``."""
+    """Matches if all ``requirements`` hold; without any it matches everything, unless ``nothing``."""
 
     requirements: tuple[Requirement, ...] = ()
     nothing: bool = False
@@ -176,7 +176,7 @@ class Selector:
         return all(requirement.matches(found) for requirement in self.requirements)
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Labels with the values that a match must have: an index can be asked for them."""
+        """Return the labels and values that every match must have, for a lookup in an index."""
         equal = (Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN)
         return [
             (each.key, each.values[0]) for each in self.requirements if each.operator in equal and len(each.values) == 1
@@ -224,7 +224,7 @@ _QUALIFIED_RULE = (
 
 
 def label_key_problems(key: str) -> list[str]:
-    """What is wrong with a qualified name; empty if nothing (apimachinery ``IsQualifiedName``)."""
+    """Return what is wrong with a qualified name; empty if valid (apimachinery ``IsQualifiedName``)."""
     parts = key.split("/")
     if len(parts) > 2:
         return [_QUALIFIED_RULE]
@@ -249,7 +249,7 @@ def _prefix_problems(prefix: str) -> list[str]:
 
 
 def label_value_problems(value: str) -> list[str]:
-    """What is wrong with a label value; empty if nothing (apimachinery ``IsValidLabelValue``)."""
+    """Return what is wrong with a label value; empty if valid (apimachinery ``IsValidLabelValue``)."""
     problems = ["must be no more than 63 bytes"] if len(value) > 63 else []
     if value and not _NAME.fullmatch(value):
         problems.append(_VALUE_RULE)
@@ -303,12 +303,12 @@ def _tokens(text: str) -> list[tuple[_Token, str]]:
 
 
 def _symbol_end(text: str, start: int) -> int:
-    """The longest known symbol: ``!=`` before ``!``."""
+    """Return the end of the longest known symbol: ``!=`` before ``!``."""
     return start + 2 if text[start : start + 2] in _SYMBOLS else start + 1
 
 
 class _Parser:
-    """Recursive descent over tokens; texts of refusals as in apimachinery ``labels.Parser``."""
+    """A recursive-descent parser over tokens, with the errors of apimachinery ``labels.Parser``."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
@@ -439,7 +439,7 @@ def _checked(key: str, operator: Operator, values: list[str], problems: Sequence
 
 
 def parse_label_selector(text: str) -> Selector:
-    """``app=web,tier in (a,b),!legacy`` → selector; empty text selects everything. Raises :class:`SelectorError`."""
+    """Parse ``app=web,tier in (a,b),!legacy``; an empty text selects everything. Raises :class:`SelectorError`."""
     if len(text) > MAX_SELECTOR_CHARS:
         raise SelectorError(f"selector is {len(text)} characters long; at most {MAX_SELECTOR_CHARS} are allowed")
     if not text.strip():
@@ -448,7 +448,7 @@ def parse_label_selector(text: str) -> Selector:
 
 
 def selector_from_labels(labels: Mapping[str, str]) -> Selector:
-    """Equality with every entry (``spec.selector`` of a Service or ReplicationController)."""
+    """Return a selector that requires every entry (``spec.selector`` of a Service or ReplicationController)."""
     return Selector(tuple(Requirement(key, Operator.EQUALS, (labels[key],)) for key in sorted(labels)))
 
 
@@ -461,7 +461,7 @@ _OBJECT_OPERATORS = {
 
 
 def label_selector_from(obj: Mapping[str, Any] | None) -> Selector:
-    """The selector of a LabelSelector object: none selects nothing, an empty one everything (metav1
+    """Convert a LabelSelector object: None selects nothing, an empty one everything (metav1
     ``LabelSelectorAsSelector``). Raises :class:`SelectorError`."""
     if obj is None:
         return NOTHING
@@ -478,7 +478,7 @@ def label_selector_from(obj: Mapping[str, Any] | None) -> Selector:
 
 
 def _keyed(key: str, operator: Operator, values: list[str]) -> Requirement:
-    """A term of an object: all errors are collected."""
+    """Convert one term of an object; errors list all problems."""
     wrong = label_key_problems(key)
     problems = [f"key: Invalid value: {quoted(key)}: {'; '.join(wrong)}"] if wrong else []
     if operator in (Operator.IN, Operator.NOT_IN) and not values:
@@ -504,13 +504,13 @@ class FieldTerm:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """All ``terms`` must hold."""
+    """Matches if all ``terms`` hold."""
 
     terms: tuple[FieldTerm, ...] = ()
     _by_field: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = field(
         init=False, compare=False, repr=False, default=()
     )
-    """For each field what it must equal, all of it, and what it must not."""
+    """For each field the values it must equal, and those it must not."""
 
     def __post_init__(self) -> None:
         wanted: dict[str, tuple[set[str], set[str]]] = {}
@@ -520,7 +520,7 @@ class FieldSelector:
         object.__setattr__(self, "_by_field", made)
 
     def matches(self, value_of: Callable[[str], str]) -> bool:
-        """Each field is examined once, however many terms name it."""
+        """Return True if all terms hold; ``value_of`` is called once per field."""
         for name, equal, others in self._by_field:
             value = value_of(name)
             if value in others or (equal and equal != {value}):
@@ -532,7 +532,7 @@ class FieldSelector:
         return not self.terms
 
     def exact(self, field: str) -> str | None:
-        """The value that ``field`` must equal, if a term says so."""
+        """Return the value that ``field`` must equal, or None."""
         return next((term.value for term in self.terms if term.equal and term.field == field), None)
 
     def fields(self) -> Iterable[str]:
@@ -544,11 +544,11 @@ class FieldSelector:
 
 EVERY_FIELD = FieldSelector()
 _TERM = re.compile(r"(?:[^\\,]|\\.|\\$)+", re.DOTALL)
-"""A term: anything up to a comma that no backslash escapes."""
+"""A term: anything up to a comma without a backslash before it."""
 
 
 def parse_field_selector(text: str) -> FieldSelector:
-    """``metadata.name=a,status.phase!=Running`` → selector (apimachinery ``fields.ParseSelector``).
+    """Parse ``metadata.name=a,status.phase!=Running`` (apimachinery ``fields.ParseSelector``).
 
     ``\\\\``, ``\\,`` and ``\\=`` escape in values. Raises :class:`SelectorError`.
     """

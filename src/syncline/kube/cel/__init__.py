@@ -1,1 +1,1 @@
-"""Common Expression Language, as Kubernetes speaks it: parsed, type-checked, its cost estimated, evaluated."""
+"""Common Expression Language with Kubernetes' extensions: parser, type checker, cost estimate, evaluation."""

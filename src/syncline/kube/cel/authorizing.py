@@ -1,7 +1,7 @@
-"""The authorizer as a value of expressions: what may be asked of it, and the answer.
+"""The ``authorizer`` variable of expressions: its values and checks.
 
-Called by ``functions`` where an expression walks from ``authorizer`` to a decision; the code that evaluates gives the
-deciding function. Source: apiserver ``cel/library/authz.go``.
+Used by ``functions`` where an expression goes from ``authorizer`` to a decision; the evaluating code provides the
+function that decides. Source: apiserver ``cel/library/authz.go``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["FUNCTIONS", "Asked", "AuthorizerValue", "ResourceCheck", "Ruling"]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question: for a ``path``, or for a resource."""
+    """One access check, for a ``path`` or for a resource."""
 
     verb: str
     group: str = ""
@@ -38,7 +38,7 @@ Decide = Callable[[Asked], Ruling]
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerValue:
-    """``account`` gives the deciding function of a service account, by namespace and name."""
+    """The variable ``authorizer``; ``account`` returns the deciding function of a service account by its name."""
 
     decide: Decide
     account: Callable[[str, str], Decide]
@@ -93,7 +93,7 @@ def _name(value: ResourceCheck, name: str) -> ResourceCheck:
 
 
 def _selected(value: ResourceCheck, _selector: str) -> ResourceCheck:
-    """RBAC decides over all objects alike; a selector narrows nothing for it."""
+    """Return the check unchanged: RBAC does not consider selectors."""
     return value
 
 

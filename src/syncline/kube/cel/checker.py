@@ -1,7 +1,7 @@
-"""Types of an expression: does every name exist, does every call have an overload.
+"""Type-checks an expression: every name must exist, every call must have an overload. :func:`check`.
 
-Called by ``program`` after parsing. Takes the tree, out comes its type, with types and overloads noted in the nodes;
-raises :class:`CelError` with every fault, as cel-go lists them. Source: cel-go ``checker``.
+Called by ``program`` after parsing. It returns the type of the result and notes types and overloads in the nodes; it
+raises :class:`CelError` with every error, as cel-go lists them. Source: cel-go ``checker``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Declared", "Messages", "check"]
 
 @dataclass(eq=False, slots=True)
 class Declared:
-    """An object type: the fields that expressions may name."""
+    """An object type with the fields that expressions may use."""
 
     name: str
     fields: dict[str, Type] = field(default_factory=dict)
@@ -53,16 +53,16 @@ _NULLABLE = frozenset({"null", "timestamp", "duration", "object", "dyn"})
 
 
 MAX_FAULTS = 100
-"""Faults of one expression that are reported, as in cel-go."""
+"""The most errors reported for one expression, as in cel-go."""
 MAX_TYPE_PARTS = 200
-"""Of the type of any part of an expression; schemas are one part each."""
+"""The most parts of the type of a subexpression; a schema counts as one."""
 
 Messages = Callable[[str], Type | None]
-"""The type of a name that stands before braces."""
+"""Returns the type of a name before braces, for expressions that create objects."""
 
 
 def check(text: str, root: Node, variables: Mapping[str, Type], messages: Messages | None = None) -> Type:
-    """The type of the result. Raises :class:`CelError` with every fault. ``messages``: where objects may be made."""
+    """Return the type of the result; raise :class:`CelError` with every error. ``messages``: types to create."""
     checker = _Checker(text, variables, messages)
     kind = checker.visit(root)
     errors = [report for _, report in sorted(checker.faults, key=lambda fault: fault[0])]
@@ -91,7 +91,7 @@ class _Checker:
     # -- parameters -----------------------------------------------------------------------------------------------
 
     def solved(self, kind: Type) -> Type:
-        """Parameters replaced by what is known of them; what is unknown is anything."""
+        """Replace type parameters by their known types, unknown ones by any."""
         if kind[0] == "param":
             known = self._bound.get(kind[1])
             return self.solved(known) if known is not None else DYN
@@ -154,7 +154,7 @@ class _Checker:
         return kind
 
     def _size(self, kind: Type) -> int:
-        """Parts of a type when it is written out: ``.map(a, {a: a})`` doubles them."""
+        """Return the number of parts of the expanded type: ``.map(a, {a: a})`` doubles them."""
         todo, parts = [kind], 0
         while todo and parts <= MAX_TYPE_PARTS:
             one = self._known(todo.pop())
@@ -308,7 +308,7 @@ class _Checker:
         return self._resolved(node, name, given)
 
     def _logical(self, node: Node, name: str, given: list[Type]) -> Type:
-        """Each side is judged alone, so that an error names the side."""
+        """Check each side alone, so that an error names its side."""
         for arg, kind in zip(node.args, given, strict=True):
             if not self._unify(BOOL, kind):
                 self._fail(arg.at, f"expected type 'bool' but found '{shown(self.solved(kind))}'")

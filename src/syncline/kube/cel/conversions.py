@@ -1,6 +1,6 @@
-"""Conversions between types, and what can be read from times.
+"""Type conversions of values, and functions on times and durations.
 
-Called through ``functions``. Values come in, a value leaves, or :class:`EvaluationError` in cel-go's words.
+Used through ``functions``. Errors are :class:`EvaluationError` in cel-go's words.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def is_number(value: Any) -> bool:
 
 
 def fitting(value: int, like: Any = 0) -> int:
-    """Overflow is an error, and unsigned stays unsigned."""
+    """Return ``value`` with the integer type of ``like``; overflow is an error."""
     if isinstance(like, UInt):
         if not 0 <= value < 1 << 64:
             raise EvaluationError("unsigned integer overflow")
@@ -68,11 +68,11 @@ def _unconvertible(kind: str) -> EvaluationError:
 
 
 MAX_DIGITS = 20
-"""Of the largest whole number."""
+"""The digits of the largest integer."""
 
 
 def _digits(text: str) -> int | None:
-    """A text of digits as a number; None where it is too large for any: reading takes the square of its length."""
+    """Parse digits; None if they are too many for any integer: parsing takes quadratic time."""
     sign = -1 if text[0] == "-" else 1
     digits = text.lstrip("+-").lstrip("0") or "0"
     return sign * int(digits) if len(digits) <= MAX_DIGITS else None
@@ -217,7 +217,7 @@ def to_timestamp(value: Any) -> Timestamp:
 
 
 MAX_DURATION = 200
-"""Characters of a duration that is read."""
+"""The longest duration text."""
 
 
 def to_duration(value: Any) -> Duration:

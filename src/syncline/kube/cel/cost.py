@@ -1,6 +1,6 @@
-"""How much work an expression may be, before any value is seen.
+"""Estimates the cost of an expression before it is evaluated.
 
-Called when definitions are checked. Takes a checked tree and how large the values of a schema may be; out comes the
+Called when definitions are checked. From a checked tree and the largest sizes that a schema allows it computes the
 highest cost in Kubernetes' units. Source: cel-go ``checker/cost.go`` and apiserver ``pkg/cel/library/cost.go``.
 """
 
@@ -22,7 +22,7 @@ FORMAT_REGEX = 128
 Range = tuple[int, int]
 Path = tuple[str, ...]
 SizeOf = Callable[[Path], int | None]
-"""The most entries or letters of the value at a path that begins with a variable's name; None if that is not known."""
+"""Returns the most entries or characters of the value at a path that begins with a variable's name; None if unknown."""
 
 UNKNOWN: Range = (0, MAX_COST)
 ONE: Range = (1, 1)
@@ -227,7 +227,7 @@ class _Coster:
         return _add(total, work)
 
     def _function(self, node: Node, overload: str, costs: list[Range]) -> tuple[Range, Range | None]:
-        """(cost, size of the result) of one overload, with what its arguments cost."""
+        """Return (cost, size of the result) of one overload, including the cost of its arguments."""
         summed = _add(*costs) if costs else ZERO
         special = self._kubernetes(node, overload)
         if special is not None:

@@ -1,7 +1,7 @@
-"""Every function that expressions may call, with its overloads.
+"""Declares every function of expressions with its overloads.
 
-Read by ``checker``. A line is ``name: receiver.(arguments) -> result``; functions without a receiver have none. Ids of
-overloads that estimates tell apart are written in front. Source: cel-go ``common/stdlib`` and ``ext``, apiserver
+Used by ``checker``. A line is ``name: receiver.(arguments) -> result``; functions without a receiver have none. The ids
+of overloads that cost estimates need are written in front. Source: cel-go ``common/stdlib`` and ``ext``, apiserver
 ``pkg/cel/library``.
 """
 
@@ -167,11 +167,11 @@ allowed: {authz}Decision.()->bool
 reason: {authz}Decision.()->string
 """.replace("{authz}", "kubernetes.authorization.")
 PATCHES = "\njsonpatch.escapeKey: (string)->string"
-"""Only where JSON patches are made."""
+"""Only available in expressions that create JSON patches."""
 
 
 def _more() -> list[str]:
-    """Comparisons of all kinds, and list functions for each type of entry."""
+    """Return the comparisons of all types, and the list functions for each element type."""
     lines = []
     for name, sign in (("less", "_<_"), ("less_equals", "_<=_"), ("greater", "_>_"), ("greater_equals", "_>=_")):
         options = [f"{name}_{kind} ({kind},{kind})->bool" for kind in _ORDERED.split()]
@@ -191,7 +191,7 @@ def _more() -> list[str]:
 
 @lru_cache(maxsize=2)
 def declarations(*, patches: bool = False) -> dict[str, tuple[Overload, ...]]:
-    """Function → overloads, in the order in which they are tried."""
+    """Map each function to its overloads, in the order of resolution."""
     found: dict[str, tuple[Overload, ...]] = {}
     text = TEXT.strip() + (PATCHES if patches else "")
     for line in [*text.replace("\n  | ", " | ").splitlines(), *_more()]:

@@ -1,7 +1,7 @@
-"""What the standard functions and operators do to values.
+"""Implements the standard functions and operators of expressions.
 
-Called by ``program`` for each call of an expression. Values come in, a value leaves, or :class:`EvaluationError` in
-cel-go's words. Source: the CEL language definition, cel-go ``common/types`` and ``ext`` (strings, sets, optionals).
+Called by ``program`` for each call. Errors are :class:`EvaluationError` in cel-go's words. Source: the CEL language
+definition, cel-go ``common/types`` and ``ext`` (strings, sets, optionals).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _joined(one: list[Any], other: list[Any]) -> list[Any]:
-    """Sets grow by what is new; entries of map lists are replaced by those with the same keys."""
+    """Concatenate lists: sets gain the new entries; entries of map lists are replaced by those with equal keys."""
     if isinstance(one, GrowingList):
         return one.grown(other)
     if isinstance(one, SetList):
@@ -208,7 +208,7 @@ def size(value: Any) -> int:
 
 
 def _text(work: Function) -> Function:
-    """For functions of which the receiver must be a text."""
+    """Wrap a function whose receiver must be a string."""
 
     def checked(value: Any, *args: Any) -> Any:
         if not isinstance(value, str) or any(isinstance(arg, bool | float) for arg in args):
@@ -271,7 +271,7 @@ def _substring(value: str, start: int, end: int | None = None) -> str:
 
 
 MAX_TEXT_CHARS = 10_000_000
-"""Longest text that a function makes. More would exceed every budget of an evaluation."""
+"""The longest text that a function returns. More would exceed every budget of an evaluation."""
 
 
 def _bounded(size: int) -> None:
@@ -363,7 +363,7 @@ def _bad_clause(verb: str, value: Any) -> EvaluationError:
 
 
 def _inner(value: Any) -> str:
-    """An entry of a printed list or map: texts are quoted, times say what they are."""
+    """Print an entry of a list or map: strings are quoted, times have their type."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, Timestamp):
@@ -418,7 +418,7 @@ def _extreme(smallest: bool) -> Function:
 
 
 def _listed(work: Function) -> Function:
-    """For functions of which the receiver must be a list."""
+    """Wrap a function whose receiver must be a list."""
 
     def checked(items: Any, *args: Any) -> Any:
         if not isinstance(items, list):
@@ -439,7 +439,7 @@ def _slice(items: list[Any], start: int, end: int) -> list[Any]:
 
 
 def _distinct(items: list[Any]) -> list[Any]:
-    """The first of equal entries."""
+    """Return the items without later duplicates."""
     kept: list[Any] = []
     known = Known()
     for item in items:
@@ -465,7 +465,7 @@ def _range(count: int) -> list[int]:
 
 
 MAX_RANGE = 100_000
-"""Longer lists would cost more than one call may."""
+"""The longest list; a longer one would exceed the cost limit of a call."""
 
 
 def _sort(items: list[Any], keys: list[Any] | None = None) -> list[Any]:

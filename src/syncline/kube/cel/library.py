@@ -1,6 +1,6 @@
-"""Kubernetes' own functions: regular expressions, URLs, quantities, addresses, versions, named formats.
+"""Implements Kubernetes' own functions: regular expressions, URLs, quantities, addresses, versions, named formats.
 
-Called by ``program`` through ``functions``. Source: apiserver ``pkg/cel/library``.
+Used by ``program`` through ``functions``. Source: apiserver ``pkg/cel/library``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _pattern(text: str) -> Pattern:
 
 
 MAX_FOUND = 20_000
-"""Matches that one call gathers; more would exceed every budget of an evaluation."""
+"""The most matches of one call; more would exceed every budget of an evaluation."""
 
 
 def _searched(search: Callable[[], T]) -> T:
@@ -138,7 +138,7 @@ def _url(text: Any) -> URL:
 
 
 def _split_host(url: URL) -> tuple[str, str, str]:
-    """(host with port, host, port)."""
+    """Return (host with port, host, port)."""
     host = urlsplit(url.text).netloc.rpartition("@")[2]
     if host.startswith("["):
         name, _, rest = host[1:].partition("]")
@@ -178,7 +178,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def _address_fault(text: str) -> str:
-    """What Go's ``netip`` says of a text that is no address."""
+    """Return the error of Go's ``netip`` for an invalid address."""
     if ":" in text:
         return "each colon-separated field must have at least one digit"
     if "." not in text:
@@ -215,7 +215,7 @@ def _cidr(text: Any) -> CIDR:
 
 
 def _argument(read: Function, text: str) -> Any:
-    """A text that is no address fits no overload."""
+    """Parse an address argument; an invalid one is a missing overload."""
     try:
         return read(text)
     except EvaluationError:
@@ -259,7 +259,7 @@ _SEMVER = re.compile(
 
 
 MAX_VERSION = 1_000
-"""Characters of a version or an address that is read; longer texts are none."""
+"""The longest version or address text; longer ones are invalid."""
 
 
 def _semver(text: Any, normalize: bool = False) -> Semver:
@@ -278,7 +278,7 @@ def _semver(text: Any, normalize: bool = False) -> Semver:
 
 
 def _normalized(text: str) -> str:
-    """Without a leading v and zeros in front, with the parts that are missing."""
+    """Remove a leading v and leading zeros, and add missing parts."""
     head = re.match(r"[0-9.]*", text.removeprefix("v"))
     assert head is not None
     rest = text.removeprefix("v")[head.end() :]

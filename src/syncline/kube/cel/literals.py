@@ -1,7 +1,6 @@
-"""Faults of literals that can be determined before anything is evaluated: times, durations, patterns, mixed lists,
-formats.
+"""Finds errors of literals before evaluation: times, durations, patterns, mixed lists, formats. :func:`literal_faults`.
 
-Called by ``checker`` for an expression whose types are right. Source: cel-go ``cel/validator.go``.
+Called by ``checker`` for a well-typed expression. Source: cel-go ``cel/validator.go``.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _ALLOWED = {
 
 
 def literal_faults(text: str, root: Node) -> list[str]:
-    """As cel-go lists them. Raises :class:`CelError` for a conversion that can never work."""
+    """Return the errors as cel-go lists them. Raises :class:`CelError` for a conversion that can never succeed."""
     found: list[str] = []
     formatted = {id(node.args[0]) for node in walk(root) if node.value == "format" and node.args}
     for node in walk(root):
@@ -68,7 +67,7 @@ def _call_faults(node: Node) -> list[tuple[int, str]]:
 
 
 def _format_faults(node: Node, template: str) -> list[tuple[int, str]]:
-    """Clauses of a literal template against literal arguments."""
+    """Check the clauses of a literal template against literal arguments."""
     if not node.args or node.args[0].kind != "list":
         return []
     given, at = node.args[0].args, 0
@@ -91,7 +90,7 @@ def _format_faults(node: Node, template: str) -> list[tuple[int, str]]:
 
 
 def _mixed(node: Node) -> list[tuple[int, str]]:
-    """Entries of one list, and values of one map, are of one type."""
+    """Report lists and maps with values of different types."""
     groups = [node.args] if node.kind == "list" else [node.args[::2], node.args[1::2]]
     for group in groups:
         first: Any = None
@@ -115,7 +114,7 @@ def _like(one: Any, other: Any) -> bool:
 
 
 def _fold(root: Node) -> None:
-    """Conversions of literals are made when a program is instantiated, and fail then."""
+    """Perform conversions of literals, which fail when a program is instantiated."""
     for node in walk(root):
         if node.kind == "call" and node.value in _CONVERSIONS and _text_argument(node) is not None:
             try:
@@ -125,4 +124,4 @@ def _fold(root: Node) -> None:
 
 
 class FoldingError(CelError):
-    """Not a fault of the compilation: Kubernetes words it otherwise."""
+    """Not a compilation error: Kubernetes reports it in other words."""

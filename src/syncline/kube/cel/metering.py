@@ -1,9 +1,9 @@
-"""What evaluation costs, in steps that stand for time: about a microsecond each, at most two and a half.
+"""Limits the work of an evaluation, counted in steps of about one microsecond, at most two and a half: :class:`Meter`.
 
-Called by ``program`` around every call. A call pays for what it reads before it begins, for what it made afterwards;
-sizes count, so few calls on large values cost as much as many on small ones. Costs follow from the values alone, never
-from a clock or a cache: equal input always takes equal steps. Kubernetes counts alike (``cel/library/cost.go``), in
-units of about a fifth of a step.
+Called by ``program`` around every call. A call is charged for its input before it begins and for its output afterwards;
+sizes count, so few calls on large values cost as much as many on small ones. Costs depend only on the values, never on
+a clock or a cache: equal input always takes equal steps. Kubernetes counts alike (``cel/library/cost.go``), in units of
+about a fifth of a step.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from syncline.kube.text.re2 import compile_pattern
 __all__ = ["MAX_STEPS", "Exceeded", "Meter", "charge_made", "charge_of"]
 
 MAX_STEPS = 200_000
-"""Of one evaluation: a fifth of a second, at most half a second. Kubernetes' limit for one call (a million units of
-cost) is about as far away."""
+"""The limit of one evaluation: a fifth of a second, at most half a second. Kubernetes' limit for one call (a million
+units of cost) is similar."""
 CHARS_PER_STEP = 50
 ITEMS_PER_STEP = 4
 COPIED_PER_STEP = 10
-"""Entries of a list that are copied without being examined."""
+"""List entries copied without being read, per step."""
 WORK_PER_STEP = 100
-"""Characters times states of a regular expression."""
+"""Characters times states of a regular expression, per step."""
 STATES_PER_STEP = 2
-"""Of an expression that has to be compiled."""
+"""States of a regular expression compiled per step."""
 UNCOMPILED = 20_000
-"""An expression that is no pattern: to find out that one is too large takes long."""
+"""The cost of an invalid pattern: detecting that one is too large takes long."""
 
 _SHALLOW = frozenset(
     (
@@ -39,10 +39,10 @@ _SHALLOW = frozenset(
         *("cel.@mapInsert", "lists.range", "startsWith", "endsWith"),
     )
 )
-"""Calls that take as long for a large value as for a small one, or that are charged by what they make."""
+"""Calls whose time does not depend on the size of values, or that are charged by their output."""
 _COMPARED = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"})
 _PAIRED = frozenset({"sets.contains", "sets.equivalent", "sets.intersects", "distinct"})
-"""Calls that compare entries in pairs where these are lists or maps; plain ones are looked up."""
+"""Calls that compare lists or maps pairwise; other values are looked up."""
 _MATCHED = frozenset({"matches", "find", "findAll"})
 _BY_ENTRY = {
     "sort": 4,
@@ -58,7 +58,7 @@ _BY_ENTRY = {
     "lastIndexOf": 2,
     **dict.fromkeys(_PAIRED, 8),
 }
-"""Calls that take some times longer for each part than a comparison does."""
+"""Calls that take several times longer per entry than a comparison."""
 _BY_CHARACTER = {"findAll": 16, "split": 4, "format": 4, "validate": 2, "url": 8, "isURL": 8, "getQuery": 4}
 _FIXED = {
     "check": 70_000,
@@ -69,19 +69,19 @@ _FIXED = {
     **dict.fromkeys(("getFullYear", "getMonth", "getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek"), 5),
     **dict.fromkeys(("getHours", "getMinutes", "getSeconds", "getMilliseconds", "validate", "find", "findAll"), 5),
 }
-"""Steps beside the sizes. The decision of an authorizer costs what it costs in Kubernetes: two fit an expression."""
+"""Fixed steps of a call. A decision of an authorizer costs as in Kubernetes: an expression can afford two."""
 _PLAIN = frozenset({bool, int, float, type(None), UInt})
-"""Types of values that have no size."""
+"""Types of values without a size."""
 ZONE_STEPS = 200
-"""A time in a named zone, which may have to be looked for on the disk."""
+"""A time in a named zone, which may be read from the disk."""
 
 
 class Exceeded(Exception):
-    """No more work may be done. Not an error of a value: nothing in an expression can absorb it."""
+    """The limit is reached. No expression can catch it."""
 
 
 class Meter:
-    """The steps that are left."""
+    """The remaining steps of an evaluation."""
 
     __slots__ = ("left",)
 
@@ -89,7 +89,7 @@ class Meter:
         self.left = left
 
     def spend(self, steps: int = 1) -> None:
-        """Raises Exceeded."""
+        """Count steps; raises Exceeded."""
         self.left -= steps
         if self.left < 0:
             raise Exceeded
@@ -99,7 +99,7 @@ Charge = Callable[[list[Any], Meter], None]
 
 
 def charge_of(name: str) -> Charge:
-    """How a call of ``name`` pays before it begins: for itself and for what it has to read."""
+    """Return the function that charges a call of ``name`` before it begins, for itself and its input."""
     fixed, shallow = 1 + _FIXED.get(name, 0), name in _SHALLOW
 
     def charge(values: list[Any], meter: Meter) -> None:
@@ -131,8 +131,8 @@ def _charge_sizes(name: str, values: list[Any], meter: Meter) -> None:
 
 
 def charge_made(made: Any, meter: Meter) -> None:
-    """After the call: for what it copied. Results of other shapes cost no more than what they were read from, and what
-    a loop gathers is not copied."""
+    """Charge a call for its output. Only copied values count: others cost no more than the input, and loops do not
+    copy."""
     if made.__class__ in _PLAIN or isinstance(made, GrowingList):
         return
     if isinstance(made, str | bytes):
@@ -142,8 +142,8 @@ def charge_made(made: Any, meter: Meter) -> None:
 
 
 def weigh(value: Any, meter: Meter, by_entry: int = 1, by_character: int = 1) -> int:
-    """Charge for every part of a value and return how many there are: few calls can make a list that holds itself a
-    million times, so that counting has to be bounded, too."""
+    """Charge for every part of a value and return their number. The count itself is bounded: few calls can create a
+    list that contains itself a million times."""
     if not isinstance(value, list | dict):
         if isinstance(value, str | bytes):
             meter.spend(len(value) * by_character // CHARS_PER_STEP)
@@ -170,7 +170,7 @@ def _hard(value: Any) -> bool:
 
 
 def charge_search(text: Any, pattern: Any, meter: Meter) -> None:
-    """For a search by a regular expression, and for compiling it."""
+    """Charge for compiling and searching a regular expression."""
     if not isinstance(text, str) or not isinstance(pattern, str):
         return
     try:

@@ -1,4 +1,4 @@
-"""The syntax tree of an expression. Made by ``parser``, typed by ``checker``, read by ``cost`` and ``program``."""
+"""The syntax tree of an expression: ``parser`` creates it, ``checker`` adds types, ``cost`` and ``program`` read it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ __all__ = ["CelError", "Node", "dotted", "located", "walk"]
 
 
 class CelError(Exception):
-    """An expression that cannot be compiled; the text is cel-go's, with the place."""
+    """An expression that does not compile; the text is cel-go's, with the position."""
 
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """``kind``: const, ident, select, call, list, map, struct, comp. What ``value`` is depends on it.
+    """One node. ``kind``: const, ident, select, call, list, map, struct, comp. The meaning of ``value`` depends on it:
 
-    const: the value; ident: the name; select: the field; call: the function; struct: the type; comp: the name of what
-    is gathered.
-    ``target`` is the operand of a select or of a member call. ``optional`` marks ``?`` entries.
+    const: the value; ident: the name; select: the field; call: the function; struct: the type; comp: the name of the
+    accumulator. ``target`` is the operand of a select or of a member call. ``optional`` marks ``?`` entries.
     """
 
     kind: str
@@ -35,7 +34,7 @@ class Node:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and everything below it."""
+    """Yield the node and everything below it."""
     yield node
     for below in node.args:
         yield from walk(below)
@@ -47,7 +46,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def dotted(node: Node | None) -> str:
-    """``a.b.c`` of plain selects; empty for anything else."""
+    """Return ``a.b.c`` for plain selects; empty for anything else."""
     if node is None:
         return ""
     if node.kind == "ident":
@@ -59,11 +58,11 @@ def dotted(node: Node | None) -> str:
 
 
 MAX_SHOWN = 2_000
-"""Characters of a line that an error shows."""
+"""The most characters of a source line in an error."""
 
 
 def located(text: str, at: int, message: str) -> str:
-    """As cel-go shows an error: ``ERROR: <input>:1:6: undefined field 'x'`` over the line and a caret."""
+    """Format an error like cel-go: ``ERROR: <input>:1:6: undefined field 'x'``, the line and a caret."""
     if not text:
         return f"ERROR: <input>:1:0: {message}"  # There is no line to show.
     line = text.count("\n", 0, at) + 1

@@ -1,7 +1,7 @@
-"""Reads an expression into its tree; macros become comprehensions.
+"""Parses an expression into its tree; macros become comprehensions. :func:`parse`.
 
-Called by ``program``. Takes the text, out comes the root :class:`Node`; raises :class:`CelError`. The depth and the
-length of what is read are bounded. Source: the CEL language definition and cel-go's ``parser`` and ``ext``.
+Called by ``program``. It returns the root :class:`Node` or raises :class:`CelError`. Depth and length of the text are
+limited. Source: the CEL language definition and cel-go's ``parser`` and ``ext``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ __all__ = ["ACCU", "UInt", "parse"]
 MAX_DEPTH = 60
 MAX_CODE_POINTS = 100_000
 MAX_REPEATED = 2_000
-"""Nodes that macros may repeat: ``optMap`` and ``sortBy`` write what they are called on twice, so that a row of them
-doubles with each."""
+"""The most nodes duplicated by macros: ``optMap`` and ``sortBy`` write their operand twice, so that a chain of them
+grows exponentially."""
 
 ACCU = "@result"
 _TOKEN = re.compile(
@@ -45,11 +45,11 @@ _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|X[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a
 
 
 class UInt(int):
-    """An unsigned integer, which CEL keeps apart from ``int``."""
+    """An unsigned integer, a type of its own in CEL."""
 
 
 def parse(text: str, *, bindings: bool = False) -> Node:
-    """The tree of an expression; raises :class:`CelError`. ``bindings``: ``cel.bind`` names a value."""
+    """Return the tree of an expression; raises :class:`CelError`. ``bindings``: ``cel.bind`` is allowed."""
     if len(text) > MAX_CODE_POINTS:
         raise CelError(f"expression code point size exceeds limit: size: {len(text)}, limit {MAX_CODE_POINTS}")
     return _Parser(text, bindings).whole()
@@ -59,11 +59,11 @@ UNUSED = "#unused"
 BEGINNINGS = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
-"""What an expression may begin with, in the words of cel-go's grammar."""
+"""The tokens that may begin an expression, in the words of cel-go's grammar."""
 
 
 def _balanced(function: str, terms: list[Node], places: list[int]) -> Node:
-    """A long row of conditions as a tree of little depth; ``places``: of the signs between the terms."""
+    """Return a long chain of conditions as a shallow tree; ``places``: positions of the operators."""
     if not places:
         return terms[0]
     middle = len(places) // 2
@@ -284,7 +284,7 @@ class _Parser:
         return Node("map", at, args=args, optional=tuple(marked))
 
     def _struct(self, at: int, name: str) -> Node:
-        """``Name{field: value}``; ``parts`` holds the names of the fields and the places of their colons."""
+        """Parse ``Name{field: value}``; ``parts`` holds the names of the fields and the positions of their colons."""
         made = Node("struct", at, name, parts={"names": [], "places": []})
         marked: list[int] = []
         while not self._take("}"):
@@ -339,7 +339,7 @@ class _Parser:
         return Node("call", where, name, args, target)
 
     def _bound(self, at: int, name: Node, value: Node, result: Node) -> Node:
-        """A value with a name is what a loop over nothing begins with."""
+        """Return a named value, as the initial accumulator of a loop over nothing."""
         nothing, never, same = Node("list", at), Node("const", at, False), Node("ident", at, self._variable(name))
         parts = {"range": nothing, "vars": [UNUSED], "init": value, "cond": never, "step": same, "result": result}
         return Node("comp", at, same.value, parts=parts)
@@ -380,7 +380,7 @@ class _Parser:
         return Node("comp", at, ACCU, parts=parts)
 
     def _gather(self, at: int, target: Node | None, args: list[Node], name: str) -> Node:
-        """map, filter, transformList: a list grows by an entry where the filter holds."""
+        """Expand map, filter, transformList: the list grows by an entry if the filter holds."""
         count = 2 if name == "transformList" else 1
         names, rest = args[:count], args[count:]
         accu = Node("ident", at, ACCU)
@@ -410,13 +410,13 @@ class _Parser:
             raise self._error(at, f"expression exceeds {MAX_REPEATED} nodes that macros repeat")
 
     def _sort_by(self, at: int, target: Node | None, args: list[Node], name: str) -> Node:
-        """Sorted by what the expression gives for each entry."""
+        """Expand ``sortBy``: sort by the result of the expression for each entry."""
         self._repeat(target, at)
         keys = self._gather(at, target, args, "map")
         return Node("call", at, "@sortByAssociatedKeys", [keys], target)
 
     def _opt_map(self, at: int, target: Node | None, args: list[Node], name: str) -> Node:
-        """``x.optMap(v, e)``: e of the value where there is one."""
+        """Expand ``x.optMap(v, e)``: e of the value if there is one."""
         assert target is not None
         self._repeat(target, at)
         unused = Node("list", at)

@@ -1,7 +1,7 @@
-"""An expression made ready: parsed, checked, its cost known, and turned into functions.
+"""Compiles an expression: parse, check, estimate, turn into functions. :func:`compile_program`.
 
-Called for validation rules. Takes a text and the types of its variables; out comes a :class:`Program` that is evaluated
-on values any number of times. Evaluation is bounded by the work that it may do.
+Used for validation rules and policies. The result is a :class:`Program`, which can be evaluated any number of times
+within a limit of steps.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Step = Callable[[Scope], Any]
 
 
 class Made(dict[str, Any]):
-    """An object that an expression made: its fields, and the name of its type (``Object.spec``)."""
+    """An object created by an expression: its fields, and the name of its type (``Object.spec``)."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Made(dict[str, Any]):
 
 
 class CostExceeded(EvaluationError):
-    """An evaluation that took more than its limit of steps: with the same values it will again."""
+    """An evaluation beyond its limit of steps; with equal values it always fails so."""
 
     def __init__(self, limit: int) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
@@ -50,7 +50,7 @@ class CostExceeded(EvaluationError):
 
 
 class Program:
-    """A checked expression; ``type`` is its result's."""
+    """A compiled expression; ``type`` is the type of its result."""
 
     __slots__ = ("_step", "names", "root", "text", "type")
 
@@ -62,8 +62,8 @@ class Program:
     def evaluate(
         self, variables: Mapping[str, Any], spent: Callable[[int], None] | None = None, *, limit: int = MAX_STEPS
     ) -> Any:
-        """The value; raises :class:`EvaluationError`, and :class:`CostExceeded` where it takes more than ``limit``
-        steps, or ``TooLong`` where that is more than is left here. ``spent`` learns how many it took."""
+        """Return the value; raises :class:`EvaluationError`, :class:`CostExceeded` beyond ``limit`` steps, and
+        ``TooLong`` beyond the steps left on the loop. ``spent`` is called with the number of steps."""
         most = max(min(limit, MAX_STEPS), 0)
         here = BOUND.get()
         outer = here.meter if here is not None else None
@@ -88,12 +88,12 @@ class Program:
                 spent(took)
 
     def __reduce__(self) -> tuple[type[Program], tuple[str, Node, Type]]:
-        """What it is made from: functions cannot be carried to another process."""
+        """Pickle the source: functions cannot be sent to another process."""
         return Program, (self.text, self.root, self.type)
 
 
 def compile_program(text: str, variables: Mapping[str, Type], messages: Messages | None = None) -> Program:
-    """Raises :class:`CelError` with every fault that can be determined. ``messages``: where objects may be made."""
+    """Compile ``text``; raises :class:`CelError` with every error. ``messages``: types of created objects."""
     try:
         root = parse(text)
         return Program(text, root, check(text, root, variables, messages))
@@ -104,8 +104,8 @@ def compile_program(text: str, variables: Mapping[str, Type], messages: Messages
 def result_type(
     text: str, variables: Mapping[str, Type], messages: Messages | None = None, *, bindings: bool = False
 ) -> Type:
-    """What ``text`` evaluates to, for those who do not evaluate it; raises as :func:`compile_program`. ``messages``:
-    where objects may be made; ``bindings``: where values may be named."""
+    """Return the type of ``text`` without compiling a program; raises like :func:`compile_program`. ``messages``: types
+    of created objects; ``bindings``: ``cel.bind`` is allowed."""
     try:
         return check(text, parse(text, bindings=bindings), variables, messages)
     except RecursionError:
@@ -243,7 +243,7 @@ def _call(node: Node) -> Step:
     if special is not None:
         made: Step = special(node)
         return made
-    # What asks the authorizer compiles everywhere, but only admission has an authorizer to ask.
+    # Checks of the authorizer compile everywhere, but only admission has an authorizer.
     work: Callable[..., Any] = FUNCTIONS.get(node.value, _unanswered)
     steps = [_step(arg) for arg in ([node.target] if node.target is not None else []) + node.args]
     name = str(node.value)
@@ -266,7 +266,7 @@ def _call(node: Node) -> Step:
 
 
 def _truth(step: Step, scope: Scope) -> bool | EvaluationError:
-    """True, False, or the error that came instead."""
+    """Return True, False, or the error."""
     try:
         value = step(scope)
     except EvaluationError as error:
@@ -275,7 +275,7 @@ def _truth(step: Step, scope: Scope) -> bool | EvaluationError:
 
 
 def _logic(stops: bool) -> Callable[[Node], Step]:
-    """Either side may decide, so an error on one side counts only if the other does not."""
+    """Return a logical operator that ``stops`` at True or False; a side that decides hides an error of the other."""
 
     def make(node: Node) -> Step:
         left, right = (_step(arg) for arg in node.args)
@@ -374,7 +374,7 @@ def _comp(node: Node) -> Step:
 
 
 SCOPE_PER_STEP = 20
-"""Names in scope that a loop takes with it."""
+"""Names in scope that a loop copies per step."""
 ROUND_STEPS = 2
 
 

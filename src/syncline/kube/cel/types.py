@@ -1,7 +1,7 @@
-"""Types of expressions: tuples, and objects with declared fields.
+"""The types of expressions: tuples, and objects with declared fields.
 
-Read by ``checker``, ``cost`` and the code that turns a schema into a type. ``("list", T)``, ``("map", K, V)``,
-``("type", T)``, ``("optional_type", T)``; the rest are names alone. ``("object", Declared)`` has fields.
+Used by ``checker``, ``cost`` and the conversion of schemas. ``("list", T)``, ``("map", K, V)``, ``("type", T)``,
+``("optional_type", T)``; the rest are names alone. ``("object", Declared)`` has fields.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KINDS = frozenset({"list", "map", "type", "optional_type"})
 
 
 def shown(kind: Type) -> str:
-    """As cel-go prints a type in its errors."""
+    """Return a type as cel-go prints it in errors."""
     if kind[0] == "object":
         return str(kind[1])
     if kind[0] == "param":
@@ -57,14 +57,14 @@ _DECLARED = {"null": "null_type", "timestamp": "google.protobuf.Timestamp", "dur
 
 
 def declared_name(kind: Type) -> str:
-    """As cel-go names a type where it prints the type itself."""
+    """Return the name that cel-go prints for a type used as value."""
     if kind[0] in ("object", "param") or len(kind) == 1:
         return _DECLARED.get(kind[0], shown(kind))
     return f"{kind[0]}({', '.join(declared_name(part) for part in kind[1:])})"
 
 
 def type_of_text(text: str) -> Type:
-    """``list<A>``: a single capital letter is a parameter."""
+    """Parse ``list<A>``; a single capital letter is a parameter."""
     words = _WORD.findall(text)
 
     def read() -> Type:

@@ -1,6 +1,6 @@
-"""Values of expressions beyond JSON: times, durations, types, optionals, and Kubernetes' own.
+"""The values of expressions beyond JSON: times, durations, types, optionals, and Kubernetes' own.
 
-Made and read by ``functions`` and ``library``. Integers, floats, texts, lists and maps are plain Python.
+Used by ``functions`` and ``library``. Integers, floats, strings, lists and maps are plain Python.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_INT, MIN_INT = (1 << 63) - 1, -(1 << 63)
 
 
 class EvaluationError(Exception):
-    """An expression that failed on its values; the text is cel-go's."""
+    """An expression that failed for its values; the text is cel-go's."""
 
 
 def no_overload() -> EvaluationError:
@@ -62,7 +62,7 @@ class TypeValue:
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """``has`` says whether there is a value: null is one."""
+    """An optional value; ``has`` is False for none, since null is a value."""
 
     value: Any = None
     has: bool = False
@@ -97,7 +97,7 @@ class Semver:
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Versions compare by this; a release is above its candidates, numbers are below words."""
+        """The sort key: a release is above its candidates, numbers are below words."""
         words = tuple((0, int(one), "") if one.isdigit() else (1, 0, one) for one in self.pre)
         return (self.major, self.minor, self.patch, not self.pre, words)
 
@@ -108,11 +108,11 @@ class Format:
 
 
 class SetList(list[Any]):
-    """A list whose order means nothing and whose entries are there once."""
+    """A list of unique entries without order."""
 
 
 class MapList(list[Any]):
-    """A list of objects that some of their fields tell apart; their order means nothing."""
+    """A list of objects identified by key fields, without order."""
 
     def __init__(self, items: Iterable[Any], keys: tuple[str, ...]) -> None:
         super().__init__(items)
@@ -123,7 +123,7 @@ class MapList(list[Any]):
 
 
 class GrowingList(list[Any]):
-    """What a loop gathers: nothing else sees it before it is finished, so that it may grow in place."""
+    """The accumulator of a loop, changed in place: nothing else reads it before the loop ends."""
 
     def grown(self, other: list[Any]) -> GrowingList:
         self += other
@@ -134,7 +134,7 @@ class GrowingList(list[Any]):
 
 
 class GrowingMap(dict[Any, Any]):
-    """As :class:`GrowingList`."""
+    """Like :class:`GrowingList`, for maps."""
 
     def grown(self, other: dict[Any, Any]) -> GrowingMap:
         self.update(other)
@@ -145,8 +145,8 @@ class GrowingMap(dict[Any, Any]):
 
 
 class Known:
-    """Values of which one may ask whether an equal one is among them: plain ones are looked up, only lists, maps and
-    the like compared."""
+    """A collection of values that finds equal ones: plain values by lookup, lists, maps and similar ones by
+    comparison."""
 
     def __init__(self, items: Iterable[Any] = ()) -> None:
         self._plain: set[tuple[str, Any]] = set()
@@ -167,7 +167,7 @@ class Known:
 
 
 def _plain(value: Any) -> str:
-    """What may be looked up: equal values have equal kinds. Numbers are equal by value."""
+    """Return the lookup key of a value, equal for equal values; numbers are equal by value."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):
@@ -216,7 +216,7 @@ def type_name(value: Any) -> str:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """CEL's equality: numbers by value whatever their type, everything else only with its like."""
+    """Compare as CEL does: numbers by value whatever their type, all others only within their type."""
     if isinstance(one, bool) or isinstance(other, bool):
         return isinstance(one, bool) and isinstance(other, bool) and one == other
     if isinstance(one, int | float) and isinstance(other, int | float):

@@ -1,4 +1,4 @@
-"""What Kubernetes fills into objects of its own kinds; see :mod:`syncline.kube.defaults.fill`."""
+"""Kubernetes' defaults for its built-in kinds; see :mod:`syncline.kube.defaults.fill`."""
 
 from syncline.kube.defaults.fill import LABELLED_BY_TEMPLATE, STATUS_BY_SPEC, fill_defaults, has_defaults
 

@@ -54,7 +54,7 @@ NODE_INFO = (
 
 
 def fill_namespace(gvk: GVK, obj: Obj) -> None:
-    """The label with its own name, which selectors of policies rely on."""
+    """Add the label with the namespace's name, which selectors of policies use."""
     metadata = structure(obj, "metadata")
     if metadata.get("name"):
         structure(metadata, "labels")[NAME_LABEL] = metadata["name"]
@@ -67,7 +67,7 @@ def fill_config_map(gvk: GVK, obj: Obj) -> None:
 
 
 def fill_secret(gvk: GVK, obj: Obj) -> None:
-    """``stringData`` is write-only: it lands in ``data`` and wins there."""
+    """Move the write-only ``stringData`` into ``data``, where it wins."""
     default(obj, "type", "Opaque")
     plain = obj.pop("stringData", None)
     if isinstance(plain, dict) and plain:
@@ -78,7 +78,7 @@ def fill_secret(gvk: GVK, obj: Obj) -> None:
 
 
 def fill_service_account(gvk: GVK, obj: Obj) -> None:
-    """Nothing to fill: its shape only."""
+    """Fill nothing; only normalize the object's form."""
 
 
 def fill_service(gvk: GVK, obj: Obj) -> None:
@@ -128,7 +128,7 @@ def fill_node(gvk: GVK, obj: Obj) -> None:
 
 
 def _mirror_range(spec: Obj) -> None:
-    """The older field holds the first range of the newer one, and wins where they differ."""
+    """Copy the first range of the newer field to the older one, which wins if they differ."""
     single, ranges = spec.get("podCIDR"), spec.get("podCIDRs")
     if single and (not ranges or ranges[0] != single):
         spec["podCIDRs"] = [single]
@@ -137,7 +137,7 @@ def _mirror_range(spec: Obj) -> None:
 
 
 def fill_event(gvk: GVK, obj: Obj) -> None:
-    """The core Event; times that are not known are null."""
+    """Fill a core Event; unknown times are null."""
     for name in ("involvedObject", "source"):
         structure(obj, name)
     for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
@@ -146,7 +146,7 @@ def fill_event(gvk: GVK, obj: Obj) -> None:
 
 
 def fill_new_event(gvk: GVK, obj: Obj) -> None:
-    """The Event of ``events.k8s.io``; the old fields stay beside the new ones."""
+    """Fill an Event of ``events.k8s.io``; the old fields stay beside the new ones."""
     for name in ("regarding", "deprecatedSource"):
         structure(obj, name)
     for name in ("eventTime", "deprecatedFirstTimestamp", "deprecatedLastTimestamp"):
@@ -157,7 +157,7 @@ def fill_new_event(gvk: GVK, obj: Obj) -> None:
 
 
 def fill_limit_range(gvk: GVK, obj: Obj) -> None:
-    """For containers: limit from maximum, request from limit, else from minimum."""
+    """For containers: default limit from the maximum, request from the limit or the minimum."""
     for limit in items(structure(obj, "spec"), "limits"):
         canonical_quantities(gvk, limit, "max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
         if limit.get("type") != "Container":

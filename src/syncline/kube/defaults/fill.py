@@ -1,8 +1,8 @@
-"""The one door to Kubernetes' defaulting of its own kinds.
+"""Fills in the defaults of Kubernetes' built-in kinds: :func:`fill_defaults` is the only entry point.
 
-Called by the API for each request body after decoding and by code that compares a manifest with a live object. An
-object comes in and is changed in place; the caller must own it (the documented exception to "no one mutates"). Custom
-resources are left alone: their schemas say what to fill in.
+Called by the API for each decoded request body, and by code that compares a manifest with a live object. It changes the
+object in place, so the caller must own it (the documented exception to "no one mutates"). Custom resources are left
+alone: their schemas have the defaults.
 
 Source of the rules: Kubernetes 1.36 ``SetDefaults_*`` functions, conversions and type tags.
 """
@@ -23,7 +23,7 @@ Fill = Callable[[GVK, Obj], None]
 
 
 def _shape_only(gvk: GVK, obj: Obj) -> None:
-    """Kinds without defaults: empty fields are dropped, nothing is added."""
+    """Fill a kind without defaults: drop empty fields, add nothing."""
 
 
 _FILLS: dict[GroupKind, Fill] = {
@@ -80,14 +80,13 @@ _FILLS: dict[GroupKind, Fill] = {
 }
 
 _OTHERWISE = frozenset({GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")})
-"""Definitions are shaped by their own strategy."""
+"""CustomResourceDefinitions have their own strategy."""
 
 LABELLED_BY_TEMPLATE = frozenset({GroupKind("batch", "Job"), GroupKind("", "ReplicationController")})
-"""Kinds whose missing labels are those of their template. All else in metadata and status is independent of the spec,
-and the spec of the status."""
+"""Kinds whose missing labels are copied from their template. Otherwise metadata, spec and status are independent."""
 
 STATUS_BY_SPEC = frozenset({GroupKind("", "Service")})
-"""Kinds of which the status is filled in by what the spec says: addresses of load balancers."""
+"""Kinds whose status is filled from the spec: addresses of load balancers."""
 
 _FILLS_BY_VERSION: dict[GVK, Fill] = {
     GVK("autoscaling", "v1", "HorizontalPodAutoscaler"): policies.fill_autoscaler_v1,
@@ -95,15 +94,15 @@ _FILLS_BY_VERSION: dict[GVK, Fill] = {
 
 
 def has_defaults(kind: GroupKind) -> bool:
-    """Whether the kind is a built-in one that :func:`fill_defaults` knows."""
+    """Return True for the built-in kinds that :func:`fill_defaults` handles."""
     return kind in _FILLS
 
 
 def fill_defaults(gvk: GVK, obj: Obj, *, stored: bool = True) -> None:
-    """Fill in what Kubernetes would, and write it as its typed encoding does, in place.
+    """Fill in the defaults in place, and normalize the object like Kubernetes' typed encoding.
 
-    Raises BadRequest for values that do not fit their Go type (a quantity ``lots``, base64 that is none). Unknown
-    kinds are left as they are. Filling twice changes nothing more. ``stored``: in the form that storage gives back.
+    Raises BadRequest for values that do not fit their Go type (a quantity ``lots``, invalid base64). Unknown kinds are
+    not changed. Filling twice changes nothing more. ``stored``: use the form that is read back from storage.
     """
     message = store.kinds().get(gvk)
     if message is None or gvk.group_kind in _OTHERWISE:

@@ -1,7 +1,7 @@
-"""Defaults of Pods and of the pod templates inside workloads.
+"""Defaults of Pods and of the pod templates of workloads.
 
-Called by :mod:`syncline.kube.defaults.fill` with an object that the request owns; changes it in place. What admission
-adds (service account, tolerations, priority, token volume) is not done here.
+Called by :mod:`syncline.kube.defaults.fill` with an object that the request owns; changes it in place. Admission adds
+service account, tolerations, priority and token volume; this module does not.
 
 Source of the rules: Kubernetes ``pkg/apis/core/v1`` defaults and conversions.
 """
@@ -39,11 +39,11 @@ _IMAGE = re.compile(
 
 
 def fill_pod(gvk: GVK, pod: Obj) -> None:
-    """A Pod: its spec, requests from limits, and the shape of its status."""
+    """Fill a Pod: its spec, requests from limits, and the form of its status."""
     spec = structure(pod, "spec")
     fill_pod_spec(gvk, spec)
     if spec["terminationGracePeriodSeconds"] < 0:
-        # Read as one second ever since negative values were refused (conversion of Pod).
+        # Negative values count as one second since they are refused (conversion of Pod).
         spec["terminationGracePeriodSeconds"] = 1
     default(spec, "enableServiceLinks", True)
     for name in ("initContainers", "containers"):
@@ -56,14 +56,14 @@ def fill_pod(gvk: GVK, pod: Obj) -> None:
 
 
 def fill_pod_template(gvk: GVK, owner_spec: Obj, key: str = "template") -> None:
-    """The template under ``key`` of a workload's spec; its metadata is always written."""
+    """Fill the template under ``key`` of a workload's spec; its metadata is always written."""
     template = structure(owner_spec, key)
     structure(template, "metadata")
     fill_pod_spec(gvk, structure(template, "spec"))
 
 
 def fill_pod_spec(gvk: GVK, spec: Obj) -> None:
-    """What every pod spec gets, in a Pod or a template."""
+    """Fill a pod spec, in a Pod or a template."""
     default(spec, "dnsPolicy", "ClusterFirst")
     default(spec, "restartPolicy", "Always")
     default(spec, "securityContext", {})
@@ -71,7 +71,7 @@ def fill_pod_spec(gvk: GVK, spec: Obj) -> None:
     default(spec, "schedulerName", "default-scheduler")
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
-        # The deprecated twin always says the same (conversion of PodSpec).
+        # The deprecated field always has the same value (conversion of PodSpec).
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     canonical_quantities(gvk, spec, "overhead")
     canonical_quantities(gvk, spec.get("resources"), "limits", "requests")
@@ -106,7 +106,7 @@ def _fill_container(gvk: GVK, container: Obj) -> None:
 
 
 def image_tag(image: str) -> str:
-    """The tag of an image name: ``latest`` where none is written, empty beside a digest or in an unreadable name."""
+    """Return the tag of an image: ``latest`` if none is written, empty beside a digest or in an invalid name."""
     match = _IMAGE.fullmatch(image)
     if match is None:
         return ""
@@ -123,7 +123,7 @@ def _fill_variable(gvk: GVK, variable: Obj) -> None:
 
 
 def _fill_sources(gvk: GVK, source: Obj) -> None:
-    """``fieldRef`` and ``resourceFieldRef`` of a variable or a downward API file."""
+    """Fill ``fieldRef`` and ``resourceFieldRef`` of a variable or a downward API file."""
     if isinstance(source.get("fieldRef"), dict):
         default(source["fieldRef"], "apiVersion", "v1")
     resource = source.get("resourceFieldRef")
@@ -150,7 +150,7 @@ def _fill_http_get(handler: Any) -> None:
 
 
 def _host_ports(container: Obj) -> None:
-    """On the host's network a container port is a host port; said in Pods only, not in templates."""
+    """On the host network set host ports to the container ports; in Pods only, not in templates."""
     for port in items(container, "ports"):
         if not port.get("hostPort") and "containerPort" in port:
             port["hostPort"] = port["containerPort"]
@@ -166,7 +166,7 @@ def _requests_from_limits(owner: Obj) -> None:
 
 
 def _fill_pod_resources(spec: Obj) -> None:
-    """Amounts of the pod as a whole: requests from what its containers ask for, then from its limits
+    """Fill the pod-level requests, from those of its containers, then from the pod-level limits
     (``defaultHugePagePodLimits``, ``defaultPodRequests``)."""
     resources = spec.get("resources")
     if not isinstance(resources, dict):
@@ -225,7 +225,7 @@ _SOURCE_DEFAULTS: dict[str, Obj] = {
 
 
 def fill_volume_source(holder: Obj) -> None:
-    """Drivers that a pod's volume and a PersistentVolume have alike; ``holder`` has the source as a field."""
+    """Fill the drivers that pod volumes and PersistentVolumes share; ``holder`` has the source as a field."""
     for kind, defaults in _SOURCE_DEFAULTS.items():
         source = holder.get(kind)
         if isinstance(source, dict):
@@ -239,7 +239,7 @@ def _fill_downward(gvk: GVK, source: Any) -> None:
 
 
 def fill_claim_spec(gvk: GVK, spec: Obj) -> None:
-    """The spec of a PersistentVolumeClaim, stand-alone or as a template."""
+    """Fill the spec of a PersistentVolumeClaim, stand-alone or in a template."""
     default(spec, "volumeMode", "Filesystem")
     canonical_quantities(gvk, structure(spec, "resources"), "limits", "requests")
 
@@ -269,7 +269,7 @@ def _null_state_times(status: Obj) -> None:
 
 
 def _pod_addresses(status: Obj) -> None:
-    """``podIP`` is the first of ``podIPs``; where they differ the single field wins (conversion of PodStatus)."""
+    """Set ``podIP`` to the first of ``podIPs``; if they differ the single field wins (conversion of PodStatus)."""
     address, listed = status.get("podIP"), list(items(status, "podIPs"))
     if listed and not address:
         status["podIP"] = listed[0].get("ip", "")

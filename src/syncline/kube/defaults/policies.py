@@ -94,7 +94,7 @@ def fill_disruption_budget(gvk: GVK, obj: Obj) -> None:
 
 
 def fill_autoscaler(gvk: GVK, obj: Obj) -> None:
-    """``autoscaling/v2``: one replica at least, 80 % of the CPU by default."""
+    """Fill an ``autoscaling/v2`` autoscaler: at least one replica, 80 % of the CPU."""
     spec = structure(obj, "spec")
     default(spec, "minReplicas", 1)
     if not spec.get("metrics"):
@@ -115,7 +115,7 @@ def fill_autoscaler(gvk: GVK, obj: Obj) -> None:
 
 
 def _fill_behavior(behavior: Obj) -> None:
-    """Scaling up is quick, down waits for the controller's stabilisation window."""
+    """Fill the behavior: scale up at once; scaling down waits for the controller's stabilisation window."""
     percent = {"type": "Percent", "value": 100, "periodSeconds": 15}
     up = structure(behavior, "scaleUp")
     default(up, "stabilizationWindowSeconds", 0)
@@ -127,7 +127,7 @@ def _fill_behavior(behavior: Obj) -> None:
 
 
 def fill_autoscaler_v1(gvk: GVK, obj: Obj) -> None:
-    """The percentage of the CPU is left to the conversion, which sees the metrics that are kept in annotations."""
+    """Leave the CPU percentage to the conversion, which also sees the metrics in annotations."""
     default(structure(obj, "spec"), "minReplicas", 1)
     always(structure(obj, "status"), currentReplicas=0, desiredReplicas=0)
 
@@ -174,7 +174,7 @@ def fill_device_claim_template(gvk: GVK, obj: Obj) -> None:
 
 
 def _fill_requests(spec: Obj) -> None:
-    """A request without a number is for one device."""
+    """Fill device requests; without a count they are for one device."""
     for request in items(spec, "devices", "requests"):
         exactly = [request["exactly"]] if isinstance(request.get("exactly"), dict) else []
         for wanted in [*exactly, *items(request, "firstAvailable")]:
@@ -225,7 +225,7 @@ def fill_validating_webhooks(gvk: GVK, obj: Obj) -> None:
 
 
 def fill_admission_policy(gvk: GVK, obj: Obj) -> None:
-    """Policies that validate and policies that change: refused when they fail, every object of what they name."""
+    """Fill validating and mutating policies: fail closed, match all named objects."""
     spec = structure(obj, "spec")
     default(spec, "failurePolicy", "Fail")
     _fill_match(spec.get("matchConstraints"))

@@ -1,7 +1,7 @@
-"""The small steps of which each kind's defaults are made.
+"""Helpers for the defaults of all kinds, such as :func:`default` and :func:`drop_empty`.
 
-Called by the defaults of every kind, after :mod:`syncline.kube.defaults.typed` has brought the object into its typed
-form. This module never reads what a field means.
+Called after :mod:`syncline.kube.defaults.typed` has normalized the object. They know nothing about the meaning of
+fields.
 """
 
 from __future__ import annotations
@@ -49,30 +49,30 @@ ZERO_DROPPED = frozenset(
         "generation",
     }
 )
-"""Plain booleans and numbers with ``omitempty``: false and zero disappear (pointers keep theirs)."""
+"""Plain booleans and numbers with ``omitempty``: false and zero are dropped (but not from pointers)."""
 
 
 def default(obj: Obj, key: str, value: Any) -> None:
-    """Fill ``key`` where it is missing, null, or an empty text."""
+    """Set ``key`` if it is missing, null or an empty text."""
     if obj.get(key) in (None, ""):
         obj[key] = value
 
 
 def default_number(obj: Obj, key: str, value: int) -> None:
-    """Fill a number that is missing or zero: Go cannot tell these apart."""
+    """Set a number that is missing or zero, which Go cannot distinguish."""
     if not obj.get(key):
         obj[key] = value
 
 
 def drop_empty(obj: Obj, *keys: str) -> None:
-    """Leave out texts that are empty."""
+    """Remove empty texts."""
     for key in keys:
         if obj.get(key) == "":
             del obj[key]
 
 
 def structure(obj: Obj, key: str) -> Obj:
-    """The structure under ``key``, made where it is missing; anything that is no object is left for validation."""
+    """Return the structure under ``key``, created if missing; any other value is left for validation."""
     entry = obj.get(key)
     if entry is None:
         entry = obj[key] = {}
@@ -80,7 +80,7 @@ def structure(obj: Obj, key: str) -> Obj:
 
 
 def items(obj: Any, *path: str) -> Iterator[Obj]:
-    """The objects of a list at a path; nothing where it is missing or malformed."""
+    """Yield the objects of a list at a path; nothing if it is missing or malformed."""
     here = obj
     for key in path:
         here = here.get(key) if isinstance(here, dict) else None
@@ -90,26 +90,26 @@ def items(obj: Any, *path: str) -> Iterator[Obj]:
 
 
 def always(obj: Obj, **fields: Any) -> None:
-    """Write fields that the encoding never leaves out."""
+    """Add fields that the encoding never omits."""
     for key, value in fields.items():
         if obj.get(key) is None:
             obj[key] = value
 
 
 def null_times(conditions: Iterable[Obj], *keys: str) -> None:
-    """Conditions of older kinds print a missing time as null."""
+    """Set missing times of conditions to null, as older kinds print them."""
     for condition in conditions:
         for key in keys:
             condition.setdefault(key, None)
 
 
 def undecodable(gvk: GVK, why: str) -> BadRequest:
-    """The refusal of a body that does not fit its Go type."""
+    """Return the error for a body that does not fit its Go type."""
     return BadRequest(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {why}')
 
 
 def canonical_quantity(gvk: GVK, obj: Obj, key: str) -> None:
-    """Rewrite one quantity in its canonical form; raises BadRequest for what is none."""
+    """Normalize one quantity; raises BadRequest if it is invalid."""
     if obj.get(key) is None:
         return
     try:
@@ -119,7 +119,7 @@ def canonical_quantity(gvk: GVK, obj: Obj, key: str) -> None:
 
 
 def canonical_quantities(gvk: GVK, obj: Any, *keys: str) -> None:
-    """Rewrite resource lists (maps of quantities) in their canonical form; raises BadRequest."""
+    """Normalize resource lists (maps of quantities); raises BadRequest."""
     for key in keys:
         amounts = obj.get(key) if isinstance(obj, dict) else None
         if isinstance(amounts, dict):
@@ -131,13 +131,13 @@ def canonical_quantities(gvk: GVK, obj: Any, *keys: str) -> None:
 
 
 def _rounded(text: str) -> str:
-    """Amounts of resources are kept to a thousandth, rounded up (``SetDefaults_ResourceList``)."""
+    """Round an amount up to a thousandth (``SetDefaults_ResourceList``)."""
     amount = parse_quantity(text)
     return text if amount.is_whole_milli() else str(from_milli(amount.milli()))
 
 
 def canonical_base64(gvk: GVK, obj: Obj, key: str) -> None:
-    """Check a map of base64 texts; raises BadRequest for what is none."""
+    """Check a map of base64 texts; raises BadRequest for an invalid one."""
     encoded = obj.get(key)
     if not isinstance(encoded, dict):
         return
@@ -154,6 +154,6 @@ def canonical_base64(gvk: GVK, obj: Obj, key: str) -> None:
 
 
 def _first_bad(text: str) -> int:
-    """Where Go's decoder stops: the first character outside the alphabet, else the end."""
+    """Return the position where Go's decoder stops: the first character outside the alphabet, or the end."""
     alphabet = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n")
     return next((index for index, char in enumerate(text) if char not in alphabet), len(text))

@@ -1,10 +1,10 @@
-"""How Kubernetes' typed encoding writes an object: what is left out when empty, and what is always there.
+"""Normalizes an object like Kubernetes' typed encoding: which fields are omitted when empty, and which always exist.
 
-Called by :mod:`syncline.kube.defaults.fill` before a kind's defaults. Kubernetes keeps Go structures, so a null or an
-empty list disappears, a plain structure is always written, and a list that is no option is written as null. Which field
-is which, stands in ``protobuf.json.xz`` (the marks of Go's types, found by ``tools/build_protobuf.py``). Each type is
-compiled once into a :class:`_Plan`. This module never reads what a field means and never refuses: values that do not
-fit were refused by :mod:`syncline.kube.patching.fields` before.
+Called by :mod:`syncline.kube.defaults.fill` before a kind's defaults; see :func:`as_typed`. Kubernetes stores Go
+structs, so a null or an empty list disappears, a plain struct is always written, and a list that is not optional
+becomes null. The marks of Go's types are in ``protobuf.json.xz`` (built by ``tools/build_protobuf.py``); each type is
+compiled once into a :class:`_Plan`. This module knows nothing about the meaning of fields and refuses nothing:
+:mod:`syncline.kube.patching.fields` has refused values that do not fit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from syncline.kube.text.quantity import QuantityError, parse_quantity
 __all__ = ["as_typed"]
 
 MAX_DEPTH = 100
-"""No built-in kind nests deeper; deeper input is left as it is and refused elsewhere."""
+"""Deeper than any built-in kind; deeper input is not changed here and refused elsewhere."""
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -34,14 +34,14 @@ _OWN_FORM: dict[str, Any] = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": 0,
     _QUANTITY: "0",
 }
-"""Types whose Go code writes JSON in its own way, with what their zero looks like."""
+"""Types with their own JSON encoding in Go, and their zero values."""
 
 Change = Callable[[Any, int], Any]
-"""A value in its written form; the value itself where nothing changes."""
+"""Returns the normalized value, or the value itself if nothing changes."""
 
 
 def canonical(value: Any) -> Any:
-    """A quantity as Kubernetes writes it; what is none is left for a refusal."""
+    """Return the canonical quantity; an invalid one is left for a later error."""
     if value is None:
         return "0"
     try:
@@ -51,27 +51,27 @@ def canonical(value: Any) -> Any:
 
 
 _EMPTY_IS_SAID = {("HPAScalingRules", "policies")}
-"""Lists whose defaults take the place of a missing one but not of an empty one."""
+"""Lists with a default that replaces a missing list but not an empty one."""
 
 
 class _Plan:
-    """One Go structure: the fields that can vanish, those that are always written, those that hold more."""
+    """One Go struct: fields that may be omitted, fields always written, fields with nested structs."""
 
     __slots__ = ("always", "below", "vanishing")
 
     def __init__(self) -> None:
         self.vanishing: dict[str, tuple[Any, ...]] = {}
-        """Field → the values that are not written."""
+        """The values of a field that are omitted."""
         self.always: list[tuple[str, Any, str]] = []
-        """Field, its zero, or the message whose zero it is."""
+        """A field with its zero value, or the message whose zero value it has."""
         self.below: dict[str, Change] = {}
 
 
 def as_typed(message: str, obj: Obj, *, stored: bool = True) -> None:
-    """Rewrite ``obj``, of the named definition, in place. The caller owns it.
+    """Normalize ``obj``, of the named definition, in place. The caller owns it.
 
-    ``stored``: as it comes back from storage, whose form (protobuf) does not know empty lists from missing ones, so
-    that a list which is no option turns null. Otherwise it stays empty.
+    ``stored``: as read back from storage (protobuf), which does not distinguish empty from missing lists, so that an
+    empty list that is not optional becomes null; otherwise it stays empty.
     """
     if message in store.protobuf_table():
         _object(_plan(message, stored), obj, 0)
@@ -121,7 +121,7 @@ def _plan(message: str, stored: bool = True) -> _Plan:
 
 
 def _emptiness(plan: _Plan, name: str, kind: str, marks: str, stored: bool) -> None:
-    """When the field vanishes and what stands there otherwise (Go's encoder: ``omitempty``, ``omitzero``)."""
+    """Add when a field is omitted, and its value otherwise (Go's encoder: ``omitempty``, ``omitzero``)."""
     optional = "?" in marks or "0" in marks
     if "{" in marks or "[" in marks or _is_list(kind):
         if optional or stored:
@@ -139,14 +139,14 @@ def _emptiness(plan: _Plan, name: str, kind: str, marks: str, stored: bool) -> N
     elif "0" in marks:
         plan.vanishing[name] = ({},)
     elif kind in _OWN_FORM:
-        # omitempty never holds for a structure.
+        # omitempty never omits a struct.
         plan.always.append((name, _OWN_FORM[kind], ""))
     elif kind in store.protobuf_table():
         plan.always.append((name, None, kind))
 
 
 def _is_list(kind: str) -> bool:
-    """A Go type that is a list, which protobuf must wrap in a message."""
+    """Return True for a Go list type that protobuf must wrap in a message."""
     return any("=" in marks for _, _, _, marks in store.protobuf_table().get(kind, ()))
 
 
@@ -172,7 +172,7 @@ def _quantities(value: Any, _: int) -> Any:
 
 
 def _texts(value: Any, _: int) -> Any:
-    """A null among texts is an empty text."""
+    """Replace null by an empty text in lists and maps of texts."""
     if isinstance(value, dict):
         for name in [name for name, text in value.items() if text is None]:
             value[name] = ""

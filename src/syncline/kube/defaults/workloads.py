@@ -117,7 +117,7 @@ def fill_job(gvk: GVK, obj: Obj) -> None:
     labels = (spec["template"].get("metadata") or {}).get("labels") if isinstance(spec.get("template"), dict) else None
     metadata = structure(obj, "metadata")
     if labels and not metadata.get("labels"):
-        # The very map of the template, as in Kubernetes: labels that the strategy generates there show here too.
+        # The same map as the template's, as in Kubernetes: labels that the strategy adds there appear here too.
         metadata["labels"] = labels
     default(spec, "completionMode", "NonIndexed")
     default(spec, "suspend", False)
@@ -148,7 +148,7 @@ def fill_pod_template_object(gvk: GVK, obj: Obj) -> None:
 
 
 def _drop_zero_counts(status: Obj, *names: str) -> None:
-    """Counters with ``omitempty`` disappear at zero."""
+    """Drop counters with ``omitempty`` that are zero."""
     for name in names:
         if status.get(name) == 0:
             del status[name]

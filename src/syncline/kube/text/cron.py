@@ -1,8 +1,8 @@
-"""Schedules of five cron fields: when they start next.
+"""Cron schedules with five fields: :func:`parse_schedule`.
 
-Called by sync windows and by code that runs something by a schedule. A text comes in, a :class:`Schedule` leaves, which
-answers questions about times that it is given; no clock, no time zone. Rules: Go's ``robfig/cron`` (minute, hour, day
-of month, month, day of week; names for months and weekdays; weekday 7 is an error; descriptors are not accepted).
+Used by sync windows and periodic tasks. A :class:`Schedule` computes with the times that it is given; no clock, no time
+zone. Rules: Go's ``robfig/cron`` (minute, hour, day of month, month, day of week; names for months and weekdays;
+weekday 7 is an error; descriptors are not accepted).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import date, datetime, timedelta
 __all__ = ["MAX_CHARS", "CronError", "Schedule", "parse_schedule"]
 
 HORIZON_DAYS = 5 * 366
-"""How far ahead a start is looked for; a schedule without one in five years never starts."""
+"""How far the next start is searched; a schedule without one in five years never starts."""
 MAX_CHARS = 1_000
 
 
@@ -41,7 +41,7 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """``any``: the field is not restricted (a star or question mark without a step)."""
+    """The values of one field. ``any``: unrestricted (a star or question mark without a step)."""
 
     values: frozenset[int]
     any: bool
@@ -49,7 +49,7 @@ class _Values:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Times are taken as they stand on the clock; seconds of a start are zero."""
+    """Starts are computed on the times as given, without a time zone; their seconds are zero."""
 
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
@@ -58,7 +58,7 @@ class Schedule:
     weekdays: _Values
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """The first start strictly after ``moment``; None if there is none within five years."""
+        """Return the first start strictly after ``moment``; None if there is none within five years."""
         first = moment.replace(second=0, microsecond=0) + timedelta(minutes=1)
         day = first.date()
         last = min(first.date().toordinal() + HORIZON_DAYS - 1, date.max.toordinal() - 31)
@@ -79,7 +79,7 @@ class Schedule:
         return None
 
     def _falls_on(self, day: date) -> bool:
-        """With both day fields restricted one of them is enough."""
+        """Return True for a matching day; if both day fields are restricted, one of them must match."""
         by_date = day.day in self.days.values
         by_weekday = day.isoweekday() % 7 in self.weekdays.values
         both_needed = self.days.any or self.weekdays.any
@@ -87,7 +87,7 @@ class Schedule:
 
 
 def parse_schedule(text: str) -> Schedule:
-    """Five fields, as CronJobs and sync windows write them. Raises :class:`CronError` that names the field."""
+    """Parse five fields, as in CronJobs and sync windows. Raises :class:`CronError` that names the field."""
     if len(text) > MAX_CHARS:
         raise CronError(f"a schedule has at most {MAX_CHARS} characters")
     if text.startswith("@"):

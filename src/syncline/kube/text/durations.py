@@ -1,7 +1,7 @@
-"""Durations as Go writes them: ``1m30s``, ``2h0m0s``, ``500ms``.
+"""Durations in Go's format, such as ``1m30s``, ``2h0m0s``, ``500ms``: :func:`parse_duration`, :func:`format_duration`.
 
-Called by code that reads a ``metav1.Duration`` or a setting in that form. Whole nanoseconds inside, so that parsing and
-printing lose nothing. Source of the rules: Go's ``time.ParseDuration`` and ``Duration.String``.
+Used to read a ``metav1.Duration`` or a setting in that form. Whole nanoseconds inside, so that parsing and printing
+lose nothing. Source of the rules: Go's ``time.ParseDuration`` and ``Duration.String``.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _PIECE = re.compile(r"([0-9]*)(\.[0-9]*)?([^0-9.]*)")
 
 
 class DurationError(ValueError):
-    """The text is no duration; the message is Go's own."""
+    """An invalid duration; the message is Go's own."""
 
 
 def parse_duration(text: str) -> timedelta:
-    """Read a Go duration, to the microsecond. Raises :class:`DurationError`."""
+    """Parse a Go duration, to the microsecond. Raises :class:`DurationError`."""
     return timedelta(microseconds=parse_nanoseconds(text) / 1000)
 
 
 MAX_CHARS = 1_000
-"""Of a duration that is read."""
+"""The longest duration text."""
 
 
 def parse_nanoseconds(text: str) -> int:
-    """Read a Go duration as whole nanoseconds. Raises :class:`DurationError`."""
+    """Parse a Go duration into whole nanoseconds. Raises :class:`DurationError`."""
     if len(text) > MAX_CHARS:
         raise DurationError(f'time: invalid duration "{text[:20]}…" of {len(text)} characters')
     rest = text[1:] if text[:1] in ("+", "-") else text
@@ -71,17 +71,17 @@ def _piece(text: str, whole: str, fraction: str, unit: str) -> int:
 
 
 def format_duration(duration: timedelta) -> str:
-    """Print as Go does: ``1m30s``, ``0s``, ``1.5s``, ``2h0m0s``."""
+    """Format as Go does: ``1m30s``, ``0s``, ``1.5s``, ``2h0m0s``."""
     return duration_text((duration // timedelta(microseconds=1)) * 1000)
 
 
 def format_seconds(seconds: int) -> str:
-    """Whole seconds as Go prints them: 90 is ``1m30s``."""
+    """Format whole seconds as Go does: 90 is ``1m30s``."""
     return duration_text(seconds * _SECOND)
 
 
 def duration_text(nanoseconds: int) -> str:
-    """Whole nanoseconds as ``Duration.String`` prints them."""
+    """Format whole nanoseconds as ``Duration.String`` does."""
     if nanoseconds == 0:
         return "0s"
     sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)

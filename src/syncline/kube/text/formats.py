@@ -1,8 +1,7 @@
-"""The text formats that schemas of custom resources know.
+"""The text formats of schemas of custom resources: :func:`matches_format`.
 
-Called by value checks and by validation rules. Takes a format's name and a text; out comes whether it fits. A format
-that is not listed here is not checked at all, as in apiextensions (``supportedV3Formats``). Source of the rules:
-kube-openapi ``strfmt`` and its copy of ``govalidator``.
+Used by value checks and validation rules. An unlisted format is not checked, as in apiextensions
+(``supportedV3Formats``). Source of the rules: kube-openapi ``strfmt`` and its copy of ``govalidator``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
 
 def _pattern(text: str, flags: re.RegexFlag = re.ASCII) -> Callable[[str], bool]:
-    compiled = cache(lambda: re.compile(text, flags))  # when first asked for: some are long
+    compiled = cache(lambda: re.compile(text, flags))  # compiled on first use: some are long
     return lambda value: compiled().fullmatch(value) is not None
 
 
@@ -47,7 +46,7 @@ def _is_date_time(value: str) -> bool:
 
 
 def _sloppy(value: str) -> str:
-    """Leading zeros are read as Go did before 1.17: as if they were not there."""
+    """Remove leading zeros, which Go before 1.17 ignored."""
     return re.sub(r"(?<![0-9A-Fa-f:])0+(?=\d)", "", value) if "." in value else value
 
 
@@ -93,7 +92,7 @@ _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def _is_uri(value: str) -> bool:
-    """An absolute URI or an absolute path (``url.ParseRequestURI``)."""
+    """Return True for an absolute URI or an absolute path (``url.ParseRequestURI``)."""
     if any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in value):
         return False
     scheme = _SCHEME.match(value)
@@ -166,7 +165,7 @@ _WORDS: tuple[tuple[tuple[str, ...], str, int], ...] = (
 
 
 def parse_duration_ns(value: str) -> int | None:
-    """Nanoseconds of a duration as Go or people write it (``1h30m``, ``3 days``); None if it is none."""
+    """Parse a duration as written by Go or people (``1h30m``, ``3 days``) into nanoseconds; None if invalid."""
     if _GO_DURATION.fullmatch(value):
         total = sum(round(float(number) * _NS[unit]) for number, unit in _GO_PART.findall(value))
         return -total if value.startswith("-") else total
@@ -216,6 +215,6 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
 
 
 def matches_format(name: str, text: str) -> bool:
-    """Whether ``text`` fits the format; every text fits a format that is not known."""
+    """Return True if ``text`` has the format, or the format is unknown."""
     check = _FORMATS.get(name)
     return check is None or check(text)

@@ -1,8 +1,8 @@
-"""The pattern dialects that Argo CD's fields speak, each by its own rules.
+"""The pattern dialects of Argo CD's fields: :func:`glob_match` and :func:`path_match`.
 
 ``glob_match`` is gobwas/glob (projects, directory include and exclude, sync windows), ``path_match`` is Go's
-``filepath.Match`` (kinds and groups of projects). Choosing the dialect is the caller's business: reference
-argocd-app, section 0. Pure.
+``filepath.Match`` (kinds and groups of projects). The caller chooses the dialect: reference argocd-app, section 0.
+Pure.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from syncline.kube.text.re2 import compile_pattern
 __all__ = ["GlobError", "ListStyle", "glob_match", "glob_matches", "list_matches", "path_match", "rule_matches"]
 
 MAX_PATTERN = 4096
-"""Characters of one pattern; no one writes longer ones."""
+"""The longest pattern; honest ones are shorter."""
 
 MAX_TEXT = 8192
-"""Characters of a text that is matched: addresses, paths and names are shorter."""
+"""The longest text that is matched: addresses, paths and names are shorter."""
 
 MAX_NESTING = 64
-"""Alternatives within alternatives."""
+"""The deepest nesting of alternatives."""
 
 
 class GlobError(ValueError):
-    """The pattern does not compile."""
+    """An invalid pattern, or a text that is too long."""
 
 
 def glob_match(pattern: str, text: str, *, separators: str = "") -> bool:
-    """Whether ``text`` as a whole matches; ``*`` stops at ``separators``, ``**`` does not. Raises GlobError."""
+    """Return True if all of ``text`` matches; ``*`` stops at ``separators``, ``**`` does not. Raises GlobError."""
     return _compiled(pattern, separators).matches(text)
 
 
 def glob_matches(pattern: str, text: str, *, separators: str = "") -> bool:
-    """As :func:`glob_match`, but a pattern that does not compile matches nothing (sync windows, namespaces)."""
+    """Like :func:`glob_match`, but an invalid pattern matches nothing (sync windows, namespaces)."""
     try:
         return glob_match(pattern, text, separators=separators)
     except GlobError:
@@ -46,27 +46,27 @@ def glob_matches(pattern: str, text: str, *, separators: str = "") -> bool:
 
 
 def rule_matches(pattern: str, text: str, *, separators: str = "") -> bool:
-    """An AppProject's source or destination: a bare ``*`` is everything, a leading ``!`` turns the answer round."""
+    """Match a source or destination of an AppProject: ``*`` alone matches everything, a leading ``!`` negates."""
     if pattern == "*":
         return True
     if pattern.startswith("!"):
         if len(text) > MAX_TEXT:
-            return False  # what is too long to be judged is denied
+            return False  # texts that are too long are denied
         return not glob_matches(pattern[1:], text, separators=separators)
     return glob_matches(pattern, text, separators=separators)
 
 
 class ListStyle(StrEnum):
-    """How the entries of a list of namespaces are read."""
+    """How the entries of a list of namespaces are matched."""
 
     EXACT = "exact"
     GLOB = "glob"
     REGEXP = "regexp"
-    """``/expression/`` is a regular expression that may match anywhere; every entry is tried as a glob too."""
+    """``/expression/`` is a regular expression that may match anywhere; every entry is also tried as a glob."""
 
 
 def list_matches(patterns: Iterable[str], text: str, style: ListStyle) -> bool:
-    """Whether any entry matches (Argo CD ``util/glob`` MatchStringInList)."""
+    """Return True if any entry matches (Argo CD ``util/glob`` MatchStringInList)."""
     return any(_entry_matches(pattern, text, style) for pattern in patterns)
 
 
@@ -92,14 +92,14 @@ def _expression_matches(pattern: str, text: str) -> bool:
 
 _AROUND = re.compile(r"\(\?<?[!=](?:[^()\\]|\([^()\\]*\))*\)")
 MAX_LOOKED_AT = 253
-"""Characters of a text for an expression that looks around: the length of a name."""
+"""The longest text for an expression with look-around: the length of a name."""
 
 
 def _looked_around(expression: str, text: str) -> bool:
-    """What RE2 does not read: expressions that look ahead or behind (``^((?!team-b).)*$``).
+    """Match an expression with look-around (``^((?!team-b).)*$``), which RE2 does not support.
 
-    They are matched by backtracking, so only such are read that cannot take long: one repetition in what is looked
-    for, one in the rest, and no alternatives within a part that repeats.
+    Python backtracks, so only expressions that cannot take long are accepted: one repetition inside the look-around,
+    one outside, and no alternatives in a part that repeats.
     """
     parts = [*_AROUND.findall(expression), _AROUND.sub("", expression)]
     repeats = [sum(part.count(sign) for sign in "*+{") for part in parts]
@@ -122,7 +122,7 @@ class _Text:
 
 @dataclass(frozen=True, slots=True)
 class _Star:
-    """Any run of characters outside ``stop``."""
+    """Any run of characters except those in ``stop``."""
 
     stop: str
 
@@ -153,10 +153,10 @@ class _Glob:
     parts: tuple[_Part, ...]
 
     def matches(self, text: str) -> bool:
-        """By gobwas' rules, two of its optimisations included because they change the answer."""
+        """Match by gobwas' rules, including two of its optimisations, which change the result."""
         match self.parts:
             case (_One() as one,) if text == "":
-                # One character alone decodes an empty text as an invalid character and judges that.
+                # A single character decodes an empty text as an invalid character and matches that.
                 return one.negated
             case (_Text(first), _Star(""), _Text(last)):
                 # One star between texts is compiled to "begins and ends with", so that both may overlap.
@@ -165,7 +165,7 @@ class _Glob:
 
 
 class _Places:
-    """Places in one text as the bits of a number, so that a part moves all of them at once."""
+    """Sets of positions in one text as the bits of a number, so that a part moves all of them at once."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -176,7 +176,7 @@ class _Places:
             self._letters[letter] = self._letters.get(letter, 0) | 1 << at
 
     def of(self, part: _One | _Star) -> int:
-        """Where a letter stands that the part accepts."""
+        """Return the positions of characters that the part accepts."""
         known = self._classes.get(part)
         if known is None:
             accepts = part.accepts if isinstance(part, _One) else lambda letter: letter not in part.stop
@@ -192,7 +192,7 @@ class _Places:
         return places
 
     def after_star(self, places: int, star: _Star) -> int:
-        """From each place on to the next letter at which it stops, or to the end."""
+        """Return, for each position, all positions up to the next stop character or the end."""
         if not star.stop:
             return self.all & ~((places & -places) - 1)
         free, width = self.of(star), 1
@@ -211,7 +211,7 @@ def _whole(parts: Sequence[_Part], text: str) -> bool:
 
 
 def _ends(parts: Sequence[_Part], text: _Places, places: int) -> int:
-    """Where matches of ``parts`` that begin at ``places`` may end. All ways at once: no backtracking."""
+    """Return where matches of ``parts`` from ``places`` may end; all alternatives at once, without backtracking."""
     for part in parts:
         match part:
             case _Text(wanted):
@@ -244,7 +244,7 @@ def _check_length(pattern: str) -> None:
 
 
 def _sequence(pattern: str, at: int, separators: str, depth: int) -> tuple[tuple[_Part, ...], int]:
-    """The parts up to the end, or inside braces up to ``,`` or ``}``; and where they end."""
+    """Return the parts up to the end, or inside braces up to ``,`` or ``}``, and their end."""
     if depth > MAX_NESTING:
         raise GlobError(f"{pattern!r}: braces are nested deeper than {MAX_NESTING}")
     parts: list[_Part] = []
@@ -286,7 +286,7 @@ def _choice(pattern: str, at: int, separators: str, depth: int) -> tuple[_Part, 
 
 
 def _class(pattern: str, at: int) -> tuple[_Part, int]:
-    """``[abc]``, ``[!abc]`` or one range ``[a-c]``; gobwas knows no ``^`` and no mixture."""
+    """Parse ``[abc]``, ``[!abc]`` or one range ``[a-c]``; gobwas has no ``^`` and no mixture."""
     negated = pattern[at : at + 1] == "!"
     at += int(negated)
     if pattern[at + 1 : at + 2] == "-":
@@ -305,7 +305,7 @@ def _class(pattern: str, at: int) -> tuple[_Part, int]:
 
 
 def path_match(pattern: str, text: str) -> bool:
-    """Go's ``filepath.Match``: ``*`` and ``?`` stop at ``/``, ``[^a-z]`` negates, no ``**``. Raises GlobError."""
+    """Match like ``filepath.Match``: ``*`` and ``?`` stop at ``/``, ``[^a-z]`` negates, no ``**``. Raises GlobError."""
     return _whole(_path_parts(pattern), text)
 
 
@@ -346,7 +346,7 @@ def _path_class(pattern: str, at: int) -> tuple[_Part, int]:
 
 
 def _path_end(pattern: str, at: int) -> tuple[str, int]:
-    """One end of a range in brackets."""
+    """Return one end of a range in brackets, and the next position."""
     if pattern[at : at + 1] in ("", "-", "]"):
         raise GlobError(f"{pattern!r}: syntax error in pattern")
     return _path_letter(pattern, at)

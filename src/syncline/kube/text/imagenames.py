@@ -1,7 +1,7 @@
-"""Names of container images: what the kubelet takes for one, and how it is read.
+"""Names of container images as the kubelet parses them: :func:`image_name`.
 
-Used by the simulated kubelet and by previews of a sync. Grammar and words are those of the library that the kubelet
-parses images with (``github.com/distribution/reference``).
+Used by the simulated kubelet and by previews of a sync. Grammar and errors are those of the kubelet's library
+(``github.com/distribution/reference``).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _DIGITS = {"sha256": 64, "sha384": 96, "sha512": 128}
 DEFAULT_DOMAIN, OFFICIAL = "docker.io", "library"
 MAX_NAME = 255
 MAX_IMAGE = 4096
-"""No name with tag and digest is longer; so no text makes the pattern work."""
+"""The longest name with tag and digest; longer texts are not matched against the pattern."""
 INVALID = "invalid reference format"
 
 
 class ImageNameError(ValueError):
-    """Not the name of an image; the message is that of the kubelet's library."""
+    """An invalid image name; the message is that of the kubelet's library."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageName:
-    """``repository`` is whole (``docker.io/library/nginx``); ``tag`` and ``digest`` may be empty."""
+    """A parsed image name. ``repository`` is complete (``docker.io/library/nginx``); tag and digest may be empty."""
 
     domain: str
     path: str
@@ -45,13 +45,13 @@ class ImageName:
         return f"{self.domain}/{self.path}"
 
     def __str__(self) -> str:
-        """As container runtimes write it."""
+        """Return the name as container runtimes write it."""
         tag = self.tag or ("" if self.digest else "latest")
         return self.repository + (tag and f":{tag}") + (self.digest and f"@{self.digest}")
 
 
 def image_name(image: str) -> ImageName:
-    """Read an image as a container has it. Raises ImageNameError."""
+    """Parse the image of a container. Raises ImageNameError."""
     if len(image) > MAX_IMAGE:
         raise ImageNameError(INVALID)
     if re.fullmatch("[a-f0-9]{64}", image):
@@ -76,7 +76,7 @@ def image_name(image: str) -> ImageName:
 
 
 def _split(image: str) -> tuple[str, str]:
-    """Registry and the rest; names of one word are official images."""
+    """Return registry and repository; single-word names are official images."""
     first, slash, rest = image.partition("/")
     foreign = any(letter in first for letter in ".:") or first == "localhost" or first.lower() != first
     if not slash or not foreign:
@@ -89,7 +89,7 @@ def _split(image: str) -> tuple[str, str]:
 
 
 def image_problem(image: str) -> str:
-    """The kubelet's message of ``InvalidImageName``; empty for what it can read."""
+    """Return the kubelet's message of ``InvalidImageName``; empty for a valid name."""
     try:
         image_name(image)
     except ImageNameError as error:

@@ -1,4 +1,4 @@
-"""Images that no node can read, found in a manifest before it is applied. Called by plans of a sync."""
+"""Finds invalid image names in a manifest before it is applied: :func:`image_problems`, called by plans of a sync."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["image_problems"]
 
 
 def unreadable(image: str) -> str:
-    """Why no container runtime reads this name; empty where it can be read."""
+    """Return why no container runtime accepts this name; empty for a valid one."""
     try:
         image_name(image)
     except ImageNameError as error:
@@ -21,7 +21,7 @@ _POD_SPECS = (("spec",), ("spec", "template", "spec"), ("spec", "jobTemplate", "
 
 
 def image_problems(obj: Obj) -> list[str]:
-    """Images of a pod, or of the pods that an object makes, which no node can read: each by its path."""
+    """Return one problem per invalid image of a pod or pod template, each with its path."""
     found: list[str] = []
     for path in _POD_SPECS:
         for field in ("initContainers", "containers"):

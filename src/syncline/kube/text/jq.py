@@ -1,9 +1,9 @@
-"""jq by libjq: which parts of a value an expression addresses.
+"""Evaluates jq expressions with libjq to find the parts of a value that they address: :func:`addressed`.
 
-Begin at :func:`addressed`. An expression may compute for ever or take any amount of memory, so only the process that
-runs scripts of users (``assembly/scripts/child.py``) calls it; everybody else asks that process. There the environment
-is empty, no file can be opened, and there is no further input. ``import`` and ``include`` cannot be read where an
-expression stands.
+An expression may run forever or use any amount of memory, so only the process that runs scripts of users
+(``assembly/scripts/child.py``) calls this module; all others send requests to that process. There the environment is
+empty, no file can be opened, and there is no further input. ``import`` and ``include`` are syntax errors inside an
+expression.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import msgspec
 __all__ = ["JqFailed", "Tree", "addressed", "check"]
 
 Tree = dict[str, Any]
-"""Parts of a value: keys, places of lists as texts, below each its own parts; ``True`` where a part is meant whole."""
+"""Parts of a value: keys and list indices as texts, with their own parts below; ``True`` for a whole part."""
 MAX_PROGRAMS = 200
-"""Compiled expressions that are kept."""
+"""The number of cached compiled expressions."""
 
 
 class JqFailed(ValueError):
-    """The expression cannot be read, or failed for this value; the text is libjq's."""
+    """An invalid expression, or one that failed for this value; the text is libjq's."""
 
 
 class JqMissing(JqFailed):
@@ -34,14 +34,14 @@ class JqMissing(JqFailed):
 
 
 def check(expression: str) -> None:
-    """Raises :class:`JqFailed` where it cannot be read."""
+    """Raise :class:`JqFailed` for an invalid expression."""
     _program(expression)
 
 
 def addressed(expression: str, value: Any) -> Tree:
-    """The parts of ``value`` that ``del(EXPRESSION)`` would take away; none where that would be all of it.
+    """Return the parts of ``value`` that ``del(EXPRESSION)`` would remove; none if that would be all of it.
 
-    Raises :class:`JqFailed`, also where the expression computes a value that stands nowhere.
+    Raises :class:`JqFailed`, also if the expression computes a value that is no part of the input.
     """
     program, tree = _program(expression), Tree()
     try:
@@ -64,12 +64,12 @@ def _program(expression: str) -> Any:
         raise JqMissing from error
     try:
         return jq.compile(f"path({expression})")
-    except ValueError as error:  # its first line says what is wrong, the others show our own program
+    except ValueError as error:  # the first line has the error, the others show our own program
         raise JqFailed(str(error).partition("\n")[0].partition(" at <top-level>")[0].removeprefix("jq: ")) from error
 
 
 def _note(tree: Tree, value: Any, path: list[Any]) -> None:
-    """Note one path of libjq; a slice stands for the places that it covers, what is not there is left out."""
+    """Add one path of libjq; a slice adds the positions that it covers; missing parts are ignored."""
     keys: list[str] = []
     low, high = 0, -1
     for part in path:

@@ -1,8 +1,8 @@
-"""kubectl's JSONPath: printer columns, ``-o jsonpath``, ``wait --for=jsonpath``, sort keys.
+"""kubectl's JSONPath for printer columns, ``-o jsonpath``, ``wait --for=jsonpath`` and sort keys: :class:`JsonPath`.
 
-Called by table printers, by the command line and by waiting. A template and a decoded object come in; values or
-text leave. The dialect, its tolerance of missing fields and its refusals are client-go's ``util/jsonpath``; only the
-order of a map's values is fixed (by key) where Go leaves it to chance. Nothing that came in is changed.
+Used by table printers, the command line and waits. It evaluates a template on a decoded object, to values or text. The
+dialect, its tolerance of missing fields and its errors are client-go's ``util/jsonpath``; only map values are in the
+order of keys, where Go's order is random. The input is never changed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from syncline.kube.text.jsonpath_syntax import (
 __all__ = ["JsonPath", "JsonPathError", "TooManySteps", "compile_path", "compile_template"]
 
 MAX_RESULTS = 100_000
-"""Values at one step of a path; more are a mistake (``..`` twice over a large list), not an answer."""
+"""The most values at one step of a path; more are a mistake (``..`` twice over a large list)."""
 
 MAX_STEPS = 500_000
-"""Values that one evaluation reads, about a microsecond each: ranges within ranges multiply."""
+"""The most values that one evaluation reads, about a microsecond each: nested ranges multiply."""
 
 _MAX_TEXTS = 512
-"""Compiled templates kept: every printer column of every kind is used again and again."""
+"""The number of cached templates: every printer column of every kind is used repeatedly."""
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -53,7 +53,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class TooManySteps(JsonPathError):
-    """An evaluation that examined more values than it may."""
+    """An evaluation that read more values than its limit."""
 
 
 @dataclass(slots=True)
@@ -61,14 +61,14 @@ class _Steps:
     left: int
 
     def take(self, count: int) -> None:
-        """Raises TooManySteps."""
+        """Count steps; raises TooManySteps."""
         self.left -= count
         if self.left < 0:
             raise TooManySteps("too many values are read")
 
 
 CHARS_PER_STEP = 50
-"""Of a text that is printed or compared."""
+"""Characters of a printed or compared text per step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,10 @@ class JsonPath:
         limit: int = MAX_STEPS,
         spent: Callable[[int], None] = lambda steps: None,
     ) -> list[Any]:
-        """All values in order, literal texts among them; ``limit`` and ``spent`` as for :meth:`render`.
+        """Return all values in order, including literal texts; ``limit`` and ``spent`` as for :meth:`render`.
 
-        A missing field gives nothing, or JsonPathError (``x is not found``) without ``allow_missing``. An index
-        beyond a list's end, and indexing what is no list, is always an error.
+        A missing field gives nothing, or JsonPathError (``x is not found``) without ``allow_missing``. An index beyond
+        the end of a list, and indexing anything but a list, is always an error.
         """
         steps = _Steps(limit)
         try:
@@ -98,7 +98,7 @@ class JsonPath:
             spent(limit - max(steps.left, 0))
 
     def groups(self, obj: Any, *, allow_missing: bool = True) -> list[list[Any]]:
-        """The values of each action and text of the template, ranges unrolled."""
+        """Return the values of each action and text of the template, with ranges expanded."""
         return list(_groups(self.parts, obj, _Walk(allow_missing, _Steps(MAX_STEPS))))
 
     def render(
@@ -109,9 +109,9 @@ class JsonPath:
         limit: int = MAX_STEPS,
         spent: Callable[[int], None] = lambda steps: None,
     ) -> str:
-        """What ``-o jsonpath`` prints: scalars plain, maps and lists as JSON, several results with spaces between.
+        """Return the output of ``-o jsonpath``: scalars plain, maps and lists as JSON, results separated by spaces.
 
-        Raises TooManySteps beyond ``limit``; ``spent`` learns how many steps it took.
+        Raises TooManySteps beyond ``limit``; ``spent`` is called with the number of steps.
         """
         steps = _Steps(limit)
         try:
@@ -123,14 +123,14 @@ class JsonPath:
 
 @lru_cache(maxsize=_MAX_TEXTS)
 def compile_template(text: str) -> JsonPath:
-    """A whole template with braces, as ``-o jsonpath=`` takes it. Raises JsonPathError with the position."""
+    """Compile a template with braces, as for ``-o jsonpath=``. Raises JsonPathError with the position."""
     return JsonPath(text, parse_template(text))
 
 
 @lru_cache(maxsize=_MAX_TEXTS)
 def compile_path(text: str) -> JsonPath:
-    """One path, with or without braces and leading dot (``.status.phase``), as printer columns, sort keys and wait
-    conditions take it. Raises JsonPathError with the position."""
+    """Compile one path, with or without braces and leading dot (``.status.phase``), as in printer columns, sort keys
+    and wait conditions. Raises JsonPathError with the position."""
     if "{" in text:
         return compile_template(text)
     relaxed = text if text.startswith((".", "[", "$", "@")) else f".{text}"
@@ -139,7 +139,7 @@ def compile_path(text: str) -> JsonPath:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """``missing``: fields may be. ``steps``: what is left to read."""
+    """One evaluation. ``missing``: fields may be missing. ``steps``: the remaining steps."""
 
     missing: bool
     steps: _Steps
@@ -210,7 +210,7 @@ def _paid(values: list[Any], walk: _Walk) -> list[Any]:
 
 
 def _below(values: list[Any], walk: _Walk) -> list[Any]:
-    """The maps and lists that are not empty, each followed by those below it."""
+    """Return the values and all non-empty maps and lists below them, each before its children."""
     found: list[Any] = []
     todo = list(reversed(values))
     while todo:
@@ -225,7 +225,7 @@ def _below(values: list[Any], walk: _Walk) -> list[Any]:
 
 
 def _slice(value: Any, wanted: Slice) -> list[Any]:
-    """client-go's slices: unlike Python's, they refuse what lies outside of the list."""
+    """Slice like client-go: unlike in Python, bounds outside of the list are errors."""
     if not isinstance(value, list):
         raise JsonPathError(f"{_go_type(value)} is not array or slice")
     size = len(value)
@@ -253,7 +253,7 @@ def _filtered(value: Any, wanted: Filter, walk: _Walk) -> Iterator[Any]:
         raise JsonPathError(f"{_go_type(value)} is not array or slice and cannot be filtered")
     for item in value:
         if wanted.operator == "exists":
-            # Whatever goes wrong while looking for it, it does not exist.
+            # Any error of the lookup means that the value does not exist.
             if _exists(item, wanted.left, walk):
                 yield item
             continue
@@ -304,7 +304,7 @@ def _text(value: Any) -> str:
 
 
 def _go_type(value: Any) -> str:
-    """The type as Go's decoder makes it: the words of the refusals."""
+    """Return the type name of Go's decoder, as used in errors."""
     if isinstance(value, dict):
         return "map[string]interface {}"
     names = {bool: "bool", int: "int64", float: "float64", str: "string"}

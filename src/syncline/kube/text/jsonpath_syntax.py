@@ -1,7 +1,7 @@
-"""Reads the text of a JSONPath template, as kubectl spells it.
+"""Parses a JSONPath template in kubectl's syntax: :func:`parse_template`.
 
-Called by ``jsonpath`` only. A text comes in, a tree of frozen nodes leaves; a mistake is a :class:`JsonPathError` with
-the place where it was found and the words of client-go's ``util/jsonpath``. Never reads an object.
+Used by ``jsonpath`` only. The result is a tree of frozen nodes; a mistake is a :class:`JsonPathError` with its position
+and the message of client-go's ``util/jsonpath``. Never reads an object.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = [
 ]
 
 MAX_LENGTH = 16_384
-"""Characters of a template; the longest one people keep in scripts is a tenth of it."""
+"""The longest template; the longest ones in scripts are a tenth of it."""
 
 MAX_NESTING = 32
-"""Ranges and filters inside one another."""
+"""The deepest nesting of ranges and filters."""
 
 
 class JsonPathError(ValueError):
-    """A template that cannot be read, or an object to which it cannot be applied. ``position`` counts characters of
-    the template from 0 and is None for an object's fault."""
+    """An invalid template, or one that does not apply to an object. ``position`` counts characters of the template from
+    0; it is None for errors of the object."""
 
     def __init__(self, reason: str, position: int | None = None) -> None:
         self.reason = reason
@@ -63,12 +63,12 @@ class Wildcard:
 
 @dataclass(frozen=True, slots=True)
 class Recursive:
-    """``..``: everything below that is a map or list, and itself."""
+    """``..``: the value and all maps and lists below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """``[start:stop:step]``; ``single`` says that only one index was written."""
+    """``[start:stop:step]``; ``single``: only one index was written."""
 
     start: int | None
     stop: int | None
@@ -78,7 +78,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """``[?(left operator right)]``; the operator is ``exists`` where only a path stands."""
+    """``[?(left operator right)]``; the operator is ``exists`` for a path alone."""
 
     left: tuple[Node, ...]
     operator: str
@@ -107,7 +107,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """``{range …}body{end}``: the body once for each result."""
+    """``{range …}body{end}``: the body once per result."""
 
     nodes: tuple[Node, ...]
     body: tuple[Part, ...]
@@ -128,7 +128,7 @@ _OPERATORS = frozenset({"<", ">", "==", "!=", "<=", ">="})
 
 
 def parse_template(text: str) -> tuple[Part, ...]:
-    """The parts of a template: literal text and ``{actions}``, with ranges nested.
+    """Return the parts of a template: literal text and ``{actions}``, with ranges nested.
 
     A range without ``{end}`` reaches to the end of the template, as in kubectl. Raises JsonPathError.
     """
@@ -172,7 +172,7 @@ def _closed(opened: tuple[tuple[Node, ...], list[Part]], body: list[Part]) -> li
 
 
 def _inner(text: str, offset: int, depth: int) -> tuple[Node, ...]:
-    """An action's nodes without braces: one branch of a union, one side of a comparison."""
+    """Return the nodes of an action without braces: one branch of a union, one side of a comparison."""
     reader = _ActionReader(text, 0, closed=False, offset=offset, depth=depth)
     nodes = reader.read()
     if reader.word:
@@ -181,7 +181,7 @@ def _inner(text: str, offset: int, depth: int) -> tuple[Node, ...]:
 
 
 class _ActionReader:
-    """Reads one action. ``closed`` actions end at a brace, inner ones with their text."""
+    """Parses one action. ``closed`` actions end at a brace, inner ones at the end of the text."""
 
     def __init__(self, text: str, place: int, *, closed: bool, offset: int = 0, depth: int = 0) -> None:
         self.text = text
@@ -323,7 +323,7 @@ class _ActionReader:
         self.nodes.append(Filter(before, operator, after))
 
     def filter_end(self) -> int:
-        """The closing parenthesis that is not inside a quoted string."""
+        """Return the closing parenthesis that is not inside a quoted string."""
         place = self.place + 3
         while place < len(self.text) and self.text[place] not in ")\n":
             if self.text[place] in "\"'":
@@ -337,7 +337,7 @@ class _ActionReader:
 
 
 def _quote_end(text: str, start: int, mark: str) -> int:
-    """The place of the closing mark, or -1."""
+    """Return the position of the closing quote, or -1."""
     place = start + 1
     while place < len(text) and text[place] not in (mark, "\n"):
         place += 2 if text[place] == "\\" else 1

@@ -1,7 +1,7 @@
-"""JSON as Go reads it: what is no Unicode becomes U+FFFD, what no number can hold is refused.
+"""Parses JSON as Go does: invalid Unicode becomes U+FFFD, numbers out of range are errors. :func:`read_json`.
 
-Called where bodies of strangers are decoded. Python's decoders let lone surrogates through, which nothing can encode
-again, and read ``1e400`` as infinity, which JSON does not have. Source: Go's ``encoding/json``.
+Used to decode untrusted bodies. Python's decoders accept lone surrogates, which cannot be encoded again, and read
+``1e400`` as infinity, which JSON does not have. Source: Go's ``encoding/json``.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _ESCAPE = re.compile(
 LONE = len(rb"\ud800")
 _DIGITS = bytes(ord("0") if chr(byte).isascii() and chr(byte).isdigit() else ord(" ") for byte in range(256))
 _TOO_LONG = b"0" * MOST_DIGITS
-"""Digits of which there may be a number that is larger than all: then each number is examined. Every body is searched
-for them on the loop that serves the API, so in time in proportion to its length whatever it holds."""
+"""So many digits may form a number out of range; then each number is checked. The search runs for every body on the
+loop that serves the API, in time proportional to its length."""
 
 
 def sound(body: bytes) -> bytes:
-    """The same text where it is Unicode; each wrong byte and each lone surrogate replaced where it is not."""
+    """Return the text with invalid bytes and lone surrogates replaced."""
     if not body.isascii():
         try:
             body.decode()
@@ -59,12 +59,12 @@ def _replaced(found: re.Match[bytes]) -> bytes:
 
 
 def has_long_numbers(body: bytes) -> bool:
-    """Whether :func:`whole` has to read integers; they may as well be inside texts."""
+    """Return True if :func:`whole` must parse the integers; long digits inside texts count, too."""
     return _TOO_LONG in body.translate(_DIGITS)
 
 
 def whole(text: str) -> int:
-    """An integer; raises ValueError in Go's words when it is larger than every number."""
+    """Parse an integer; raises ValueError in Go's words if it is out of range."""
     if len(text.lstrip("-")) >= MOST_DIGITS:
         raise ValueError(f"json: cannot unmarshal number {text} into Go value of type float64")
     return int(text)
@@ -75,7 +75,7 @@ def no_constant(name: str) -> None:
 
 
 def finite(text: str) -> float:
-    """A number with a fraction or an exponent; raises ValueError in Go's words when it is too large."""
+    """Parse a number with a fraction or an exponent; raises ValueError in Go's words if it is out of range."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"json: cannot unmarshal number {text} into Go value of type float64")
@@ -86,7 +86,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def read_json(body: bytes | str) -> Any:
-    """One JSON value. Raises ValueError (also msgspec's) for what is none, RecursionError for what is too deep."""
+    """Parse one JSON value. Raises ValueError (also msgspec's) for invalid text, RecursionError for deep nesting."""
     raw = sound(body.encode("utf-8", "replace") if isinstance(body, str) else body)
     if has_long_numbers(raw):
         return json.loads(raw.decode(), parse_int=whole, parse_float=finite, parse_constant=no_constant)
@@ -94,14 +94,14 @@ def read_json(body: bytes | str) -> Any:
 
 
 PIECE_BYTES = 128 * 1024
-"""Decoded in one go: a millisecond or two, in which no other thread of the process continues."""
+"""Bytes decoded at once: one or two milliseconds, in which no other thread of the process runs."""
 MAX_PIECES_DEPTH = 100
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def in_pieces(raw: bytes | msgspec.Raw, depth: int = 0) -> Any:
-    """One JSON value; a large one in pieces, between which other threads continue. Raises as msgspec does."""
+    """Parse one JSON value, a large one in pieces between which other threads run. Raises as msgspec does."""
     size = memoryview(raw).nbytes
     if size <= PIECE_BYTES or depth > MAX_PIECES_DEPTH:
         return _decode(raw)
@@ -114,7 +114,7 @@ def in_pieces(raw: bytes | msgspec.Raw, depth: int = 0) -> Any:
 
 
 def scrubbed(value: Any) -> Any:
-    """A JSON value without lone surrogates; the same value where it has none."""
+    """Replace lone surrogates in a JSON value; without any, its text is unchanged."""
     match value:
         case str():
             return _SURROGATE.sub(REPLACEMENT, value)
@@ -126,10 +126,10 @@ def scrubbed(value: Any) -> Any:
 
 
 def canonical_numbers(value: Any) -> Any:
-    """As Go keeps numbers of untyped objects: whole ones as int64 where they fit, all others as float64.
+    """Convert numbers like Go does for untyped objects: whole ones to int64 if they fit, all others to float64.
 
-    ``1.0`` and ``1`` are the same number to every reader; the same value where nothing has to change. Raises
-    OverflowError for an integer that is larger than all float64.
+    ``1.0`` and ``1`` are then the same number. The value is returned as is if nothing changes. Raises OverflowError for
+    an integer beyond float64.
     """
     kind = type(value)
     if kind is dict:

@@ -1,7 +1,7 @@
-"""DNS labels and subdomains, as names of objects, groups and kinds must be.
+"""DNS labels and subdomains, the syntax of names of objects, groups and kinds.
 
-Called by validators on every floor. A text comes in; a list of problems in Kubernetes' words leaves, empty when the
-text is fine. Source: Kubernetes apimachinery ``pkg/util/validation``.
+Used by validators on every floor. Each function returns the problems of a text in Kubernetes' words, empty if it is
+valid. Source: Kubernetes apimachinery ``pkg/util/validation``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LABEL_1035_TEXT = (
 
 
 def pattern_text(text: str, pattern: str, *examples: str) -> str:
-    """How Kubernetes tells a pattern: ``… (e.g. 'a',  or 'b', regex used for validation is '…')``."""
+    """Return Kubernetes' description of a pattern: ``… (e.g. 'a', or 'b', regex used for validation is '…')``."""
     shown = ",  or ".join(f"'{example}'" for example in examples)
     return f"{text} (e.g. {shown}, regex used for validation is '{pattern}')"
 
@@ -55,12 +55,12 @@ def longer(text: str, most: int, unit: str = "characters") -> list[str]:
 
 
 MAX_REMEMBERED_CHARS = 320
-"""Longer texts fit no rule of this module, and remembering them would hand memory to a client that sends them."""
+"""Longer texts are invalid anyway, and are not cached, so that clients cannot fill the memory."""
 
 
 def remembered(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """The verdict on a text is asked for at every write of an object that carries it. Callers may add to a verdict: it
-    is theirs."""
+    """Cache the result of a check, which every write of an object repeats. Each caller gets its own list, which it may
+    change."""
     known = lru_cache(maxsize=8192)(check)
 
     @wraps(check)
@@ -75,7 +75,7 @@ def dns_label(text: str) -> list[str]:
     problems = longer(text, LABEL_LENGTH)
     if not re.fullmatch(_LABEL, text):
         if re.fullmatch(SUBDOMAIN, text):
-            # A subdomain fails only by its dots, which is worth saying (IsDNS1123Label).
+            # A subdomain fails only by its dots, so the message says so (IsDNS1123Label).
             problems.append("must not contain dots")
         else:
             problems.append(pattern_text(_LABEL_TEXT, _LABEL, "my-name", "123-abc"))

@@ -1,7 +1,7 @@
-"""Resource quantities: ``100m``, ``1.5Gi``, ``2e3``.
+"""Resource quantities such as ``100m``, ``1.5Gi``, ``2e3``: :func:`parse_quantity`.
 
-Called by defaulting, validation, the scheduler and quota arithmetic. Text goes in, an exact number leaves; the printed
-form is the canonical one that Go's ``resource.Quantity`` writes. No floating point anywhere.
+Used by defaulting, validation, the scheduler and quota arithmetic. Amounts are exact; they print in the canonical form
+of Go's ``resource.Quantity``. No floating point anywhere.
 
 Source of the rules: Kubernetes apimachinery ``pkg/api/resource`` (suffixes, rounding up to nano, the cap at 2^63-1).
 """
@@ -20,7 +20,7 @@ __all__ = ["ZERO", "Quantity", "QuantityError", "from_int", "from_milli", "parse
 NANO = 1_000_000_000
 MAX_NANO = (2**63 - 1) * NANO
 MAX_DIGITS = 400
-"""Longer numerals than any capped value needs are refused, so that a hostile text cannot cost quadratic time."""
+"""Longer numerals than any capped value needs are errors, so that a hostile text cannot take quadratic time."""
 
 FORMAT_WRONG = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"  # Kubernetes' words
@@ -38,7 +38,7 @@ _EXPONENT_BOUND = 40
 
 
 class QuantityError(ValueError):
-    """The text is no quantity; the message is Kubernetes' own."""
+    """An invalid quantity; the message is Kubernetes' own."""
 
 
 class Format(StrEnum):
@@ -51,7 +51,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """An exact amount in billionths. Comparison and equality are by amount, whatever the spelling."""
+    """An exact amount in billionths. Comparison is by amount, whatever the format."""
 
     nano: int
     format: Format = Format.DECIMAL
@@ -81,7 +81,7 @@ class Quantity:
         return self.nano != 0
 
     def __add__(self, other: Quantity) -> Quantity:
-        """The sum, in the format of the first operand that is not zero."""
+        """Return the sum, in the format of the first operand that is not zero."""
         return Quantity(self.nano + other.nano, self.format if self.nano else other.format)
 
     def __sub__(self, other: Quantity) -> Quantity:
@@ -91,11 +91,11 @@ class Quantity:
         return Quantity(-self.nano, self.format)
 
     def value(self) -> int:
-        """Whole units, rounded away from zero (bytes, pods, whole cores)."""
+        """Return whole units, rounded away from zero (bytes, pods, whole cores)."""
         return _divide_up(self.nano, NANO)
 
     def milli(self) -> int:
-        """Thousandths, rounded away from zero (millicores)."""
+        """Return thousandths, rounded away from zero (millicores)."""
         return _divide_up(self.nano, NANO // 1000)
 
     def is_whole(self) -> bool:
@@ -109,25 +109,25 @@ ZERO = Quantity(0)
 
 
 def from_int(value: int, form: Format = Format.DECIMAL) -> Quantity:
-    """Whole units as a quantity."""
+    """Return whole units as a quantity."""
     return Quantity(value * NANO, form)
 
 
 def from_milli(value: int) -> Quantity:
-    """Thousandths as a quantity."""
+    """Return thousandths as a quantity."""
     return Quantity(value * (NANO // 1000))
 
 
 def parse_quantity(text: str | int | float) -> Quantity:
-    """Read a quantity; JSON numbers are read by their text, as the API does. Raises :class:`QuantityError`."""
+    """Parse a quantity; JSON numbers by their text, as the API does. Raises :class:`QuantityError`."""
     if isinstance(text, bool):
         raise QuantityError(FORMAT_WRONG)
     return _parse(text if isinstance(text, str) else _number_text(text))
 
 
 def text_as_read(text: str | int | float) -> str:
-    """What Go prints for a quantity that it has read: a short text that looks canonical is kept as it is (``001``,
-    ``+5k``, ``1.234``), anything else is the canonical text. Raises :class:`QuantityError`."""
+    """Return what Go prints for a parsed quantity: a short text that looks canonical is unchanged (``001``, ``+5k``,
+    ``1.234``), any other is canonical. Raises :class:`QuantityError`."""
     quantity = parse_quantity(text)
     text = text if isinstance(text, str) else _number_text(text)
     match = _PARTS.fullmatch(text)
@@ -154,7 +154,7 @@ def _parse(text: str) -> Quantity:
         raise QuantityError(FORMAT_WRONG)
     sign, whole, fraction, suffix = match.group(1), match.group(2), match.group(3) or "", match.group(4)
     if not whole and match.group(3) is None and suffix:
-        # Go takes a missing numeral before a suffix for zero, but not where it counts with long numbers.
+        # Go reads a missing numeral before a suffix as zero, except with long numbers.
         _, power, form = _suffix(suffix)
         if power < -9 or (form is Format.BINARY and power > _BINARY["Ti"]):
             raise QuantityError(NUMBER_WRONG)
@@ -168,7 +168,7 @@ def _parse(text: str) -> Quantity:
 
 
 def _suffix(text: str) -> tuple[int, int, Format]:
-    """(base, power, format) of a suffix; raises :class:`QuantityError`."""
+    """Return (base, power, format) of a suffix; raises :class:`QuantityError`."""
     if text in _DECIMAL:
         return 10, _DECIMAL[text], Format.DECIMAL
     if text in _BINARY:
@@ -179,13 +179,13 @@ def _suffix(text: str) -> tuple[int, int, Format]:
 
 
 def _scaled(digits: int, decimals: int, base: int, power: int) -> int:
-    """digits x base^power / 10^decimals in nano: rounded up to a nano, capped at 2^63-1 units."""
+    """Return digits x base^power / 10^decimals in nano: rounded up to a nano, capped at 2^63-1 units."""
     up, down = (base**power, 1) if power >= 0 else (1, base**-power)
     return min(_divide_up(digits * NANO * up, 10**decimals * down), MAX_NANO)
 
 
 def _divide_up(number: int, by: int) -> int:
-    """Division rounded away from zero."""
+    """Divide, rounded away from zero."""
     return -(-number // by) if number >= 0 else number // by
 
 
@@ -219,7 +219,7 @@ def _binary_text(value: int) -> str:
 
 
 def _thousands(nano: int) -> tuple[int, int]:
-    """The shortest whole number and its power of ten, a multiple of three."""
+    """Return the shortest whole number and its power of ten, a multiple of three."""
     power = -9
     while nano % 1000 == 0:
         nano //= 1000

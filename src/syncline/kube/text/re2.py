@@ -1,10 +1,9 @@
-"""Go's regular expressions: the same syntax, and time in proportion to the text.
+"""Go's regular expressions, matched in linear time: :func:`compile_pattern`.
 
-Called for ``pattern`` in schemas, for validation rules, and for patterns of repositories. Definitions and
-repositories are hostile until proven otherwise: Python's engine backtracks, and ``^(a+)+$`` would hold up a server for
-ever. RE2 does not, and it reads the language that Kubernetes reads; what Go says of a faulty pattern comes from
-``re2syntax``. A pattern of a few letters may have thousands of states (``.{0,999}z``), and time is the states times
-the text: a search that would exceed :data:`MAX_WORK` is refused.
+Used for ``pattern`` in schemas, for validation rules, and for patterns in repositories, all of them untrusted: Python's
+engine backtracks, and ``^(a+)+$`` would block a server forever. RE2 does not, and has Kubernetes' syntax; Go's errors
+for invalid patterns come from ``re2syntax``. A pattern of a few letters may have thousands of states (``.{0,999}z``),
+and time is states times text: a search that would exceed :data:`MAX_WORK` is refused.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from syncline.kube.text.re2syntax import check_pattern
 __all__ = ["Pattern", "compile_pattern"]
 
 MAX_MEMORY = 2 << 20
-"""Bytes of one compiled pattern with its states; to find out that one is too large takes 30 milliseconds."""
+"""Bytes of one compiled pattern with its states; detecting that one is too large takes 30 milliseconds."""
 MAX_WORK = 20_000_000
-"""Characters times states of one search: a quarter of a second in the worst case, a hundredth of that as a rule."""
+"""Characters times states of one search: at worst a quarter of a second, normally a hundredth of that."""
 
 
 class Match(Protocol):
@@ -30,7 +29,7 @@ class Match(Protocol):
 
 
 class Pattern:
-    """A compiled pattern; ``states`` says how large it is."""
+    """A compiled pattern; ``states`` is its size."""
 
     __slots__ = ("_engine", "states")
 
@@ -39,17 +38,17 @@ class Pattern:
         self.states: int = max(engine.programsize, 1)
 
     def work(self, text: str) -> int:
-        """Characters times states: what a search takes at most."""
+        """Return the cost of a search: characters times states."""
         return (len(text) + 1) * self.states
 
     def search(self, text: str) -> Match | None:
-        """The first match, of which only the whole is known. Raises ``re.error`` for more than :data:`MAX_WORK`."""
+        """Return the first match, without groups. Raises ``re.error`` if the cost exceeds :data:`MAX_WORK`."""
         self._check(text)
         found: Match | None = self._engine.search(text)
         return found
 
     def finditer(self, text: str) -> Iterator[Match]:
-        """All matches; raises as :meth:`search`."""
+        """Yield all matches; raises like :meth:`search`."""
         self._check(text)
         found: Iterator[Match] = self._engine.finditer(text)
         return found
@@ -61,7 +60,7 @@ class Pattern:
 
 
 def compile_pattern(text: str) -> Pattern:
-    """Raises ``re.error`` in Go's words for what is no pattern."""
+    """Compile a pattern; raises ``re.error`` in Go's words if it is invalid."""
     made = _compiled(text)
     if isinstance(made, str):
         raise re.error(made)
@@ -70,7 +69,7 @@ def compile_pattern(text: str) -> Pattern:
 
 @remember(512)
 def _compiled(text: str) -> Pattern | str:
-    """The pattern, or what is wrong with it: that is remembered, too."""
+    """Return the pattern, or its error text; both are cached."""
     try:
         check_pattern(text)
     except re.error as error:
@@ -85,7 +84,7 @@ def _compiled(text: str) -> Pattern | str:
 
 @lru_cache(maxsize=1)
 def _engine() -> tuple[Any, Any]:
-    """Imported when the first pattern is compiled: commands that need none start faster."""
+    """Import RE2 with the first pattern: commands that need none start faster."""
     import re2
 
     options = re2.Options()

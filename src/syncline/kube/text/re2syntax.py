@@ -1,6 +1,6 @@
-"""Is a text a regular expression for Go, which knows less than Python does: no look-around, no back references.
+"""Checks the syntax of Go's regular expressions (no look-around, no back references): :func:`check_pattern`.
 
-Called before a pattern is translated. Takes the text; raises ``re.error`` in the words of Go's ``regexp/syntax``.
+Called before a pattern is compiled. Raises ``re.error`` in the words of Go's ``regexp/syntax``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _POSIX_LIKE = re.compile(r"\[:[^\]]*:\]")
 
 
 def check_pattern(text: str) -> None:
-    """Raises ``re.error`` if Go would not compile ``text``."""
+    """Raise ``re.error`` if Go would not compile ``text``."""
     _Reader(text).read()
 
 
@@ -160,7 +160,7 @@ class _Reader:
         self._atom(at + 1 - start)
 
     def _letter(self, at: int, start: int) -> tuple[str | None, int]:
-        """(letter, next place) in a class; None for an escape that stands for several."""
+        """Return (letter, next position) in a class; None for an escape that stands for several."""
         text = self._text
         if at >= len(text):
             raise _error("missing closing ]", text[start:])

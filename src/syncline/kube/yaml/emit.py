@@ -1,8 +1,7 @@
-"""JSON values to YAML as ``sigs.k8s.io/yaml`` writes it (``kubectl -o yaml``).
+"""Writes JSON values as YAML like ``sigs.k8s.io/yaml`` (``kubectl -o yaml``): :func:`emit_all`.
 
-Called through ``kube/yaml/loading.py``. Keys are sorted by go-yaml's natural order, text that Go would read as
-something else is quoted, and text of several lines becomes a literal block. What is written here reads back as the same
-value.
+Used through ``kube/yaml/loading.py``. Keys are in go-yaml's natural order, text that Go would parse as something else
+is quoted, and multi-line text becomes a literal block. The output parses to the same value.
 """
 
 from __future__ import annotations
@@ -26,30 +25,30 @@ LINE_WIDTH = 80
 """Where go-yaml v2 folds long plain and quoted text."""
 
 _BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
-"""Read as a number by YAML 1.1 libraries of others; Go quotes it for their sake."""
+"""YAML 1.1 libraries read these as numbers; Go quotes them for that reason."""
 
 _UINT64_MAX = 2**64 - 1
 
 _OTHER_BREAKS = re.compile("[\r\u0085\u2028\u2029]")
-"""Line breaks that the readers fold or normalise; only escapes keep them."""
+"""Line breaks that parsers fold or normalise; only escapes preserve them."""
 
 _NEXT_LINES = re.compile(" *\u0085(?: *\u0085)* *")
-"""What Go's JSON leaves as it is and YAML folds when it reads that JSON."""
+"""Characters that Go's JSON leaves unescaped and YAML folds when it parses that JSON."""
 
 _CLOSING_INDENT = re.compile("(?<=[\u2028\u2029]) +(?='(?:\n|:))")
 """libyaml indents a closing quote behind a line break; Go does not."""
 
 
 def emit_all(values: Iterable[Any]) -> str:
-    """One text with a ``---`` line between documents; raises TypeError for what JSON does not know."""
+    """Return one text with ``---`` lines between documents; raises TypeError for values that JSON does not have."""
     texts = [_emit(value) for value in values]
     return "---\n".join(texts)
 
 
 def emit_typed(value: Any) -> str:
-    """``value`` as ``ghodss/yaml`` writes the JSON of a Go struct, which it first reads as YAML: unsigned 64-bit
-    integers and negative zero stay what they are, U+0085 is folded, and other line breaks are written although no
-    reader would give them back. For digests of what Go writes. Raises TypeError for what JSON does not know."""
+    """Return ``value`` as ``ghodss/yaml`` writes the JSON of a Go struct, which it first parses as YAML: unsigned
+    64-bit integers and negative zero are preserved, U+0085 is folded, and other line breaks are written although
+    parsers would change them. For digests of Go's output. Raises TypeError for values that JSON does not have."""
     return _CLOSING_INDENT.sub("", _emit(_folded(value), typed=True))
 
 
@@ -101,7 +100,7 @@ def _node(emitter: Any, value: Any, style: _Style, atom: Callable[[Any], str]) -
 
 
 def scalar_style(text: str) -> str | None:
-    """The style in which ``text`` reads back as itself: quotes, a block, or None for plain text."""
+    """Return the style in which ``text`` parses to itself: quotes, a block, or None for plain text."""
     return '"' if _OTHER_BREAKS.search(text) else _go_style(text)
 
 
@@ -137,7 +136,7 @@ def _typed_atom(value: Any) -> str:
 
 
 def natural_order(left: str, right: str) -> int:
-    """Negative if ``left`` comes first: digits by value, letters after other characters (go-yaml v2 ``keyList``)."""
+    """Return a negative number if ``left`` comes first: digits by value, letters last (go-yaml v2 ``keyList``)."""
     for index, (a, b) in enumerate(zip(left, right, strict=False)):
         if a == b:
             continue

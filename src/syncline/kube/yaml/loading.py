@@ -1,7 +1,7 @@
-"""YAML and JSON text as Kubernetes reads and writes it: the one door for manifests.
+"""Reads and writes YAML and JSON text as Kubernetes does: :func:`load_all`, :func:`load`, :func:`dump`.
 
-Sources, the CLI and the scenes come here. Text goes in; JSON values with positions, or diagnostics, come out. Reading
-never raises for bad input unless :func:`load` is used. Other dialects start from :func:`parse_nodes`.
+Sources, the CLI and the scenes use it for manifests. Results are JSON values with positions, or diagnostics; only
+:func:`load` raises for bad input. Other dialects start from :func:`parse_nodes`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["DEFAULT_BUDGET", "Budget", "Document", "Duplicate", "YamlError", "du
 
 @dataclass(slots=True)
 class Document:
-    """One document: its JSON value, where it begins, and the keys it holds twice (the last one won)."""
+    """One document: its JSON value, its position, and its duplicate keys (the last one won)."""
 
     value: Any
     position: Position
@@ -44,7 +44,7 @@ class Document:
     _node: Node | None = field(default=None, repr=False)
 
     def position_of(self, path: tuple[str | int, ...]) -> Position | None:
-        """Where the value at ``path`` stands: of a mapping's entry its key, of a list's item the item."""
+        """Return the position of the value at ``path``: of a mapping's entry its key, of a list's item the item."""
         node = self._node or next(iter(read_nodes(self._chunk, file=self.position.file)), None)
         if node is None:
             return None
@@ -60,7 +60,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The documents that could be read, in order, and everything that is wrong with the text."""
+    """The readable documents in order, and all problems of the text."""
 
     documents: tuple[Document, ...]
     report: Report
@@ -73,12 +73,12 @@ class Loaded:
 def load_all(text: str | bytes, *, file: str = "", budget: Budget = DEFAULT_BUDGET, by_lines: bool = True) -> Loaded:
     """Read every document of ``text``. Empty documents are left out; a broken one is an error in the report.
 
-    ``by_lines``: as kubectl and Argo CD read manifests. A file that ends within its last line is read as if it had
-    ended it, so a block scalar there keeps its line break (apimachinery's LineReader). Without it the text is taken as
-    it stands, as Helm reads values and Kustomize its own file.
+    ``by_lines``: read manifests like kubectl and Argo CD. A file without a final line break is read as if it had one,
+    so a block scalar there keeps its line break (apimachinery's LineReader). Otherwise the text is read as it is, as
+    Helm reads values and Kustomize its own file.
 
-    Duplicate keys are warnings, except in JSON text, which is read the fast way. Kubernetes reads one document between
-    two ``---`` lines; a further one, begun by content on the separator's own line or after ``...``, is dropped with a
+    Duplicate keys are warnings, except in JSON text, which takes the fast path. Kubernetes reads one document between
+    two ``---`` lines; a further one, begun by content on the separator line or after ``...``, is dropped with a
     warning.
     """
     report = Report()
@@ -105,13 +105,13 @@ def load_all(text: str | bytes, *, file: str = "", budget: Budget = DEFAULT_BUDG
 
 
 def load(text: str | bytes, *, file: str = "") -> Any:
-    """The value of the only document of the text as it stands, None for an empty text; raises :class:`YamlError` for
-    anything else."""
+    """Return the value of the only document of a text, None for an empty text; raises :class:`YamlError` for anything
+    else."""
     return only_value(load_all(text, file=file, by_lines=False), file)
 
 
 def only_value(loaded: Loaded, file: str = "", *, first: bool = False) -> Any:
-    """The value of the only document that was read (``first``: more may follow); raises as :func:`load`."""
+    """Return the value of the only document (``first``: more may follow); raises as :func:`load`."""
     for problem in loaded.report.errors:
         raise YamlError(problem.message, problem.position or Position(file))
     if len(loaded.documents) > 1 and not first:
@@ -120,22 +120,22 @@ def only_value(loaded: Loaded, file: str = "", *, first: bool = False) -> Any:
 
 
 def parse_nodes(text: str | bytes, *, file: str = "", budget: Budget = DEFAULT_BUDGET) -> list[Node]:
-    """The root nodes of all documents, unresolved, for dialects of other rooms; raises :class:`YamlError`."""
+    """Return the unresolved root nodes of all documents, for other dialects; raises :class:`YamlError`."""
     return read_nodes(Chunk(_decode(text, file, budget), 0), file=file, budget=budget)
 
 
 def dump(value: Any) -> str:
-    """Block style, sorted keys, ending in a line break: what ``kubectl -o yaml`` prints for ``value``."""
+    """Return what ``kubectl -o yaml`` prints: block style, sorted keys, a final line break."""
     return emit_all([value])
 
 
 def dump_typed(value: Any) -> str:
-    """As :func:`dump`, the way Go writes a typed object: what the names of rendered machine configs are made from."""
+    """Like :func:`dump`, but as Go writes a typed object; names of rendered machine configs are digests of this."""
     return emit_typed(value)
 
 
 def dump_all(values: Iterable[Any]) -> str:
-    """Several documents with ``---`` between them."""
+    """Return several documents with ``---`` between them."""
     return emit_all(values)
 
 
@@ -179,7 +179,7 @@ def _is_empty(node: Node) -> bool:
 
 
 def _load_json(text: str, file: str, budget: Budget) -> Document | None:
-    """The fast way for JSON; None sends the text to the YAML reader, which also words the error."""
+    """Parse JSON on the fast path; None if the YAML parser must read the text, for instance to word an error."""
     stripped = text.lstrip(" \t\r\n")
     if stripped[:1] not in ("{", "["):
         return None
@@ -207,7 +207,7 @@ def _json_numbers(value: Any, depth: int) -> Any:
 
 
 def _step(node: Node, step: str | int) -> tuple[Node, Node] | None:
-    """The node to point at and the node to continue from."""
+    """Return the node to report and the node to continue from."""
     while isinstance(node, AliasNode):
         node = node.target
     if isinstance(node, SequenceNode) and isinstance(step, int):

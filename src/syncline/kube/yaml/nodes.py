@@ -1,8 +1,8 @@
-"""YAML text to a tree of nodes: the one event reader that all YAML dialects share.
+"""Parses YAML text into a tree of nodes, for all YAML dialects: :func:`read_nodes`.
 
-``kube/yaml/loading.py`` calls it for manifests; Butane and kustomize resolve the same nodes by rules of their own.
-Scalars keep their raw text, tag and style, every node keeps its line and column, and aliases stay aliases. Nothing is
-resolved here, and nothing is read but the text that is given.
+``kube/yaml/loading.py`` uses it for manifests; Butane and kustomize resolve the same nodes by their own rules. Scalars
+have their raw text, tag and style, every node its line and column, and aliases stay aliases. Nothing is resolved, and
+no file is read.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ _Parser: Any = getattr(getattr(yaml, "cyaml", None), "CParser", yaml.Loader)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one input may cost. Each bound is far above what people write and far below what hurts."""
+    """The limits of one input, far above honest input and far below harm."""
 
     bytes: int = 64 * 1024 * 1024
-    """Size of the text in characters; a bundle of all CRDs of a large operator is about 10 MiB."""
+    """The size of the text in characters; a bundle of all CRDs of a large operator is about 10 MiB."""
 
     documents: int = 20_000
     depth: int = 128
-    """Nesting of mappings and sequences; the deepest CRD schemas in use stay below 80."""
+    """The nesting of mappings and sequences; the deepest known CRD schemas stay below 80."""
 
     alias_nodes: int = 200_000
-    """Nodes that come into being by following aliases: the bound of an alias bomb."""
+    """The nodes created by following aliases: the limit against alias bombs."""
 
 
 DEFAULT_BUDGET = Budget()
 
 
 class YamlError(ValueError):
-    """The text is not YAML, or not YAML that the dialect allows; ``position`` says where."""
+    """The text is not YAML, or not allowed by the dialect; ``position`` says where."""
 
     def __init__(self, message: str, position: Position) -> None:
         self.message = message
@@ -64,9 +64,10 @@ class YamlError(ValueError):
 
 @dataclass(slots=True)
 class ScalarNode:
-    """``value`` is the raw text. ``tag`` is the long form (``tag:yaml.org,2002:int``), empty if none was written.
+    """A scalar with its raw text in ``value``. ``tag`` is the long form (``tag:yaml.org,2002:int``), empty if not
+    written.
 
-    ``plain`` says that the value is unquoted and may be resolved. ``style`` is ``'`` ``"`` ``|`` ``>`` or empty.
+    ``plain``: the value is unquoted and may be resolved. ``style`` is ``'`` ``"`` ``|`` ``>`` or empty.
     """
 
     value: str
@@ -97,7 +98,7 @@ class MappingNode:
 
 @dataclass(slots=True)
 class AliasNode:
-    """``*name``. ``target`` may contain this very node; who resolves it must notice."""
+    """``*name``. ``target`` may contain this node itself; resolvers must detect that."""
 
     name: str
     target: Node
@@ -110,7 +111,7 @@ Node: TypeAlias = ScalarNode | SequenceNode | MappingNode | AliasNode
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One document's text and the number of lines above it."""
+    """The text of one document and the number of lines before it."""
 
     text: str
     lines_above: int
@@ -120,10 +121,10 @@ _SEPARATOR = re.compile(r"^---[^\S\n]*(?:#[^\n]*)?$", re.MULTILINE)
 
 
 def split_documents(text: str) -> Iterator[Chunk]:
-    """Cut at lines that hold ``---`` and at most a comment, as apimachinery's YAMLReader does.
+    """Split at lines that hold ``---`` and at most a comment, as apimachinery's YAMLReader does.
 
-    So one broken document does not hide those after it. Content on the separator's own line (``--- {a: 1}``) does not
-    separate.
+    So a broken document does not hide those after it. Content on the separator line (``--- {a: 1}``) prevents the
+    split.
     """
     start, lines = 0, 0
     for match in _SEPARATOR.finditer(text):
@@ -136,19 +137,19 @@ def split_documents(text: str) -> Iterator[Chunk]:
 
 
 def read_nodes(chunk: Chunk, *, file: str = "", budget: Budget = DEFAULT_BUDGET) -> list[Node]:
-    """The root nodes of all documents in ``chunk``; raises :class:`YamlError`, whose cause is the parser's error."""
+    """Return the root nodes of all documents in ``chunk``; raises :class:`YamlError`, caused by the parser's error."""
     return _Reader(chunk.text, chunk.lines_above, file, budget).read()
 
 
 def read_first(source: bytes, *, file: str = "", budget: Budget = DEFAULT_BUDGET) -> Node | None:
-    """The root of the first document, in any encoding that YAML knows; None if there is none. What follows it is not
-    examined. Raises :class:`YamlError`, whose cause is the parser's error."""
+    """Return the root of the first document, in any YAML encoding; None if there is none. The rest is not read. Raises
+    :class:`YamlError`, caused by the parser's error."""
     roots = _Reader(source, 0, file, budget, first_only=True).read()
     return roots[0] if roots else None
 
 
 class _Reader:
-    """Builds nodes from parser events without recursion, so that depth is bounded by the budget alone."""
+    """Builds nodes from parser events without recursion, so that only the budget limits the depth."""
 
     def __init__(
         self, source: str | bytes, lines_above: int, file: str, budget: Budget, *, first_only: bool = False

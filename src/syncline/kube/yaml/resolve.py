@@ -1,6 +1,6 @@
-"""Kubernetes' reading of YAML nodes: what ``sigs.k8s.io/yaml`` over go-yaml v2 makes of them, ending in JSON values.
+"""Resolves YAML nodes to JSON values like ``sigs.k8s.io/yaml`` over go-yaml v2: :class:`Resolver`.
 
-Called by ``kube/yaml/loading.py`` for documents and by ``kube/yaml/emit.py`` to learn which strings need quotes. Rules
+Used by ``kube/yaml/loading.py`` for documents and by ``kube/yaml/emit.py`` to find strings that need quotes. The rules
 were checked against kubectl with fuzzed scalars; they differ from YAML 1.1, YAML 1.2 and every Python library.
 """
 
@@ -70,7 +70,7 @@ _DATE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """A key that a mapping holds twice; ``position`` is the later one, which wins."""
+    """A duplicate key of a mapping; ``position`` is that of the later one, which wins."""
 
     path: str
     key: str
@@ -79,7 +79,7 @@ class Duplicate:
 
 
 def resolve_plain(text: str) -> Plain:
-    """The value of an unquoted scalar, before JSON: infinities and NaN are still floats (go-yaml v2 ``resolve``)."""
+    """Return the value of an unquoted scalar before JSON; infinities and NaN are floats (go-yaml v2 ``resolve``)."""
     first = text[:1]
     if first == "" or first in "yYnNtTfFoO~.+-" or first in _SIGN_OR_DIGIT:
         if text in _WORDS:
@@ -92,7 +92,7 @@ def resolve_plain(text: str) -> Plain:
 
 
 def is_timestamp(text: str) -> bool:
-    """Whether go-yaml takes the text for a date or time; it stays text, but is written in quotes."""
+    """Return True if go-yaml recognizes a date or time; it stays text, but is written in quotes."""
     match = _DATE.fullmatch(text)
     if match is None:
         return False
@@ -125,7 +125,8 @@ def _number(text: str) -> str | int | float:
 
 
 def _integer(digits: str) -> int | None:
-    """Go's ParseInt, then ParseUint, base 0: ``0755`` is octal, ``08`` is no integer, a sign excludes uint64."""
+    """Parse like Go's ParseInt, then ParseUint, base 0: ``0755`` is octal, ``08`` no integer, a sign excludes
+    uint64."""
     match = _INTEGER.fullmatch(digits)
     if match is None:
         return None
@@ -147,7 +148,7 @@ def _integer(digits: str) -> int | None:
 
 
 def _binary_quirk(digits: str) -> int | None:
-    """go-yaml parses what follows ``0b`` with a sign of its own: ``0b-11`` is -3."""
+    """go-yaml parses the digits after ``0b`` with their own sign: ``0b-11`` is -3."""
     match = _BINARY_QUIRK.fullmatch(digits)
     if match is None or (match[1] and match[2]):
         return None
@@ -156,7 +157,7 @@ def _binary_quirk(digits: str) -> int | None:
 
 
 def go_number(value: int | float) -> int | float:
-    """A number after Go's trip through JSON: whole floats become ints, ints beyond int64 become floats."""
+    """Return a number after Go's conversion to JSON: whole floats become ints, ints beyond int64 become floats."""
     if isinstance(value, float):
         if not value.is_integer() or abs(value) >= _WHOLE_FLOATS_BELOW:
             return value
@@ -167,7 +168,7 @@ def go_number(value: int | float) -> int | float:
 
 
 def go_shortest(value: float, *, bits: int = 64) -> str:
-    """Go's ``FormatFloat(value, 'g', -1, bits)``: exponents below -4 and from 6 on are written."""
+    """Format like Go's ``FormatFloat(value, 'g', -1, bits)``, with exponents below -4 and from 6 on."""
     if math.isinf(value) or math.isnan(value):
         return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
     text = repr(value) if bits == 64 else _shortest32(value)
@@ -202,7 +203,7 @@ def _shortest32(value: float) -> str:
 
 
 def key_text(value: Plain) -> str | None:
-    """A mapping key as JSON needs it, None if Go has no text for it (null, integers beyond int64).
+    """Return a mapping key as JSON text, None if Go has none for it (null, integers beyond int64).
 
     Floats pass through 32 bits: sigs.k8s.io/yaml ``convertToJSONableObject``.
     """
@@ -218,7 +219,7 @@ def key_text(value: Plain) -> str | None:
 
 
 class Resolver:
-    """Turns the nodes of one document into JSON values; collects duplicate keys, raises :class:`YamlError`."""
+    """Converts the nodes of one document to JSON values; collects duplicate keys, raises :class:`YamlError`."""
 
     def __init__(self, file: str, budget: Budget) -> None:
         self._file = file
@@ -230,7 +231,7 @@ class Resolver:
         self.duplicates: list[Duplicate] = []
 
     def value(self, node: Node) -> Any:
-        """The JSON value of ``node``."""
+        """Return the JSON value of ``node``."""
         if isinstance(node, ScalarNode):
             return self._json(node, self.scalar(node))
         if isinstance(node, AliasNode):
@@ -266,7 +267,7 @@ class Resolver:
         return items
 
     def scalar(self, node: ScalarNode) -> Plain:
-        """Go's value of a scalar with its tag, before JSON."""
+        """Return Go's value of a tagged scalar, before JSON."""
         if not node.tag:
             return resolve_plain(node.value) if node.plain else node.value
         if node.tag == _BINARY:
@@ -313,7 +314,7 @@ class Resolver:
             self._inside.pop()
 
     def _fill(self, node: MappingNode, out: dict[str, Any]) -> None:
-        """Pairs in order, the later one wins, and a merge key counts where it stands (go-yaml v2)."""
+        """Add pairs in order; the later one wins, and a merge key counts at its position (go-yaml v2)."""
         first: dict[str, Node] = {}
         for key_node, value_node in node.pairs:
             if _is_merge(key_node):
