@@ -1,1 +1,1 @@
-"""Applies manifests and judges what they make: requests, classes of change, differences, health."""
+"""Applies manifests and judges the results: requests, kinds of change, differences, health."""

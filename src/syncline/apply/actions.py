@@ -1,7 +1,7 @@
-"""What a sync does, as data: the closed union of its actions.
+"""The actions of a sync, as a closed union of data types.
 
-Made by the planner, printed by ``syncline plan``, turned into requests by ``handle.py``. Each names its target and
-why it is done. Objects may be Secrets: they are in no text and no ``repr``.
+Made by the planner, printed by ``syncline plan``, turned into requests by ``handler.py``. Each names its target and its
+reason. Objects may be Secrets, so no text and no ``repr`` contains them.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ __all__ = [
 
 
 class ApplyMode(StrEnum):
-    """How a manifest reaches the cluster."""
+    """The ways to apply a manifest."""
 
     CLIENT_SIDE = "apply"
     """Three-way patch against the last-applied annotation, as ``kubectl apply`` does."""
     SERVER_SIDE = "server-side apply"
     REPLACE = "replace"
     UPDATE = "update"
-    """PUT of a definition or a Namespace, which must never be deleted on the way."""
+    """PUT of a CRD or a Namespace, which must never be deleted in between."""
     CREATE = "create"
     RECREATE = "recreate"
-    """Delete, wait until it is gone, create."""
+    """Delete, wait for the deletion, create."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyObject(Action):
-    """Bring one manifest to the cluster. ``live`` is the object as it was observed, None where there is none."""
+    """Apply one manifest. ``live``: the observed object, None if there is none."""
 
     ref: ObjectRef
     target: Obj = field(repr=False)
@@ -52,12 +52,12 @@ class ApplyObject(Action):
     force: bool = False
     validate: bool = True
     migrate_from: str = ""
-    """Field manager whose fields go over to server-side apply first."""
+    """Field manager whose fields move to server-side apply first."""
     kind_may_appear: bool = False
-    """The definition of its kind comes with this operation: an unknown kind is waited for."""
+    """This operation creates the CRD of its kind: wait while the kind is unknown."""
     propagation: str = "Foreground"
     observed: bool = False
-    """``live`` is what a working watch shows, in the version of the manifest: it need not be read first."""
+    """``live`` comes from a working watch in the manifest's version, so it need not be read first."""
 
     def describe(self) -> str:
         moved = f" (field manager {self.migrate_from} moved first)" if self.migrate_from else ""
@@ -66,12 +66,12 @@ class ApplyObject(Action):
 
 @dataclass(frozen=True, slots=True)
 class DryRun(Action):
-    """Ask whether an apply would be accepted; changes nothing."""
+    """Check whether an apply would be accepted; changes nothing."""
 
     of: ApplyObject
     reason: str
     as_new: bool = False
-    """The live object is deleted first when it comes to it: ask whether a new one would be accepted."""
+    """The live object is deleted before the apply: check whether a new one would be accepted."""
 
     @property
     def ref(self) -> ObjectRef:
@@ -97,10 +97,10 @@ class PruneObject(Action):
 
 @dataclass(frozen=True, slots=True)
 class DeleteHook(Action):
-    """Delete the object of a hook, as its delete policy says.
+    """Delete the object of a hook, by its delete policy.
 
-    ``ending``: it is being deleted already, so nothing is asked again (another request would put back the finalizer of
-    a foreground deletion, and wake a client that reads the object).
+    ``ending``: it is terminating already, so no request is sent (another one would restore the finalizer of a
+    foreground deletion and wake clients that watch the object).
     """
 
     ref: ObjectRef
@@ -116,7 +116,7 @@ class DeleteHook(Action):
 
 @dataclass(frozen=True, slots=True)
 class RemoveHookFinalizer(Action):
-    """Take the hook finalizer off ``live``, so that the object may go."""
+    """Remove the hook finalizer from ``live``, so that the object can be deleted."""
 
     ref: ObjectRef
     gvk: GVK
@@ -129,7 +129,7 @@ class RemoveHookFinalizer(Action):
 
 @dataclass(frozen=True, slots=True)
 class ReadObject(Action):
-    """Read an object that the comparison does not show."""
+    """Read an object that is missing from the comparison."""
 
     ref: ObjectRef
     gvk: GVK
@@ -141,7 +141,7 @@ class ReadObject(Action):
 
 @dataclass(frozen=True, slots=True)
 class AfterWave(Action):
-    """Tell the driver that a wave is through."""
+    """Notify the driver that a wave is done."""
 
     phase: str
     wave: int

@@ -1,8 +1,8 @@
-"""What the annotations of one object mean for a sync.
+"""Parses the annotations of an object that control a sync.
 
-Called by the planner, the comparison and the deletion of applications. Takes any object, also a broken one, and never
-raises: what cannot be read does not count. Sources: gitops-engine ``pkg/sync/{hook,syncwaves,ignore,resource}``,
-Argo CD ``controller/hook.go``; Helm's own annotations are honoured where Argo CD's say nothing.
+Called by the planner, the comparison and the deletion of applications. Takes any object, even an invalid one, and never
+raises: invalid values are ignored. Sources: gitops-engine ``pkg/sync/{hook,syncwaves,ignore,resource}``, Argo CD
+``controller/hook.go``; Helm's annotations apply where Argo CD's are absent.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ HELM_HOOK = "helm.sh/hook"
 HELM_WEIGHT = "helm.sh/hook-weight"
 HELM_DELETE_POLICY = "helm.sh/hook-delete-policy"
 HOOK_FINALIZER = "argocd.argoproj.io/hook-finalizer"
-"""Keeps the object of a hook until its result is written down."""
+"""Keeps the object of a hook until its result is recorded."""
 OPERATION = "syncline.dev/operation"
-"""Stamp on what an operation creates once only: ``<operation>/<phase>``. Found on a live object, it says that this
-very operation has made it already, also after a crash that lost the operation's results."""
+"""Stamp on objects that an operation creates once: ``<operation>/<phase>``. On a live object it proves that this
+operation has created it, even after a crash that lost the operation's results."""
 
 
 class HookType(StrEnum):
-    """Types that the sync engine knows; PreDelete and PostDelete belong to the deletion of an application."""
+    """Hook types of the sync engine; PreDelete and PostDelete belong to the deletion of an application."""
 
     PRE_SYNC = "PreSync"
     SYNC = "Sync"
@@ -88,7 +88,7 @@ _GO_INT_LIMIT = 2**63
 
 
 def split_list(value: str) -> list[str]:
-    """Entries of a comma list: trimmed, without empty and repeated ones, in order."""
+    """Return the entries of a comma-separated list in order: trimmed, without empty and repeated ones."""
     return list(dict.fromkeys(part for part in (raw.strip() for raw in value.split(",")) if part))
 
 
@@ -102,7 +102,7 @@ def _known(names: Iterable[str], table: Mapping[str, T]) -> list[T]:
 
 
 def go_int(text: str) -> int | None:
-    """The number as Go's ``strconv.Atoi`` reads it: ASCII digits with a sign, nothing else."""
+    """Parse a number like Go's ``strconv.Atoi``: ASCII digits with a sign; None for anything else."""
     if not _GO_INT.fullmatch(text):
         return None
     number = int(text)
@@ -110,7 +110,7 @@ def go_int(text: str) -> int | None:
 
 
 def wave(obj: Obj) -> int:
-    """The sync wave; a bad or missing one falls back to Helm's weight, then to 0."""
+    """Return the sync wave; if missing or invalid, Helm's weight, else 0."""
     annotations = annotations_of(obj)
     for annotation in (SYNC_WAVE, HELM_WEIGHT):
         number = go_int(annotations.get(annotation, ""))
@@ -120,7 +120,7 @@ def wave(obj: Obj) -> int:
 
 
 def hook_types(obj: Obj) -> list[HookType]:
-    """Known types in order; Helm's count where Argo CD's annotation names no known one."""
+    """Return the known hook types in order; Helm's if Argo CD's annotation has no known one."""
     types = _known(_listed(obj, HOOK), _HOOK_TYPES)
     return types or _known(_listed(obj, HELM_HOOK), _HELM_TYPES)
 
@@ -131,29 +131,29 @@ def is_helm_hook(obj: Obj) -> bool:
 
 
 def is_skipped(obj: Obj) -> bool:
-    """``Skip`` and nothing else known: neither applied nor pruned nor compared."""
+    """Return whether ``Skip`` is the only known hook type: the object is not applied, pruned or compared."""
     return hook_types(obj) == [HookType.SKIP]
 
 
 def is_hook(obj: Obj) -> bool:
-    """A hook of whatever value, known or not, but not one that is skipped."""
+    """Return whether this is a hook of any type, known or not, except a skipped one."""
     if HOOK in annotations_of(obj):
         return not is_skipped(obj)
     return is_helm_hook(obj)
 
 
 def is_ignored(obj: Obj) -> bool:
-    """A hook of no type that the sync engine knows: it is dropped."""
+    """Return whether this is a hook without a known type: it is dropped."""
     return is_hook(obj) and not hook_types(obj)
 
 
 def is_delete_hook(obj: Obj, kind: str) -> bool:
-    """``kind``: PreDelete or PostDelete."""
+    """Return whether this is a delete hook. ``kind``: PreDelete or PostDelete."""
     return kind in _listed(obj, HOOK) or _DELETE_HOOKS[kind] in _listed(obj, HELM_HOOK)
 
 
 def delete_policies(obj: Obj) -> list[DeletePolicy]:
-    """Argo CD's, then Helm's; without any: BeforeHookCreation."""
+    """Return Argo CD's delete policies, then Helm's; BeforeHookCreation if there are none."""
     own = _known(_listed(obj, DELETE_POLICY), _POLICIES)
     policies = own + _known(_listed(obj, HELM_DELETE_POLICY), _HELM_POLICIES)
     return policies or [DeletePolicy.BEFORE_HOOK_CREATION]
@@ -168,22 +168,22 @@ def sync_options(obj: Obj) -> list[str]:
 
 
 def has_option(obj: Obj | None, option: str, annotation: str = SYNC_OPTIONS) -> bool:
-    """Exact match of one entry, upper and lower case matter."""
+    """Return whether the annotation lists the option, by exact, case-sensitive match."""
     return obj is not None and option in _listed(obj, annotation)
 
 
 def option_value(obj: Obj | None, name: str) -> str | None:
-    """The value of the first ``name=…`` among the sync options of an object, None if there is none."""
+    """Return the value of the first sync option ``name=…`` of an object, else None."""
     return listed_value(_listed(obj, SYNC_OPTIONS) if obj is not None else (), name)
 
 
 def listed_value(options: Iterable[str], name: str) -> str | None:
-    """The value of the first ``name=…`` in a list of options, None if there is none."""
+    """Return the value of the first ``name=…`` in a list of options, else None."""
     return next((option[len(name) + 1 :] for option in options if option.startswith(f"{name}=")), None)
 
 
 def needs_deletion_approval(obj: Obj, app_options: Iterable[str] = ()) -> bool:
-    """``Delete=confirm`` or ``Prune=confirm``; the object's own value wins over the application's."""
+    """Return whether ``Delete=confirm`` or ``Prune=confirm`` is set; the object's value wins over the application's."""
     listed = list(app_options)
     for name in ("Delete", "Prune"):
         own = option_value(obj, name)

@@ -1,8 +1,8 @@
-"""What was applied last, so that an apply that would change nothing is not sent.
+"""A cache of applied manifests, which saves applies that would change nothing.
 
-Kept by the handler of one destination. An entry is evidence only beside a live object that a working watch shows: the
-same object, and either the very version that the apply left, or, where it was applied server-side, the same fields in
-our name (who changes a value of them takes them over). Lost with the process; bounded.
+The handler of one destination holds it. An entry is evidence only with a live object from a working watch: the same
+object, and either the version that the apply left or, after a server-side apply, the same fields owned by us (any
+client that changes their values takes them over). Lost with the process; bounded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from syncline.kube.objects import Obj, ObjectRef, meta, resource_version, uid_of
 __all__ = ["Applied"]
 
 MAX_KEPT = 50_000
-"""Objects, at some 300 bytes each."""
+"""Cached objects, of about 300 bytes each."""
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -34,7 +34,7 @@ class _Entry:
 
 
 class Applied:
-    """By object. ``manager``: in whose name fields are applied."""
+    """Entries by object. ``manager``: the field manager of applies."""
 
     def __init__(self, manager: str, limit: int = MAX_KEPT) -> None:
         self._manager = manager
@@ -42,7 +42,7 @@ class Applied:
         self._kept: OrderedDict[ObjectRef, _Entry] = OrderedDict()
 
     def note(self, action: ApplyObject, left: Any) -> None:
-        """The object as the apply left it, or as it was found to need none."""
+        """Record an object after its apply, or one that needed none."""
         if not isinstance(left, dict) or not uid_of(left) or not resource_version(left):
             return
         owned = self._owned(left) if action.mode is ApplyMode.SERVER_SIDE else b""
@@ -52,7 +52,7 @@ class Applied:
             self._kept.popitem(last=False)
 
     def holds(self, action: ApplyObject) -> bool:
-        """Whether this very manifest was applied to what is live, and nothing was done to it since."""
+        """Return whether this manifest was applied to the live object, which is unchanged since."""
         kept, live = self._kept.get(action.ref), action.live
         if kept is None or live is None or uid_of(live) != kept.uid:
             return False
@@ -60,7 +60,7 @@ class Applied:
         return same and _manifest(action) == kept.manifest
 
     def _owned(self, obj: Obj) -> bytes:
-        """Our entry of the managed fields, empty without one."""
+        """Return a hash of our entry in the managed fields; empty without one."""
         for entry in meta(obj).get("managedFields") or ():
             if (entry.get("manager"), entry.get("operation")) == (self._manager, "Apply"):
                 return _digest([entry.get("apiVersion"), entry.get("fieldsV1")])

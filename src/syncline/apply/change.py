@@ -1,8 +1,8 @@
-"""What a change of one object means before it is made: update it, replace it, recreate it, or refuse.
+"""Classifies a change of one object in advance: update, replace, recreate, or refuse.
 
-Called by the planner and by ``syncline plan``. Kubernetes refuses changes of some fields whatever the rest of the
-object says; this module knows them for the built-in kinds where people meet them (apimachinery validation of batch,
-apps, core and rbac). Fields that only the server fills in are not compared.
+Called by the planner and by ``syncline plan``. Kubernetes rejects changes of immutable fields; this module lists them
+for common built-in kinds (apimachinery validation of batch, apps, core and rbac). Fields that only the server sets are
+not compared.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """``fields``: the immutable fields that differ; ``message``: why it is refused, with the ways out."""
+    """``fields``: the immutable fields that differ; ``message``: why the change is refused, and how to proceed."""
 
     change: Change
     fields: tuple[str, ...] = ()
@@ -57,17 +57,17 @@ _ALWAYS_RECREATED = frozenset(
         GroupKind("rbac.authorization.k8s.io", "ClusterRoleBinding"),
     }
 )
-"""``kubectl auth reconcile``, which upstream runs first, makes a binding again when its role changes."""
+"""``kubectl auth reconcile``, which upstream runs first, recreates a binding when its role changes."""
 
 
 _RECREATED_BY_REPLACE = frozenset({GroupKind("batch", "Job")})
-"""``Replace=true`` alone makes only Jobs again: they run once, and to run again is what the option is set for. Where an
-application-wide ``Replace=true`` met a changed selector or claim template, deleting a workload with its pods is not
-what anybody asked for; that takes ``Force=true``."""
+"""``Replace=true`` alone recreates only Jobs: they run once, and the option is set to run them again. For a workload
+with a changed selector or claim template, an application-wide ``Replace=true`` must not delete it with its pods; that
+takes ``Force=true``."""
 
 
 def immutable_fields(target: Obj, live: Obj) -> tuple[str, ...]:
-    """Immutable fields whose value in ``target`` cannot be what ``live`` has."""
+    """Return the immutable fields whose values in ``target`` and ``live`` conflict."""
     changed = [path for path in _IMMUTABLE.get(gvk_of(target).group_kind, ()) if _differs(target, live, path)]
     if (target.get("immutable"), live.get("immutable")) != (None, None) and live.get("immutable") is True:
         changed += [field for field in ("data", "binaryData", "stringData") if _differs(target, live, field)]
@@ -75,8 +75,8 @@ def immutable_fields(target: Obj, live: Obj) -> tuple[str, ...]:
 
 
 def classify_change(target: Obj, live: Obj, *, replace: bool = False, force: bool = False) -> Classified:
-    """Pure. ``replace`` and ``force`` are the application's or the operation's; the resource's own annotations are
-    read here (``Replace=true`` counts on both, ``Force=true`` on the resource)."""
+    """Classify a change. ``replace`` and ``force``: options of the application or operation; the resource's annotations
+    are read here (``Replace=true`` and ``Force=true``, on target or live object)."""
     fields = immutable_fields(target, live)
     replaced = replace or has_option(target, "Replace=true") or has_option(live, "Replace=true")
     forced = force or has_option(target, "Force=true") or has_option(live, "Force=true")
@@ -104,12 +104,12 @@ def _refusal(target: Obj, fields: tuple[str, ...]) -> str:
 def _differs(target: Obj, live: Obj, path: str) -> bool:
     parts = path.split(".")
     wanted = dig(target, *parts)
-    # What a manifest leaves out, the server has filled in.
+    # The server fills in what a manifest omits.
     return wanted is not None and not _covers(dig(live, *parts), wanted)
 
 
 def _covers(have: Any, wanted: Any) -> bool:
-    """Whether ``have`` is ``wanted`` plus defaults."""
+    """Return whether ``have`` equals ``wanted`` plus defaults."""
     if isinstance(wanted, Mapping):
         if not isinstance(have, Mapping):
             return not wanted

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions among the manifests: which kinds an operation itself brings."""
+"""Finds the kinds that an operation's own CustomResourceDefinitions define."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def is_definition(obj: Obj) -> bool:
 
 
 def defined_kind(obj: Obj) -> tuple[str, str] | None:
-    """Group and kind that a CustomResourceDefinition brings; None for anything else."""
+    """Return group and kind that a CustomResourceDefinition defines; None for other objects."""
     group, kind = dig(obj, "spec", "group"), dig(obj, "spec", "names", "kind")
     if is_definition(obj) and isinstance(group, str) and isinstance(kind, str):
         return group, kind

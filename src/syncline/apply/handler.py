@@ -1,9 +1,9 @@
-"""Sync actions as requests to the destination's API.
+"""Executes sync actions as requests to the destination's API.
 
-Registered by ``assembly`` for every action of :mod:`syncline.apply.actions`; driven by the executor. Takes one action,
-requests leave, and an :class:`~syncline.gitops.sync.model.Outcome` comes back: a refusal is data here, it never stops
-the other actions of a step. Where the API gave no answer there is no outcome: Unanswered is raised. Never decides what
-is to be done. Texts are kubectl's.
+``assembly`` registers it for every action of :mod:`syncline.apply.actions`; the executor drives it. It turns one action
+into requests and returns an :class:`~syncline.gitops.sync.model.Outcome`: a refusal is data and never stops the other
+actions of a step. Without a response there is no outcome: Unanswered is raised. It never decides what to do. Messages
+are kubectl's.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ __all__ = ["SYNC_ACTIONS", "SyncHandler"]
 FIELD_MANAGER = "argocd-controller"
 """Upstream's field manager, so that ownership carries over in both directions."""
 CONFLICT_TRIES = 5
-"""How often a write is tried that meets a newer object."""
+"""Attempts of a write that meets a newer object."""
 SYNC_ACTIONS: tuple[type, ...] = (
     ApplyObject,
     DryRun,
@@ -80,13 +80,13 @@ SYNC_ACTIONS: tuple[type, ...] = (
 Requests: TypeAlias = Generator[Request, Response, Outcome]
 _DRY = " (dry run)"
 NO_ACCOUNT_YET = 'serviceaccount "default" not found'
-"""How the API refuses pods of a namespace without its default service account."""
+"""The API's message for pods in a namespace without its default service account."""
 NO_RIGHTS = (" cannot ", "attempting to grant RBAC permissions")
-"""How authorization refuses, and how the API keeps people from granting more than they have."""
+"""The messages of authorization, and of RBAC's escalation check."""
 _NAMELESS = re.compile(r'\s*"" is invalid: patch: Invalid value: (?:"(?:[^"\\]|\\.)*"|\{\S*\}): (?P<why>.*)', re.DOTALL)
-"""How the API refuses a patched object that does not fit its kind."""
+"""The API's message for a patched object that does not fit its kind."""
 ADMISSION = ("admission webhook ", "failed calling webhook", "ValidatingAdmissionPolicy ", "MutatingAdmissionPolicy ")
-"""How refusals of webhooks and policies begin, whatever their code is."""
+"""The start of refusals by webhooks and policies, whatever their code."""
 
 
 class SyncHandler:
@@ -100,7 +100,7 @@ class SyncHandler:
         try:
             return (yield from self._handle(action))
         except Unanswered:
-            raise  # nothing was decided about the object, so the pass is given up and made again
+            raise  # nothing was decided about the object, so the reconcile is repeated
         except NotFound as error:
             return Outcome(False, str(error), not_found=True, refusal=Refusal.STATE)
         except ApiError as error:
@@ -132,8 +132,8 @@ class SyncHandler:
 
 
 def _soon(error: ApiError) -> WaitKind | None:
-    """A namespace that this operation has just made gets its service account a moment later; until then pods are
-    refused. Upstream fails the operation and leaves it to a retry."""
+    """Return a wait if the default service account is missing: a new namespace gets it a moment later, and pods are
+    refused until then. Upstream fails the operation and leaves it to a retry."""
     early = isinstance(error, Forbidden) and NO_ACCOUNT_YET in error.message
     return WaitKind.ACCOUNT if early else None
 
@@ -172,7 +172,7 @@ def _place(info: ResourceInfo, ref: ObjectRef) -> str:
 
 
 def _delete(info: ResourceInfo, action: PruneObject | DeleteHook) -> Requests:
-    """Only the object that was seen is deleted; another one under its name means that it is gone."""
+    """Delete only the observed object, by uid; another one under its name means that it no longer exists."""
     place = _place(info, action.ref)
     answer = yield client.delete(info, place, action.ref.name, uid=action.uid, propagation=action.propagation)
     try:
@@ -211,7 +211,7 @@ def _with_meta(obj: Obj, **fields: object) -> Obj:
 
 
 class _Apply:
-    """One manifest on its way to the cluster, for real or as a question."""
+    """The apply of one manifest, real or as dry run."""
 
     def __init__(self, info: ResourceInfo, action: ApplyObject, applied: Applied, *, dry: bool) -> None:
         self.info = info
@@ -228,7 +228,7 @@ class _Apply:
         self.validation = "Strict" if action.validate else "Ignore"
 
     def answer(self, as_new: bool = False) -> Requests:
-        """``as_new``: see :class:`DryRun`."""
+        """Return the outcome. ``as_new``: see :class:`DryRun`."""
         try:
             return (yield from self.ask() if as_new else self.run())
         except (BadRequest, Invalid, InternalError, Conflict) as error:
@@ -260,15 +260,15 @@ class _Apply:
             raise
 
     def ask(self) -> Requests:
-        """A dry run of an object that will be deleted first: ``already exists`` comes only after everything else was
-        found in order."""
+        """Dry-run the creation of an object to be deleted first: ``already exists`` means that all other checks passed.
+        """
         answer = yield self._post(self.target)
         if answer.status != AlreadyExists.code:
             answer.or_raise()
         return self._done("created")
 
     def _explained(self, error: ApiError) -> str:
-        """A refused change of an immutable field says what can be done about it."""
+        """Return the error message; for a refused change of an immutable field, with the ways to proceed."""
         if self.action.live is not None and isinstance(error, Invalid):
             classified = classify_change(self.target, self.action.live)
             if classified.change is Change.REFUSE:
@@ -276,8 +276,8 @@ class _Apply:
         return self._with_fields(error)
 
     def _with_fields(self, error: ApiError) -> str:
-        """The values that do not fit by their paths, where the API names none: of a patch it prints the whole object
-        instead, values of Secrets and all."""
+        """Return the invalid fields by path if the API names none: for a patch it prints the whole object, with the
+        values of Secrets."""
         text, schema = str(error), schema_for(self.info.gvk)
         nameless = _NAMELESS.match(text)
         if isinstance(error, Conflict) or (isinstance(error, Invalid) and nameless is None):
@@ -320,7 +320,7 @@ class _Apply:
             if live is not None and self._is_ours(live):
                 return self._done("created")
             if self.action.mode is ApplyMode.CREATE and OPERATION not in annotations_of(self.target):
-                # Replace=true: it is there after all, only the comparison did not show it yet.
+                # Replace=true: the object exists, but the comparison did not show it yet.
                 return (yield from self._replace())
             return Outcome(False, str(error))
         if not name_of(obj):
@@ -328,12 +328,12 @@ class _Apply:
         return self._done("created")
 
     def _is_ours(self, live: Obj) -> bool:
-        """Made by this very operation, before a crash that lost its results."""
+        """Return whether this operation created the object, before a crash that lost its results."""
         stamp = annotations_of(self.target).get(OPERATION)
         return stamp is not None and annotations_of(live).get(OPERATION) == stamp
 
     def _apply(self) -> Requests:
-        """``kubectl apply``: create, or patch what differs between the last applied, the wanted and the live one."""
+        """Apply like ``kubectl apply``: create, or patch the differences of last applied, wanted and live object."""
         if not name_of(self.target):
             generated = meta(self.target).get("generateName") or ""
             if not generated:
@@ -356,8 +356,8 @@ class _Apply:
         raise AssertionError("the last try returns or raises")
 
     def _apply_to_observed(self) -> Generator[Request, Response, Outcome | None]:
-        """As :meth:`_apply`, without a question first; None where something else is there than what was seen. A patch
-        names the version that it was made for."""
+        """As :meth:`_apply` without reading first; None if the live object is not the observed one. A patch contains
+        the resourceVersion that it is based on."""
         live = self.action.live
         if live is None:
             answer = yield self._post(with_last_applied(self.target))
@@ -412,7 +412,7 @@ class _Apply:
         return self._kept(answer.or_raise(), "serverside-applied")
 
     def _replace(self) -> Requests:
-        """PUT with the live resourceVersion; a newer object in between is read and replaced in its turn."""
+        """PUT with the live resourceVersion; after a conflict, read and replace the newer object."""
         for last in range(CONFLICT_TRIES):
             live = yield from self._read()
             if live is None:
@@ -429,9 +429,9 @@ class _Apply:
         return self._done("replaced")
 
     def _recreate(self) -> Requests:
-        """Delete, wait until it is gone (in later passes), create. Repeated after a crash it continues where it was.
+        """Delete, wait for the deletion (over several reconciles), create. After a crash it continues.
 
-        Nothing is deleted before the API has said that it would accept the new object.
+        Nothing is deleted before the API has accepted the new object in a dry run.
         """
         live = yield from self._read()
         if live is not None and self._is_ours(live):
@@ -456,7 +456,7 @@ class _Apply:
         return self._done("replaced") if made.ok else made
 
     def _migrate(self) -> Requests:
-        """Move the fields of client-side apply over to server-side apply."""
+        """Move the fields of client-side apply to server-side apply."""
         failure = ""
         for _ in range(CONFLICT_TRIES):
             live = yield from self._read()

@@ -1,7 +1,6 @@
-"""Client-side apply: the last-applied annotation and the patch made from it.
+"""Client-side apply: the last-applied annotation and its patch.
 
-Called by the handler and by code that predicts what an apply would do. Pure. Source: kubectl ``pkg/util/apply.go`` and
-``pkg/cmd/apply``.
+Called by the handler and by predictions of an apply. Pure. Source: kubectl ``pkg/util/apply.go`` and ``pkg/cmd/apply``.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def with_last_applied(target: Obj) -> Obj:
-    """The manifest with itself, without that annotation and without our stamp, written into its annotation."""
+    """Return the manifest with its last-applied annotation: itself without that annotation and our stamp."""
     bare = {k: v for k, v in annotations_of(target).items() if k not in (LAST_APPLIED, OPERATION)}
     content = {**target, "metadata": {**meta(target), "annotations": bare}}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
@@ -30,13 +29,13 @@ def with_last_applied(target: Obj) -> Obj:
 
 
 def last_applied(live: Obj) -> Obj:
-    """The manifest applied last; empty where nothing readable is noted."""
+    """Return the last applied manifest; empty if missing or invalid."""
     found = json_note(live, LAST_APPLIED, MAX_ANNOTATIONS)
     return found if isinstance(found, dict) else {}
 
 
 def apply_patch(gvk: GVK, target: Obj, live: Obj) -> tuple[PatchType, Obj]:
-    """The patch that an apply would send; empty if nothing changes. Built-in kinds merge lists by their keys."""
+    """Return the patch of an apply; empty if nothing changes. Built-in kinds merge lists by key."""
     modified = with_last_applied(target)
     schema = schema_for(gvk)
     if schema is None:

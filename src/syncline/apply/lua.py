@@ -1,11 +1,11 @@
-"""Scripts of users, in Lua as Argo CD runs them: one guarded run, values in, one value out.
+"""Runs a user's Lua script as Argo CD does, once and sandboxed: values in, one value out.
 
-:mod:`syncline.apply.health.overrides` calls it through a :class:`LuaRunner`. Needs the extra ``lua``. Every run has
-its own interpreter without files, processes, environment and network, with limits of memory and of time. A search
-pattern can still keep C code busy for long, so scripts of users run in a worker process that is killed
-(``assembly/scripts/lua.py``); never call :func:`run_guarded` with them in a process that has other work.
+:mod:`syncline.apply.health.overrides` calls it through a :class:`LuaRunner`. Needs the extra ``lua``. Every run has its
+own interpreter without files, processes, environment and network, with limits of memory and time. A search pattern can
+still block C code for long, so users' scripts run in a worker process that can be killed (``assembly/scripts/lua.py``);
+never call :func:`run_guarded` with them in a process that has other work.
 
-Differences from gopher-lua that remain: a fraction in ``..`` prints with 14 digits, not 17.
+Remaining difference from gopher-lua: a fraction in ``..`` prints with 14 digits, not 17.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ __all__ = ["OVERRAN", "LuaFailed", "LuaRests", "LuaResult", "LuaRunner", "run_gu
 
 
 class LuaFailed(RuntimeError):
-    """The script cannot be read, failed, or ran into a limit; the text is the interpreter's."""
+    """The script is invalid, failed, or exceeded a limit; the text is the interpreter's."""
 
 
 class LuaRests(LuaFailed):
-    """The script took too long, now or a little while ago: what it would say is not known, and asked again later."""
+    """The script took too long, now or recently: its result is unknown, and it is run again later."""
 
 
 OVERRAN = "the script ran longer than "
-"""As ``lua_guard.lua`` says it."""
+"""The message of ``lua_guard.lua``."""
 
 
 class LuaMissing(LuaFailed):
@@ -43,16 +43,16 @@ class LuaMissing(LuaFailed):
 @dataclass(frozen=True, slots=True)
 class LuaLimits:
     seconds: float = 1.0
-    """Of computing, as upstream's limit; beyond it the run fails, whatever the script catches."""
+    """Computing time, as upstream's limit; beyond it the run fails, even if the script catches errors."""
     memory_bytes: int = 32 << 20
-    """What the objects of one run may take; a Deployment of 5 KB takes about 100 KB."""
+    """Memory of one run; a Deployment of 5 KB takes about 100 KB."""
     depth: int = 100
-    """Nested tables of a result, as the depth of JSON that the API server takes is far below it."""
+    """Depth of nested tables in a result; the API server's limit for JSON is far above it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LuaResult:
-    """The last value that a script returned: the name of its Lua type, and it as JSON (tables and texts; else None).
+    """The last value that a script returned: its Lua type, and its JSON (tables and texts; else None).
 
     An empty table is an empty list, as upstream encodes it.
     """
@@ -68,7 +68,7 @@ class LuaRunner(Protocol):
 
 
 class Guarded:
-    """A :class:`LuaRunner` in this process, for scripts that one trusts."""
+    """A :class:`LuaRunner` in this process, for trusted scripts."""
 
     def __init__(self, limits: LuaLimits = LuaLimits()) -> None:
         self._limits = limits
@@ -80,7 +80,7 @@ class Guarded:
 def run_guarded(
     script: str, names: Mapping[str, Any], *, open_libs: bool, limits: LuaLimits = LuaLimits()
 ) -> LuaResult:
-    """Run ``script`` with these global names (JSON values). ``open_libs``: string, math and coroutine too.
+    """Run ``script`` with these global variables (JSON values). ``open_libs``: string, math and coroutine too.
 
     Rules: Argo CD ``util/lua`` (``runLuaWithResourceActionParameters``). Raises :class:`LuaFailed`.
     """
@@ -121,17 +121,17 @@ def _no_attributes(owner: object, name: object, setting: bool) -> object:
 
 
 def _bytes(text: str) -> str:
-    """The bytes of a text as Lua sees them, one character each: scripts may cut texts anywhere."""
+    """Return the UTF-8 bytes of a text, one character each, as in Lua: scripts may cut texts anywhere."""
     return text.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
 def _text(found: str) -> str:
-    """Inverse of :func:`_bytes`; what is no UTF-8 is replaced."""
+    """Inverse of :func:`_bytes`; invalid UTF-8 is replaced."""
     return found.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
 def _to_lua(runtime: Any, value: Any) -> Any:
-    """JSON as tables; every number is a double, a null is left out, in lists too."""
+    """Convert JSON to tables; every number is a double, nulls are dropped, in lists too."""
     match value:
         case dict():
             kept = {_bytes(key): _to_lua(runtime, item) for key, item in value.items() if item is not None}
@@ -149,7 +149,7 @@ def _to_lua(runtime: Any, value: Any) -> Any:
 
 
 def _from_lua(lupa: Any, value: Any, depth: int) -> Any:
-    """A table as JSON, by the rules of gopher-json: all keys are texts, or 1 to n; nothing else can be encoded."""
+    """Convert a table to JSON as gopher-json does: all keys are texts, or 1 to n; others raise LuaFailed."""
     if lupa.lua_type(value) != "table":
         if isinstance(value, str):
             return _text(value)

@@ -1,4 +1,4 @@
-"""How an action on a cluster ended."""
+"""The outcome of an action on a cluster."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ class WaitKind(StrEnum):
 
 
 class Refusal(StrEnum):
-    """The reason of a refused object; it decides whether an earlier object of the sync may change the verdict."""
+    """Why an object was refused, which decides whether an earlier object of the sync may change that."""
 
     CONTENT = "content"
-    """What it says, judged by the schema of its kind."""
+    """Its content, judged by the schema of its kind."""
     RIGHTS = "rights"
     STATE = "state"
-    """What the cluster holds now: quotas, service accounts, namespaces, webhooks, policies."""
+    """The cluster's state: quotas, service accounts, namespaces, webhooks, policies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one action ended.
+    """The outcome of one action.
 
-    ``pending``: not done yet and to be tried again in the next reconcile, and what it waits for (an object that must
-    vanish first, a kind that is not served yet, the service account of a namespace that was just made). ``obj`` is the
-    object that a read found.
+    ``pending``: not done yet, with what it waits for; the next reconcile tries again (an object must disappear first, a
+    kind is not served yet, a new namespace lacks its service account). ``obj``: the object that a read found.
     """
 
     ok: bool
@@ -46,4 +45,4 @@ class Outcome:
     pending: WaitKind | None = None
     obj: Obj | None = field(default=None, repr=False)
     refusal: Refusal = Refusal.CONTENT
-    """Only where it is not ``ok``."""
+    """Only meaningful if not ``ok``."""

@@ -1,10 +1,9 @@
-"""Asking the API server what a sync would make of an object (compare option ``ServerSideDiff=true``).
+"""Server-side diff: predictions of a sync by the API server (compare option ``ServerSideDiff=true``).
 
-The plan of an Application names the questions whose answers are missing; the handler asks them as dry runs of a
-server-side apply, with the rights that a sync has; the comparison of the next reconcile reads the answers. A question
-is asked again where the manifest, the live object or the account differs, or a refresh is asked for, as upstream. An
-object that changes all the time is compared by its last answer in between, so that asking keeps no Application from
-going on. The book is a cache, not state: lost with the process, bounded by the number of answers.
+An Application's plan names the missing predictions; the handler requests them as dry runs of a server-side apply, with
+the rights of a sync; the next comparison reads them. A prediction is requested again if the manifest, the live object
+or the account changes, or on a refresh, as upstream. An object that changes all the time is compared by its last
+prediction in between, so that requests never block an Application. The cache is bounded and lost with the process.
 """
 
 from __future__ import annotations
@@ -31,28 +30,28 @@ from syncline.kube.objects import Obj, gvk_of, name_of, ref_of, resource_version
 __all__ = ["Kept", "Missing", "Predict", "PredictHandler", "PredictionCache", "answers", "missing"]
 
 MAX_KEPT = 50_000
-"""Answers kept; some 3 kB each."""
+"""Cached predictions, of about 3 kB each."""
 MAX_OBJECTS = 10_000
-"""Objects of one Application that are asked about; what is beyond is compared here."""
+"""Objects of one Application with predictions; further ones are compared here."""
 MAX_ASKED = 100
-"""Questions of one reconcile; the next reconcile asks on."""
+"""Requests of one reconcile; the next one continues."""
 AGAIN_S = 60.0
-"""After which a question that was refused is asked again: a webhook may be back."""
+"""Seconds until a refused request is repeated: a webhook may be back."""
 REST_S, REST_EACH_S = 3.0, 0.05
-"""For which an object that changes again is compared by its last answer, and how much longer for each object of its
-Application: asking takes less than a fifth of the time."""
+"""Seconds for which an object that changes again is compared by its last prediction, and the addition per object of its
+Application: requests take less than a fifth of the time."""
 STALE_S = 5.0
-"""For which an answer about a newer live object waits until that one is seen here, too."""
+"""Seconds that a prediction for a newer live object waits until the watch shows that object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Predict(Action):
-    """Ask what a server-side apply would make of ``target``; nothing is changed."""
+    """Predict the result of a server-side apply of ``target``; changes nothing."""
 
     question: str
     target: Obj = field(repr=False)
     version: str
-    """resourceVersion of the live object that it is compared with."""
+    """resourceVersion of the live object to compare with."""
     reason: str = "ServerSideDiff=true"
 
     def describe(self) -> str:
@@ -64,15 +63,15 @@ class Kept:
     answer: Prediction
     at: datetime
     asked: str
-    """resourceVersion of the live object as it was seen here."""
+    """resourceVersion of the live object as observed here."""
     version: str
-    """That of the state which the answer is about."""
+    """resourceVersion of the state that was predicted from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """``asked``: what must be asked now; ``waits``: an answer is newer than what is seen here; ``later_s``: when an
-    object that changed again is asked about."""
+    """``asked``: predictions to request now; ``waits``: one is newer than the observed object; ``later_s``: seconds
+    until a changed object is predicted again."""
 
     asked: tuple[Predict, ...] = ()
     waits: str = ""
@@ -80,14 +79,14 @@ class Missing:
 
 
 class PredictionCache:
-    """Answers by question."""
+    """Cached predictions by question."""
 
     def __init__(self, limit: int = MAX_KEPT) -> None:
         self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._limit = limit
 
     def known(self) -> Mapping[str, Kept]:
-        """Known answers, to be read within one reconcile."""
+        """Return the cached predictions, for use within one reconcile."""
         return MappingProxyType(self._kept)
 
     def put(self, name: str, kept: Kept) -> None:
@@ -98,8 +97,8 @@ class PredictionCache:
 
 
 def question(target: Obj, live: Obj, place: str) -> str:
-    """Names a question, whatever the version of the live object; ``place``: the cluster, who asks, and the refresh that
-    it is asked for."""
+    """Return the key of a prediction, independent of the live object's version; ``place``: cluster, user and refresh
+    request."""
     content = msgspec.json.encode(target, order="deterministic")
     digest = hashlib.blake2b(content, digest_size=16)
     digest.update("\0".join(("", uid_of(live), place)).encode())
@@ -109,7 +108,7 @@ def question(target: Obj, live: Obj, place: str) -> str:
 def missing(
     book: Mapping[str, Kept], pairs: list[tuple[Obj, Obj]], place: str, now: datetime, limit: int = MAX_ASKED
 ) -> Missing:
-    """The pairs (manifest, live object) that need answers before they can be compared."""
+    """Return the pairs (manifest, live object) that need predictions before they can be compared."""
     asked: list[Predict] = []
     later: list[float] = []
     waits = ""
@@ -133,7 +132,7 @@ def missing(
 
 
 def answers(book: Mapping[str, Kept], place: str) -> Callable[[Obj, Obj], Prediction | None]:
-    """How a comparison reads the answers."""
+    """Return a function that looks up predictions for a comparison."""
 
     def find(target: Obj, live: Obj) -> Prediction | None:
         known = book.get(question(target, live, place))
@@ -143,8 +142,8 @@ def answers(book: Mapping[str, Kept], place: str) -> Callable[[Obj, Obj], Predic
 
 
 class PredictHandler:
-    """Performs :class:`Predict` against one cluster, whose kinds ``mapper`` knows. A refusal is an answer; where the
-    API has none now, its error is raised and the pass is made again."""
+    """Performs :class:`Predict` on one cluster, whose kinds ``mapper`` knows. A refusal is a result; without a response
+    the error is raised and the reconcile is repeated."""
 
     def __init__(self, mapper: Mapper, book: PredictionCache, clock: Clock) -> None:
         self._mapper, self._book, self._clock = mapper, book, clock
@@ -152,7 +151,7 @@ class PredictHandler:
     def handle(self, action: Predict) -> Generator[Request, Response, None]:
         found, error = yield from _asked(self._mapper, action.target)
         content = b"" if found is None else msgspec.json.encode(found)
-        # A refused question has another name than an answered one, so that no verdict stands for both.
+        # A refused request has another name, so that no cached result stands for both.
         state = resource_version(found) if found is not None else "refused"
         answer = Prediction(f"{action.question}/{action.version}/{state}", content, error)
         about = (resource_version(found) if found is not None else "") or action.version

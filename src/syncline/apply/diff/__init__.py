@@ -1,4 +1,4 @@
-"""Comparing manifests with live objects. Start at :mod:`syncline.apply.diff.compare`."""
+"""Compares manifests with live objects. Start at :mod:`syncline.apply.diff.compare`."""
 
 from syncline.apply.diff.compare import compare_objects
 from syncline.apply.diff.hide import hide_secret

@@ -1,8 +1,8 @@
-"""Predicts what a client-side apply would make of the live object.
+"""Predicts the result of a client-side apply on the live object.
 
-Called by the diff. In come normalised objects; out comes the pair (live, predicted) in one spelling, so that comparing
-is comparing JSON. Only what the last apply and the manifest speak of can differ: fields that a server or another
-controller filled in are on both sides. Rules: gitops-engine ``pkg/diff`` ``ThreeWayDiff``.
+Called by the diff with normalized objects; returns the pair (live, predicted) in one spelling, so that a JSON
+comparison suffices. Only fields of the last apply or the manifest can differ: fields from a server or another
+controller are on both sides. Rules: gitops-engine ``pkg/diff`` ``ThreeWayDiff``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ STATEFUL_SETS = (GroupKind("apps", "StatefulSet"), GroupKind("extensions", "Stat
 
 
 def predict(original: Obj, target: Obj, live: Obj) -> tuple[Obj, Obj]:
-    """Live and predicted object. ``original`` is what was applied last.
+    """Return live and predicted object. ``original``: the last applied manifest.
 
-    Raises ValueError or ApiError where no patch can be made of them.
+    Raises ValueError or ApiError if no patch can be computed.
     """
     original, target = _without_place(original), _without_place(target)
     schema = builtin_schema(original)
@@ -37,7 +37,7 @@ def predict(original: Obj, target: Obj, live: Obj) -> tuple[Obj, Obj]:
 
 
 def _without_place(obj: Obj) -> Obj:
-    """A manifest need not say its namespace; an empty map of annotations says nothing."""
+    """Return the manifest without namespace and without an empty map of annotations."""
     metadata = {key: value for key, value in meta(obj).items() if key != "namespace"}
     if metadata.get("annotations") in ({}, None):
         metadata.pop("annotations", None)
@@ -45,7 +45,7 @@ def _without_place(obj: Obj) -> Obj:
 
 
 def _with_claims_reduced(original: Obj, live: Obj) -> Obj:
-    """Claim templates get defaults from the server that are not reproduced here: they are left out of the patch."""
+    """Remove the server's defaults from claim templates, as they are not reproduced here."""
     stated: Any = dig(original, "spec", "volumeClaimTemplates")
     actual: Any = dig(live, "spec", "volumeClaimTemplates")
     if not isinstance(stated, list) or not isinstance(actual, list):

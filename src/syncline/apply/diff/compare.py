@@ -1,8 +1,8 @@
-"""Whether a manifest and its live object differ, and what a sync would make of the live object.
+"""Compares a manifest with its live object and predicts the result of a sync.
 
-Called by the comparison of an application for each pair, and by faces that show a difference. Pure. The strategy is
-chosen as upstream chooses it (reference argocd-app §3.3): dry run of the API server, structured merge by managed
-fields, three-way by the last-applied annotation, else target against live.
+Called by the comparison of an application for each pair, and by commands that show a difference. Pure. The strategy is
+chosen like upstream's (reference argocd-app §3.3): dry run by the API server, structured merge by managed fields,
+three-way by the last-applied annotation, else target against live.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DEFAULTS = DiffSettings()
 
 def compare_objects(target: Obj | None, live: Obj | None, settings: DiffSettings = DEFAULTS) -> DiffResult:
     """Compare one pair; one side may be missing. Raises DiffError in upstream's words, and Unknown with all questions
-    that the comparison asks."""
+    of the comparison."""
     if target is not None and live is not None:
         if settings.tracking is not None:
             live = settings.tracking.normalized(target, live)
@@ -79,7 +79,7 @@ def _client_side(target: Obj, live: Obj, settings: DiffSettings) -> DiffResult:
     if original is not None:
         try:
             return _result(*predict(normalize(original, settings), target, live))
-        except (ValueError, ApiError):  # what was noted cannot be used; compare target and live alone
+        except (ValueError, ApiError):  # the last-applied manifest is unusable: compare target and live alone
             pass
     try:
         return _result(*predict(target, target, live))

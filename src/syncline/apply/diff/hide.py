@@ -1,7 +1,8 @@
-"""Masks the values of Secrets so that people see what differs but not what it is.
+"""Masks the values of Secrets, so that a diff shows which values differ but not the values.
 
-Called by every face that shows manifests, live objects or differences, and by what is written to logs. Pure. Rules:
-gitops-engine ``pkg/diff`` ``HideSecretData``: equal values of a key get equal masks, each further value is four longer.
+Called by all commands that show manifests, live objects or differences, and for logs. Pure. Rules: gitops-engine
+``pkg/diff`` ``HideSecretData``: equal values of a key get equal masks, each further value one that is four characters
+longer.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ STEP = "+" * 4
 
 
 class _Masks:
-    """The mask of each value of one key, in the order in which they are met."""
+    """The masks of one key's values, in order of appearance."""
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
 
     def of(self, value: Any) -> str:
-        """Null is an empty text; values of other types than text are distinguished by type."""
+        """Return the mask of a value. Null equals the empty text; values of other types differ by type."""
         known = value or "" if isinstance(value, str | None) else f"{type(value).__name__} {json.dumps(value)}"
         return self._values.setdefault(known, MASK + STEP * len(self._values))
 
@@ -36,8 +37,8 @@ class _Masks:
 def hide_secret(
     target: Obj | None, live: Obj | None, hidden_annotations: Collection[str] = ()
 ) -> tuple[Obj | None, Obj | None]:
-    """Both with masked data and annotations, also inside the note of what was applied last; an unreadable note is
-    masked as a whole."""
+    """Mask data and annotations of both, also inside the last-applied annotation; an unreadable one is masked as a
+    whole."""
     objects = [None if obj is None else _folded(obj) for obj in (target, live)]
     notes = [None if obj is None else _note(obj) for obj in objects]
     data: dict[str, _Masks] = {}
@@ -62,8 +63,7 @@ def _folded(obj: Obj) -> Obj:
 
 
 def _note(obj: Obj) -> Any:
-    """The manifest that was applied last; None without a note, a text if it cannot be read as an object of some
-    kind."""
+    """Return the last applied manifest; None without one, the text if it is not an object with a kind."""
     text = annotations_of(obj).get(LAST_APPLIED)
     if text is None:
         return None
@@ -83,7 +83,7 @@ def _masked(
     if isinstance(obj.get("data"), dict):
         made["data"] = {key: data.setdefault(key, _Masks()).of(value) for key, value in sorted(obj["data"].items())}
     if is_secret(obj):
-        # A field that is misspelt or of the wrong type may hold the values as well.
+        # A misspelt field or one of the wrong type may hold the values too.
         made |= {key: MASK for key, value in made.items() if key not in PLAIN_FIELDS and _is_misplaced(key, value)}
     found = meta(obj).get("annotations")
     if isinstance(found, dict) and any(key in found for key in hidden):

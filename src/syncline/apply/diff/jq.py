@@ -1,8 +1,8 @@
-"""What jq expressions of users address, as questions and answers: plain data on both sides.
+"""Evaluation of users' jq expressions as questions and answers, both plain data.
 
-Comparing is pure, and an expression may compute for ever. So a comparison looks its answers up (:class:`Answers`); what
-is not known is raised as :class:`Unknown`, a process of its own answers the questions (:func:`answer`), and the
-comparison is made again with the answers. They are remembered by expression and content of the object.
+A comparison is pure, but an expression may run forever. So a comparison looks up results (:class:`Answers`); a missing
+one is raised as :class:`Unknown`, a child process evaluates it (:func:`answer`), and the comparison is made again.
+Results are cached by expression and object content.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ __all__ = [
 ]
 
 Rule = tuple[tuple[str, ...], tuple[str, ...]]
-"""JSON pointers, then jq expressions, in the order in which they take parts away."""
+"""JSON pointers, then jq expressions, in the order in which they remove fields."""
 MAX_TREE_BYTES = 256 << 10
-"""What one expression addresses in one object, as JSON; more is refused."""
+"""Limit of the fields that one expression addresses in one object, in bytes of JSON."""
 SHOWN = 200
-"""Characters of an expression in a message."""
+"""Limit of characters of an expression in a message."""
 
 
 @dataclass(frozen=True)
 class JqQuestion:
-    """The question which fields ``rules`` address in ``obj``; without an object: whether all of them can be parsed."""
+    """The question which fields ``rules`` address in ``obj``; without an object: whether all can be parsed."""
 
     rules: tuple[Rule, ...]
     obj: Obj | None = field(default=None, repr=False)
@@ -64,33 +64,33 @@ class JqQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Addressed:
-    """One tree for each expression in the order of the rules; None: it failed for this object and addresses nothing."""
+    """One tree per expression, in order of the rules; None: it failed on this object and addresses nothing."""
 
     trees: tuple[Tree | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An expression cannot be read, or no expression can be evaluated on this machine."""
+    """An expression is invalid, or this machine cannot evaluate any."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Overran:
-    """An expression took more time or memory than it may; nothing of the kind is evaluated until then."""
+    """An expression exceeded its limit of time or memory; it is not evaluated before ``until``."""
 
     expression: str
     why: str
     until: datetime | None = None
-    """None: it is not tried again."""
+    """None: it is not retried."""
 
     def __str__(self) -> str:
         return f"{self.expression[:SHOWN]!r} {self.again}"
 
     @property
     def again(self) -> str:
-        """Why it is not known, and when it is tried again."""
+        """Return why there is no result, and when it is retried."""
         return self.why if self.until is None else f"{self.why}; it is tried again after {format_time(self.until)}"
 
 
@@ -99,14 +99,14 @@ Known: TypeAlias = Addressed | Unreadable | Health
 
 
 class Question(Protocol):
-    """Equal keys, equal answers."""
+    """A question with a key: equal keys mean equal answers."""
 
     @property
     def key(self) -> str: ...
 
 
 class Unknown(Exception):
-    """A comparison that needs answers."""
+    """A comparison needs the answers to ``questions`` first."""
 
     def __init__(self, questions: Iterable[JqQuestion]) -> None:
         super().__init__("not answered yet")
@@ -115,7 +115,7 @@ class Unknown(Exception):
 
 @dataclass(frozen=True)
 class Answers:
-    """Known answers, by key of the question."""
+    """Known answers by key of the question."""
 
     known: Mapping[str, Known] = field(default_factory=dict, repr=False)
     overran: Mapping[str, Overran] = field(default_factory=dict, repr=False)
@@ -124,7 +124,7 @@ class Answers:
         return self.known.get(question.key) or self.overran.get(question.key)
 
     def of(self, question: JqQuestion) -> Answer:
-        """Raises :class:`Unknown`."""
+        """Return the answer. Raises :class:`Unknown` if there is none."""
         found = self.find(question)
         if found is None or isinstance(found, Health):
             raise Unknown((question,))
@@ -136,13 +136,13 @@ class Answers:
         return Answers({**self.known, **known}, {**self.overran, **overran})
 
     def at(self, now: datetime) -> Answers:
-        """Without what may be tried again."""
+        """Return the answers without failures that may be retried now."""
         left = {key: one for key, one in self.overran.items() if one.until is None or now < one.until}
         return self if len(left) == len(self.overran) else Answers(self.known, left)
 
 
 def gathered(*parts: Callable[[], Any]) -> list[Any]:
-    """The results of all. Raises :class:`Unknown` with the questions of all."""
+    """Return the results of all parts. Raises :class:`Unknown` with the questions of all."""
     questions: list[JqQuestion] = []
     made: list[Any] = []
     for part in parts:
@@ -156,7 +156,7 @@ def gathered(*parts: Callable[[], Any]) -> list[Any]:
 
 
 def answer(question: JqQuestion, begins: Callable[[int], None] = lambda _number: None) -> Addressed | Unreadable:
-    """In the process for it: evaluate. ``begins`` is called with the number of each expression before it runs."""
+    """Evaluate in the child process. ``begins`` is called with each expression's number before it runs."""
     trees: list[Tree | None] = []
 
     def address(expression: str, obj: Obj) -> Tree:
@@ -183,7 +183,8 @@ def answer(question: JqQuestion, begins: Callable[[int], None] = lambda _number:
 
 
 def without(obj: Obj, rules: Iterable[Rule], address: Callable[[str, Obj], Tree | None]) -> Obj:
-    """``obj`` without what the rules address; what is not there ignores nothing, and nothing takes all of it."""
+    """Return ``obj`` without the fields that the rules address; missing fields and rules that remove everything are
+    ignored."""
     made = obj
     for pointers, expressions in rules:
         for pointer in pointers:
@@ -197,7 +198,7 @@ def without(obj: Obj, rules: Iterable[Rule], address: Callable[[str, Obj], Tree 
 
 
 def _without(value: Any, tree: Any) -> Any:
-    """``value`` without the parts of ``tree``; what nothing is taken from is shared."""
+    """Return ``value`` without the parts in ``tree``; unchanged parts are shared."""
     if not tree:
         return value
     if isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""Fields of custom resources that hold types of Kubernetes, spelled as Kubernetes spells them.
+"""Normalizes fields of custom resources that hold Kubernetes types.
 
-Called by normalisation with the settings of the object's kind. ``1000m`` and ``1`` are then the same quantity. Pure.
+Called by normalization with the settings of the object's kind; then ``1000m`` and ``1`` are the same quantity. Pure.
 Rules: Argo CD ``util/argo/normalizers/knowntypes_normalizer.go``; a value that does not fit its type stays as it is.
 """
 
@@ -19,13 +19,13 @@ from syncline.kube.text.quantity import QuantityError, parse_quantity
 __all__ = ["BUILT_IN", "spelled"]
 
 BUILT_IN = {GroupKind("argoproj.io", "Rollout"): (KnownTypeField("spec.template.spec", "core/v1/PodSpec"),)}
-"""Fields that are known without any setting."""
+"""Fields that are known without a setting."""
 API = "io.k8s.api."
 RESOURCE_LIST = "core/v1/ResourceList"
 
 
 def spelled(obj: Obj, fields: Iterable[KnownTypeField]) -> Obj:
-    """``obj`` with each of these fields in canonical form; a path goes through every item of a list."""
+    """Return ``obj`` with each of these fields in canonical form; a path covers all items of a list."""
     for known in fields:
         obj = _at(obj, known.field.split("."), known.type)
     return obj
@@ -42,7 +42,7 @@ def _at(value: Any, path: list[str], type_name: str) -> Any:
 
 
 def _quantities(value: Any) -> Any:
-    """A map of quantities, which has no schema of its own; as it is if one of them is none."""
+    """Normalize a map of quantities, which has no schema; unchanged if a value is not a quantity."""
     try:
         return {key: str(parse_quantity(one)) for key, one in value.items()} if isinstance(value, dict) else value
     except (QuantityError, TypeError, AttributeError):

@@ -1,7 +1,7 @@
-"""Ignores what trusted field managers changed (``managedFieldsManagers``).
+"""Ignores changes by trusted field managers (``managedFieldsManagers``).
 
-Called by the diff before anything else, only where both objects exist: a field that one of the managers owns on the
-live object and that differs is taken out of both sides. Pure. Rules: Argo CD ``util/argo/managedfields``.
+Called first by the diff if both objects exist: a differing field that one of the managers owns on the live object is
+removed from both sides. Pure. Rules: Argo CD ``util/argo/managedfields``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ __all__ = ["owned_fields", "without_trusted_changes"]
 
 
 def without_trusted_changes(target: Obj, live: Obj, settings: DiffSettings) -> tuple[Obj, Obj]:
-    """Both objects without what the managers of the matching rules changed; a kind without schema merges as it looks.
-    As they are if one of them does not fit its schema."""
+    """Return both objects without changes of the trusted managers; a kind without schema is merged by structure.
+    Unchanged if one of them does not fit its schema."""
     trusted = trusted_managers(target, settings)
     entries = meta(live).get("managedFields")
     if not trusted or not isinstance(entries, list):
@@ -36,7 +36,7 @@ def without_trusted_changes(target: Obj, live: Obj, settings: DiffSettings) -> t
 
 
 def owned_fields(entry: Obj) -> fieldset.FieldSet:
-    """The fields of one entry of ``managedFields``; none where they cannot be read."""
+    """Return the fields of one entry of ``managedFields``; empty if invalid."""
     try:
         return fieldset.parse(entry.get("fieldsV1") or {})
     except ValueError:

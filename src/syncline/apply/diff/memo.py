@@ -1,7 +1,7 @@
-"""Verdicts that need not be reached again: this manifest against that state of a live object.
+"""A cache of comparison results: manifest against a version of its live object.
 
-A comparison is a pure function; its answer is kept under everything that it depends on: the content of the manifest,
-uid and resourceVersion of the live object, and the settings. So a refresh costs what changed, not what exists. Bounded.
+A comparison is a pure function; its result is cached by all its inputs: the manifest's content, uid and resourceVersion
+of the live object, and the settings. So a refresh costs what changed, not what exists. Bounded.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from syncline.kube.schema.model import schema_for
 __all__ = ["Verdicts"]
 
 MAX_VERDICTS = 200_000
-"""Some 20 MB: the objects of more applications than one machine runs."""
+"""About 20 MB: the objects of more applications than one machine manages."""
 
 Compare = Callable[[Obj | None, Obj | None, DiffSettings], DiffResult]
 _Key = tuple[bytes, str, str, str]
 
 
 class Verdicts:
-    """One per process; oldest unused verdicts fall out."""
+    """The cache, one per process; it evicts the least recently used."""
 
     def __init__(self, limit: int = MAX_VERDICTS, compare: Compare = compare_objects) -> None:
         self._known: OrderedDict[_Key, bool] = OrderedDict()
@@ -37,7 +37,8 @@ class Verdicts:
         self._compare = compare
 
     def modified(self, target: Obj | None, live: Obj | None, settings: DiffSettings, settings_key: str) -> bool:
-        """Whether they differ, from memory or by :func:`compare_objects`. Raises DiffError, which is not kept."""
+        """Return whether they differ, from the cache or by :func:`compare_objects`. Raises DiffError, which is not
+        cached."""
         key = _key(target, live, settings, settings_key)
         if key is None:
             return self._compare(target, live, settings).modified
@@ -47,19 +48,19 @@ class Verdicts:
             if len(self._known) > self._limit:
                 self._known.popitem(last=False)
         else:
-            with contextlib.suppress(KeyError):  # forgotten meanwhile: large plans are made in threads
+            with contextlib.suppress(KeyError):  # evicted meanwhile: large plans are made in threads
                 self._known.move_to_end(key)
         return known
 
 
 def settings_key(settings: DiffSettings) -> str:
-    """Everything of the settings that a verdict depends on, as text; schemas are dealt with by :func:`_key`."""
+    """Return all settings that affect a result, as text; :func:`_key` handles schemas."""
     parts = (settings.mode, settings.ignore, sorted(settings.overrides.items()), settings.ignore_aggregated_roles)
     return repr((*parts, settings.tracking, settings.include_mutation_webhook, settings.dry_run_name))
 
 
 def _key(target: Obj | None, live: Obj | None, settings: DiffSettings, settings_text: str) -> _Key | None:
-    """None where the verdict depends on more than can be named: a dry run without a name, or the schema of a custom
+    """Return the cache key, or None if an input has no name: a dry run without a name, or the schema of a custom
     resource."""
     if (
         target is None

@@ -1,4 +1,4 @@
-"""The values that comparing two objects speaks in; nothing is decided here."""
+"""The data types of the diff; nothing is decided here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 MANAGER = "argocd-controller"
-"""Field manager of every server-side apply, as upstream names it, so that both tools agree on who owns what."""
+"""Field manager of every server-side apply; upstream's, so that both tools agree on ownership."""
 
 
 class DiffError(ValueError):
@@ -44,7 +44,8 @@ class DiffMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRule:
-    """One entry of ``spec.ignoreDifferences``. ``group`` and ``kind`` are globs; an empty name or namespace is any."""
+    """One entry of ``spec.ignoreDifferences``. ``group`` and ``kind`` are globs; an empty name or namespace matches
+    any."""
 
     group: str = ""
     kind: str = ""
@@ -56,7 +57,7 @@ class IgnoreRule:
 
     @classmethod
     def parse(cls, entry: Mapping[str, Any]) -> IgnoreRule:
-        """From an entry as written; what is no text does not count."""
+        """Parse an entry; other types count as empty."""
         texts = {key: str(entry.get(key) or "") for key in ("group", "kind", "name", "namespace")}
         return cls(
             **texts,
@@ -68,7 +69,7 @@ class IgnoreRule:
 
 @dataclass(frozen=True, slots=True)
 class KnownTypeField:
-    """A field of a custom resource that holds a type of Kubernetes (``core/v1/PodSpec``, ``core/Quantity``)."""
+    """A field of a custom resource that holds a Kubernetes type (``core/v1/PodSpec``, ``core/Quantity``)."""
 
     field: str
     type: str
@@ -76,7 +77,7 @@ class KnownTypeField:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """The settings of one kind, from ``resource.customizations``; the parts that a comparison reads."""
+    """The comparison's settings of one kind, from ``resource.customizations``."""
 
     ignore: IgnoreRule = field(default_factory=IgnoreRule)
     known_types: tuple[KnownTypeField, ...] = ()
@@ -95,46 +96,46 @@ DEFAULT_OVERRIDES: Mapping[str, Override] = {"*/*": Override(IgnoreRule(json_poi
 
 
 class Tracked(Protocol):
-    """How objects are tied to what manages them."""
+    """How tracking data ties objects to their manager."""
 
     def normalized(self, target: Obj, live: Obj) -> Obj:
-        """``live`` with the tracking data of ``target`` where only the method differs."""
+        """Return ``live`` with the tracking data of ``target`` if only the method differs."""
         ...
 
 
 @dataclass(frozen=True)
 class DiffSettings:
-    """Everything but the two objects. ``overrides`` has keys ``GROUP/KIND``, for the core group also ``KIND``."""
+    """All inputs of a diff but the two objects. ``overrides``: by ``GROUP/KIND``, for the core group also ``KIND``."""
 
     mode: DiffMode = DiffMode.THREE_WAY
     ignore: tuple[IgnoreRule, ...] = ()
     overrides: Mapping[str, Override] = field(default_factory=dict)
     ignore_aggregated_roles: bool = False
     tracking: Tracked | None = None
-    """Given: tracking data is made equal where only its method changed."""
+    """If set, tracking data that differs by method only is made equal."""
     include_mutation_webhook: bool = False
     dry_run: Obj | None = None
-    """``server-side``: what the API server answered to the dry run; None: it failed."""
+    """For ``server-side``: the API server's dry-run result; None: it failed."""
     dry_run_error: str = ""
     """Why it failed."""
     dry_run_name: str = ""
-    """Names the question whose answer ``dry_run`` is: equal names, equal answers. Empty: it has none."""
+    """Identifies the dry run: equal names, equal results. Empty: none."""
     schema_of: Callable[[GVK], Schema | None] = schema_for
-    """Schemas for ``structured-merge`` and ``server-side``, those of custom resources too."""
+    """Returns schemas for ``structured-merge`` and ``server-side``, also of custom resources."""
     jq: Answers = field(default_factory=Answers, compare=False, repr=False)
-    """What is known of the expressions of users."""
+    """Known results of users' expressions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The API server's answer to the dry run of an apply; ``content`` is empty where it refused."""
+    """The API server's result of an apply as dry run; ``content`` is empty if it was refused."""
 
     name: str
     content: bytes = field(default=b"", repr=False)
     error: str = ""
 
     def of(self, settings: DiffSettings) -> DiffSettings:
-        """``settings`` for the pair that was asked about."""
+        """Return ``settings`` for the predicted pair."""
         answer = msgspec.json.decode(self.content) if self.content else None
         return replace(
             settings,
@@ -147,7 +148,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class DiffResult:
-    """``live`` is None without a live object, ``predicted`` without a target."""
+    """``live`` and ``predicted`` object; None without a live object or without a target."""
 
     modified: bool
     live: Obj | None

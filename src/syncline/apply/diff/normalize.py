@@ -1,7 +1,7 @@
-"""What is taken out of both sides before they are compared.
+"""Normalizes both sides before they are compared.
 
-Called by the diff. Built-in rules (Secrets, roles, endpoints, creation time) first, then what users ignore. Pure:
-objects are never changed, copies share what is equal. Rules: gitops-engine ``pkg/diff`` ``Normalize`` and Argo CD
+Called by the diff. Built-in rules (Secrets, roles, endpoints, creation time) come first, then ignored differences.
+Pure: objects are never changed, copies share equal parts. Rules: gitops-engine ``pkg/diff`` ``Normalize`` and Argo CD
 ``util/argo/normalizers``.
 """
 
@@ -24,12 +24,12 @@ RBAC = "rbac.authorization.k8s.io"
 
 
 def normalize(obj: Obj, settings: DiffSettings) -> Obj:
-    """``obj`` as it takes part in the comparison."""
+    """Return ``obj`` as it is compared."""
     return without_ignored(tidied(obj, settings), settings)
 
 
 def tidied(obj: Obj, settings: DiffSettings) -> Obj:
-    """The same with all that users ignore: what the API server is asked about, and its filter, need it."""
+    """Normalize, but keep ignored fields, as the API server's dry run and its filter need them."""
     made = _without_creation_time(obj)
     gvk = gvk_of(made)
     if (gvk.group, gvk.kind) == ("", "Secret"):
@@ -42,7 +42,7 @@ def tidied(obj: Obj, settings: DiffSettings) -> Obj:
 
 
 def without_ignored(obj: Obj, settings: DiffSettings) -> Obj:
-    """``obj`` without what users ignore, known types spelled as Kubernetes spells them."""
+    """Return ``obj`` without ignored fields, with known types in canonical form."""
     made = _without_ignored(obj, _matching_rules(obj, settings), settings)
     known = [field for override in _overrides_for(obj, settings) for field in override.known_types]
     return spelled(made, [*BUILT_IN.get(gvk_of(obj).group_kind, ()), *known])
@@ -55,7 +55,7 @@ def _without_creation_time(obj: Obj) -> Obj:
 
 
 def fold_string_data(secret: Obj) -> Obj:
-    """``stringData`` as ``data``; what is no text is taken over as it is, a null becomes the empty text."""
+    """Move ``stringData`` into ``data``; non-text values stay as they are, null becomes the empty text."""
     strings, data = secret.get("stringData"), secret.get("data")
     folded = dict(data) if isinstance(data, dict) else data
     made = dict(secret)
@@ -82,7 +82,7 @@ def _without_empty_rules(role: Obj, settings: DiffSettings) -> Obj:
 
 
 def _sorted_endpoints(endpoints: Obj) -> Obj:
-    """Addresses and ports in one order, with the default protocol: controllers write them in any."""
+    """Sort addresses and ports and set the default protocol, as controllers write them in any order."""
     subsets = endpoints.get("subsets")
     if not isinstance(subsets, list) or not all(isinstance(subset, dict) for subset in subsets):
         return endpoints
@@ -102,13 +102,13 @@ def _canonical(value: Any) -> str:
 
 
 def _matching_rules(obj: Obj, settings: DiffSettings) -> list[IgnoreRule]:
-    """Rules of the settings for this kind, then those of the application; all of them apply together."""
+    """Return the rules of the settings for this kind, then those of the application; all apply together."""
     return [*(override.ignore for override in _overrides_for(obj, settings)), *_rules_of_application(obj, settings)]
 
 
 def trusted_managers(obj: Obj, settings: DiffSettings) -> set[str]:
-    """Managers whose fields are left alone. Of the settings only the kind's own key and ``*/*`` count, as upstream:
-    managers under another pattern are not trusted."""
+    """Return the managers whose fields are ignored. Of the settings only the kind's own key and ``*/*`` count, as
+    upstream; other patterns trust no managers."""
     gvk = gvk_of(obj)
     own = (settings.overrides.get(key) for key in (f"{gvk.group}/{gvk.kind}", "*/*"))
     rules = [*(override.ignore for override in own if override), *_rules_of_application(obj, settings)]
@@ -136,7 +136,7 @@ def _overrides_for(obj: Obj, settings: DiffSettings) -> Iterator[Override]:
 
 
 def _without_ignored(obj: Obj, rules: list[IgnoreRule], settings: DiffSettings) -> Obj:
-    """Without what the rules address. Raises DiffError where an expression takes too long, and Unknown."""
+    """Remove the fields that the rules address. Raises DiffError if an expression takes too long, and Unknown."""
     parts = tuple((rule.json_pointers, rule.jq_expressions) for rule in rules)
     question = JqQuestion(parts, obj)
     if not question.expressions:
@@ -154,8 +154,7 @@ def _without_ignored(obj: Obj, rules: list[IgnoreRule], settings: DiffSettings) 
 
 
 def check_rules(settings: DiffSettings) -> None:
-    """Raises DiffError for an expression that cannot be read: a rule with a slip of the pen must not ignore nothing in
-    silence. Raises Unknown."""
+    """Raise DiffError for an invalid expression, as a rule with a typo must not be ignored silently. Raises Unknown."""
     rules = [*settings.ignore, *(override.ignore for override in settings.overrides.values())]
     texts = tuple(dict.fromkeys(text for rule in rules for text in rule.jq_expressions))
     found = settings.jq.of(JqQuestion((((), texts),))) if texts else None

@@ -1,8 +1,8 @@
-"""The manifest that is applied with ``RespectIgnoreDifferences=true``: ignored fields keep their live values.
+"""The manifest for ``RespectIgnoreDifferences=true``: ignored fields keep their live values.
 
 Called by the preparation of a sync for each pair. Pure. Rule: Argo CD ``controller/sync.go``
-``normalizeTargetResources``: what ignoring takes out of the live object is put into the manifest from which the same
-was taken out. Lists of built-in kinds merge by their keys, those of other kinds are taken as a whole.
+``normalizeTargetResources``: ignored fields are removed from both objects, and their live values are put into the
+manifest. Lists of built-in kinds merge by key, other lists are replaced as a whole.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["respect_ignored"]
 
 
 def respect_ignored(target: Obj, live: Obj | None, settings: DiffSettings) -> Obj:
-    """``target`` with the live values of what the settings ignore; as it is without a live object. ``status`` is never
-    taken over. Raises DiffError and Unknown."""
+    """Return ``target`` with the live values of ignored fields; unchanged without a live object. ``status`` is never
+    copied. Raises DiffError and Unknown."""
     if live is None:
         return target
     bare_target, bare_live = without_trusted_changes(target, live, settings)
@@ -37,13 +37,13 @@ def respect_ignored(target: Obj, live: Obj | None, settings: DiffSettings) -> Ob
     states = _States(target, bare_target, live, bare_live)
     try:
         return _restored(states, builtin_schema(bare_target), left_out=("status",))
-    except ApiError:  # lists whose items lack their keys: nothing can be taken over
+    except ApiError:  # list items lack their keys, so nothing can be merged
         return target
 
 
 @dataclass(frozen=True, slots=True)
 class _States:
-    """One place in the manifest and in the live object, each with and without what is ignored."""
+    """The same field of manifest and live object, each with and without ignored fields."""
 
     target: Obj
     bare_target: Obj
@@ -57,7 +57,7 @@ class _States:
 
 
 def _restored(at: _States, schema: Schema | None, left_out: tuple[str, ...] = ()) -> Obj:
-    """The bare manifest with the live value of everything that was taken out of the live object."""
+    """Return the bare manifest with the live values of all fields removed from the live object."""
     made = dict(at.bare_target)
     for key, value in at.live.items():
         bare = at.bare_live.get(key)
@@ -65,7 +65,7 @@ def _restored(at: _States, schema: Schema | None, left_out: tuple[str, ...] = ()
             continue
         if isinstance(value, dict) and isinstance(bare, dict):
             if key not in at.target:
-                continue  # others' fields stand there, too: applying leaves all of them alone
+                continue  # it holds fields of other clients too; applying leaves them all alone
             made[key] = _restored(at.at(key), schema.field(key) if schema is not None else None)
         elif isinstance(value, list) and isinstance(bare, list):
             made |= _restored_list(at, key, schema)
@@ -75,7 +75,7 @@ def _restored(at: _States, schema: Schema | None, left_out: tuple[str, ...] = ()
 
 
 def _restored_list(at: _States, key: str, schema: Schema | None) -> Obj:
-    """A list from which nothing was taken out in the manifest stays the manifest's."""
+    """Return the merged list; a list without ignored parts in the manifest stays as in the manifest."""
     bare = at.bare_target.get(key)
     if same_json(at.target.get(key), bare):
         return {}

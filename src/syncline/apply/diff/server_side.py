@@ -1,7 +1,8 @@
-"""Reads what the API server answered to the dry run of an apply.
+"""Evaluates the API server's dry run of an apply.
 
-Called by the diff in mode ``server-side``. What admission webhooks changed beside our fields is taken out again, unless
-it shall show. Pure: the answer comes in with the settings. Rules: gitops-engine ``pkg/diff`` ``ServerSideDiff``.
+Called by the diff in mode ``server-side``. Changes that admission webhooks made to fields of others are reverted,
+unless the settings include them. Pure: the dry-run result is in the settings. Rules: gitops-engine ``pkg/diff``
+``ServerSideDiff``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["predict_dry_run"]
 
 
 def predict_dry_run(target: Obj, live: Obj, settings: DiffSettings) -> tuple[Obj, Obj]:
-    """Live and predicted object, without managed fields. Raises DiffError."""
+    """Return live and predicted object, without managed fields. Raises DiffError."""
     named = f"{gvk_of(target).kind}/{name_of(target)}"
     answer = settings.dry_run
     if answer is None:
@@ -41,18 +42,18 @@ def predict_dry_run(target: Obj, live: Obj, settings: DiffSettings) -> tuple[Obj
             raise DiffError(f"serverSideDiff error: {text}") from error
     live, predicted = gathered(
         partial(normalize, live, settings), partial(normalize, remarshal(answer), settings)
-    )  # only now without what users ignore: what is ours is found by the whole of both
+    )  # ignored fields are removed only here: ownership needs the whole objects
     return _bare(live), _bare(predicted)
 
 
 def _bare(obj: Obj) -> Obj:
-    """Without what every write changes, and without what a client-side apply noted."""
+    """Remove fields that every write changes, and the last-applied annotation."""
     metadata = {key: value for key, value in meta(obj).items() if key not in ("managedFields", "resourceVersion")}
     return without_last_applied(obj | {"metadata": metadata} if "metadata" in obj else obj)
 
 
 def _without_mutations(answer: Obj, live: Obj, settings: DiffSettings) -> Obj:
-    """The answer with the live values of all fields that are not ours."""
+    """Return the dry-run result with the live values of all fields that are not ours."""
     entries = meta(answer).get("managedFields")
     if not entries or not isinstance(entries, list):
         raise DiffError(
@@ -84,8 +85,8 @@ def _fields_of_manager(entries: list[Any]) -> FieldSet:
 
 
 def _removable(fields: FieldSet, ours: FieldSet) -> FieldSet:
-    """What of these fields may go: not a container of something of ours, and not a field that identifies an item of a
-    list, as an item without its key fits no schema."""
+    """Return the removable fields: not a parent of a field of ours, and not the key field of a list item, as an item
+    without its key fits no schema."""
     made: FieldSet = {}
     for path in fieldset.members(fields):
         holder = path[-2] if len(path) > 1 else ""

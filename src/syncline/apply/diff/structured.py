@@ -1,7 +1,7 @@
-"""Predicts what a server-side apply would make of the live object, from its managed fields.
+"""Predicts the result of a server-side apply from the live object's managed fields.
 
-Called by the diff where server-side apply is asked for. Fields that only us set and that the manifest no longer states
-go, all others stay. Pure. Rules: gitops-engine ``pkg/diff`` ``StructuredMergeDiff``.
+Called by the diff for server-side apply. Fields that only we set and the manifest no longer has are removed, all others
+stay. Pure. Rules: gitops-engine ``pkg/diff`` ``StructuredMergeDiff``.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from syncline.kube.schema.model import Schema
 __all__ = ["predict_apply", "resolved_schema", "without_last_applied"]
 
 NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
-"""Times of managed fields are not part of the prediction."""
+"""A fixed time, as times of managed fields are not part of the prediction."""
 
 
 def predict_apply(target: Obj, live: Obj, settings: DiffSettings) -> tuple[Obj, Obj]:
-    """Live and predicted object. Raises DiffError where the schema does not know a field.
+    """Return live and predicted object. Raises DiffError for a field that the schema does not know.
 
-    Where they differ both get defaults: in lists without keys the manifest's items replace the live ones, which the
-    server has filled in (upstream lacks this, so that such an object is never in sync).
+    If they differ, both get defaults: in lists without keys the manifest's items replace the live ones, in which the
+    server has set defaults (upstream lacks this, so such an object is never in sync).
     """
     schema = resolved_schema(target, settings)
     _check(live, schema, "live")
@@ -51,7 +51,7 @@ def predict_apply(target: Obj, live: Obj, settings: DiffSettings) -> tuple[Obj, 
 
 
 def without_last_applied(obj: Obj) -> Obj:
-    """``obj`` without what a client-side apply noted: it says nothing about a server-side one."""
+    """Return ``obj`` without the last-applied annotation, which does not matter for server-side apply."""
     annotations = meta(obj).get("annotations")
     if not isinstance(annotations, dict) or LAST_APPLIED not in annotations:
         return obj
@@ -60,7 +60,7 @@ def without_last_applied(obj: Obj) -> Obj:
 
 
 def resolved_schema(obj: Obj, settings: DiffSettings) -> Schema:
-    """The schema of a kind; raises DiffError where there is none."""
+    """Return the schema of a kind; raises DiffError if there is none."""
     gvk = gvk_of(obj)
     schema = settings.schema_of(gvk)
     if schema is None:

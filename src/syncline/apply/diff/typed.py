@@ -1,8 +1,8 @@
-"""What Kubernetes' own types make of an object: the shape it has after a trip through them.
+"""Converts objects to the form they have after decoding into Kubernetes' Go types.
 
 Called by the diff for both sides, so that spelling (quantities, empty fields, defaults) is never a difference. Objects
-are never changed; a kind that Kubernetes does not define itself comes back as it is. Rules: gitops-engine
-``pkg/diff`` (``remarshal``, ``applyPatch``) and its ``jsonutil``.
+are never changed; other kinds are returned unchanged. Rules: gitops-engine ``pkg/diff`` (``remarshal``, ``applyPatch``)
+and its ``jsonutil``.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from syncline.kube.text.quantity import QuantityError, parse_quantity
 __all__ = ["builtin_schema", "keep_fields", "keep_list_fields", "remarshal", "retyped", "with_defaults"]
 
 FOREIGN_GROUPS = ("apiextensions.k8s.io", "apiregistration.k8s.io")
-"""Served by every cluster, but not among the types that the comparison knows: compared like custom resources."""
+"""Groups that every cluster serves but the comparison has no types for: compared like custom resources."""
 EMPTY_DEFAULTS = ("securityContext", "emptyDir")
-"""Structures that Kubernetes' defaults add without content."""
+"""Structures that defaults add without content."""
 CONVERTED = ("serviceAccount", "serviceAccountName")
-"""What the server writes when it converts between versions: no default, so it does not come back when it goes."""
+"""Fields that the server sets in version conversion: not defaults, so not restored when removed."""
 WRITTEN_EMPTY = ("serviceName",)
-"""Texts that the server writes empty although they may be left out: no defaults."""
+"""Optional texts that the server writes even when empty: not defaults."""
 ALWAYS_WRITTEN = ("rules", "sources")
-"""Optional lists that Go writes even when they are empty."""
+"""Optional lists that Go writes even when empty."""
 STRUCTURES = ("resources", "spec", "strategy", "template", "updateStrategy")
-"""What Go holds as a value and no pointer: null is an empty one."""
+"""Fields that are Go values, not pointers: null means an empty one."""
 POINTERS_TO_TEXT = (
     "apiGroup",
     "holderIdentity",
@@ -50,7 +50,7 @@ OMITTED_COUNTS = (
     "updatedNumberScheduled",
     "updatedReplicas",
 )
-"""Counts in a status that Go leaves out when they are zero; Deployments leave out all of theirs."""
+"""Status counts that Go omits when zero; Deployments omit all of theirs."""
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 
 
@@ -59,19 +59,19 @@ class _Misfit(Exception):
 
 
 def builtin_schema(obj: Obj) -> Schema | None:
-    """The schema of a kind that Kubernetes defines itself, None for all others."""
+    """Return the schema of a built-in kind; None for other kinds."""
     gvk = gvk_of(obj)
     return None if gvk.group in FOREIGN_GROUPS else schema_for(gvk)
 
 
 def remarshal(obj: Obj) -> Obj:
-    """``obj`` spelled as Kubernetes spells it; nothing is added. As it is if it does not fit its type."""
+    """Return ``obj`` in canonical spelling, without additions; unchanged if it does not fit its type."""
     schema = builtin_schema(obj)
     return obj if schema is None else retyped(obj, schema)
 
 
 def retyped(value: Obj, schema: Schema) -> Obj:
-    """The same for any value and its type."""
+    """As :func:`remarshal`, for any value and its type."""
     try:
         return keep_fields(value, _typed(value, schema, strict=True))
     except _Misfit:
@@ -79,8 +79,8 @@ def retyped(value: Obj, schema: Schema) -> Obj:
 
 
 def with_defaults(obj: Obj) -> Obj:
-    """``obj`` with what Kubernetes fills in; nothing of it is dropped, also not what Kubernetes does not know. As it
-    is if a value does not fit its type."""
+    """Return ``obj`` with Kubernetes' defaults; nothing is dropped, not even unknown fields. Unchanged if a value does
+    not fit its type."""
     schema = builtin_schema(obj)
     if schema is None:
         return obj
@@ -94,8 +94,8 @@ def with_defaults(obj: Obj) -> Obj:
 
 
 def _overlaid(obj: Obj, before: Obj, after: Obj, schema: Schema | None, *, top: bool = False) -> Obj:
-    """``obj`` with the differences between ``before`` and ``after``; items of lists go by position, as defaults never
-    move them."""
+    """Apply the differences between ``before`` and ``after`` to ``obj``; list items match by position, as defaults
+    never move them."""
     made = dict(obj)
     for key, value in after.items():
         old, field = before.get(key), schema.field(key) if schema is not None else None
@@ -122,7 +122,7 @@ def _overlaid_item(item: Any, before: Any, after: Any, schema: Schema | None) ->
 
 
 def _status(obj: Obj, status: Any) -> Obj:
-    """Of a status only its first phase is a default; the rest is how Go writes an empty one."""
+    """Return the default of a status: only the first phase is one; the rest is Go's form of an empty status."""
     old = obj.get("status")
     if isinstance(status, dict) and "phase" in status and not (isinstance(old, dict) and old.get("phase")):
         return {"status": (old or {}) | {"phase": status["phase"]}}
@@ -130,8 +130,8 @@ def _status(obj: Obj, status: Any) -> Obj:
 
 
 def _filled(key: str, value: Any, parent: Schema | None) -> Any:
-    """Fields that a default adds, without those that are empty only because Go writes them: required fields and
-    structures. None for nothing."""
+    """Return the fields that a default adds, without those that Go merely writes empty: required fields and structures.
+    None if nothing is left."""
     if not isinstance(value, dict):
         required = parent is not None and key in parent.required
         empty = value == "" or (value == 0 and value is not False)
@@ -143,7 +143,7 @@ def _filled(key: str, value: Any, parent: Schema | None) -> Any:
 
 
 def _typed(value: Any, schema: Schema, *, strict: bool) -> Any:
-    """A fresh copy of ``value`` as its type would hold it."""
+    """Return a new copy of ``value`` as its type would hold it."""
     if value is None:
         return None
     if schema.name == QUANTITY:
@@ -184,7 +184,7 @@ def _typed_map(value: Obj, schema: Schema, strict: bool) -> Obj:
 
 
 def _zero(schema: Schema) -> Any:
-    """The JSON that Go writes for an empty structure."""
+    """Return Go's JSON of an empty structure."""
     if schema.properties:
         fields = ((key, schema.field(key)) for key in schema.required)
         return {key: _zero(field) for key, field in fields if field is not None}
@@ -192,7 +192,7 @@ def _zero(schema: Schema) -> Any:
 
 
 def _vanishes(key: str, value: Any, parent: Schema, field: Schema) -> bool:
-    """Whether Go leaves the field out: it is empty, may be left out, and is no pointer."""
+    """Return whether Go omits the field: it is empty, optional and no pointer."""
     if key in parent.required or key in ALWAYS_WRITTEN:
         return False
     if value is None or (isinstance(value, list) and not value):
@@ -211,7 +211,7 @@ def _is_deployment_count(key: str, parent: Schema) -> bool:
 
 
 def _is_text_of_map(key: str, schema: Schema, field: Schema) -> bool:
-    """Go reads a null as the empty text where texts are the values of a map."""
+    """Return whether the value is a text in a map, where Go reads null as the empty text."""
     return key not in schema.properties and field.type == "string"
 
 
@@ -241,12 +241,12 @@ def _check_scalar(value: Any, schema: Schema) -> None:
 
 
 def keep_fields(wanted: Obj, obj: Obj) -> Obj:
-    """``obj`` without the fields that ``wanted`` does not have, at any depth; list items go by position."""
+    """Return ``obj`` without fields missing in ``wanted``, at any depth; list items match by position."""
     return {key: _kept(item, obj[key]) for key, item in wanted.items() if key in obj}
 
 
 def keep_list_fields(wanted: list[Any], items: list[Any]) -> list[Any]:
-    """The same for lists; surplus items stay as they are."""
+    """As :func:`keep_fields` for lists; surplus items stay."""
     kept = [_kept(one, item) for one, item in zip(wanted, items)]
     return kept + items[len(kept) :]
 

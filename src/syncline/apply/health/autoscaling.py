@@ -11,7 +11,7 @@ from syncline.kube.objects import Obj, annotations_of
 __all__ = ["horizontal_pod_autoscaler"]
 
 CONDITIONS_ANNOTATION = "autoscaling.alpha.kubernetes.io/conditions"
-"""Where autoscaling/v1 keeps what later versions have in ``status.conditions``."""
+"""Annotation in which autoscaling/v1 stores the conditions that later versions have in ``status.conditions``."""
 
 _WAITING = Health(HealthStatus.PROGRESSING, "Waiting to Autoscale")
 _FAILURES = {
@@ -27,7 +27,7 @@ _FAILURES = {
 
 
 def horizontal_pod_autoscaler(obj: Obj) -> Health:
-    """The first condition that says something decides."""
+    """Return the health; the first relevant condition decides."""
     found = _annotated(obj) if obj.get("apiVersion") == "autoscaling/v1" else conditions(obj)
     for condition in found:
         kind, reason = text(condition, "type"), text(condition, "reason")
@@ -39,7 +39,7 @@ def horizontal_pod_autoscaler(obj: Obj) -> Health:
 
 
 def _annotated(obj: Obj) -> list[Obj]:
-    """Go matches the names of these fields whatever their case."""
+    """Parse the conditions in the annotation. Go matches their field names in any case."""
     raw = annotations_of(obj).get(CONDITIONS_ANNOTATION)
     if raw is None:
         return []
@@ -60,7 +60,7 @@ def _annotated(obj: Obj) -> list[Obj]:
 
 
 class AnnotationError(ConversionError):
-    """The annotation with the conditions cannot be read."""
+    """The annotation with the conditions is invalid."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"failed to convert conditions annotation to typed: {why}")

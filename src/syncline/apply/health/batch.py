@@ -1,4 +1,4 @@
-"""Health of work that ends: Job and Argo Workflow (gitops-engine ``pkg/health``)."""
+"""Health of workloads that complete: Job and Argo Workflow (gitops-engine ``pkg/health``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["job", "workflow"]
 
 
 def job(obj: Obj) -> Health:
-    """Conditions count by their type alone, whatever their status; only Suspended reads it. Failed wins."""
+    """Return the health of a Job: conditions count by type alone; only Suspended needs status True. Failed wins."""
     failed = complete = suspended = False
     why = message = ""
     for condition in conditions(obj):
@@ -33,7 +33,7 @@ def job(obj: Obj) -> Health:
 
 
 def workflow(obj: Obj) -> Health:
-    """Any version: only phase and message are read, and only if they are texts."""
+    """Return the health of a Workflow of any version, from phase and message if they are texts."""
     phase = dig(obj, "status", "phase", default="")
     message = dig(obj, "status", "message", default="")
     message = message if isinstance(message, str) else ""

@@ -1,8 +1,8 @@
-"""Which check an object gets.
+""":func:`health_of`: selects and runs the health check of an object.
 
-Called with live objects by the sync engine (gates between waves, hooks), by the application's status and by
-``syncline health``. Pure: no clock, no cluster. The tables of other kinds come in front of the checks here; users' own
-scripts (:mod:`syncline.apply.health.overrides`) come in front of both.
+Called with live objects by the sync engine (gates between waves, hooks), for the application's status and by ``syncline
+health``. Pure: no clock, no cluster. Tables of other kinds win over the checks here; users' scripts
+(:mod:`syncline.apply.health.overrides`) win over both.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["health_of", "pending_deletion"]
 class _Check:
     judge: Callable[[Obj], Health]
     versions: tuple[str, ...] = ()
-    """Versions that the check can read; empty: all."""
+    """API versions that the check supports; empty: all."""
     label: str = ""
-    """How errors name the kind, if not by its own name."""
+    """The kind's name in errors, if not its own."""
 
 
 _CHECKS: dict[GroupKind, _Check] = {
@@ -53,11 +53,11 @@ _OURS: dict[GroupKind, _Check] = {
 
 
 def health_of(obj: Obj, *, scripted: bool = True) -> Health | None:
-    """The health of one live object; None where its kind has none.
+    """Return the health of one live object; None if its kind has none.
 
-    ``scripted=False`` leaves out the kinds that upstream judges by a shipped script, not by its engine. Rules:
-    gitops-engine ``pkg/health``. A terminating object with the hook finalizer is judged by its real state: that is
-    how the end of a hook is seen at all.
+    ``scripted=False`` skips the kinds that upstream judges by a shipped script, not by its engine. Rules: gitops-engine
+    ``pkg/health``. A terminating object with the hook finalizer is judged by its real state, as otherwise the end of a
+    hook would never show.
     """
     leaving = pending_deletion(obj)
     if leaving is not None:
@@ -86,14 +86,15 @@ def health_of(obj: Obj, *, scripted: bool = True) -> Health | None:
 
 
 def pending_deletion(obj: Obj) -> Health | None:
-    """The health of every object that is being deleted, before any check or script; None otherwise."""
+    """Return the health of a terminating object, whatever its kind; None for others."""
     if is_terminating(obj) and not has_hook_finalizer(obj) and _real_time(obj):
         return Health(HealthStatus.PROGRESSING, "Pending deletion")
     return None
 
 
 def _real_time(obj: Obj) -> bool:
-    """A deletionTimestamp that is no time does not make an object terminating, upstream."""
+    """Return whether deletionTimestamp is a valid time; upstream, an invalid one does not make an object terminating.
+    """
     try:
         check_times({"metadata": {"deletionTimestamp": obj["metadata"]["deletionTimestamp"]}})
     except ConversionError:

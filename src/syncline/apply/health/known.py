@@ -1,8 +1,8 @@
-"""The health of kinds outside Kubernetes' own, by the tables in ``apply/health/known``.
+"""Health of kinds outside Kubernetes, from the tables in ``apply/health/known``.
 
-:mod:`syncline.apply.health.check` asks it for kinds without a built-in check. One file per API group, named after it
-(``_`` stands for ``*``, as in Argo CD's folders); a kind of its own file wins over a wildcard. Files are package data,
-read when a kind of their group is first asked for.
+:mod:`syncline.apply.health.check` uses it for kinds without a built-in check. One file per API group, named after it
+(``_`` stands for ``*``, as in Argo CD's folders); an exact kind wins over a wildcard. The files are package data, read
+at the first use of their group.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _names() -> tuple[str, ...]:
 
 @cache
 def _table(name: str) -> dict[str, tuple[Step, ...]]:
-    """Kind → steps. Raises :class:`TableError`, naming file and kind."""
+    """Return kind → steps. Raises :class:`TableError`, naming file and kind."""
     from syncline.apply.health.rules import RULES
     from syncline.apply.health.table import TableError, parse_steps
 
@@ -49,7 +49,7 @@ def _table(name: str) -> dict[str, tuple[Step, ...]]:
 
 @cache
 def known_steps(kind: GroupKind) -> tuple[Step, ...] | None:
-    """The steps for this kind, None where no table knows it."""
+    """Return the steps for this kind; None if no table has it."""
     if kind.group in _names():
         exact = _table(kind.group).get(kind.kind)
         if exact is not None:
@@ -62,7 +62,7 @@ def known_steps(kind: GroupKind) -> tuple[Step, ...] | None:
 
 @cache
 def _table_kinds(name: str) -> frozenset[str]:
-    """Which tables hold a wildcard is known by their names or, for whole groups, by their content."""
+    """Return a table's kinds if it has a wildcard, by its name or, for whole groups, by its content; else nothing."""
     return frozenset(_table(name)) if name.startswith(ANY) or name in WHOLE_GROUPS else frozenset()
 
 
@@ -71,9 +71,9 @@ WHOLE_GROUPS = (
     "microgateway.airlock.com",
     "operator.victoriametrics.com",
 )
-"""Groups of which every kind has the same rule; named here so that no other file is read to learn it."""
+"""Groups with one rule for all kinds; listed so that no other file must be read to find them."""
 
 
 def all_tables() -> dict[str, dict[str, tuple[Step, ...]]]:
-    """Group → kind → steps, for tests and for the list of kinds."""
+    """Return group → kind → steps, for tests and for the list of kinds."""
     return {name: _table(name) for name in _names()}

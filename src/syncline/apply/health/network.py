@@ -10,7 +10,7 @@ __all__ = ["api_service", "ingress", "service"]
 
 
 def service(obj: Obj) -> Health:
-    """Only a load balancer has to wait: for its address."""
+    """Return the health of a Service: only a load balancer waits, for its address."""
     waits = text(obj, "spec", "type") == "LoadBalancer" and not items(obj, "status", "loadBalancer", "ingress")
     return Health(HealthStatus.PROGRESSING if waits else HealthStatus.HEALTHY)
 

@@ -1,9 +1,8 @@
-"""Health by scripts of users, from ``argocd-cm``: which script an object gets, and what its result means.
+"""Health by users' scripts from ``argocd-cm``: selects an object's script and interprets its result.
 
-The composition reads the settings with :func:`parse_overrides`. A plan looks answers up (:func:`judged_with`), and what
-is not known becomes a :class:`HealthQuestion` that a process of its own answers. Pure but for the runner that
-:func:`checked_with` is given. Rules: Argo CD ``util/lua``
-(``ResourceHealthOverrides``, ``VM.GetHealthScript``), ``util/settings`` (``GetResourceOverrides``).
+The settings are parsed by :func:`parse_overrides`. A plan looks up results (:func:`judged_with`); a missing one becomes
+a :class:`HealthQuestion` that a child process evaluates. Pure but for the runner of :func:`checked_with`. Rules: Argo
+CD ``util/lua`` (``ResourceHealthOverrides``, ``VM.GetHealthScript``), ``util/settings`` (``GetResourceOverrides``).
 """
 
 from __future__ import annotations
@@ -40,17 +39,17 @@ INVALID = "Lua returned an invalid health status"
 
 @dataclass(frozen=True, slots=True)
 class HealthScript:
-    """One entry; an empty ``script`` is none. ``open_libs``: with string, math and coroutine."""
+    """One entry; an empty ``script`` means none. ``open_libs``: with string, math and coroutine."""
 
     script: str = ""
     open_libs: bool = False
 
 
 def parse_overrides(data: Mapping[str, str]) -> dict[str, HealthScript]:
-    """``data`` of ``argocd-cm`` → key (``GROUP/KIND``, core: ``KIND``) → script.
+    """Parse ``data`` of ``argocd-cm`` into key (``GROUP/KIND``, core: ``KIND``) → script.
 
     Both forms: the YAML under ``resource.customizations``, and ``resource.customizations.health.GROUP_KIND`` with
-    ``….useOpenLibs.GROUP_KIND``, which win. Raises ValueError, naming the setting, where the YAML is no mapping.
+    ``….useOpenLibs.GROUP_KIND``, which win. Raises ValueError, naming the setting, if the YAML is not a mapping.
     """
     found: dict[str, HealthScript] = {}
     for key, entry in _mapping(data.get(SETTING, "")).items():
@@ -77,8 +76,8 @@ def _mapping(text: str) -> dict[str, Any]:
 
 
 def script_for(overrides: Mapping[str, HealthScript], kind: GroupKind) -> HealthScript | None:
-    """The entry with this very key, else the first by name whose key fits as a pattern; entries without script do not
-    count. Groups in patterns have no separator: ``*`` fits ``batch/Job`` too."""
+    """Return the entry with this key, else the first by name whose key matches as a pattern; entries without script are
+    skipped. Patterns have no separator: ``*`` matches ``batch/Job`` too."""
     key = f"{kind.group}/{kind.kind}" if kind.group else kind.kind
     exact = overrides.get(key)
     if exact is not None and exact.script:
@@ -91,35 +90,35 @@ def script_for(overrides: Mapping[str, HealthScript], kind: GroupKind) -> Health
 
 @dataclass(frozen=True)
 class HealthQuestion:
-    """The question how healthy ``entry`` calls ``obj``."""
+    """The question which health ``entry`` gives to ``obj``."""
 
     entry: HealthScript
     obj: Obj = field(repr=False)
 
     @cached_property
     def key(self) -> str:
-        """By script and version of the object; one without a version by all that it holds."""
+        """Return the key: script and version of the object; without a version its whole content."""
         uid, version = uid_of(self.obj), resource_version(self.obj)
         content = (self.entry.script, self.entry.open_libs, (uid, version) if uid and version else self.obj)
         return hashlib.blake2b(msgspec.json.encode(content, order="deterministic"), digest_size=16).hexdigest()
 
 
 def question_of(overrides: Mapping[str, HealthScript], obj: Obj) -> HealthQuestion | None:
-    """The question to ask to judge ``obj``; None where no script does."""
+    """Return the question to evaluate for ``obj``; None if no script applies."""
     entry = script_for(overrides, gvk_of(obj).group_kind)
     return None if entry is None or pending_deletion(obj) is not None else HealthQuestion(entry, obj)
 
 
 def checked_with(overrides: Mapping[str, HealthScript], runner: LuaRunner) -> Callable[[Obj], Health | None]:
-    """A ``health_of`` in which scripts of users come first, each run at once: for commands. A script that fails is an
-    answer: Unknown, failed."""
+    """Return a ``health_of`` that runs users' scripts first, directly: for commands. A failed script gives Unknown,
+    failed."""
     return judged_with(overrides, partial(_run, runner))
 
 
 def judged_with(
     overrides: Mapping[str, HealthScript], answer: Callable[[HealthQuestion], Health]
 ) -> Callable[[Obj], Health | None]:
-    """The same with the answers of ``answer``."""
+    """As :func:`checked_with`, with results from ``answer``."""
     if not any(entry.script for entry in overrides.values()):
         return health_of
 
@@ -142,8 +141,8 @@ def _run(runner: LuaRunner, question: HealthQuestion) -> Health:
 
 
 def meaning(result: LuaResult, obj: Obj) -> Health:
-    """The health that a script returned for ``obj``. No result and a list mean none; so does a table with a field of a
-    wrong type, as Go cannot read it."""
+    """Return the health from a script's result for ``obj``. No result and a list mean none; so does a table with a
+    field of a wrong type, which Go cannot read."""
     if result.type not in ("nil", "table"):
         return failed_health(f"expect table output from Lua script, not {result.type}", obj)
     if not isinstance(result.value, dict):
@@ -157,12 +156,12 @@ def meaning(result: LuaResult, obj: Obj) -> Health:
 
 
 def failed_health(why: str, obj: Obj) -> Health:
-    """The resource shows the bare reason, the condition of its application names the object too."""
+    """Return a failed health: the resource shows the reason, the application's condition names the object too."""
     where = f"failed to get resource health for {namespace_of(obj)}/{name_of(obj)}"
     return Health(HealthStatus.UNKNOWN, why, failed=True, error=f"{where}: {why}")
 
 
 def _field(table: Mapping[str, Any], name: str) -> Any:
-    """By its name in any case, as Go reads JSON; the exact name first."""
+    """Return a field by name in any case, as Go reads JSON; the exact name wins."""
     spelled = next((key for key in sorted(table) if key.lower() == name), name)
     return table.get(name, table.get(spelled, ""))

@@ -1,7 +1,7 @@
 """Health of a Pod (gitops-engine ``pkg/health``).
 
-A pod that restarts always is judged by its containers; one that ends by itself is usually a hook, so trouble with its
-image must not count as its end.
+A pod that always restarts is judged by its containers; one that completes is usually a hook, so trouble with its image
+must not count as its end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from syncline.kube.objects import Obj, annotations_of, dig
 __all__ = ["pod"]
 
 IGNORE_RESTART_POLICY = "argocd.argoproj.io/ignore-restart-policy"
-"""``true``: judge a pod as one that runs for ever, whatever its restart policy; not for hooks."""
+"""``true``: judge a pod as one that runs forever, whatever its restart policy; not for hooks."""
 
 
 def pod(obj: Obj) -> Health:

@@ -1,4 +1,4 @@
-"""Health of a MachineConfigPool: our own check. Argo CD has none and calls a pool healthy as soon as it is applied."""
+"""Health of a MachineConfigPool: our own check. Argo CD has none, so a pool is healthy there once applied."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from syncline.kube.objects import Obj, dig
 __all__ = ["machine_config_pool"]
 
 WOULD_HELP = "; would help: "
-"""Between why a drain cannot finish and the ways out, in the pool's condition."""
+"""Separates, in the pool's condition, why a drain is blocked from the possible remedies."""
 
 
 def machine_config_pool(obj: Obj) -> Health:
-    """A paused pool is Healthy and says so: a gate must never wait for a pool that waits for the gate's own pause."""
+    """Return the health of a pool. A paused one is Healthy with a message: a gate must never wait for a pool that waits
+    for the gate's own pause."""
     found = {text(c, "type"): c for c in conditions(obj)}
     for kind in ("RenderDegraded", "NodeDegraded", "Degraded"):
         if _is(found, kind, "True"):
@@ -31,7 +32,7 @@ def machine_config_pool(obj: Obj) -> Health:
 
 
 def _with_drain(found: dict[str, Obj], message: str) -> str:
-    """The cause that keeps a node from being drained is part of its message, once."""
+    """Add to the message, once, the cause that blocks a drain."""
     blocked = text(found["DrainBlocked"], "message") if _is(found, "DrainBlocked", "True") else ""
     chain, help_, ways = blocked.partition(WOULD_HELP)
     if chain and chain in message:

@@ -1,7 +1,7 @@
-"""Reading objects of kinds that have no schema here: paths, equality and texts as health tables mean them.
+"""Reads objects of kinds without a schema: paths, equality and texts of the health tables.
 
-Called by :mod:`syncline.apply.health.table` and the rules beside it. A missing field, a null and a field below
-something that is no mapping are all None. Never raises but :class:`CannotJudge`.
+Called by :mod:`syncline.apply.health.table` and the rules beside it. A missing field, null and a field of a non-mapping
+are all None. Raises :class:`CannotJudge` only.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _STEP = re.compile(r"\['([^']+)'\]|([^.\[\]]+)")
 
 
 class CannotJudge(ValueError):
-    """A text or a comparison needs a field that is missing or of another type; the text names it."""
+    """A needed field is missing or has the wrong type; the text names it."""
 
 
 @cache
 def _steps(path: str) -> tuple[str, ...]:
-    """``a.b['c.d/e']`` → a, b, c.d/e."""
+    """Split ``a.b['c.d/e']`` into a, b, c.d/e."""
     return tuple(quoted or plain for quoted, plain in _STEP.findall(path))
 
 
 def at(obj: Any, path: str) -> Any:
-    """The value at a dotted path; a step of digits counts list items from 0."""
+    """Return the value at a dotted path; a numeric step indexes a list from 0."""
     here = obj
     for step in _steps(path):
         if isinstance(here, Mapping):
@@ -43,7 +43,7 @@ def at(obj: Any, path: str) -> Any:
 
 
 def number(obj: Any, path: str, default: float | None = None) -> float:
-    """Raises :class:`CannotJudge` where there is no number and no default."""
+    """Return a number. Raises :class:`CannotJudge` if there is neither a number nor a default."""
     value = at(obj, path)
     if value is None and default is not None:
         return default
@@ -53,12 +53,12 @@ def number(obj: Any, path: str, default: float | None = None) -> float:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal and of the same sort: true is not 1."""
+    """Return whether both are equal and of the same type: true is not 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def shown(value: Any, path: str = "value") -> str:
-    """A text or a number as it stands in a message: whole numbers without a point."""
+    """Format a text or number for a message: whole numbers without a point."""
     if isinstance(value, str):
         return value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -71,14 +71,14 @@ def words(values: Iterable[Any], between: str = ", ") -> str:
 
 
 def conditions(obj: Any, path: str = "status.conditions") -> list[Obj]:
-    """The conditions in their order; what is no mapping is left out."""
+    """Return the conditions in order; other values are skipped."""
     found = at(obj, path)
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One part of a pattern: any value, one of these, or (``differs``) none of these."""
+    """One part of a pattern: the ``allowed`` values (``*``: any) or, with ``differs``, all others."""
 
     allowed: tuple[str, ...]
     differs: bool = False
@@ -94,8 +94,8 @@ class _Field:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """``TYPE=STATUS/REASON`` of a condition; status and reason may be left out. ``*`` is any, ``A|B`` one of them,
-    ``!A`` anything else."""
+    """The pattern ``TYPE=STATUS/REASON`` of a condition; status and reason are optional. ``*``: any, ``A|B``: one of
+    these, ``!A``: any other."""
 
     type: _Field
     status: _Field
@@ -116,6 +116,6 @@ class Pattern:
 
 
 def first(found: Sequence[Obj], *patterns: str) -> Obj | None:
-    """The first condition that fits one of the patterns."""
+    """Return the first condition that matches one of the patterns."""
     wanted = [Pattern.parse(pattern) for pattern in patterns]
     return next((item for item in found if any(one.fits(item) for one in wanted)), None)

@@ -1,8 +1,8 @@
-"""The language of the health tables: steps, tried in their order until one says something.
+"""The language of the health tables: steps, tried in order until one returns a health.
 
-:mod:`syncline.apply.health.known` reads tables with :func:`parse_steps` and asks :func:`judge`. The language is
-reported with examples in ``docs/health-tables.md``. Where a step cannot say a rule, ``rule: NAME`` calls a function of
-``apply/health/rules``. Pure; never reads a file.
+:mod:`syncline.apply.health.known` parses tables with :func:`parse_steps` and calls :func:`judge`.
+``docs/health-tables.md`` describes the language with examples. For a rule beyond the steps, ``rule: NAME`` calls a
+function of ``apply/health/rules``. Pure; never reads a file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Rule", "Step", "TableError", "judge", "parse_steps"]
 
 Settings: TypeAlias = Mapping[str, Any]
 Rule: TypeAlias = Callable[[Obj, Settings], Health | None]
-"""A function for what steps cannot say: the object and the step's settings; None: continue with the next step."""
+"""A function for a rule beyond the steps: object and the step's settings; None: continue with the next step."""
 
 _SLOT = re.compile(r"\{([^{}]*)\}")
 _OPERATORS = (
@@ -30,7 +30,7 @@ _OPERATORS = (
 
 
 class TableError(ValueError):
-    """A table says something that the language does not know; the text quotes it."""
+    """A table violates the language; the text quotes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class _Say:
 
 
 def _filled(sight: _Sight, slot: str) -> Any:
-    """``a.b or c or 'text'``: the first that is there."""
+    """Evaluate ``a.b or c or 'text'``: the first value that exists."""
     for choice in slot.split(" or "):
         value = choice[1:-1] if choice.startswith("'") else sight.read(choice)
         if value is not None:
@@ -111,7 +111,7 @@ class _Test:
 
 
 def _ordered(operator: str, value: Any, limit: Any) -> bool:
-    """Numbers with numbers, texts with texts (times of one zone are in order as texts); else False."""
+    """Compare numbers with numbers and texts with texts (times of one zone sort as texts); else False."""
     if isinstance(value, str) and isinstance(limit, str):
         return value > limit if operator == "above" else value < limit
     if any(isinstance(one, bool) or not isinstance(one, (int, float)) for one in (value, limit)):
@@ -121,7 +121,7 @@ def _ordered(operator: str, value: Any, limit: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _When:
-    """All tests must hold; of ``any_of`` one group."""
+    """All tests must hold, and one group of ``any_of`` if given."""
 
     tests: tuple[_Test, ...]
     any_of: tuple[_When, ...] = ()
@@ -134,8 +134,8 @@ class _When:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """Conditions in their order (or from the last): the first one that fits a case decides, if that case says
-    something; a case without outcome passes over the condition."""
+    """Conditions in order (or from the last): the first that matches a case with a result decides; a case without
+    outcome skips the condition."""
 
     path: str
     cases: tuple[tuple[Pattern, _Say | None], ...]
@@ -152,7 +152,7 @@ class _Walk:
 
 @dataclass(frozen=True, slots=True)
 class _Choose:
-    """The outcome that stands beside the value, ``otherwise`` for any other value; a missing value says nothing."""
+    """The outcome of the value, ``otherwise`` for other values; no result for a missing value."""
 
     path: str
     cases: Mapping[str, _Say]
@@ -215,7 +215,7 @@ def _first(steps: tuple[Step, ...], sight: _Sight) -> Health | None:
 
 
 def judge(steps: tuple[Step, ...], obj: Obj) -> Health:
-    """The first health that a step returns. Where none does: no status and no message."""
+    """Return the first health of a step; without one, no status and no message."""
     try:
         return _first(steps, _Sight(obj, obj)) or Health(HealthStatus.UNSTATED)
     except CannotJudge as error:
@@ -223,7 +223,7 @@ def judge(steps: tuple[Step, ...], obj: Obj) -> Health:
 
 
 def parse_steps(value: Any, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
-    """The steps of one kind, from a table's JSON value. Raises :class:`TableError`."""
+    """Parse the steps of one kind from a table's JSON value. Raises :class:`TableError`."""
     listed = value if isinstance(value, list) else [value]
     return tuple(_parse(step, rules) for step in listed)
 

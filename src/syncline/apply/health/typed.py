@@ -1,7 +1,7 @@
-"""Reading fields as Go's typed objects do: a missing field is the zero value, a wrong type is an error.
+"""Reads fields like Go's typed objects: a missing field is the zero value, a wrong type is an error.
 
-Called by the checks of this package only. Upstream converts a whole object to its Go type before it looks; here only
-the fields that a check reads are examined, plus the two times of the metadata.
+Called only by the checks of this package. Upstream converts a whole object to its Go type first; here only the fields
+of a check are validated, and the two times of the metadata.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["ConversionError", "boolean", "check_times", "conditions", "integer",
 
 
 class ConversionError(ValueError):
-    """A field has a type that its schema does not allow; the text names the field."""
+    """A field has a type that its schema forbids; the text names the field."""
 
 
 def text(obj: Any, *path: str) -> str:
@@ -26,7 +26,7 @@ def text(obj: Any, *path: str) -> str:
 
 
 def integer(obj: Any, *path: str) -> int | None:
-    """None where the field is missing: upstream's pointer fields need the difference."""
+    """Return a whole number; None if missing: upstream's pointer fields need the difference."""
     value = dig(obj, *path)
     if value is None:
         return None
@@ -53,7 +53,7 @@ def items(obj: Any, *path: str) -> list[Obj]:
 
 
 def conditions(obj: Any) -> list[Obj]:
-    """``status.conditions`` with string fields."""
+    """Return ``status.conditions``, checked to have string fields."""
     found = items(obj, "status", "conditions")
     for condition in found:
         for name in ("type", "status", "reason", "message"):
@@ -62,7 +62,7 @@ def conditions(obj: Any) -> list[Obj]:
 
 
 def check_times(obj: Obj) -> None:
-    """Raises where a time of the metadata is no RFC 3339 time."""
+    """Raise if a time of the metadata is not RFC 3339."""
     for name in ("creationTimestamp", "deletionTimestamp"):
         value = meta(obj).get(name)
         if value is None:

@@ -1,7 +1,7 @@
-"""What health says about one object.
+"""The health of one object: its type and the order from best to worst.
 
-Called by the sync engine, the comparison and ``syncline health``; the checks of this package return it. Holds no rule
-of its own but the order from best to worst.
+The checks of this package return it; the sync engine, the comparison and ``syncline health`` use it. It has no other
+rule.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ class HealthStatus(StrEnum):
     """From best to worst, in Argo CD's order: the health of an application is the worst of its objects."""
 
     UNSTATED = ""
-    """A script or a table had nothing to say of the object: no effect on an application, and a gate continues
-    waiting."""
+    """A script or table returned no health: no effect on an application, and a gate continues to wait."""
     HEALTHY = "Healthy"
     SUSPENDED = "Suspended"
     PROGRESSING = "Progressing"
@@ -32,9 +31,8 @@ _ORDER = {status: index for index, status in enumerate(HealthStatus)}
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """``failed``: the check itself could not be made (status is Unknown, message says why). ``error``: what a condition
-    says of that, where it is more than the message. ``unsettled``: it may say something else of the same object;
-    ``awaited``: what says it has not answered yet."""
+    """``failed``: the check failed (status Unknown, message says why). ``error``: the condition's text if longer than
+    the message. ``unsettled``: another run may differ for the same object; ``awaited``: the result is not there yet."""
 
     status: HealthStatus
     message: str = ""
@@ -50,5 +48,5 @@ class Health:
 
 
 def worst(statuses: Iterable[HealthStatus]) -> HealthStatus:
-    """The worst of all; Healthy when there are none."""
+    """Return the worst of all; Healthy if there are none."""
     return max([HealthStatus.HEALTHY, *statuses], key=_ORDER.__getitem__)

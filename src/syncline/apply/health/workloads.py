@@ -1,4 +1,4 @@
-"""Health of what keeps pods running: Deployment, StatefulSet, DaemonSet, ReplicaSet (gitops-engine ``pkg/health``)."""
+"""Health of Deployment, StatefulSet, DaemonSet and ReplicaSet (gitops-engine ``pkg/health``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _progressing(message: str) -> Health:
 
 
 def deployment(obj: Obj) -> Health:
-    """Progress is that of ``kubectl rollout status``; a paused one is Suspended whatever its state."""
+    """Return the progress as ``kubectl rollout status``; a paused Deployment is Suspended in any state."""
     if boolean(obj, "spec", "paused"):
         return Health(HealthStatus.SUSPENDED, "Deployment is paused")
     if _unobserved(obj):
@@ -79,7 +79,7 @@ def daemon_set(obj: Obj) -> Health:
 
 
 def stateful_set(obj: Obj) -> Health:
-    """A partitioned rollout is judged by its partition only; OnDelete by its ready pods only."""
+    """Judge a partitioned rollout by its partition only, OnDelete by its ready pods only."""
     if _count(obj, "status", "observedGeneration") == 0 or _unobserved(obj):
         return _progressing("Waiting for statefulset spec update to be observed...")
     wanted = integer(obj, "spec", "replicas")

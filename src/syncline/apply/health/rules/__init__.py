@@ -1,7 +1,7 @@
-"""What the steps of a health table cannot say, as functions by name: ``rule: NAME`` calls one.
+"""Rules that the steps of a health table cannot express, as functions: ``rule: NAME`` calls one.
 
-:mod:`syncline.apply.health.known` hands :data:`RULES` to the tables. Each takes the object and the settings that stand
-beside its name, and returns a health or None for "continue with the next step".
+:mod:`syncline.apply.health.known` passes :data:`RULES` to the tables. Each takes the object and the step's settings,
+and returns a health or None for "continue with the next step".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What many clusters or machines report: Cluster API, Karmada, Open Cluster Management."""
+"""Rules for kinds that report on many clusters or machines: Cluster API, Karmada, Open Cluster Management."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INSUFFICIENT = Health(HealthStatus.PROGRESSING, "Current resource status is insu
 
 
 def machine_pool(obj: Obj, settings: Settings) -> Health:
-    """The phase, and behind it every condition that is False."""
+    """Return the health by phase; the message lists every False condition."""
     phase = at(obj, "status.phase")
     message = "" if phase is None else f"MachinePool is {shown(phase)}"
     missing = [
@@ -33,7 +33,7 @@ def machine_pool(obj: Obj, settings: Settings) -> Health:
 
 
 def errors_by_severity(obj: Obj, settings: Settings) -> Health | None:
-    """Cluster API: conditions that are False with severity Error, one after the other."""
+    """Cluster API: join the messages of conditions that are False with severity Error."""
     errors = [item for item in conditions(obj) if (item.get("status"), item.get("severity")) == ("False", "Error")]
     if not errors:
         return None
@@ -41,7 +41,7 @@ def errors_by_severity(obj: Obj, settings: Settings) -> Health | None:
 
 
 def karmada_binding(obj: Obj, settings: Settings) -> Health:
-    """Every cluster that the resource is bound to must have reported. ``clusters: required``: none is not enough."""
+    """Check that every bound cluster has reported. ``clusters: required``: having none is not enough."""
     clusters, reports = at(obj, "spec.clusters"), at(obj, "status.aggregatedStatus")
     if clusters is None and settings.get("clusters") == "required":
         return INSUFFICIENT
@@ -57,7 +57,7 @@ def karmada_binding(obj: Obj, settings: Settings) -> Health:
 
 
 def compliance_details(obj: Obj, settings: Settings) -> Health:
-    """A ConfigurationPolicy: the messages of all conditions of all its templates."""
+    """ConfigurationPolicy: join the messages of all conditions of all templates."""
     details = at(obj, "status.compliancyDetails")
     said = [
         f"{shown(item['type'])} - {shown(item['message'])}"
@@ -69,7 +69,7 @@ def compliance_details(obj: Obj, settings: Settings) -> Health:
 
 
 def compliance_of_clusters(obj: Obj, settings: Settings) -> Health:
-    """A Policy names the clusters that do not comply; on a managed cluster the templates."""
+    """Policy: list the clusters that do not comply; on a managed cluster the templates."""
     clusters, templates = at(obj, "status.status"), at(obj, "status.details")
     if isinstance(clusters, list):
         names = [at(one, "clustername") for one in clusters if at(one, "compliant") != "Compliant"]
@@ -91,7 +91,7 @@ def _compliance(obj: Obj) -> HealthStatus:
 
 
 def oldest_of_ready_and_errors(obj: Obj, settings: Settings) -> Health | None:
-    """Keycloak: of Ready and HasErrors, where both are True, the older one counts; without a time it is the newest."""
+    """Keycloak: if Ready and HasErrors are both True, the older one decides; one without a time counts as newest."""
     found = sorted(conditions(obj), key=lambda item: str(item.get("lastTransitionTime") or "~"))
     decisive = first(found, "Ready|HasErrors=True")
     if decisive is None:

@@ -11,7 +11,8 @@ __all__ = ["RULES"]
 
 
 def managed(obj: Obj, settings: Settings) -> Health:
-    """Ready and Synced decide together; a pause shows as the reason of Synced. ``noun``: if not the kind."""
+    """Return the health by Ready and Synced together; a pause is the reason of Synced. ``noun``: default is the kind.
+    """
     noun = settings.get("noun", obj.get("kind"))
     found = conditions(obj)[::-1]
     if not isinstance((obj.get("status") or {}).get("conditions"), list):
@@ -31,7 +32,7 @@ def managed(obj: Obj, settings: Settings) -> Health:
 
 
 def package(obj: Obj, settings: Settings) -> Health | None:
-    """Installed and healthy; the message joins both reasons."""
+    """Return the health by Installed and Healthy; the message joins both reasons."""
     found = conditions(obj)[::-1]
     if not isinstance((obj.get("status") or {}).get("conditions"), list):
         return None

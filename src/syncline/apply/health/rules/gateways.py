@@ -1,4 +1,4 @@
-"""Gateway API: gateways, routes and the policies that hang on them (gateway-api.sigs.k8s.io, conditions)."""
+"""Gateway API: gateways, routes and their policies (gateway-api.sigs.k8s.io, conditions)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["RULES"]
 
 
 def _judged(found: list[Obj], prefix: str, thing: str) -> Health | None:
-    """Problems in a set of conditions: refused references, not accepted, not programmed yet."""
+    """Return the first problem in the conditions: refused references, not accepted, not programmed yet."""
     for kind in ("ResolvedRefs", "Accepted"):
         refused = first(found, f"{kind}=False")
         if refused is not None:
@@ -29,7 +29,7 @@ def _said(condition: Obj, otherwise: str) -> str:
 
 
 def gateway(obj: Obj, settings: Settings) -> Health:
-    """Its own conditions first, then those of each listener."""
+    """Return the health by the gateway's own conditions, then by those of each listener."""
     own = at(obj, "status.conditions")
     listeners = at(obj, "status.listeners")
     listeners = listeners if isinstance(listeners, list) else []
@@ -44,7 +44,8 @@ def gateway(obj: Obj, settings: Settings) -> Health:
 
 
 def route(obj: Obj, settings: Settings) -> Health:
-    """Every parent judges a route. ``generation: observed``: parents that have not seen this one do not count."""
+    """Return the health by all parents' conditions. ``generation: observed``: skip parents that have not seen this
+    generation."""
     kind = shown(obj.get("kind"), "kind")
     parents = at(obj, "status.parents")
     counted = [parent for parent in parents if _counts(obj, parent, settings)] if isinstance(parents, list) else []
@@ -67,10 +68,10 @@ def _counts(obj: Obj, parent: Obj, settings: Settings) -> bool:
 
 
 def policy_ancestors(obj: Obj, settings: Settings) -> Health:
-    """A policy is judged by each object that it hangs on. ``only``: other kinds than those that end so have no status.
+    """Return the health by all ancestors' conditions. ``only``: suffix of the kinds that have a status.
 
-    ``generation: stated``: a condition without observedGeneration counts as not yet seen. ``acceptance: required``: an
-    ancestor that says nothing of acceptance has not accepted.
+    ``generation: stated``: a condition without observedGeneration counts as not observed. ``acceptance: required``: an
+    ancestor without an acceptance condition has not accepted.
     """
     kind = shown(obj.get("kind"), "kind")
     if not kind.endswith(settings.get("only", "")):

@@ -1,4 +1,4 @@
-"""Messages that are put together from several fields: Grafana, IAM roles, the older ExternalSecret."""
+"""Rules with messages from several fields: Grafana, IAM roles, the older ExternalSecret."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _because(item: Obj) -> str:
 
 
 def iam_role_failure(obj: Obj, settings: Settings) -> Health:
-    """iam-manager: which role, after how many tries, and why."""
+    """iam-manager: a message with the role, the number of tries and the error."""
     name, arn, ident = (at(obj, f"status.{field}") or "<none>" for field in ("roleName", "roleARN", "roleID"))
     retries = at(obj, "status.retryCount")
     tried = f"(retry {shown(retries)}) " if retries and retries > 0 else ""
@@ -47,7 +47,7 @@ def iam_role_failure(obj: Obj, settings: Settings) -> Health:
 
 
 def external_secret_error(obj: Obj, settings: Settings) -> Health | None:
-    """kubernetes-client.io states ``ERROR, WHY`` as its status."""
+    """kubernetes-client.io: its status is ``ERROR, WHY``."""
     said = at(obj, "status.status")
     if not isinstance(said, str) or not said.startswith("ERROR"):
         return None

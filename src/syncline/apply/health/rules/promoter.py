@@ -1,4 +1,4 @@
-"""GitOps Promoter: all its kinds begin alike (deleted, observed, ready); three of them say more about commits."""
+"""GitOps Promoter: common checks of all its kinds (deleted, observed, ready), and commit details of three."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CANNOT_RECONCILE = "ReconciliationError"
 
 
 def promoter(obj: Obj, settings: Settings) -> Health | None:
-    """What comes before anything else. ``waiting``: said while no condition is there; without it, by the name."""
+    """Return the result of the common checks. ``waiting``: message while conditions are missing; default by name."""
     name = settings["name"]
     if at(obj, "metadata.deletionTimestamp"):
         return Health(HealthStatus.PROGRESSING, _being_deleted(obj, settings))
@@ -34,7 +34,7 @@ def promoter(obj: Obj, settings: Settings) -> Health | None:
 
 
 def _being_deleted(obj: Obj, settings: Settings) -> str:
-    """For each known finalizer, what it waits for and the risk of removing it."""
+    """Return the message of a terminating object: for each known finalizer its wait and the risk of removing it."""
     known = settings.get("finalizers")
     if known is None:
         return f"{settings['name']} is being deleted"
@@ -70,7 +70,7 @@ def applications(obj: Obj, settings: Settings) -> Health:
 
 
 def environments(obj: Obj, settings: Settings) -> Health:
-    """Gates by branch: one that failed counts before one that is pending."""
+    """Return the health by the gates of all branches: failed ones win over pending ones."""
     listed = at(obj, "status.environments")
     if not listed:
         return Health(HealthStatus.HEALTHY, settings["none"])
@@ -85,7 +85,7 @@ def environments(obj: Obj, settings: Settings) -> Health:
 
 
 def transfer(obj: Obj, settings: Settings) -> Health:
-    """A ChangeTransferPolicy: what is active, what is proposed, and the checks in between."""
+    """ChangeTransferPolicy: active and proposed commit, and the checks in between."""
     status = at(obj, "status")
     active, proposed = at(status, "active.dry.sha"), at(status, "proposed.dry.sha")
     for name, sha in (("active", active), ("proposed", proposed)):
@@ -121,7 +121,7 @@ def _short(sha: object) -> str:
 
 
 def strategy(obj: Obj, settings: Settings) -> Health:
-    """A PromotionStrategy: the first environment that is not where the others are going decides."""
+    """PromotionStrategy: the first environment that differs from the others decides."""
     listed = at(obj, "status.environments")
     if not listed:
         return Health(HealthStatus.DEGRADED, "Promotion strategy has no environments configured")
@@ -129,7 +129,7 @@ def strategy(obj: Obj, settings: Settings) -> Health:
 
 
 def _proposed(environment: Obj) -> str:
-    """The commit that the hydrator has processed: by its note, else by the proposed branch."""
+    """Return the commit that the hydrator has processed: from its note, else from the proposed branch."""
     return at(environment, "proposed.note.drySha") or at(environment, "proposed.dry.sha") or ""
 
 

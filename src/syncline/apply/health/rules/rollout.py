@@ -1,4 +1,5 @@
-"""Argo Rollouts: the Rollout (argo-rollouts.readthedocs.io). Controllers since 1.0 state a phase; older ones do not."""
+"""Argo Rollouts: the Rollout (argo-rollouts.readthedocs.io). Controllers since 1.0 report a phase; older ones do not.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def _by_phase(obj: Obj) -> Health:
 
 
 def _spec_observed(obj: Obj) -> bool:
-    """observedGeneration is a text; older controllers wrote a hash there, which counts as observed."""
+    """Return whether the spec is observed. observedGeneration is a text; an older controller's hash counts as observed.
+    """
     if obj.get("status") is None:
         return False
     observed = _as_number(at(obj, "status.observedGeneration"))
@@ -72,7 +74,7 @@ def _missing_replicas(obj: Obj) -> str:
 
 
 def _unfinished(obj: Obj) -> str:
-    """The remaining work of the strategy when all replicas are ready."""
+    """Return the work left for the strategy when all replicas are ready."""
     if at(obj, "spec.strategy") is None:
         raise CannotJudge("spec.strategy: is missing")
     current = at(obj, "status.currentPodHash")

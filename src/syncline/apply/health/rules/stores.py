@@ -1,4 +1,4 @@
-"""Databases and storage whose message is put together from several places: Ceph, Elasticsearch."""
+"""Databases and storage whose message comes from several fields: Ceph, Elasticsearch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CEPH_STATES = {
 
 
 def ceph_cluster(obj: Obj, settings: Settings) -> Health:
-    """Ceph's own health first; only a healthy one is asked for the operator's state."""
+    """Return Ceph's own health first; only if healthy, the operator's state."""
     if obj.get("status") is None:
         return Health(HealthStatus.PROGRESSING, "Waiting for status to be reported")
     status, parts = HealthStatus.PROGRESSING, []
@@ -48,7 +48,7 @@ def _details(obj: Obj) -> str:
 
 
 def elasticsearch_nodes(obj: Obj, settings: Settings) -> Health | None:
-    """All node sets must have joined before the colour of the cluster means anything."""
+    """Return Progressing until all node sets have joined; only then the cluster's colour counts."""
     if at(obj, "status.availableNodes") is None:
         return None
     sets = at(obj, "spec.nodeSets")

@@ -19,9 +19,9 @@ def _count(found: list[Obj], patterns: list[str] | tuple[str, ...]) -> int:
 
 
 def flux(obj: Obj, settings: Settings) -> Health:
-    """Progressing with two signs of progress, Healthy with exactly ``needs`` signs of success (1), else Degraded.
+    """Return Progressing for two signs of progress, Healthy for exactly ``needs`` signs of success (1), else Degraded.
 
-    The message is the reason of Ready, and that of an outdated artifact behind it.
+    The message is the reason of Ready, then that of an outdated artifact.
     """
     if settings.get("suspends", True) and at(obj, "spec.suspend") is True:
         return Health(HealthStatus.SUSPENDED, f"{obj.get('kind')} is suspended")
@@ -41,7 +41,7 @@ def flux(obj: Obj, settings: Settings) -> Health:
 
 
 def knative_parts(obj: Obj, settings: Settings) -> Health:
-    """All of ``true`` must be True. One of ``false`` that is False, and anything Unknown, means that it continues."""
+    """All of ``true`` must be True. A False one of ``false``, or any Unknown, means Progressing."""
     kind = shown(obj.get("kind"), "kind")
     if at(obj, "status.conditions") is None:
         return Health(HealthStatus.PROGRESSING, f"Waiting for {kind}")
@@ -59,7 +59,7 @@ def _text(item: Obj, name: str) -> str:
 
 
 def knative_service(obj: Obj, settings: Settings) -> Health:
-    """Configurations, routes and the service itself must be ready; what is not is listed line by line."""
+    """Configurations, routes and the service must be ready; the message lists the others line by line."""
     if at(obj, "status.conditions") is None:
         return Health(HealthStatus.PROGRESSING, "Waiting for status update.")
     found = conditions(obj)
@@ -101,7 +101,7 @@ def inference_service(obj: Obj, settings: Settings) -> Health | None:
 
 
 def subscription(obj: Obj, settings: Settings) -> Health | None:
-    """Operator Lifecycle Manager. An upgrade that only waits for a person's approval is no trouble."""
+    """Operator Lifecycle Manager: an upgrade that only waits for a user's approval is no problem."""
     if at(obj, "status.conditions") is None:
         return None
     found = conditions(obj)
@@ -137,7 +137,7 @@ def _subscription_state(state: object, waits_for_approval: bool) -> str:
 
 
 def admitted_routes(obj: Obj, settings: Settings) -> Health:
-    """OpenShift: every router that took the route must have admitted it."""
+    """OpenShift: every router of the route must have admitted it."""
     routers = at(obj, "status.ingress")
     if not isinstance(routers, list):
         raise CannotJudge("status.ingress: must be a list")

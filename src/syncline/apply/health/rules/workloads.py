@@ -1,4 +1,4 @@
-"""Things that run as a number of copies: partitions of OpenKruise, Spark, SpinKube, OpenTelemetry, Flagger."""
+"""Workloads with replicas: partitions of OpenKruise, Spark, SpinKube, OpenTelemetry, Flagger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncline.kube.objects import Obj
 __all__ = ["RULES"]
 
 FAILED_DEPLOYMENT = ("timeout", "failed")
-"""Words in the message of Progressing=False by which a SpinApp has failed, not only stopped for a moment."""
+"""Words in the message of Progressing=False that mean a failed SpinApp, not a brief stop."""
 RANGES = (
     ("spark.streaming.dynamicAllocation.enabled", "spark.streaming.dynamicAllocation"),
     ("spark.dynamicAllocation.enabled", "spark.dynamicAllocation"),
@@ -22,7 +22,7 @@ RANGES = (
 
 
 def held_at_partition(obj: Obj, settings: Settings) -> Health:
-    """Suspended once more than ``of`` minus the partition is ``updated``; until then the rollout has not begun."""
+    """Return Suspended once more than ``of`` minus the partition are ``updated``; before, the rollout has not begun."""
     partition = number(obj, "spec.updateStrategy.rollingUpdate.partition")
     if number(obj, settings["updated"]) > number(obj, settings["of"]) - partition:
         return Health(HealthStatus.SUSPENDED, settings["say"])
@@ -30,7 +30,7 @@ def held_at_partition(obj: Obj, settings: Settings) -> Health:
 
 
 def game_servers(obj: Obj, settings: Settings) -> Health | None:
-    """A set of game servers whose controller has seen its spec."""
+    """Return the health of a set of game servers whose spec has been observed."""
     partition = number(obj, "spec.updateStrategy.rollingUpdate.partition", 0)
     total = number(obj, "status.replicas", 0)
     if partition != 0 and number(obj, "status.updatedReplicas", 0) >= total - partition:
@@ -45,7 +45,7 @@ def game_servers(obj: Obj, settings: Settings) -> Health | None:
 
 
 def spark_executors(obj: Obj, settings: Settings) -> Health | None:
-    """A running application is Healthy when as many executors run as its spec asks for."""
+    """A running application is Healthy if as many executors run as its spec requires."""
     if at(obj, "status.applicationState.state") != "RUNNING" or at(obj, "status.executorState") is None:
         return None
     running = list((at(obj, "status.executorState") or {}).values()).count("RUNNING")
@@ -61,7 +61,7 @@ def spark_executors(obj: Obj, settings: Settings) -> Health | None:
 
 
 def _executor_range(obj: Obj) -> tuple[float, float] | None:
-    """Least and most executors under dynamic allocation, by the spec or by Spark's own settings."""
+    """Return minimum and maximum of executors under dynamic allocation, by the spec or by Spark's own settings."""
     if at(obj, "spec.dynamicAllocation.enabled"):
         least, most = at(obj, "spec.dynamicAllocation.minExecutors"), at(obj, "spec.dynamicAllocation.maxExecutors")
         return least or 0, most or math.inf
@@ -73,7 +73,7 @@ def _executor_range(obj: Obj) -> tuple[float, float] | None:
 
 
 def spin_app(obj: Obj, settings: Settings) -> Health:
-    """SpinKube: not available is Degraded, fewer replicas than asked for and a rollout are Progressing."""
+    """SpinKube: not available is Degraded; missing replicas and a rollout are Progressing."""
     if not at(obj, "status"):
         return Health(HealthStatus.PROGRESSING, "Waiting for status to be available")
     found = conditions(obj)
@@ -132,7 +132,7 @@ CANARY_PHASES = {
 
 
 def flagger_canary(obj: Obj, settings: Settings) -> Health:
-    """The phase gives the status; weight and messages of all conditions stand behind it."""
+    """Return the health by phase; the message adds weight and messages of all conditions."""
     if obj.get("status") is None:
         return Health(HealthStatus.UNKNOWN, "No status")
     try:
