@@ -24,7 +24,7 @@ def cluster_role(
     objects: Sequence[Obj] = (),
     follow: Follow = follow_nothing,
 ) -> Role:
-    """``only``: names of the controllers that run; None: all."""
+    """Return the role. ``only``: names of the controllers that run; None: all."""
     every = (*builtin_controllers(settings), *(room.controllers() if room is not None else ()))
     return Role(
         name="cluster",

@@ -1,13 +1,12 @@
-"""Roles as a process of their own, against any Kubernetes API over HTTP: the GitOps controllers, those of machines.
+"""Runs roles as a separate process against any Kubernetes API over HTTP: the GitOps controllers, those of machines.
 
-Started by ``syncline controller``; :data:`ROLES` lists what it can run. Several replicas share the keys of a role by
-Leases (``control/leader.py``): each watches everything, so that taking over is a matter of seconds, and works on the
-shards that it holds. At SIGTERM it begins nothing new, lets the passes in flight end, and gives its Leases back. It
-never runs a cluster.
+Started by ``syncline controller``; :data:`ROLES` lists the roles. Several replicas share the keys of a role by Leases
+(``control/leader.py``): each watches everything, so that a takeover takes seconds, and works on the shards that it
+holds. At SIGTERM it starts nothing new, lets running reconciles end, and releases its Leases. It never runs a cluster.
 
-An API that is away, not there yet, or hidden behind something that answers in its place is waited for, at the start and
-later. Work goes through connections with a fence: nothing is written once the Leases were not renewed in time, also not
-by a process that was stopped in the middle of a request and continues when others have taken over.
+It waits for an API that is unreachable, not ready, or hidden behind a proxy, at the start and later. Requests go
+through connections with a fence: nothing is written once the Leases were not renewed in time, not even by a process
+that was stopped in the middle of a request and continues after a takeover.
 """
 
 from __future__ import annotations
@@ -45,33 +44,33 @@ __all__ = ["ROLES", "ControllerSettings", "HttpPort", "Replica", "StartError", "
 log = logging.getLogger("syncline.assembly")
 
 ESTABLISH_S = 60.0
-"""A definition that is not served after this long is notified of."""
+"""Seconds after which a CRD that is not served is reported."""
 LOOK_S = 0.1
-"""Between reads whether passes have ended or definitions are served."""
+"""Seconds between checks whether reconciles have ended or CRDs are served."""
 
 
 class StartError(Exception):
-    """Why the controllers cannot run there, in one sentence with the fix."""
+    """The controllers cannot run there; one sentence with the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """``leader`` None: this process is the only one, and says so by ``--no-leader-elect``."""
+    """``leader`` None: this process is the only one (``--no-leader-elect``)."""
 
     gitops: GitOpsSettings
     leader: LeaderSettings | None = None
-    """Of the GitOps controllers; every other role has a Lease of its own, and one replica works on all of it."""
+    """Leases of the GitOps controllers; every other role has one Lease, and one replica does all its work."""
     roles: tuple[str, ...] = ("gitops",)
-    """Of :data:`ROLES`, in its order. The first one has the endpoints."""
+    """Names in :data:`ROLES`, in its order. The first one serves the endpoints."""
     grace_s: float = 20.0
-    """How long reconciles in flight may take to end after the signal to stop."""
+    """Seconds that running reconciles may take to end after the stop signal."""
     patient: bool = False
-    """Whether a refusal at the start (no credentials, no rights, no definitions) is tried again instead of raised."""
+    """Whether a refusal at the start (no credentials, rights or CRDs) is retried instead of raised."""
 
 
 @dataclass(slots=True)
 class Gate:
-    """Which keys this replica may work on now."""
+    """The shards that this replica may work on now."""
 
     shards: int = 1
     open: frozenset[int] = frozenset()
@@ -82,10 +81,10 @@ class Gate:
 
 @dataclass(slots=True)
 class Replica:
-    """One running process: its way to the API, its loop, its share. ``ready`` is set once it watches.
+    """One running process: its connection to the API, its loop, its share. ``ready`` is set once it watches.
 
-    ``port`` is for Leases, webhooks and what is installed: it has connections of its own, so that no renewal waits
-    behind the work, and no fence.
+    ``port`` is for Leases, webhooks and installation: its own connections, without a fence, so that no renewal waits
+    behind other requests.
     """
 
     settings: ControllerSettings
@@ -100,25 +99,23 @@ class Replica:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     manager: LiveManager | None = None
     ports: dict[tuple[str, int], int] = field(default_factory=dict)
-    """Where the faces listen, by the address that was asked for."""
+    """Ports of the endpoints by requested address."""
     leases: LeaseSigns | None = None
     starting: str = "the controllers have not begun yet"
-    """Why it does not watch yet; empty once what it needs is installed."""
+    """Why it does not watch yet; empty once its objects are installed."""
     dropping: bool = False
-    """The share was lost, and the work is being dropped."""
+    """The share was lost, and running work is being stopped."""
     ending: bool = False
     complaints: Complaints = field(default_factory=Complaints)
     all: Sequence[Replica] = ()
-    """Those of this process, by role."""
+    """All replicas of this process, one per role."""
 
-    # -- what others ask ---------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------
 
     def fence(self) -> str:
-        """Why nothing may be written now, empty while it may: asked before the first byte of each writing request.
-
-        A replica that holds nothing works on nothing that is shared out; what was begun while it held something is
-        stopped here, until all of it is dropped.
-        """
+        """Return why nothing may be written now, or ""; checked before the first byte of each writing request. A
+        replica without shards works on no shared keys; work that it started before is blocked here until all of it has
+        stopped."""
         leader = self.leader
         if leader is None:
             return ""
@@ -137,7 +134,7 @@ class Replica:
         return self.manager.health(self.leases, note)
 
     def health_of_all(self) -> Health:
-        """Of every role of this process."""
+        """Return the health of all roles of this process."""
         every = [each.health() for each in self.all]
         stuck = [problem for each in every for problem in each.stuck]
         unready = [problem for each in every for problem in each.unready]
@@ -150,7 +147,7 @@ class Replica:
     # -- work --------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Watch and work until cancelled; begins again with an empty cache when the share was lost by force."""
+        """Watch and work until cancelled; after losing the share by force, restart with an empty cache."""
         while True:
             lost = asyncio.Event()
             running = asyncio.create_task(self._work(lost), name=self.served.name)
@@ -204,8 +201,7 @@ class Replica:
         await tell_jumps(self.clock, self.port, namespace, leader.identity if leader is not None else "")
 
     async def _install(self) -> None:
-        """Create the objects that the controllers need and the cluster lacks. Raises :class:`StartError` unless
-        ``patient``."""
+        """Create the missing objects that the controllers need. Raises :class:`StartError` unless ``patient``."""
         for attempt in range(1, 1_000_000):
             if not self.starting:
                 return
@@ -258,8 +254,8 @@ class Replica:
             await asyncio.sleep(leader.retry_s)
 
     async def _take_up(self, working: frozenset[int], leader: LeaderSettings) -> None:
-        """Open the gate for what was gained once its objects were read again: a standby whose watch is late would
-        repeat what its predecessor has done and recorded. What cannot be read in time stays closed for a round more."""
+        """Open the gate for new shards after reading their objects again: a standby with a late watch would repeat what
+        its predecessor has done and recorded. If the read is late, they stay closed for another round."""
         kept = working & self.gate.open
         if working != kept and self.manager is not None:
             self._open(kept)
@@ -290,7 +286,7 @@ class Replica:
                     self.manager.wake(controller.name, ref_of(obj))
 
     def _gated(self) -> list[Controller[Any]]:
-        """Controllers whose keys are shared out."""
+        """Return the controllers whose keys are sharded."""
         every = [] if self.manager is None else self.manager.loop.controllers.values()
         return [each for each in every if each.kind == self.served.shared or self.served.shared is None]
 
@@ -301,14 +297,14 @@ class Replica:
     # -- the end -----------------------------------------------------------------------------------------------
 
     async def hand_over(self) -> None:
-        """Begin nothing new, and wait until what runs has ended (bounded by ``grace_s``)."""
+        """Start nothing new, and wait until running work has ended (at most ``grace_s``)."""
         self.ending, self.gate.open = True, frozenset()
         until = self._steady() + timedelta(seconds=self.settings.grace_s)
         while self._busy_shards() and self._steady() < until:
             await asyncio.sleep(LOOK_S)
 
     async def give_back(self) -> None:
-        """After the work has stopped: others take over at once, before the Leases expire."""
+        """Release the Leases after the work has stopped, so that others take over before they expire."""
         if self.leader is not None:
             leader, now = self.leader, self._steady()
             await drive(release_all(self.share, leader, now, stamp=self.clock.now()), self.port)
@@ -319,15 +315,15 @@ Running = contextlib.AbstractAsyncContextManager[tuple[LiveDriver, Ports]]
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A role as this process runs it. ``rights`` is the file of ``deploy/`` with its rights."""
+    """A role as this process runs it. ``rights``: the file in ``deploy/`` with its RBAC."""
 
     name: str
     rights: str
     objects: tuple[Obj, ...]
-    """What is installed where it is missing."""
+    """Objects installed if missing."""
     running: Callable[[Replica, Callable[[UserInfo], LiveDriver]], Running]
     shared: GroupKind | None = None
-    """The kind whose controllers the Leases share out; None: all of the role."""
+    """The kind whose controllers are sharded by Leases; None: all of the role."""
 
 
 def _gitops(settings: ControllerSettings) -> Served:
@@ -357,7 +353,7 @@ ROLES: Mapping[str, Callable[[ControllerSettings], Served]] = {"gitops": _gitops
 
 
 def served_role(role: Role, settings: ControllerSettings) -> Served:
-    """Any role: one replica works on all of it; its rights are in a file of its name."""
+    """Return any role, run by one replica; the file of its RBAC has its name."""
 
     @contextlib.asynccontextmanager
     async def running(
@@ -383,7 +379,7 @@ async def serve_controller(
     started: Callable[[Replica], None] = lambda _replica: None,
     made: Callable[[Replica], None] = lambda _replica: None,
 ) -> None:
-    """Install what is missing, work until ``stop``, hand over; ``made`` is called for each role, ``started`` with the
+    """Install missing objects, work until ``stop``, hand over. ``made`` is called for each role, ``started`` with the
     first one when all watch. Raises :class:`StartError` and ListenError."""
     replicas: list[Replica] = []
     for name in settings.roles:
@@ -433,12 +429,12 @@ async def _serve(replica: Replica, stop: asyncio.Event) -> None:
 
 
 def _may_pass(error: ApiError | StartError) -> bool:
-    """Whether the next try may find it otherwise, though no one does anything about it."""
+    """Return whether a retry may succeed without any change by a user."""
     return isinstance(error, ApiError) and not isinstance(error, Unauthorized | Forbidden)
 
 
 async def _installed(port: HttpPort, objects: Sequence[Obj], clock: Clock, server: str) -> None:
-    """Put there what is missing and wait until it is served. Raises ApiError, and StartError after a minute."""
+    """Create missing objects and wait until they are served. Raises ApiError, and StartError after a minute."""
     definitions = [obj for obj in objects if obj["kind"] == "CustomResourceDefinition"]
     until = steady_now(clock) + timedelta(seconds=ESTABLISH_S)
     rest = await drive(install_missing(objects), port)

@@ -1,8 +1,7 @@
-"""Other clusters that Applications are applied to: one cache and one way in for each.
+"""Connections to the other clusters of Applications: a cache and a port for each.
 
-The loop of the GitOps controllers joins them: changes of objects that carry tracking data wake their Applications. How
-they are watched and how requests get there is the :class:`Way`'s business: live over HTTP, or in virtual time to a
-second embedded cluster. Bounded by :data:`MAX_CLUSTERS`.
+They join the GitOps controllers' loop: changes of tracked objects wake their Applications. A :class:`Way` watches them
+and sends requests: live over HTTP, or in virtual time to a second embedded cluster. Bounded by :data:`MAX_CLUSTERS`.
 """
 
 from __future__ import annotations
@@ -41,19 +40,19 @@ __all__ = [
 ]
 
 MAX_CLUSTERS = 200
-"""Clusters that one process connects to; each costs its watches."""
+"""Limit of clusters that one process connects to; each costs its watches."""
 FIELD_MANAGER = "argocd-controller"
 NAMESPACES = GroupKind("", "Namespace")
 
 
 def is_unmanaged(kind: GroupKind) -> bool:
-    """Kinds that Applications do not manage and that change all the time on a real cluster."""
+    """Return whether Applications never manage a kind, which changes all the time on a real cluster."""
     return ResourceFilter().excludes(kind.group, kind.kind, "")
 
 
 @dataclass(slots=True)
 class Remote:
-    """One connected cluster. ``error``: why it cannot be used, or was last not reached."""
+    """One connected cluster. ``error``: why it cannot be used, or why the last request failed."""
 
     declared: Declared
     joined: Joined
@@ -64,7 +63,7 @@ class Remote:
 
     @property
     def observed_whole(self) -> bool:
-        """Every kind that is wanted was listed once, or may not be read."""
+        """Whether every wanted kind was listed once, or cannot be read."""
         if not self._whole:
             cache = self.joined.cache
             wanted = [kind for kind in self.joined.wanted_kinds() if cache.mapper.preferred(kind) is not None]
@@ -74,17 +73,18 @@ class Remote:
 
 
 class Way(Protocol):
-    """Watches other clusters for the loop of ``driver``, and carries requests there."""
+    """Watches other clusters for the loop of ``driver``, and sends requests to them."""
 
     driver: Driver
 
     def watch(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
-        """Begin; returns how to end. ``changed`` is called when the cluster was seen whole, was lost or is back."""
+        """Start to watch; returns the function that stops it. ``changed`` is called when the cluster is fully listed,
+        lost or back."""
         ...
 
 
 class RemoteClusters:
-    """All of them, by server. Satisfies ``Destinations`` of observation."""
+    """All other clusters by server. Implements ``Destinations`` of observation."""
 
     def __init__(self, way: Way, control_namespace: str) -> None:
         self._way, self._namespace = way, control_namespace
@@ -115,14 +115,15 @@ class RemoteClusters:
     # -- for handlers ------------------------------------------------------------------------------------------
 
     def handlers(self, server: str) -> Mapping[type, Handler]:
-        """Raises OSError where the cluster is not connected."""
+        """Return the handlers of a cluster; raises OSError if it is not connected."""
         remote = self._remotes.get(server)
         if remote is None:
             raise ConnectionError(f"cluster {server} is not connected")
         return remote.handlers
 
     def connect(self, wanted_now: tuple[Declared, ...], home: Snapshot) -> None:
-        """Close what is gone or changed, open what is new; credentials are read from the Secrets at home."""
+        """Close removed or changed connections and open new ones; credentials are read from the local cluster's
+        Secrets."""
         wanted = {one.server: one for one in wanted_now[:MAX_CLUSTERS]}
         for server in sorted(self._remotes):
             if wanted.get(server) != self._remotes[server].declared:
@@ -159,7 +160,7 @@ class RemoteClusters:
 
 @dataclass(frozen=True, slots=True)
 class ConnectHandler:
-    """``home`` has the Secrets."""
+    """Performs :class:`Connect`. ``home``: the local cluster, which has the Secrets."""
 
     remotes: RemoteClusters
     home: Snapshot
@@ -174,7 +175,7 @@ class ConnectHandler:
 
 
 class LiveWay:
-    """Over HTTP, each cluster with its own bounded connections and its own task on the running event loop."""
+    """Watches over HTTP; each cluster has its own bounded connections and its own task on the event loop."""
 
     def __init__(self, driver: LiveDriver, port_of: Callable[[ClusterAccess], ClosablePort]) -> None:
         self.driver: Driver = driver
@@ -184,7 +185,7 @@ class LiveWay:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
-        """Wait for what :meth:`RemoteClusters.close` has ended to give its connections back."""
+        """Wait until the connections that :meth:`RemoteClusters.close` has ended are released."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def watch(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
@@ -220,7 +221,7 @@ class ClosablePort(Port, Protocol):
 
 
 class _Noticing:
-    """A port that notes whether the cluster answers, and says when that changes."""
+    """A port that notes whether the cluster responds, and reports changes of that."""
 
     def __init__(self, inner: Port, remote: Remote, changed: Callable[[], None]) -> None:
         self._inner, self._remote, self._changed = inner, remote, changed
@@ -246,7 +247,7 @@ class _Noticing:
 
 
 class RoutedPort:
-    """Requests for another cluster go there, all else home."""
+    """Sends requests for another cluster to it, all others to the local cluster."""
 
     def __init__(self, home: Port, way: LiveWay) -> None:
         self._home, self._way = home, way
@@ -264,7 +265,7 @@ class RoutedPort:
 
 
 class RoutedTransport:
-    """The same for transports that answer at once."""
+    """As :class:`RoutedPort`, for transports that respond at once."""
 
     def __init__(self, home: Transport, others: Mapping[str, Transport]) -> None:
         self._home, self._others = home, others

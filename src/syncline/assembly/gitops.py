@@ -1,4 +1,4 @@
-"""The role of the GitOps controllers: their settings, their loop, and what they need on a cluster."""
+"""The role of the GitOps controllers: their settings, their loop, and the objects that they need."""
 
 from __future__ import annotations
 
@@ -44,36 +44,36 @@ class GitOpsSettings:
     """The GitOps controllers of ``syncline up``."""
 
     cache_directory: Path
-    """Where mirrors of repositories live; one process at a time."""
+    """Directory of the repository mirrors; used by one process at a time."""
     allow_local_repos: bool = False
-    """Repositories by path or ``file://``: they read this machine's disk."""
+    """Allow repositories by path or ``file://``, which read this machine's disk."""
     plugins: Path | None = None
-    """A folder of ConfigManagementPlugin files; None: there are no plugins."""
+    """A folder of ConfigManagementPlugin files; None: no plugins."""
     application: AppSettings = field(default_factory=AppSettings)
     webhook_listen: tuple[str, int] | None = None
-    """Host and port on which Git hosts may tell of pushes, in plain HTTP; None: nowhere."""
+    """Host and port for webhooks of Git hosts, in plain HTTP; None: off."""
     metrics_listen: tuple[str, int] | None = None
-    """Host and port of /metrics and /healthz; None: nowhere."""
+    """Host and port of /metrics and /healthz; None: off."""
     allowed_hosts: tuple[str, ...] = ()
-    """Names by which webhooks and metrics may be asked beside the address; see :class:`BrowserGuard`."""
+    """Further host names of webhooks and metrics; see :class:`BrowserGuard`."""
     metrics_labels: tuple[str, ...] = ()
-    """Labels of Applications that metrics show."""
+    """Labels of Applications that metrics include."""
     remotes: RemoteLimits = field(default_factory=RemoteLimits)
-    """How long a Git remote may take."""
+    """Time limits of Git remotes."""
     pools: PoolSettings = field(default_factory=PoolSettings)
-    """How many reads of sources run at once, and whose."""
+    """Limits of concurrent reads of sources."""
     traces: TraceSettings | None = None
-    """Where the spans of operations are sent; None: nowhere."""
+    """Where the spans of operations are sent; None: off."""
 
 
 def gitops_user(control_namespace: str) -> UserInfo:
-    """Who the GitOps controllers are on the embedded cluster."""
+    """Return the user of the GitOps controllers on the embedded cluster."""
     return service_account_user(control_namespace, GITOPS_ACCOUNT)
 
 
 @dataclass(frozen=True, slots=True)
 class GitOps:
-    """The GitOps controllers as a role, and what webhooks and metrics ask of them."""
+    """The GitOps controllers as a role, and what webhooks and metrics need of them."""
 
     role: Role
     applications: Applications
@@ -86,7 +86,7 @@ def gitops(
     *,
     admits: Callable[[ObjectRef], bool] = lambda _ref: True,
 ) -> GitOps:
-    """For one loop. ``admits`` says which Applications this replica works on."""
+    """Build the controllers for one loop. ``admits``: whether this replica works on an Application."""
     store, book, hydrated, answers = ManifestStore(), PredictionCache(), HydrationCache(), AnswerCache()
     book = remotes.predictions
     applications = Applications(store, settings, remotes, book, answers)
@@ -124,14 +124,13 @@ def gitops(
 
 
 def foreign_objects(control_namespace: str) -> list[Obj]:
-    """Objects that the GitOps controllers need on a cluster that another team owns; its owner grants their rights."""
+    """Return the objects that the GitOps controllers need on another team's cluster; its owner grants their rights."""
     namespace: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}}
     return [namespace, *crds(), hold_crd(), _default_project(control_namespace)]
 
 
 def gitops_objects(control_namespace: str) -> list[Obj]:
-    """Objects that the GitOps controllers need on a cluster: namespace, definitions, rights, the project
-    ``default``."""
+    """Return the objects that the GitOps controllers need: namespace, CRDs, RBAC, the project ``default``."""
     account = {"kind": "ServiceAccount", "name": GITOPS_ACCOUNT, "namespace": control_namespace}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}},

@@ -1,4 +1,4 @@
-"""Says in an Event that the machine's clock was set: deadlines and time stamps in statuses look odd afterwards."""
+"""Emits an Event when the machine's clock was set, as deadlines and time stamps look odd afterwards."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LOOK_S = 5.0
 
 
 def jump_event(jump: Jump, namespace: str, who: str = "") -> Emit:
-    """About the control namespace; ``who`` tells replicas apart."""
+    """Return an Event on the control namespace; ``who`` identifies the replica."""
     about: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     return Emit(about, CLOCK_JUMPED, f"{who}: {jump}" if who else str(jump), COMPONENT, warning=True)
 
 
 async def tell_jumps(clock: Clock, port: Port, namespace: str, who: str = "") -> None:
-    """Until cancelled. What the API does not take is said at the next look."""
+    """Report jumps until cancelled. Events that the API rejects are retried at the next check."""
     if not isinstance(clock, SystemClock):
         return
     report = 0

@@ -1,4 +1,4 @@
-"""The way to an API over HTTP: as many requests at once as the server takes, one more connection for each watch."""
+"""The connection to an API over HTTP: as many requests at once as the server takes, and one connection per watch."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from syncline.kube.transport.pace import Pace
 __all__ = ["HttpPort"]
 
 CONNECTIONS = 100
-"""Open at once, those of requests that are slow included."""
+"""Open connections at once, slow requests included."""
 TRIES = 6
-"""Of a request that a server sends away with 429 and ``Retry-After``: it was not examined."""
+"""Tries of a request that the server rejects unread with 429 and ``Retry-After``."""
 LONGEST_WAIT_S = 10.0
-"""Of what the server may ask for between two of them; asked for more, the refusal is the answer."""
+"""Longest wait between two tries; if the server asks for more, the refusal is the result."""
 SLOW_S = 1.0
-"""A request that takes longer waits for a webhook, or for a server that hangs, and keeps no other one waiting."""
+"""Seconds after which a request counts as slow (a webhook or a hanging server) and frees its slot."""
 EVICTION = "/eviction"
-"""There 429 is the word of a disruption budget."""
+"""For evictions, 429 is the response of a disruption budget."""
 
 
 @dataclass(slots=True)
 class _Place:
-    """Of one request among those under way."""
+    """The slot of one running request."""
 
     free: bool = False
     answer: Response | None = None
@@ -38,7 +38,7 @@ class _Place:
 
 
 class HttpPort:
-    """A way to an API over HTTP in which watches, one per kind, never keep requests waiting for a connection.
+    """A port over HTTP in which watches, one per kind, never delay requests.
 
     ``fence``: see :class:`~syncline.kube.transport.http.HttpClient`.
     """
@@ -52,7 +52,7 @@ class HttpPort:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def use(self, access: ClusterAccess) -> None:
-        """From now on. What is under way, watches too, ends as it began."""
+        """Use new access data from now on. Running requests and watches end with the old ones."""
         self._old += [self._requests, self._watches]
         self._requests = HttpClient(access, connections=CONNECTIONS, fence=self._fence, wary=True)
         self._watches = HttpClient(access, connections=0, wary=True)
@@ -81,7 +81,7 @@ class HttpPort:
             self._free(place)
 
     def _free(self, place: _Place) -> None:
-        """Once: when the request ends, or takes so long that it waits for something else than the server's turn."""
+        """Free the slot once: when the request ends, or is so slow that it waits for something else than the server."""
         if place.free:
             return
         place.free = True
@@ -95,7 +95,7 @@ class HttpPort:
         self._next()
 
     async def _turn(self) -> None:
-        """First come, first served. The place is taken when this returns."""
+        """Wait for a slot, first come, first served, and take it."""
         if self.pace.room and not self._waiting:
             self.pace.begins()
             return
@@ -104,7 +104,7 @@ class HttpPort:
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # the place came in the same moment
+            if turn.done() and not turn.cancelled():  # the slot was assigned at the same moment
                 self.pace.dropped()
                 self._next()
             raise
@@ -127,13 +127,13 @@ class HttpPort:
 
 
 def _sort(request: Request) -> str:
-    """Requests that a server answers equally fast, as far as known: a list takes longer than an object."""
+    """Return the class of requests with a similar response time: a list takes longer than an object."""
     question = " dry run" if "dryRun" in request.query else ""
     return f"{request.method} {request.path.count('/')}{question}"
 
 
 def _asked_to_wait(request: Request, answer: Response) -> float | None:
-    """Seconds; None: the answer stands."""
+    """Return the seconds to wait before a retry; None: the response is final."""
     if answer.status != TooManyRequests.code or request.path.endswith(EVICTION) or "retry-after" not in answer.headers:
         return None
     wait = answer.refusal().retry_after_s

@@ -1,7 +1,7 @@
 """A role: controllers that run together under one identity, as a frozen value; :func:`start` runs one on a driver.
 
-Live, virtual and remote clusters take the same roles: what a rehearsal shows is what will run. ``docs/roles.md`` shows
-how to write one.
+Live, virtual and remote clusters use the same roles, so a rehearsal shows what will run. ``docs/roles.md`` shows how to
+write one.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef
 __all__ = ["Driver", "Follow", "LiveDriver", "Role", "SimulatedDriver", "Wake", "follow_nothing", "gated", "start"]
 
 Wake = Callable[[str, ObjectRef], None]
-"""Something outside the API concerns this key of this controller."""
+"""Reports an event outside the API for this key of this controller."""
 Follow = Callable[[ControlLoop, Wake], Callable[[], None]]
-"""Connects what happens outside the API (machines, processes) to the loop; what it returns ends that."""
+"""Connects events outside the API (machines, processes) to the loop; returns the function that disconnects them."""
 
 
 LeavesOut = Callable[[GroupKind], bool]
@@ -53,40 +53,40 @@ class Role:
     """Controllers that share a loop, and what they need."""
 
     name: str
-    """In names of tasks and Leases, and in ``syncline controller --roles``."""
+    """Used in names of tasks and Leases, and in ``syncline controller --roles``."""
     controllers: tuple[Controller[Any], ...]
     user: UserInfo
-    """Who they are on an embedded cluster; elsewhere the kubeconfig says."""
+    """The user on an embedded cluster; elsewhere the kubeconfig decides."""
     manager: str
-    """Field manager of what they write."""
+    """Field manager of the role's writes."""
     handlers: Callable[[Cache, Clock], Mapping[type, Handler]] = lambda _cache, _clock: {}
-    """Of their actions, beside those of Kubernetes."""
+    """Handlers of the role's actions, beside those of Kubernetes."""
     elsewhere: HandlersOf | None = None
-    """The same for other clusters; None: there are none."""
+    """Handlers for other clusters; None: there are none."""
     objects: tuple[Obj, ...] = ()
-    """What has to be on the cluster before they begin, in order."""
+    """Objects that must exist before the role starts, in order."""
     work: PoolSettings = field(default_factory=PoolSettings)
-    """How much blocking work runs at once, and whose."""
+    """Limits of blocking work that runs at once."""
     follow: Follow = follow_nothing
 
 
 @dataclass(slots=True)
 class Driver:
-    """Gives a loop the time and a way to an API."""
+    """Provides a loop with time and a connection to an API."""
 
     clock: Clock
     journal: Journal
     admin: Transport | None = field(default=None, kw_only=True)
-    """Who installs what the role needs, in place; None: the driver's owner does."""
+    """The transport that installs the role's objects in process; None: the driver's owner installs them."""
     strict: bool = field(default=False, kw_only=True)
     """Whether a planner's exception ends the run."""
     leaves_out: LeavesOut = field(default=_nothing, kw_only=True)
-    """Kinds that controllers which watch every kind do not watch there."""
+    """Kinds that controllers of all kinds do not watch there."""
     loop: ControlLoop = field(init=False, repr=False)
-    """Of the role that was started."""
+    """The loop of the started role."""
 
     def reached(self, cluster: str) -> None:
-        """A cluster that the loop has joined was seen whole, was lost, or is back."""
+        """Report that a joined cluster was fully listed, was lost, or is back."""
         self.loop.reached(cluster)
 
     def drive(self, role: Role, loop: ControlLoop) -> Wake:
@@ -96,7 +96,7 @@ class Driver:
 def loop_of(
     role: Role, clock: Clock, journal: Journal, *, strict: bool = False, leaves_out: LeavesOut = _nothing
 ) -> ControlLoop:
-    """The loop of a role; ``strict`` and ``leaves_out`` as in :class:`ControlLoop`."""
+    """Return the loop of a role; ``strict`` and ``leaves_out`` as in :class:`ControlLoop`."""
     mapper = Mapper()
     cache = Cache(mapper)
     return ControlLoop(
@@ -113,7 +113,7 @@ def loop_of(
 
 
 def gated(role: Role, admits: Callable[[ObjectRef], bool]) -> Role:
-    """The same role, working only on the keys that ``admits`` names now."""
+    """Return the role, limited to the keys that ``admits`` accepts now."""
 
     def only(controller: Controller[Any]) -> Controller[Any]:
         observe = controller.observe
@@ -123,7 +123,7 @@ def gated(role: Role, admits: Callable[[ObjectRef], bool]) -> Role:
 
 
 def start(role: Role, driver: Driver) -> Callable[[], None]:
-    """Begin to run ``role``; what it returns disconnects it from what it follows outside the API."""
+    """Start ``role``; returns the function that disconnects it from events outside the API."""
     if driver.admin is not None:
         run_in_place(ensure_objects(role.objects), driver.admin)
     loop = loop_of(role, driver.clock, driver.journal, strict=driver.strict, leaves_out=driver.leaves_out)
@@ -133,12 +133,12 @@ def start(role: Role, driver: Driver) -> Callable[[], None]:
 
 @dataclass(slots=True)
 class SimulatedDriver(Driver):
-    """Virtual time. The loop is :attr:`actor`, to be added to a ``VirtualDriver``."""
+    """Virtual time. The loop is :attr:`actor`; add it to a ``VirtualDriver``."""
 
     clock: VirtualClock
     transport: Transport
     order: Entropy | None = None
-    """Draws among keys that are ready; None: the oldest first."""
+    """Random choice among ready keys; None: the oldest first."""
     actor: LoopActor = field(init=False)
 
     def drive(self, role: Role, loop: ControlLoop) -> Wake:
@@ -148,11 +148,11 @@ class SimulatedDriver(Driver):
 
 @dataclass(slots=True)
 class LiveDriver(Driver):
-    """The wall clock. :meth:`run` is to be a task of the driver's owner, who cancels it."""
+    """The wall clock. The driver's owner runs :meth:`run` as a task and cancels it."""
 
     port: Port
     where: str = "the API"
-    """Names the server in what is logged."""
+    """Name of the server in logs."""
     complaints: Complaints = field(default_factory=Complaints)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     manager: LiveManager = field(init=False)
@@ -169,5 +169,5 @@ class LiveDriver(Driver):
         self.manager.stir()
 
     async def run(self) -> None:
-        """Until cancelled; :attr:`ready` is set once it watches."""
+        """Run until cancelled; :attr:`ready` is set once it watches."""
         await self.manager.run(self.ready.set)

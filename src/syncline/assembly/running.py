@@ -1,6 +1,6 @@
-"""The GitOps controllers over a live port: sources, other clusters, endpoints and loop, opened and closed together.
+"""Runs the GitOps controllers on a live port: opens and closes sources, other clusters, endpoints and loop together.
 
-The embedded cluster and ``syncline controller`` use it alike; what differs is the driver.
+The embedded cluster and ``syncline controller`` both use it, with different drivers.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from syncline.kube.transport.kubeconfig import ClusterAccess
 __all__ = ["Ports", "running_gitops"]
 
 LOOKS_APART_S = 0.25
-"""Between two questions to one Git host what it has; the first of a burst does not wait."""
+"""Seconds between two queries to one Git host; the first of a burst does not wait."""
 
 Ports = dict[tuple[str, int], int]
-"""Where endpoints listen, by the address that was asked for."""
+"""Ports of the endpoints by requested address."""
 
 
 @contextlib.asynccontextmanager
@@ -41,8 +41,8 @@ async def running_gitops(
     admits: Callable[[ObjectRef], bool] = lambda _ref: True,
     health: Callable[[], Health] | None = None,
 ) -> AsyncIterator[tuple[LiveDriver, Ports]]:
-    """The driver, whose ``run`` is left to the caller, and where endpoints listen. ``port_of``: a way to another
-    cluster; ``inner``: what webhooks write through (None: as the controllers). Raises ListenError."""
+    """Yield the driver, whose ``run`` is left to the caller, and the ports of the endpoints. ``port_of``: opens a port
+    to another cluster; ``inner``: the port of webhooks (None: the controllers'). Raises ListenError."""
     reader = HydratingReader(
         settings.cache_directory,
         allow_local=settings.allow_local_repos,

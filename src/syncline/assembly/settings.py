@@ -1,4 +1,4 @@
-"""What a person chose, frozen: the settings of a served cluster, and where traces go."""
+"""Frozen settings of a served cluster, and where traces are sent."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ DATABASE = "cluster.db"
 KEYS = "keys"
 MACHINES = "machines"
 SCRATCH = "scratch"
-"""Below a data directory; what else is there can be fetched again."""
+"""Directory below the data directory for files that can be fetched again."""
 
 
 class RunCommands(StrEnum):
-    """Whether containers' commands run as local processes (DECISION: off unless asked)."""
+    """Whether containers' commands run as local processes (DECISION: off by default)."""
 
     OFF = "off"
     SANDBOXED = "sandboxed"
@@ -42,42 +42,42 @@ class RunCommands(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """One embedded cluster."""
+    """Settings of one embedded cluster."""
 
     data: Path | None = None
-    """Data directory; None keeps everything in memory."""
+    """Data directory; None: memory only."""
     host: str = "127.0.0.1"
     port: int = 0
-    """0 takes a free port."""
+    """0: a free port."""
     tls: bool = True
     allowed_hosts: tuple[str, ...] = ()
-    """Names by which listeners without TLS or credentials may be asked, beside their address."""
+    """Further host names of listeners without TLS or authentication."""
     nodes: int = 0
-    """Simulated nodes that are registered at the start."""
+    """Simulated nodes, registered at the start."""
     zones: tuple[str, ...] = ()
-    """Zones of those nodes, given out in turn; empty: no zones."""
+    """Zones of those nodes, assigned in turn; empty: none."""
     node_labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels that each of those nodes gets when it is registered."""
+    """Labels that each of those nodes gets at registration."""
     controllers: tuple[str, ...] | None = None
-    """Names of the built-in controllers to run; None is all, empty is none."""
+    """Names of the built-in controllers to run; None: all, empty: none."""
     simulated_storage: bool = False
-    """Whether there is a default StorageClass whose volumes are simulated."""
+    """Whether there is a default StorageClass with simulated volumes."""
     run_commands: RunCommands = RunCommands.OFF
     audit_log: Path | None = None
-    """File that takes a line for each request."""
+    """File that gets a line per request."""
     audit_policy: Path | None = None
-    """Policy of audit.k8s.io/v1 that says what is written; None: who did what to which object, for all requests."""
+    """Policy of audit.k8s.io/v1; None: metadata of all requests."""
     audit_rotation: Rotation = KEEP_ALL
-    """When the file is put aside, and what becomes of old ones."""
+    """When the file is rotated, and when old files are deleted."""
     encryption: Path | None = None
-    """Key file with which Secrets, or what it names, are encrypted at rest (``cluster.encryption``)."""
+    """Key file that encrypts Secrets, or the kinds it names, at rest (``cluster.encryption``)."""
     max_requests_inflight: int = 400
-    """Reading requests at one time; with the next, the seats that priority levels share (Kubernetes' defaults)."""
+    """Concurrent reading requests; with the next, the seats that priority levels share (Kubernetes' defaults)."""
     max_mutating_requests_inflight: int = 200
 
 
 class SettingError(ValueError):
-    """A setting that cannot be used: what was found and what to write, in one sentence."""
+    """An invalid setting: the value found and a valid one, in one sentence."""
 
 
 TRACES_PATH = "/v1/traces"
@@ -87,10 +87,10 @@ HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 
 
 def trace_settings(option: str | None, environment: Mapping[str, str]) -> TraceSettings | None:
-    """From ``--otlp-endpoint``, else OpenTelemetry's variables; None: no traces. Raises :class:`SettingError`.
+    """Read ``--otlp-endpoint``, else OpenTelemetry's variables; None: no traces. Raises :class:`SettingError`.
 
-    As its specification says, ``/v1/traces`` is appended to an endpoint, not to one that is for traces alone; an empty
-    variable counts as none, and ``OTEL_SDK_DISABLED=true`` turns off what variables ask for.
+    By its specification, ``/v1/traces`` is appended to a general endpoint, not to one for traces alone; an empty
+    variable counts as unset, and ``OTEL_SDK_DISABLED=true`` disables the variables.
     """
     if option is not None:
         url = _collector("--otlp-endpoint", option, append=not option.rstrip("/").endswith(TRACES_PATH))
@@ -107,7 +107,7 @@ def trace_settings(option: str | None, environment: Mapping[str, str]) -> TraceS
 
 
 def _collector(name: str, text: str, *, append: bool) -> str:
-    """Nothing of the text is repeated: it may hold a password."""
+    """Validate a collector's URL. The error quotes nothing of it, as it may contain a password."""
     try:
         parts = urlsplit(text)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -122,7 +122,7 @@ def _collector(name: str, text: str, *, append: bool) -> str:
 
 
 def _headers(text: str) -> tuple[tuple[str, Secret], ...]:
-    """``name=value,name=value``, values percent-encoded."""
+    """Parse ``name=value,name=value`` with percent-encoded values."""
     found: list[tuple[str, Secret]] = []
     for part in filter(None, (one.strip() for one in text.split(","))):
         name, equals, value = part.partition("=")

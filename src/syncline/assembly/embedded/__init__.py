@@ -1,1 +1,1 @@
-"""The embedded cluster, served: its API, who works in it, audit, measures."""
+"""The embedded cluster as a server: its API, its controllers, audit, metrics."""

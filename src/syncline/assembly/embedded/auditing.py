@@ -1,8 +1,8 @@
-"""The audit log as files: one JSON object a line, written by a thread of its own behind a bounded buffer.
+"""The audit log as files: one JSON object per line, written by a separate thread behind a bounded buffer.
 
-Started by ``live`` where ``--audit-log`` names a file. A disk that is too slow loses lines rather than holding
-requests back; how many is said in the metrics and in a line of the file. A file that has become too long is put aside
-under the time of its last line (``audit-2026-01-01T10-00-00.000.log``), as Kubernetes' API server does.
+Started by ``live`` if ``--audit-log`` names a file. A slow disk loses lines rather than blocking requests; metrics and
+a line in the file report how many. A file over the size limit is renamed by the time of its last line
+(``audit-2026-01-01T10-00-00.000.log``), as Kubernetes' API server does.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from syncline.kube.yaml import loading as yaml
 __all__ = ["AuditFile", "read_policy"]
 
 MAX_WAITING = 10_000
-"""Records that wait to be written."""
+"""Limit of queued records."""
 MAX_WAITING_BYTES = 64 * 1024 * 1024
-"""Bytes of the bodies that wait."""
+"""Limit of queued bodies in bytes."""
 MAX_POLICY_BYTES = 1024 * 1024
 STAMP = "%Y-%m-%dT%H-%M-%S"
 
 
 def read_policy(path: Path) -> AuditPolicy:
-    """Raises :class:`AuditPolicyError` that names the file."""
+    """Read the audit policy. Raises :class:`AuditPolicyError` that names the file."""
     try:
         if path.stat().st_size > MAX_POLICY_BYTES:
             raise AuditPolicyError(f"{path}: is longer than {MAX_POLICY_BYTES} bytes, so it is no policy")
@@ -47,7 +47,7 @@ def read_policy(path: Path) -> AuditPolicy:
 
 
 class AuditFile:
-    """Raises OSError when the file cannot be opened."""
+    """Writes the audit log. Raises OSError if the file cannot be opened."""
 
     def __init__(self, path: Path, rotation: Rotation | None = None) -> None:
         self._path = path
@@ -62,7 +62,7 @@ class AuditFile:
         self._thread.start()
 
     def note(self, record: AuditRecord) -> None:
-        """Called by the server for each stage; never waits."""
+        """Queue a record; the server calls it for each stage; never blocks."""
         with self._lock:
             if self._bytes + record.size > MAX_WAITING_BYTES:
                 self.lost += 1
@@ -76,12 +76,12 @@ class AuditFile:
                 self._bytes -= record.size
 
     def close(self) -> None:
-        """Write what waits, then close."""
+        """Write the queued records, then close."""
         self._waiting.put(None)
         self._thread.join()
 
     def families(self) -> Iterator[Family]:
-        """Kubernetes' metrics of its audit log."""
+        """Yield Kubernetes' metrics of its audit log."""
         yield Family("apiserver_audit_event_total", "counter", "Audit events written.", (((), float(self.written)),))
         lost = (((("plugin", "log"),), float(self.lost)),)
         yield Family("apiserver_audit_error_total", "counter", "Audit events that were lost.", lost)
@@ -96,7 +96,7 @@ class AuditFile:
                 self._write(msgspec.json.encode(event_of(record)) + b"\n", record.at)
                 self.written += 1
             except (OSError, ValueError):
-                # The disk is full, or the file was taken from us: the next line may do better.
+                # The disk is full, or the file was removed: the next line may succeed.
                 self.lost += 1
         if self.lost:
             why = "the disk was slower than the requests, or refused them"
@@ -120,7 +120,7 @@ class AuditFile:
         stamp = f"{at.astimezone(UTC).strftime(STAMP)}.{at.microsecond // 1000:03d}"
         aside = self._path.with_name(f"{self._path.stem}-{stamp}{self._path.suffix}")
         number = 0
-        while aside.exists():  # Two in one thousandth of a second.
+        while aside.exists():  # Two in the same millisecond.
             number += 1
             aside = self._path.with_name(f"{self._path.stem}-{stamp}-{number}{self._path.suffix}")
         self._path.rename(aside)

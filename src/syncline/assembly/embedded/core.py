@@ -1,6 +1,6 @@
 """The embedded cluster without sockets, threads or files: store, API, access.
 
-The live cluster and the virtual world are both made of this; what differs is who drives it.
+The live cluster and the virtual world both use it, with different drivers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["ClusterCore", "build_core"]
 
 @dataclass(frozen=True, slots=True)
 class ClusterCore:
-    """Everything that answers requests."""
+    """The parts that serve requests."""
 
     store: Store
     registry: Registry
@@ -42,12 +42,13 @@ class ClusterCore:
     tokens: ServiceAccountTokens | None
 
     def transport(self, user: UserInfo = ADMIN, *, waits: bool = False, judged: bool = True) -> DirectTransport:
-        """The API in process as one user. ``waits``: pending answers are the sender's to settle; ``judged``: False for
-        what a cluster gives itself at its start, before anybody could answer for a webhook."""
+        """Return the in-process API as one user. ``waits``: the caller settles pending responses; ``judged``: False for
+        a cluster's own objects at its start, when no webhook can respond yet."""
         return DirectTransport(self.api, user, self.authenticator.acting, waits=waits, judged=judged)
 
     def bootstrap(self, *, port: int, ca_pem: str = "") -> None:
-        """Give a new store what every cluster has; its first revisions count as compacted (a watch from 1 is 410)."""
+        """Create the objects of every cluster in a new store; its first revisions count as compacted (a watch from 1
+        gets 410)."""
         fresh = self.store.revision == 0
         install(self.transport(judged=False).send, bootstrap_objects(port=port, ca_pem=ca_pem))
         if fresh:
@@ -68,7 +69,7 @@ def build_core(
     without_credentials: UserInfo | None = None,
     logs: LogSource | None = None,
 ) -> ClusterCore:
-    """Wire the rooms of ``cluster`` together. ``keys`` None: no service-account tokens (pure virtual worlds)."""
+    """Build the parts of a cluster. ``keys`` None: no service-account tokens (pure virtual worlds)."""
     registry = Registry(store)
     authorizer = Authorizer(store)
 

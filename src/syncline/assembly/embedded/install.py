@@ -1,4 +1,4 @@
-"""Putting objects into a cluster that may have them already; a generator of requests, driven live or in place."""
+"""Creates missing objects in a cluster; generators of requests, driven live or in process."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["ensure_objects", "install_missing", "not_established"]
 
 
 def ensure_objects(objects: Iterable[Obj]) -> Generator[Request, Response, list[str]]:
-    """Create what is missing, in order; existing objects are left alone. Names of what was made.
+    """Create missing objects in order; existing ones are left alone. Returns the names of created objects.
 
-    Discovery is asked again when a kind is unknown, since a definition earlier in the list may have brought it. Raises
-    the ApiError of the first refusal.
+    Discovery is repeated for an unknown kind, as an earlier CRD in the list may define it. Raises the ApiError of the
+    first refusal.
     """
     made: list[str] = []
     mapper = Mapper((yield from discover()))
@@ -36,9 +36,8 @@ def ensure_objects(objects: Iterable[Obj]) -> Generator[Request, Response, list[
 
 
 def install_missing(objects: Iterable[Obj]) -> Generator[Request, Response, list[Obj]]:
-    """As :func:`ensure_objects`, for a cluster that another team owns: each object is read first, so that the right to
-    create is needed only for what is missing. Stops at the first kind that is not served yet; returns what is left to
-    do."""
+    """As :func:`ensure_objects`, for a cluster of another team: each object is read first, so that the right to create
+    is needed only for missing ones. Stops at the first kind that is not served yet; returns the rest."""
     mapper = Mapper((yield from discover()))
     rest = list(objects)
     while rest:
@@ -60,7 +59,7 @@ def _install(info: ResourceInfo, obj: Obj) -> Generator[Request, Response, None]
 
 
 def not_established(definitions: Iterable[Obj]) -> Generator[Request, Response, list[str]]:
-    """Names of the definitions among ``definitions`` that the cluster does not serve yet."""
+    """Return the names of the CRDs that the cluster does not serve yet."""
     mapper = Mapper((yield from discover()))
     waiting: list[str] = []
     for obj in definitions:

@@ -1,6 +1,6 @@
-"""The embedded cluster as a running process: disk, HTTP, controllers, machines, and the GitOps controllers on it.
+"""The embedded cluster as a running process: disk, HTTP, controllers, machines, and its GitOps controllers.
 
-Started by ``syncline apiserver`` and ``syncline up``; tests that want real HTTP start it on their own event loop.
+Started by ``syncline apiserver`` and ``syncline up``; tests over HTTP start it on their own event loop.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ log = logging.getLogger("syncline.assembly")
 
 @dataclass(slots=True)
 class LiveCluster:
-    """A cluster that serves. ``stopped`` ends with the first failure that makes going on pointless."""
+    """A serving cluster. ``stopped`` ends with the first fatal failure."""
 
     core: ClusterCore
     settings: ClusterSettings
@@ -73,11 +73,11 @@ class LiveCluster:
     stopped: asyncio.Future[None]
     working: Working
     gitops_ports: dict[tuple[str, int], int] = field(default_factory=dict)
-    """Where webhooks and metrics listen, by the address that was asked for."""
+    """Ports of webhooks and metrics by requested address."""
     certificate: KeyPair | None = None
-    """The API server's; None without TLS."""
+    """Key pair of the API server; None without TLS."""
     config_server_url: str = ""
-    """Where machines that join ask, if they can."""
+    """URL of the config server for joining machines, or ""."""
 
     @property
     def journal(self) -> Journal:
@@ -105,7 +105,7 @@ class LiveCluster:
         return driver.manager
 
     async def run_role(self, role: Role) -> LiveManager:
-        """Install what it needs and run it as its user; returns once it watches."""
+        """Install a role's objects and run it as its user; returns once it watches."""
         from syncline.assembly.roles import start
 
         driver = self.working.driver(role.user)
@@ -116,7 +116,7 @@ class LiveCluster:
         self, control_namespace: str, config_server: tuple[str, int] | None = None
     ) -> LiveManager:
         """Install what the machine-config controllers need, and run them; returns once they watch. ``config_server``:
-        host and port at which machines that join are answered. Raises ListenError."""
+        host and port that serve joining machines. Raises ListenError."""
         from syncline.assembly.machines.objects import machineconfig_objects
         from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
         from syncline.assembly.machines.simulatedhosts import SimulatedHosts
@@ -184,7 +184,7 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
         try:
             bootstrapping = await _bootstrap(core, durability, server.port, keys.ca_pem, space)
             url, kubeconfig = _way_in(settings, server.port, keys)
-            # Others are answered meanwhile.
+            # Other requests are served meanwhile.
             room = await asyncio.to_thread(importlib.import_module, "syncline.assembly.embedded.working")
             async with room.working(core, settings, url, keys, ports, caller) as found:
                 yield LiveCluster(
@@ -213,10 +213,10 @@ async def running_cluster(settings: ClusterSettings, clock: Clock | None = None)
 async def _bootstrap(
     core: ClusterCore, durability: Durability, port: int, ca_pem: str, space: asyncio.Event
 ) -> asyncio.Task[None] | None:
-    """Write what every cluster has. ``space`` is set when a full disk takes writes again.
+    """Create the objects of every cluster. ``space`` is set when a full disk accepts writes again.
 
-    A store that was written before serves at once, also on a full disk: the task that is returned then writes when
-    there is space. Raises DiskError for a new store that the disk does not take.
+    An existing store serves at once, even on a full disk: the returned task then writes when there is space. Raises
+    DiskError if the disk rejects a new store.
     """
     new = core.store.revision == 0
 
@@ -244,7 +244,7 @@ async def _bootstrap(
 
 
 def _auditing(settings: ClusterSettings, clock: Clock) -> tuple[AuditFile | None, AuditTrail | None]:
-    """The file, and who fills it. Raises ServeError."""
+    """Return the file and the audit trail that fills it. Raises ServeError."""
     policy = METADATA_OF_ALL
     if settings.audit_policy is not None:
         try:
@@ -270,7 +270,7 @@ def _keys(settings: ClusterSettings, clock: Clock) -> ClusterKeys:
     try:
         return load_or_create_keys(directory, clock.now(), hosts)
     except (OSError, ValueError) as error:
-        # The library's words may span lines; they never quote a key.
+        # The library's message may span lines; it never quotes a key.
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DiskError(
             f"{directory}: a key or certificate cannot be used ({why}), and nothing was changed; restore a backup, or "
@@ -350,7 +350,7 @@ def _listener(
 
 
 def _way_in(settings: ClusterSettings, port: int, keys: ClusterKeys) -> tuple[str, Obj]:
-    """The address and the administrator's kubeconfig."""
+    """Return the URL and the administrator's kubeconfig."""
     url = url_of("https" if settings.tls else "http", settings.host, port)
     kubeconfig = kubeconfig_for(
         server=url,
@@ -361,11 +361,11 @@ def _way_in(settings: ClusterSettings, port: int, keys: ClusterKeys) -> tuple[st
 
 
 def url_of(scheme: str, host: str, port: int) -> str:
-    """How this machine reaches what listens there."""
+    """Return the URL under which this machine reaches a listener."""
     reached = "127.0.0.1" if host in ("0.0.0.0", "::") else host
     return f"{scheme}://{f'[{reached}]' if ':' in reached else reached}:{port}"
 
 
 def kubeconfig_text(cluster: LiveCluster) -> str:
-    """JSON, which every reader of kubeconfigs accepts as YAML."""
+    """Return the kubeconfig as JSON, which every kubeconfig reader accepts as YAML."""
     return json.dumps(cluster.kubeconfig, indent=2) + "\n"

@@ -1,4 +1,4 @@
-"""``/metrics`` of a served cluster: what the process and its store hold right now.
+"""``/metrics`` of a served cluster: current values of the process and its store.
 
 Called by ``live``; ``cluster.metrics`` counts the requests and writes the text.
 """
@@ -51,7 +51,7 @@ def metrics_answer(metrics: Metrics) -> Response:
 
 
 def _resident_bytes() -> float:
-    """Resident memory; where the kernel does not report it, its peak."""
+    """Return the resident memory in bytes; its peak if the kernel does not report it."""
     if PAGES.exists():
         return int(PAGES.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

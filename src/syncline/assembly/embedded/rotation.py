@@ -1,4 +1,4 @@
-"""When a log file is put aside, and how many of those are kept (the API server's ``--audit-log-max…``)."""
+"""Rotation of log files, as the API server's ``--audit-log-max…``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_SIZE_MB = 100
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """0 means: files of 100 MB (``size_mb``), and that none is deleted for its number or its age."""
+    """0 means: files of 100 MB (``size_mb``), and no deletion by number or age."""
 
     size_mb: int = 0
     backups: int = 0

@@ -1,7 +1,7 @@
-"""Who works in a served cluster: built-in controllers, scheduler, machines.
+"""Runs the controllers of a served cluster: built-in controllers, scheduler, machines.
 
-``assembly/embedded/live.py`` imports this module when the server answers already: it is half of what there is to load,
-and API requests do not wait for it.
+``assembly/embedded/live.py`` imports this module after the server has started: it is half of the code to load, and API
+requests do not wait for it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Working:
     machines: LiveMachines
     endpoints: contextlib.AsyncExitStack
     driver: Callable[[UserInfo], LiveDriver]
-    """In process, as that user."""
+    """Returns an in-process driver for a user."""
     begin: Callable[[Coroutine[Any, Any, None], str], None]
-    """A task of the cluster, with a name: it is cancelled with it."""
+    """Starts a named task, cancelled with the cluster."""
 
 
 @contextlib.asynccontextmanager
@@ -51,7 +51,7 @@ async def working(
     ports: list[DirectPort],
     caller: Caller,
 ) -> AsyncIterator[Working]:
-    """Start, yield, stop. Raises DiskError for machines whose data is damaged."""
+    """Start, yield, stop. Raises DiskError for machines with damaged data."""
     machines = live_machines(settings, core.clock)
     core.api.backend.logs = machines.logs or core.api.backend.logs
     journal = Journal(limit=10_000)

@@ -1,1 +1,1 @@
-"""What listens beside the API: webhooks, probes, metrics, the config server."""
+"""HTTP listeners beside the API: webhooks, probes, metrics, the config server."""

@@ -1,9 +1,9 @@
-"""The config server's face: machines that join ask it for their Ignition config, over HTTP.
+"""The config server: joining machines get their Ignition config from it over HTTP.
 
-``syncline up --machine-config --config-server-listen`` opens it beside the machine-config controllers, whose cache it
-reads. It speaks TLS with the API server's certificate; a cluster without TLS is served in plain HTTP and on the
-loopback only. As upstream's, it asks no one who they are: a client that reaches it gets the pools' configs and the
-credential with which machines ask for a certificate.
+``syncline up --machine-config --config-server-listen`` starts it beside the machine-config controllers, whose cache it
+reads. It uses TLS with the API server's certificate; without TLS it serves plain HTTP on loopback only. Like
+upstream's, it has no authentication: any client that reaches it gets the pools' configs and the credential with which
+machines request a certificate.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ __all__ = ["config_server", "config_server_objects", "joining_kubeconfig"]
 log = logging.getLogger("syncline.assembly")
 
 ACCOUNT, TOKEN = "node-bootstrapper", "node-bootstrapper-token"
-"""Service account of machines that have no certificate yet, and the Secret of its token."""
+"""Service account of machines without a certificate, and the Secret of its token."""
 ROLE = "system:node-bootstrapper"
 MAX_AT_ONCE = 4
-"""Configs that are made at the same moment."""
+"""Configs that are rendered at once."""
 MAX_KEPT = 16
-"""Configs that are kept: those of a few pools in a few versions, of a few megabytes each at most."""
+"""Cached configs: a few pools in a few versions, of a few megabytes each at most."""
 WAIT_S = 30.0
-"""For one's turn; who waited longer is asked to come again, as Ignition does by itself."""
+"""Seconds to wait for a slot; after that the client is asked to retry, as Ignition does anyway."""
 MAX_REPORTED = 100
-"""Reasons for which a machine got no config that are warned of, once each: the caller for nonsense fills no log."""
+"""Limit of distinct refusals that are logged, once each, so that a client cannot fill the log."""
 SECRETS = ResourceInfo("", "v1", "Secret", "secrets", namespaced=True)
 
 
 def config_server_objects(namespace: str) -> list[Obj]:
-    """The account whose token machines that join get, and its one right: to ask for a certificate."""
+    """Return the account whose token joining machines get, with its only right: to request a certificate."""
     rbac = "rbac.authorization.k8s.io"
     verbs = ["create", "get", "list", "watch"]
     rule = {"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"], "verbs": verbs}
@@ -84,7 +84,7 @@ def config_server_objects(namespace: str) -> list[Obj]:
 
 
 def joining_kubeconfig(send: Callable[[ApiRequest], Response], namespace: str, server: str) -> str:
-    """The kubeconfig of machines that join ``server``; empty while the token is not made yet."""
+    """Return the kubeconfig of machines that join ``server``; empty while the token does not exist yet."""
     answer = send(client.get(SECRETS, namespace, TOKEN))
     data: Mapping[str, str] = dig(answer.or_raise(), "data", default={}) if answer.status == 200 else {}
     try:
@@ -106,9 +106,8 @@ async def config_server(
     tls: ssl.SSLContext | None,
     names: Sequence[str] = (),
 ) -> AsyncIterator[int]:
-    """Serve until the context ends; yields the port. ``kubeconfig``: of the API server at an address, which is empty
-    where the ControllerConfig names none; ``names``: what callers may call this address beside its own. Raises
-    ListenError."""
+    """Serve until the context ends; yields the port. ``kubeconfig``: returns that of the API server at an address
+    (empty if the ControllerConfig has none); ``names``: further host names of this address. Raises ListenError."""
     if tls is None and host != "localhost" and not is_loopback(host):
         raise ListenError(
             f"cannot serve machine configs on {host}:{port}: they hold credentials, and the cluster has no TLS; "
@@ -136,7 +135,7 @@ async def config_server(
 
 
 def _looked_up(asked: Request, cache: Snapshot, kubeconfig: Callable[[str], str]) -> Answer | Asked:
-    """The world is read in the event loop, where the cache is written."""
+    """Look the request up in the event loop, where the cache is written."""
     if not asked.target.startswith("/config"):
         return looked_up(asked, World({}, {}, None, ""))
     before = world_of(cache, "")
@@ -144,15 +143,15 @@ def _looked_up(asked: Request, cache: Snapshot, kubeconfig: Callable[[str], str]
 
 
 class _Makes:
-    """Configs are made beside the event loop, a few at a time; the last ones are kept, since hundreds of machines that
-    join together ask for the same one."""
+    """Renders configs in threads, a few at a time, and caches the last ones, as hundreds of machines that join together
+    need the same one."""
 
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
         self._kept: dict[tuple[str | bool, ...], Answer] = {}
 
     async def answer(self, asked: Asked) -> Answer:
-        """Raises TimeoutError where it was not its turn in time."""
+        """Return the config. Raises TimeoutError if no slot was free in time."""
         key = asked.key
         known = self._kept.get(key) if key is not None else None
         if known is not None:
@@ -160,7 +159,7 @@ class _Makes:
         async with asyncio.timeout(WAIT_S):
             await self._slots.acquire()
         try:
-            known = self._kept.get(key) if key is not None else None  # made while this one waited
+            known = self._kept.get(key) if key is not None else None  # rendered while this request waited
             answer = known if known is not None else await asyncio.to_thread(made, asked)
         finally:
             self._slots.release()

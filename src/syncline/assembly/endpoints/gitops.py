@@ -1,7 +1,6 @@
-"""What the GitOps controllers have beside their loop, where their settings ask for it: webhooks in, metrics and traces
-out.
+"""Endpoints of the GitOps controllers, as configured: webhooks, metrics, probes and traces.
 
-The live cluster and ``syncline controller`` open it around their loop; without an address nothing listens or is sent.
+The live cluster and ``syncline controller`` open them around their loop; without an address nothing listens or is sent.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ async def gitops_endpoints(
     work: Callable[[], Mapping[str, Mapping[str, int]]] = dict,
     health: Callable[[], Health] = Health,
 ) -> AsyncIterator[dict[Address, int]]:
-    """Listen until the context ends; yields the port for each address asked for (a port 0 takes a free one). Each also
-    answers probes. Raises ListenError."""
+    """Listen until the context ends; yields the port of each requested address (port 0 takes a free one). Each also
+    serves probes. Raises ListenError."""
     serves = partial(applications.works_on, loop.cache)
 
     def ours(ref: ObjectRef) -> bool:
@@ -85,7 +84,7 @@ async def gitops_endpoints(
 async def role_endpoints(
     settings: GitOpsSettings, manager: LiveManager, health: Callable[[], Health]
 ) -> AsyncIterator[dict[Address, int]]:
-    """Probes and the metrics of a role without the GitOps controllers, as :func:`gitops_endpoints`."""
+    """As :func:`gitops_endpoints`, with probes and metrics only, for roles without the GitOps controllers."""
 
     async def tell(_headers: Mapping[str, str], _body: bytes) -> Answer:
         loop = manager.loop
@@ -116,7 +115,7 @@ def _metrics_endpoints(
 
 
 def _probes(health: Callable[[], Health]) -> dict[tuple[str, str], Endpoint]:
-    """``/livez`` and ``/healthz`` fail where a restart may help, ``/readyz`` also where it would not."""
+    """Return the probes: ``/livez`` and ``/healthz`` fail if a restart may help, ``/readyz`` also if it would not."""
 
     def probe(*, ready: bool) -> Endpoint:
         async def tell(_headers: Mapping[str, str], _body: bytes) -> Answer:
@@ -128,7 +127,7 @@ def _probes(health: Callable[[], Health]) -> dict[tuple[str, str], Endpoint]:
 
 
 def _work_gauge(counts: Mapping[str, Mapping[str, int]]) -> str:
-    """A gauge of work in threads and work that waits for a place there."""
+    """Return a gauge of work that runs in threads or waits for one."""
     message = "Work by purpose: that works, that is slow (a host does not answer), that waits for a place."
     values: list[tuple[Labels, float]] = [
         ((("purpose", purpose), ("state", state)), float(count))

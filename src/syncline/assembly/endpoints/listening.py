@@ -1,8 +1,8 @@
-"""Small HTTP faces beside the controllers: webhooks and metrics, each a few fixed paths at an address of its own.
+"""Small HTTP servers beside the controllers: webhooks and metrics, each a few fixed paths at its own address.
 
-They ask no one who they are, so the browser guard stands before all of them (``cluster/serving/guarding.py``). A face
-is a function from method, headers and body to an answer; nothing of aiohttp reaches it. Bodies, their number at one
-time and the time to receive them are bounded.
+They have no authentication, so the browser guard protects all of them (``cluster/serving/guarding.py``). An endpoint is
+a function from headers and body to a response; nothing of aiohttp reaches it. Size and number of bodies and the time to
+receive them are bounded.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from syncline.cluster.serving.guarding import guarded, plainly
 __all__ = ["Answer", "Endpoint", "ListenError", "begun", "listening"]
 
 MAX_BODY = 25 * 1024 * 1024
-"""GitHub's own limit for what it sends."""
+"""Limit of a body; GitHub's own limit for its webhooks."""
 MAX_AT_ONCE = 4
-"""Bodies that are held at the same moment."""
+"""Bodies held at once."""
 RECEIVE_S = 30.0
-"""Time for a body to arrive; who sends more slowly is cut off."""
+"""Seconds for a body to arrive; slower clients are cut off."""
 
 
 class ListenError(Exception):
@@ -41,15 +41,15 @@ class Answer:
 
 
 Endpoint = Callable[[Mapping[str, str], bytes], Awaitable[Answer]]
-"""Headers with lower-case names, and the body."""
+"""Takes headers with lower-case names, and the body."""
 
 
 @contextlib.asynccontextmanager
 async def listening(
     host: str, port: int, endpoints: Mapping[tuple[str, str], Endpoint], names: Sequence[str] = ()
 ) -> AsyncIterator[int]:
-    """Serve ``endpoints``, by method and path, until the context ends; yields the port. ``names``: what callers may
-    call this address beside its own. Raises :class:`ListenError`."""
+    """Serve ``endpoints``, by method and path, until the context ends; yields the port. ``names``: further host names
+    of this address. Raises :class:`ListenError`."""
     slots = asyncio.Semaphore(MAX_AT_ONCE)
     guard = BrowserGuard(host, tuple(names))
 

@@ -1,4 +1,4 @@
-"""Files that hold credentials."""
+"""Writes files that contain credentials."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["write_private"]
 
 
 def write_private(path: Path, content: str) -> None:
-    """Replace a file that holds credentials: only its owner may read it, and no one ever sees half of it."""
+    """Replace a file atomically; only its owner may read it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # new: no link waits there
     try:

@@ -1,10 +1,9 @@
-"""Which Applications a push leaves alone, as Git itself says.
+"""Finds the Applications that a push leaves unchanged, by Git's own diff.
 
-A push to a repository of many concerns all of them by its name, and one or two by what it changes. The host is asked
-once what it has, the commit is brought, and what differs from the commits that were rendered last decides: an
-Application of which nothing was touched needs no refresh. What is not known counts as touched: a source that reads
-beyond its folder, several sources, one whose signatures are checked, one that was never read here, a host that does not
-answer soon.
+A push to a shared repository concerns all its Applications by name, but few by content. The host is queried once, the
+commit fetched, and its diff to the rendered commits decides: an Application without a changed file needs no refresh.
+Unknown counts as changed: a source that reads outside its folder, several sources, one with signature checks, one not
+read here yet, a slow host.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from syncline.sources.remote.address import host_of
 __all__ = ["Touched"]
 
 FEW = 3
-"""So many Applications are refreshed without a question: it would cost as much."""
+"""Up to this many Applications are refreshed without a query, which would cost as much."""
 PATIENCE_S = 5.0
-"""For a host to say what it has and to give it; then all are refreshed as if nothing were known."""
+"""Seconds for a host to respond and deliver the commit; after that all are refreshed."""
 LIMITS = Limits(4, {"host": 1})
 
 
 class _Source(NamedTuple):
-    """One question to a host."""
+    """One query to a host."""
 
     url: str
     revision: str
@@ -49,7 +48,7 @@ class _Read(NamedTuple):
 
 @dataclass(slots=True)
 class Touched:
-    """``last_read``: what an Application was last rendered from here, if that is known."""
+    """``last_read`` returns the last render of an Application here, or None."""
 
     reader: GitSourceReader
     last_read: Callable[[Obj], Manifests | None]
@@ -57,7 +56,7 @@ class Touched:
     _threads: Threads = field(default_factory=lambda: Threads("webhooks", LIMITS))
 
     async def left_alone(self, apps: Iterable[Obj]) -> frozenset[ObjectRef]:
-        """Applications whose source's newest commit changes nothing."""
+        """Return the Applications for which the newest commit of the source changes nothing."""
         known: dict[_Source, list[_Read]] = {}
         for app in apps:
             view = AppView(app)
@@ -90,7 +89,7 @@ class Touched:
 
 
 def _touches(changed: tuple[str, ...] | None, folder: str) -> bool:
-    """Whether one of these files lies in the folder; None: it is not known what changed."""
+    """Return whether one of these files is in the folder; None: the changes are unknown, which counts as yes."""
     if changed is None:
         return True
     parts = [part for part in folder.split("/") if part not in ("", ".")]

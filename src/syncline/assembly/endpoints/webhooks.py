@@ -1,7 +1,7 @@
-"""Takes calls of Git hosts and asks for refreshes of the Applications that they concern.
+"""Receives webhooks of Git hosts and requests refreshes of the affected Applications.
 
-Beside a running loop: reads its cache, writes only the annotation that asks for a refresh, so that whichever replica
-works on an Application does the work. What a call means is decided in ``gitops/webhooks``.
+It runs beside a loop: it reads its cache and writes only the refresh annotation, so that the replica that owns an
+Application does the work. ``gitops/webhooks`` interprets the calls.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ __all__ = ["PATH", "Webhooks"]
 log = logging.getLogger("syncline.assembly")
 
 PATH = "/api/webhook"
-"""Upstream's path, so that what is registered at Git hosts stays."""
+"""Upstream's path, so that webhooks registered at Git hosts stay valid."""
 MAX_WAITING = 1000
-"""Calls that wait for their refreshes; a further one is answered 503, and the Git host tries again."""
+"""Queued calls; a further one gets 503, and the Git host retries."""
 AT_ONCE = 4
-"""Pushes that are worked on."""
+"""Pushes handled at once."""
 SETTINGS_SECRET = "argocd-secret"
 SECRETS = GroupKind("", "Secret")
 
 
 class Webhooks:
-    """``handle`` is a face; ``work`` runs beside it until cancelled."""
+    """``handle`` is the endpoint; ``work`` runs beside it until cancelled."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class Webhooks:
         serves: Callable[[ObjectRef], bool] = lambda _ref: True,
         touched: Touched | None = None,
     ) -> None:
-        """``serves``: whether the controllers work on an Application; others are left alone. ``touched``: knows which
-        of many are not to be refreshed, as a push changes nothing of theirs; None: no one does."""
+        """``serves``: whether the controllers work on an Application; others are ignored. ``touched``: finds
+        Applications that a push does not change; None: all are refreshed."""
         self._serves = serves
         self._touched = touched
         self._cache = cache
@@ -59,7 +59,7 @@ class Webhooks:
         self._namespace = namespace
         self._waiting: asyncio.Queue[tuple[Push, ...]] = asyncio.Queue(MAX_WAITING)
         self.received = 0
-        """Calls that were genuine, for metrics."""
+        """Number of authentic calls, for metrics."""
 
     async def handle(self, headers: Mapping[str, str], body: bytes) -> Answer:
         try:
@@ -76,7 +76,7 @@ class Webhooks:
         return Answer(200, "ok\n")
 
     async def work(self) -> None:
-        """A host that does not answer keeps the pushes of others waiting for no longer than there are places."""
+        """Handle queued pushes in parallel, so that a slow host delays those of others only if all slots are taken."""
         async with asyncio.TaskGroup() as group:
             for _ in range(AT_ONCE):
                 group.create_task(self._work())
@@ -112,5 +112,5 @@ class Webhooks:
                 try:
                     values[str(key)] = Secret(base64.b64decode(str(value), validate=True).decode())
                 except (binascii.Error, UnicodeDecodeError):
-                    values[str(key)] = Secret("\0")  # unreadable: nothing matches it, and nothing passes unchecked
+                    values[str(key)] = Secret("\0")  # unreadable: nothing matches it, so nothing passes unchecked
         return {key: value for key, value in values.items() if value.reveal()}

@@ -1,1 +1,1 @@
-"""What commands read of a cluster, and what they compute from it."""
+"""Reads a cluster for commands, and computes plans and differences."""

@@ -1,11 +1,11 @@
-"""Backups: everything of a data directory in one file, taken while it serves, and put back with every byte checked.
+"""Backups: all of a data directory in one file, taken while it serves; a restore checks every byte.
 
 Called by ``syncline backup`` and ``syncline restore``. A backup is a gzipped tar: ``manifest.json`` first, with size
-and SHA-256 of each file, then the data file at one moment, keys and machines. Left out are the caches of repositories,
+and SHA-256 of each file, then the data file at one moment, keys and machines. It excludes the caches of repositories,
 which are fetched again, and the keys of ``--encrypt-secrets``, without which sealed Secrets stay sealed.
 
-After a restore revisions continue far later than the backup's (as with ``etcdutl snapshot restore --bump-revision
---mark-compacted``): clients that saw later ones hear 410 and list again, and no revision is given twice.
+After a restore revisions continue far above the backup's (as with ``etcdutl snapshot restore --bump-revision
+--mark-compacted``): clients that saw later ones get 410 and list again, and no revision is used twice.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 KIND = "syncline backup"
 BUMP = 1_000_000_000
-"""How much later revisions continue: more than anybody wrote since the backup, as etcd's manual advises."""
+"""Increase of revisions: above the number of writes since the backup, as etcd's manual advises."""
 
 MANIFEST_LIMIT_BYTES = 64 * 2**20
 FILES_LIMIT = 500_000
-"""Entries of all machines together."""
+"""Limit of entries of all machines together."""
 CHUNK_BYTES = 2**20
 COMPRESSION = 1
 
 
 class ArchiveError(Exception):
-    """A backup that cannot be taken or put back; the message names the file and what to do."""
+    """A backup cannot be taken or restored; the message names the file and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """Contents of a backup. ``secrets`` counts those in the clear, ``sealed`` says whether values are encrypted."""
+    """Contents of a backup. ``secrets``: number of unencrypted ones; ``sealed``: whether values are encrypted."""
 
     revision: int
     objects: int
@@ -64,7 +64,7 @@ class Backup:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One thing of the data directory. A link has ``target`` instead of content."""
+    """One entry of the data directory. A link has ``target`` instead of content."""
 
     name: str
     size: int = 0
@@ -77,9 +77,9 @@ class _Entry:
 
 
 def take_backup(directory: Path, out: IO[bytes], scratch: Path, now: datetime) -> Backup:
-    """Write a backup of ``directory`` to ``out``; a server may be at work there.
+    """Write a backup of ``directory`` to ``out``; a server may be running.
 
-    ``scratch`` is a directory that takes one copy of it all. Raises :class:`ArchiveError`.
+    ``scratch``: a directory with space for one copy. Raises :class:`ArchiveError`.
     """
     data = directory / DATABASE
     if not data.exists():
@@ -118,7 +118,7 @@ def take_backup(directory: Path, out: IO[bytes], scratch: Path, now: datetime) -
 
 
 def _copied(directory: Path, draft: Path) -> list[str]:
-    """Keys and machines, copied since a server may exchange them; links as links. Their names, parents first."""
+    """Copy keys and machines, which a server may replace; links stay links. Return their names, parents first."""
     names: list[str] = []
     for top in (KEYS, MACHINES):
         for place, directories, files in os.walk(directory / top):
@@ -144,7 +144,7 @@ def _copy_link(source: Path, target: Path) -> bool:
 
 
 def _copy(source: Path, target: Path) -> bool:
-    """False for what is neither file nor link, is not yet whole, or went meanwhile."""
+    """Copy a file or link; return False if it is neither, a draft, or was deleted meanwhile."""
     if source.name.endswith((".new", ".draft")) or _copy_link(source, target):
         return not source.name.endswith((".new", ".draft"))
     try:
@@ -205,10 +205,10 @@ def _member(entry: _Entry, at: int) -> tarfile.TarInfo:
 
 
 def restore(source: IO[bytes], name: str, directory: Path, bump: int = BUMP) -> Backup:
-    """Put a backup into ``directory``, which must be empty or missing; it is there whole, or not at all.
+    """Restore a backup into ``directory``, which must be empty or missing; completely or not at all.
 
-    ``name`` is what the backup is called in messages. Raises :class:`ArchiveError`. The answer's revision is the one
-    from which the cluster continues.
+    ``name``: the backup's name in messages. Raises :class:`ArchiveError`. The returned revision is the one from which
+    the cluster continues.
     """
     directory = directory.absolute()
     _refuse_occupied(directory)
@@ -262,7 +262,7 @@ def _damage_reported(name: str) -> Iterator[None]:
 
 
 def _unpack(source: IO[bytes], name: str, draft: Path) -> dict[str, Any]:
-    """Every entry that the manifest names, as it says, and nothing else."""
+    """Unpack exactly the entries in the manifest, with size and checksum verified."""
     with gzip.GzipFile(fileobj=source, mode="rb") as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
         manifest = _manifest(tar, name)
         wanted: dict[str, dict[str, Any]] = dict(manifest["files"])
@@ -283,8 +283,8 @@ def _unpack(source: IO[bytes], name: str, draft: Path) -> dict[str, Any]:
         if wanted:
             raise ValueError(f"{min(wanted)!r} is missing")
         while packed.read(CHUNK_BYTES):
-            pass  # to the end, where gzip's own checksum stands
-    for path, target in links.items():  # last, so that nothing is ever written through one
+            pass  # to the end, where gzip's own checksum is
+    for path, target in links.items():  # last, so that nothing is ever written through a link
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.symlink_to(target)
     return manifest

@@ -1,7 +1,7 @@
-"""What differs between an Application's manifests and what is live, object by object, on one snapshot of the cluster.
+"""Differences between an Application's manifests and its live objects, on one snapshot of the cluster.
 
-Called by ``syncline app diff`` and ``app manifests``. Takes a look, the Application and a reader of sources; returns
-frozen values, and no value of a Secret is in them: both sides are masked before anybody sees them. Nothing is written.
+Called by ``syncline app diff`` and ``app manifests`` with a snapshot, the Application and a reader of sources; returns
+frozen values without values of Secrets: both sides are masked first. Nothing is written.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ __all__ = ["AppDifferences", "DryRun", "ObjectDifference", "application_differen
 
 
 DryRun = Callable[[Obj], Prediction]
-"""A target → what the API server makes of it in a server-side apply that changes nothing."""
+"""A target → the API server's dry run of its server-side apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectDifference:
     """One object: ``live`` None: not in the cluster; ``wanted`` None: no longer in the source. Secrets are masked.
 
-    ``wanted`` is what a sync would make of the live object, so that fields the server filled in are no difference.
+    ``wanted`` is the predicted result of a sync, so that fields from the server are no difference.
     """
 
     ref: ObjectRef
@@ -52,13 +52,13 @@ class AppDifferences:
     revisions: tuple[str, ...] = ()
     objects: tuple[ObjectDifference, ...] = ()
     manifests: tuple[Obj, ...] = ()
-    """As they come from the source, tracked and in their namespaces, without hooks; Secrets are masked."""
+    """Manifests of the source, tracked and in their namespaces, without hooks; Secrets are masked."""
     hooks: tuple[Obj, ...] = ()
     live: tuple[Obj, ...] = ()
-    """The managed objects as they are in the cluster; Secrets are masked."""
+    """The managed live objects; Secrets are masked."""
     problems: tuple[str, ...] = ()
     unread: tuple[ObjectRef, ...] = ()
-    """Objects that may not be read, and so are not compared."""
+    """Objects that cannot be read and so are not compared."""
 
     @property
     def modified(self) -> tuple[ObjectDifference, ...]:
@@ -74,8 +74,8 @@ def application_differences(
     destinations: Destinations | None = None,
     dry_run: DryRun | None = None,
 ) -> AppDifferences:
-    """Compare as the controller would at the revisions that ``app`` names; with ``dry_run`` as the API server would
-    merge each object."""
+    """Compare like the controller, at the revisions in ``app``; with ``dry_run``, as the API server would merge each
+    object."""
     view = AppView(app)
     cache.put(APPLICATION.group_kind, app)
     system = system_of(cache, settings)
@@ -112,7 +112,7 @@ def application_differences(
 
 
 def _asked(pair: Pair, settings: DiffSettings, dry_run: DryRun | None) -> DiffSettings:
-    """With the API server's answer for this pair, where it must be asked."""
+    """Return the settings with the API server's prediction for this pair, if there is one."""
     if dry_run is None or pair.target is None or pair.live is None:
         return settings
     return dry_run(pair.target).of(settings)
@@ -123,7 +123,7 @@ def _stopped(mask: Masker, *problems: str) -> AppDifferences:
 
 
 def object_difference(pair: Pair, settings: DiffSettings, hidden: Collection[str]) -> ObjectDifference:
-    """Both sides of one pair, masked with the annotations named in ``hidden``. Raises :class:`DiffError`."""
+    """Return both sides of a pair, masked with the annotations in ``hidden``. Raises :class:`DiffError`."""
     result = compare_objects(pair.target, pair.live, settings)
     wanted, live = _masked(result.predicted, result.live, hidden)
     modified = result.modified or pair.live is None or pair.target is None
@@ -131,6 +131,6 @@ def object_difference(pair: Pair, settings: DiffSettings, hidden: Collection[str
 
 
 def _masked(wanted: Obj | None, live: Obj | None, hidden: Collection[str]) -> tuple[Obj | None, Obj | None]:
-    """Both sides, without the values if it is a Secret."""
+    """Return both sides, masked if it is a Secret."""
     gvk = gvk_of(wanted or live or {})
     return hide_secret(wanted, live, hidden) if (gvk.group, gvk.kind) == ("", "Secret") else (wanted, live)

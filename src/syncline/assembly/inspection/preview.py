@@ -1,7 +1,7 @@
-"""What a sync of one Application would do now, as data: the same functions that the controller runs, on one look.
+"""Previews the next sync of an Application, with the controller's own functions on one snapshot.
 
-Called by ``syncline plan``, by live views and by rehearsals. Takes a snapshot of the cluster, the Application (live, or
-from a file) and a reader of sources; returns a frozen :class:`PlannedSync`. Nothing is written, nothing is printed.
+Called by ``syncline plan``, by live views and by rehearsals with a snapshot of the cluster, the Application (live, or
+from a file) and a reader of sources; returns a frozen :class:`PlannedSync`. Nothing is written or printed.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ __all__ = [
 ]
 
 FIELDS_NAMED = 3
-"""Changed fields that a line names; the rest is counted."""
+"""Changed fields that a line names; the others are counted."""
 MAX_DEPTH = 32
-"""Depth to which fields are compared for naming them."""
+"""Depth to which fields are compared to name them."""
 
 
 class Verb(StrEnum):
-    """The change to one object."""
+    """The kind of change to one object."""
 
     CREATE = "create"
     CONFIGURE = "configure"
@@ -101,9 +101,9 @@ class Verb(StrEnum):
 
 
 MACHINE_GROUPS = ("machineconfiguration.openshift.io", "config.openshift.io", "operator.openshift.io")
-"""API groups of MachineConfigs and of what they are made of."""
+"""API groups of MachineConfigs and of their sources."""
 CHANGES = (Verb.CREATE, Verb.CONFIGURE, Verb.REPLACE, Verb.RECREATE, Verb.REFUSE, Verb.PRUNE)
-"""Verbs by which the cluster gets nearer to the source; a hook alone is no reason to sync."""
+"""Verbs that bring the cluster closer to the source; a hook alone is no reason to sync."""
 
 
 class Verdict(StrEnum):
@@ -119,10 +119,10 @@ class Verdict(StrEnum):
 class PlannedChange:
     verb: Verb
     ref: ObjectRef
-    """An object whose name is still to be generated has its prefix and an ellipsis."""
+    """The object; a name to be generated is its prefix and an ellipsis."""
     why: str
     difference: ObjectDifference | None = None
-    """What changes of a live object; values of Secrets are masked."""
+    """The changes of a live object; values of Secrets are masked."""
 
     def to_obj(self) -> Obj:
         made = {"action": str(self.verb), "object": str(self.ref), "reason": self.why}
@@ -141,11 +141,11 @@ class PlannedGroup:
     waits: tuple[PlannedWait, ...] = ()
     warnings: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    """Conditions that its objects wait for before they are applied."""
+    """Conditions that its objects wait for before the apply."""
     limits: tuple[str, ...] = ()
-    """Deadlines of its gate, and what happens then."""
+    """Deadlines of its gate, and the action then."""
     holds: tuple[str, ...] = ()
-    """Pools on which the sync takes its Hold before this wave."""
+    """Pools that the sync holds before this wave."""
 
     def to_obj(self) -> Obj:
         return {
@@ -162,28 +162,28 @@ class PlannedGroup:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSync:
-    """One application's next sync. ``problems``: why it could not even begin; then ``groups`` may be empty."""
+    """An application's next sync. ``problems``: why it cannot even start; then ``groups`` may be empty."""
 
     application: ObjectRef
     revisions: tuple[str, ...] = ()
     sync: str = str(SyncCode.UNKNOWN)
     health: str = "Unknown"
     by: str = ""
-    """Who would start it: ``automated sync``, or a person's ``syncline app sync``."""
+    """What would start it: ``automated sync``, or a user's ``syncline app sync``."""
     groups: tuple[PlannedGroup, ...] = ()
     warnings: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     unsafe: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
-    """What has to be so before the first wave: Applications that this one depends on."""
+    """Conditions for the first wave: Applications that this one depends on."""
     left_out: tuple[str, ...] = ()
-    """Hooks that are in the source and do not run in this sync."""
+    """Hooks in the source that do not run in this sync."""
     machines: tuple[PoolImpact, ...] = ()
-    """What its MachineConfigs do to nodes, pool by pool."""
+    """Effects of its MachineConfigs on nodes, by pool."""
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of it. Objects that only ``--prune`` would delete count as changes: the two sides differ."""
+        """The worst result. Objects that only ``--prune`` would delete count as changes, as the two sides differ."""
         if self.unsafe:
             return Verdict.UNSAFE
         if self.problems:
@@ -196,7 +196,7 @@ class PlannedSync:
         return sum(change.verb is verb for group in self.groups for change in group.changes)
 
     def to_obj(self) -> Obj:
-        """Plain JSON; of the objects only those that change are in it, and no value of a Secret."""
+        """Return plain JSON with the changed objects only, without values of Secrets."""
         return {
             "application": f"{self.application.namespace}/{self.application.name}",
             "revisions": list(self.revisions),
@@ -216,7 +216,7 @@ class PlannedSync:
 
 @dataclass(frozen=True, slots=True)
 class SyncRequest:
-    """Options of a requested sync; none given: the sync that would come next."""
+    """Options of a requested sync; the defaults mean the next sync."""
 
     revision: str = ""
     prune: bool = False
@@ -226,7 +226,7 @@ class SyncRequest:
         return bool(self.revision) or self.prune
 
     def operation(self) -> Obj:
-        """As ``syncline app sync`` writes it."""
+        """Return the operation as ``syncline app sync`` writes it."""
         sync: Obj = {}
         if self.revision:
             sync["revision"] = self.revision
@@ -245,9 +245,10 @@ def planned_sync(
     destinations: Destinations | None = None,
     ask: Callable[[str], Questions | None] | None = None,
 ) -> PlannedSync:
-    """The plan of the next sync of ``app``, which is put into ``cache`` (a private one) as it would be once begun.
+    """Return the plan of the next sync of ``app``, which is put into ``cache`` (a private one) with the sync started.
 
-    ``ask``: whom to ask for dry runs in the cluster of a server, empty for that of the Application; None: no one."""
+    ``ask``: returns where to send dry runs for a server (empty: the Application's cluster); None: no dry runs.
+    """
     kind = APPLICATION.group_kind
     view = AppView(app)
     cache.put(kind, app)
@@ -280,7 +281,7 @@ def planned_sync(
 
 
 def _masked(planned: PlannedSync, mask: Masker) -> PlannedSync:
-    """The plan with all values of Secrets masked; its objects are masked already."""
+    """Return the plan with all values of Secrets masked; its objects are masked already."""
 
     def texts(found: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(mask(text) for text in found)
@@ -316,8 +317,8 @@ def _brings(groups: Sequence[PlannedGroup]) -> bool:
 
 
 def _last_sync(observed: AppObserved, manifests: Manifests, groups: Sequence[PlannedGroup]) -> str:
-    """The last sync where not all objects are readable: the observed difference, else the controller's status for these
-    commits."""
+    """Return the sync status if not all objects are readable: OutOfSync for a visible difference, else the controller's
+    status for these commits."""
     if _brings(groups):
         return str(SyncCode.OUT_OF_SYNC)
     same = compared_revisions(observed.view) == manifests.revisions
@@ -331,7 +332,7 @@ def _perhaps_pruned(observed: AppObserved, groups: Sequence[PlannedGroup]) -> li
 
 
 def _last_known(observed: AppObserved, part: str) -> str:
-    """The comparison in the Application's status: the controller has more rights."""
+    """Return the status of the Application's last comparison, as the controller can read more."""
     return str(dig(observed.view.status, part, "status", default="Unknown"))
 
 
@@ -352,7 +353,7 @@ def _decision(
     now: datetime,
     destinations: Destinations | None,
 ) -> AutoSync:
-    """Whether the controller would start a sync by itself, and which: its own function on its own comparison."""
+    """Return whether the controller would start a sync, by its own function and comparison."""
     latest = ManifestStore()
     latest.put(view.sources, view.revisions_wanted, manifests, render_context(view, settings))
     system = system_of(cache, settings)
@@ -370,7 +371,7 @@ def _planned(
     there: Snapshot | None,
     questions: Questions | None,
 ) -> PlannedSync:
-    """``there``: the cluster that it goes to."""
+    """Plan the sync. ``there``: the destination cluster."""
     observed = sync_observed(seen, manifests, comparison)
     waves = plan_preview(observed, now)
     found = find_refusals(observed, waves, there, questions, now)
@@ -403,7 +404,7 @@ def _planned(
 def _machines(
     seen: AppObserved, observed: SyncObserved, groups: Sequence[PlannedGroup], there: Snapshot | None, now: datetime
 ) -> tuple[PoolImpact, ...]:
-    """The effect of changed MachineConfigs and their inputs on nodes; computed only where there are some."""
+    """Return the effects of changed MachineConfigs and their sources on nodes; computed only if there are some."""
     changed = [change for group in groups for change in group.changes if change.verb in CHANGES]
     if there is None or not any(change.ref.group in MACHINE_GROUPS for change in changed):
         return ()
@@ -448,7 +449,7 @@ def _groups(
 
 
 def _known(change: PlannedChange, unread: Mapping[ObjectRef, str]) -> PlannedChange:
-    """An unreadable object does not count as new."""
+    """Return the change; an unreadable object does not count as new."""
     if change.verb is not Verb.CREATE or change.ref not in unread:
         return change
     return replace(change, verb=Verb.UNREAD, why="may not be read: created, configured or left as it is")
@@ -463,7 +464,7 @@ def _difference(
     try:
         return object_difference(pair, settings, hidden)
     except DiffError:
-        return None  # the comparison has said so
+        return None  # the comparison reports it
 
 
 def _with_decision(planned: PlannedSync, view: AppView, decision: AutoSync, *, automated: bool) -> PlannedSync:
@@ -509,7 +510,7 @@ def _group(
 
 
 def _placed(observed: SyncObserved, ref: ObjectRef) -> ObjectRef:
-    """The engine gives everything the destination's namespace; what is cluster-wide has none."""
+    """Return the reference without the destination's namespace if its kind is cluster-scoped."""
     cluster_wide = observed.kinds.namespaced(ref.group_kind) is False
     return ref._replace(namespace="") if cluster_wide else ref
 
@@ -531,7 +532,7 @@ def _change(observed: SyncObserved, wave: PlannedWave, action: SyncAction, diffe
 
 
 def _shown(action: ApplyObject) -> ObjectRef:
-    """A name that is generated when the sync begins is not known yet."""
+    """Return the reference; a name that is generated at the start of the sync is not known yet."""
     prefix = meta(action.target).get("generateName")
     if not prefix or action.live is not None:
         return action.ref
@@ -565,7 +566,7 @@ def _applied(observed: SyncObserved, wave: PlannedWave, action: ApplyObject) -> 
 
 
 def _named(target: Obj, live: Obj, lead: str) -> str:
-    """The fields of the manifest that the live object does not have so; names only, never values."""
+    """Name the fields of the manifest that the live object lacks or has otherwise; never their values."""
     fields = [field for field in _differing(target, live, "", 0) if not field.startswith("metadata.annotations.argocd")]
     if not fields:
         return ""
@@ -600,9 +601,9 @@ def observed_application(
     now: datetime,
     destinations: Destinations | None = None,
 ) -> AppObserved | None:
-    """The controller's observation of an Application, with the manifests of the operation that runs rendered again.
+    """Return the controller's observation of an Application, with the running operation's manifests rendered again.
 
-    None: there is no such Application. A source that cannot be read is an error inside ``pinned``.
+    None: the Application does not exist. A source that cannot be read is an error inside ``pinned``.
     """
     store = ManifestStore()
     system = system_of(cache, settings)

@@ -1,8 +1,8 @@
-"""A cache for one command: it asks the cluster for each object or list on first use, and once.
+"""A lazy cache for one command: it reads each object or list from the cluster on first use, and once.
 
-Commands use it, not :func:`snapshot_of_cluster`, for one Application or object: a user with rights in one namespace
-may not list whole kinds, and a large cluster takes long. A forbidden read is kept as the missing right and counts as
-*unread*, never as absent. It only reads.
+Commands use it, not :func:`snapshot_of_cluster`, for one Application or object: a user with rights in one namespace may
+not list whole kinds, and listing a large cluster takes long. A forbidden read is recorded as a missing right and counts
+as *unread*, never as absent. It only reads.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from syncline.kube.rights import Right, ask_for
 __all__ = ["PulledCache", "listed", "pulled"]
 
 PAGE = 500
-"""Objects per request, as kubectl asks for them."""
+"""Objects per request, as kubectl requests them."""
 MAX_PAGES = 2000
-"""A million objects of one kind: more than a cluster of one machine holds, so a list that continues is broken."""
+"""A million objects of one kind: more than such a cluster holds, so an endless list is a fault."""
 SINGLE = 3
-"""Objects of a kind and namespace that are asked for one by one; a client that wants more of them lists them."""
+"""Objects of a kind and namespace that are read one by one; beyond that they are listed."""
 MAX_REFUSED = 20
-"""Objects of a kind and namespace that are asked for although each was refused before."""
+"""Objects of a kind and namespace that are still read one by one after each was refused."""
 POOL = GroupKind("machineconfiguration.openshift.io", "MachineConfigPool")
 SECRET = GroupKind("", "Secret")
 ASIDE = (HOLD.group_kind, POOL, SECRET)
-"""Kinds that are listed for what most objects do not have: pools and Holds for machine configs, Secrets for values to
-mask and credentials. The answer names a refused list where it lacks it."""
+"""Kinds read for rare needs: pools and Holds for machine configs, Secrets for masking and credentials. A refused list
+is reported only if the result needs it."""
 POD = GroupKind("", "Pod")
 JOB = GroupKind("batch", "Job")
 REPLICA_SET = GroupKind("apps", "ReplicaSet")
@@ -54,14 +54,14 @@ CHILDREN: Mapping[GroupKind, tuple[GroupKind, ...]] = {
     GroupKind("", "Service"): (GroupKind("discovery.k8s.io", "EndpointSlice"),),
     POD: (CLAIM, GroupKind("resource.k8s.io", "ResourceClaim")),
 }
-"""What is known to be owned. Any object may own others beside, which are looked for in the kinds that may be listed."""
+"""Kinds of commonly owned objects. Others may be owned too; they are searched in the kinds that may be listed."""
 _Place = tuple[GroupKind, str]
-"""A kind in a namespace; empty: everywhere."""
+"""A kind in a namespace; empty: all namespaces."""
 T = TypeVar("T")
 
 
 def listed(info: ResourceInfo, namespace: str = "") -> Generator[Request, Response, list[Obj]]:
-    """Every object of a kind. A list whose token expires begins again. Raises the ApiError of a refusal."""
+    """Return all objects of a kind. A list whose token expires is restarted. Raises the ApiError of a refusal."""
     found: list[Obj] = []
     token = ""
     for _ in range(MAX_PAGES):
@@ -78,22 +78,22 @@ def listed(info: ResourceInfo, namespace: str = "") -> Generator[Request, Respon
 
 
 def pulled(transport: Transport, indices: Mapping[str, IndexFn]) -> PulledCache:
-    """Asks what the cluster serves, and no more until it is examined. Raises the ApiError of a failed discovery."""
+    """Run discovery and return the cache; it reads objects on demand. Raises the ApiError of a failed discovery."""
     mapper = Mapper(run_in_place(discover(), transport))
     mapper.version = run_in_place(server_version(), transport)
     return PulledCache(mapper, indices, transport)
 
 
 class PulledCache(Cache):
-    """A cache that keeps given objects as they are and reads each other object once."""
+    """A cache that returns given objects unchanged and reads each other object once."""
 
     def __init__(self, mapper: Mapper, indices: Mapping[str, IndexFn], transport: Transport) -> None:
         super().__init__(mapper, indices)
         self.followed: list[Obj] = []
-        """Applications whose objects are looked for where tracking data is asked for."""
+        """Applications whose objects are read when the tracking index is used."""
         self._transport = transport
         self._held: set[ObjectRef] = set()
-        """Put or dropped by code that uses this cache."""
+        """Objects put or removed by the code that uses this cache."""
         self._got: set[ObjectRef] = set()
         self._single: Counter[_Place] = Counter()
         self._refused: Counter[_Place] = Counter()
@@ -101,10 +101,10 @@ class PulledCache(Cache):
         self._why: dict[ObjectRef, str] = {}
         self._why_list: dict[_Place, str] = {}
         self._missing: dict[Right, bool] = {}
-        """Rights that were refused; False: nothing that was asked for needs them."""
+        """Refused rights; False: no needed read depends on them."""
         self._troubles: dict[str, None] = {}
         self._homes: dict[str, ObjectRef] = {}
-        """Owners by uid, for what they own."""
+        """Owners by uid, to find what they own."""
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -193,12 +193,12 @@ class PulledCache(Cache):
         return not (self._why or self._why_list)
 
     def sentences(self, *, aside: bool = False) -> list[str]:
-        """What could not be read, each with the rights to ask for. ``aside``: also what was examined for more than the
-        objects themselves need, such as credentials and Holds."""
+        """Return sentences on what could not be read, with the rights to request. ``aside``: also reads beyond the
+        objects themselves, such as credentials and Holds."""
         return [*ask_for(right for right, needed in self._missing.items() if needed or aside), *self._troubles]
 
     def note(self, sentence: str) -> None:
-        """Something else to be said with these sentences."""
+        """Add a sentence to report with these."""
         self._troubles[sentence] = None
 
     # -- requests ------------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class PulledCache(Cache):
             self._list(info, namespace, needed=needed and kind not in ASIDE)
 
     def _list(self, info: ResourceInfo, namespace: str, *, needed: bool) -> bool:
-        """Whether all of them are known now."""
+        """List a kind; return whether all its objects are known now."""
         place = (info.group_kind, namespace)
         if self._is_listed(place):
             return True
@@ -248,7 +248,7 @@ class PulledCache(Cache):
             self._why[ref] = self._noted(info, "get", ref.namespace, ref.name, answer.refusal(), needed=True)
 
     def _noted(self, info: ResourceInfo, verb: str, namespace: str, name: str, error: ApiError, *, needed: bool) -> str:
-        """The refusal in one sentence. Raises Unauthorized: then nothing may be read."""
+        """Record a refusal and return it as a sentence. Raises Unauthorized, as then nothing can be read."""
         if isinstance(error, Unauthorized):
             raise error
         if isinstance(error, Forbidden):
@@ -261,7 +261,7 @@ class PulledCache(Cache):
         self._missing[right] = needed or self._missing.get(right, False)
 
     def _pull_owned(self, home: ObjectRef) -> None:
-        """Everything that an object may own: in its namespace, of a cluster-scoped one everywhere."""
+        """List everything that an object may own: in its namespace, for a cluster-scoped one everywhere."""
         known = CHILDREN.get(home.group_kind, ())
         if not home.namespace and (not home.group or home.group.endswith(".k8s.io")):
             return
@@ -270,8 +270,7 @@ class PulledCache(Cache):
                 self._list(info, home.namespace, needed=info.group_kind in known)
 
     def _pull_tracked(self, index: str) -> None:
-        """The objects that the status of an Application names; of one that was never compared, all of the kinds in its
-        manifests."""
+        """Read the objects in an Application's status; if it was never compared, all of the kinds in its manifests."""
         if index != INSTANCE_INDEX:
             return
         for app in self.followed:

@@ -1,7 +1,7 @@
-"""What a sync would be refused, found beforehand: by the API in dry runs, and by what the manifests themselves show.
+"""Predicts refusals of a sync, by dry runs at the API and from the manifests themselves.
 
-Called by ``inspect`` with the observation that the sync would see. The questions are those with which the sync itself
-begins; only reads and dry runs leave. Where nothing may be asked, schemas and the list of Namespaces answer alone.
+Called by ``preview`` with the observation of the sync. The dry runs are those with which the sync itself starts; only
+reads and dry runs are sent. Without a connection, schemas and the list of Namespaces decide alone.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from syncline.kube.text.images import image_problems
 __all__ = ["Questions", "Refusals", "find_refusals"]
 
 MAX_ASKED = 500
-"""Objects of one sync that the API is asked about; it is said how many are left."""
+"""Limit of objects per sync with a dry run; the number of the others is reported."""
 NAMESPACE = GroupKind("", "Namespace")
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """Whom to ask. ``whole`` False: an empty cluster stands for the real one, so only what an object says itself
-    counts, not what the cluster holds."""
+    """Where to send dry runs. ``whole`` False: an empty cluster stands for the real one, so only refusals by an
+    object's own content count."""
 
     transport: Transport
     whole: bool = True
     namespaces: bool = True
-    """What was examined shows every Namespace; False: an export of some kinds alone."""
+    """Whether all Namespaces are known; False: an export of some kinds only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """``refused``: why, by object. ``unsafe``: what is refused and is none of the objects. ``warnings``: what may be
-    refused, and what could not be asked."""
+    """``refused``: reason by object. ``unsafe``: refusals that concern no single object. ``warnings``: possible
+    refusals, and dry runs that were not possible."""
 
     refused: Mapping[ObjectRef, str] = field(default_factory=dict)
     unsafe: tuple[str, ...] = ()
@@ -62,12 +62,12 @@ def find_refusals(
     questions: Questions | None,
     now: datetime,
 ) -> Refusals:
-    """``there``: the destination as it was examined."""
+    """Return the predicted refusals. ``there``: the snapshot of the destination."""
     applied = [action for wave in waves for action in wave.actions if isinstance(action, ApplyObject)]
     changed = [action for action in applied if _changes(observed, action)]
     whole = questions is None or questions.namespaces
     homeless = _homeless(observed, waves, there) if whole else {}
-    invalid = any(wave.invalid for wave in waves)  # then the sync ends before it asks
+    invalid = any(wave.invalid for wave in waves)  # then the sync ends before its dry runs
     asked = _Asked() if questions is None or invalid else _ask(observed, questions, there, now)
     refused = {ref: why for ref, why in asked.refused.items() if _place(observed, ref) not in homeless}
     schema_of = schema_for if there is None else SchemaCache().of(there, (action.target for action in changed)).find
@@ -83,7 +83,7 @@ def find_refusals(
 
 
 def _place(observed: SyncObserved, ref: ObjectRef) -> str:
-    """Its namespace; the engine gives one to everything, and what is cluster-wide has none."""
+    """Return the namespace of an object; empty if its kind is cluster-scoped."""
     return "" if observed.kinds.namespaced(ref.group_kind) is False else ref.namespace
 
 
@@ -97,8 +97,8 @@ def _changes(observed: SyncObserved, action: ApplyObject) -> bool:
 def _homeless(
     observed: SyncObserved, waves: Sequence[PlannedWave], there: Snapshot | None
 ) -> dict[str, tuple[str, bool]]:
-    """Namespaces that do not exist and that no manifest brings: a sentence, and whether something that comes before
-    their first object may make them (a hook, an operator). One that may not be read counts as there."""
+    """Return missing namespaces that no manifest creates: a sentence, and whether something before their first object
+    may create them (a hook, an operator). An unreadable one counts as existing."""
     if there is None:
         return {}
     known: set[str] = set()
@@ -130,7 +130,7 @@ def _homeless_text(observed: SyncObserved, namespace: str, curable: bool) -> str
 
 
 def _field_problems(action: ApplyObject, schema_of: Callable[[GVK], Schema | None]) -> list[str]:
-    """By the schema of the kind, for what the API did not judge."""
+    """Return the schema errors of a manifest that the API did not judge."""
     schema = schema_of(gvk_of(action.target))
     if schema is None:
         return []
@@ -147,12 +147,12 @@ class _Asked:
     refused: dict[ObjectRef, str] = field(default_factory=dict)
     deferred: dict[ObjectRef, str] = field(default_factory=dict)
     judged: set[ObjectRef] = field(default_factory=set)
-    """Objects of which the API has said whether it would take them."""
+    """Objects that the API has accepted or refused."""
     notes: list[str] = field(default_factory=list)
 
 
 class _OnlyQuestions:
-    """Lets reads and dry runs pass, and nothing else."""
+    """Passes reads and dry runs only."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -163,12 +163,12 @@ class _OnlyQuestions:
 
 
 class _Asker:
-    """Answers dry runs of a reconcile. What the person may not ask, and what is left, counts as accepted and is
-    noted."""
+    """Sends the dry runs of a reconcile. Those that are forbidden, or over the limit, count as accepted and are noted.
+    """
 
     def __init__(self, questions: Questions, handler: SyncHandler, unread: Callable[[ObjectRef], str]) -> None:
-        """``unread``: why an object may not be read; the plan says so of it, and a client that may not read cannot
-        apply."""
+        """``unread``: why an object cannot be read; the plan reports it, and a client that cannot read it cannot apply.
+        """
         self._unread = unread
         self._transport = _OnlyQuestions(questions.transport)
         self._whole = questions.whole
@@ -177,7 +177,7 @@ class _Asker:
         self.asked = 0
         self.left = 0
         self.refusals: dict[str, int] = {}
-        """Why dry runs were not allowed, and of how many objects."""
+        """Why dry runs were forbidden, and for how many objects."""
 
     def answer(self, action: SyncAction) -> Outcome:
         if not isinstance(action, DryRun) or self._unread(action.ref):

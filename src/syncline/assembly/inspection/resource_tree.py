@@ -1,7 +1,7 @@
-"""The objects of an Application and what grew out of them, as a tree of owners; and objects that no Application tracks.
+"""The tree of an Application's objects by ownership, and the objects that no Application tracks.
 
 Called by ``syncline app resources``, ``app get -o tree`` and ``app logs`` with one snapshot of the cluster. Pure: reads
-the cache and the Application's status, asks nothing.
+the cache and the Application's status, sends no requests.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from syncline.kube.objects import Obj, ObjectRef, dig, meta, ref_of, uid_of
 __all__ = ["ResourceNode", "orphaned_resources", "resource_tree", "walk"]
 
 MAX_DEPTH = 32
-"""Owners of owners; Kubernetes' own chains have three or four."""
+"""Depth of ownership; Kubernetes' own chains have three or four levels."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceNode:
-    """One object with what it owns. ``live`` None: it is in the source only, or unread. ``row``: its row in
-    ``status.resources``, empty for objects that no manifest describes."""
+    """One object with those it owns. ``live`` None: in the source only, or unread. ``row``: its row in
+    ``status.resources``, empty for objects without a manifest."""
 
     ref: ObjectRef
     live: Obj | None
     row: Mapping[str, object]
     children: tuple[ResourceNode, ...] = ()
     unread: str = ""
-    """Why it is not known whether it is there."""
+    """Why it is unknown whether it exists."""
 
     @property
     def created(self) -> str:
@@ -46,7 +46,7 @@ class ResourceNode:
 
 
 def resource_tree(cache: Cache, app: Obj) -> tuple[ResourceNode, ...]:
-    """One tree for each row of ``status.resources``, in its order; children by kind, namespace and name."""
+    """Return one tree per row of ``status.resources``, in its order; children by kind, namespace and name."""
     trees = []
     for row in dig(app, "status", "resources", default=[]):
         ref = ObjectRef(*(str(row.get(part) or "") for part in ("group", "kind", "namespace", "name")))
@@ -64,14 +64,14 @@ def _children(cache: Cache, owner: Obj | None, depth: int) -> tuple[ResourceNode
 
 
 def walk(nodes: tuple[ResourceNode, ...]) -> Iterator[ResourceNode]:
-    """Every node, parents first."""
+    """Yield every node, parents first."""
     for node in nodes:
         yield node
         yield from walk(node.children)
 
 
 def orphaned_resources(cache: Cache, app: Obj, project: Obj, settings: AppSettings) -> tuple[ResourceNode, ...]:
-    """Objects in the destination namespace that no application tracks, with what they own; none unless the project
-    watches for them."""
+    """Return the objects in the destination namespace that no application tracks, with those they own; none unless the
+    project monitors orphans."""
     found = orphans(cache, app, project, settings.tracking)
     return tuple(ResourceNode(ref_of(obj), obj, {}, _children(cache, obj, 0)) for obj in found)

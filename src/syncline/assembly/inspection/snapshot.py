@@ -1,7 +1,7 @@
-"""One snapshot of a whole cluster, for commands that ask and go: everything that can be listed, in a cache.
+"""One snapshot of a whole cluster in a cache, for commands: everything that can be listed.
 
-Called by ``plan`` and ``explain`` with a connection, by tests with a virtual world. A generator of requests; what a
-user may not list is named, not an error. It never writes and never watches.
+Called by ``plan`` and ``explain`` with a connection, by tests with a virtual world. A generator of requests; a kind
+that the user may not list is named, not an error. It never writes and never watches.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class ClusterSnapshot:
 
 
 def application_indices(settings: AppSettings) -> Mapping[str, IndexFn]:
-    """The indices that observing an Application needs, as its controller declares them."""
+    """Return the indices that observing an Application needs, as its controller declares them."""
     return {INSTANCE_INDEX: SystemCache(settings).instances}
 
 
 def index_as(home: Cache, other: Cache, settings: AppSettings) -> None:
-    """The cache of another cluster finds objects by what ``argocd-cm`` at home says."""
+    """Index another cluster's cache by the tracking settings of the local ``argocd-cm``."""
     book = SystemCache(settings)
     book.of(home)
     other.use_index(INSTANCE_INDEX, book.instances)
 
 
 def system_of(cache: Cache, settings: AppSettings) -> System:
-    """The settings of ``argocd-cm``, for one snapshot; the index of our cache follows it."""
+    """Return the settings of ``argocd-cm`` for one snapshot, and set the cache's index by them."""
     book = SystemCache(settings)
     found = replace(book.of(cache), answers=AnswersNow())
     cache.use_index(INSTANCE_INDEX, book.instances)
@@ -54,8 +54,8 @@ def system_of(cache: Cache, settings: AppSettings) -> System:
 def snapshot_of_cluster(
     indices: Mapping[str, IndexFn], only: Collection[GroupKind] | None = None
 ) -> Generator[Request, Response, ClusterSnapshot]:
-    """Discover, then list every kind (``only``: these) once in its preferred version. Raises the ApiError of a failed
-    discovery."""
+    """Run discovery, then list every kind (``only``: these) once in its preferred version. Raises the ApiError of a
+    failed discovery."""
     mapper = Mapper((yield from discover()))
     mapper.version = yield from server_version()
     cache = Cache(mapper, indices)

@@ -1,7 +1,6 @@
-"""What surrounds the waves of a planned sync: what it waits for first, Holds it takes, hooks it leaves out, its guards.
+"""Describes what surrounds the waves of a planned sync: its waits, Holds, skipped hooks and guards.
 
-Called by ``inspect`` with the same observation that the sync would see. Pure; sentences leave, from the functions that
-the controller asks.
+Called by ``preview`` with the observation of the sync. Pure; returns sentences from the controller's own functions.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ FUTURE = "; if that is meant, sync with `syncline app sync --prune`"
 
 
 def needs_first(observed: AppObserved) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The waits of a sync before its first wave, and the reason of a refusal (a circle)."""
+    """Return the waits of a sync before its first wave, and the reason of a refusal (a cycle)."""
     app = observed.view.obj
     named = [f"{ref.namespace}/{ref.name}" for ref in depends_on(app)]
     if not named:
@@ -42,7 +41,7 @@ def needs_first(observed: AppObserved) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def conditions_before(observed: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
-    """``syncline.dev/wait-for`` of the wave's objects with how it stands now."""
+    """Return the ``syncline.dev/wait-for`` conditions of the wave's objects with their current state."""
     found: list[str] = []
     for action in _applied(observed, wave):
         with suppress(ConditionError):  # then the sync is refused, see broken_conditions
@@ -52,7 +51,7 @@ def conditions_before(observed: SyncObserved, wave: PlannedWave) -> tuple[str, .
 
 
 def gate_limits(observed: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
-    """Deadlines that the wave's objects set for its gate, and what happens then."""
+    """Return the gate deadlines of the wave's objects, and the action then."""
     found: list[str] = []
     for action in _applied(observed, wave):
         with suppress(ConditionError):
@@ -92,7 +91,7 @@ def _span(time: timedelta) -> str:
 
 
 def broken_conditions(observed: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
-    """Annotations that cannot be read: the whole operation is refused for them."""
+    """Return invalid annotations, for which the whole operation is refused."""
     found: list[str] = []
     for action in _applied(observed, wave):
         try:
@@ -104,14 +103,14 @@ def broken_conditions(observed: SyncObserved, wave: PlannedWave) -> tuple[str, .
 
 
 def held_pools(seen: AppObserved, observed: SyncObserved, actions: Iterable[SyncAction]) -> frozenset[str]:
-    """Pools on which a Hold is taken before these actions."""
+    """Return the pools that are held before these actions."""
     if HOLD not in seen.kinds.served or not seen.pools:
         return frozenset()
     return pools_to_hold(seen, observed, actions)
 
 
 def left_out(observed: SyncObserved, targets: Sequence[Obj]) -> tuple[str, ...]:
-    """Hooks among the manifests that this sync does not run, and why."""
+    """Return the hooks among the manifests that this sync does not run, and why."""
     running = {id(hook) for hook in observed.hooks}
     found: list[str] = []
     for obj in targets:
@@ -131,7 +130,7 @@ def _hook(obj: Obj) -> str:
 
 
 def guarded(seen: AppObserved, observed: SyncObserved, waves: Sequence[PlannedWave], rows: Sequence[Obj]) -> list[str]:
-    """The guard on mass deletion, where this sync deletes anything; deleting everything always wants a second look."""
+    """Return the guard's refusal of a mass deletion, if any; deleting everything is always reported."""
     gone = sum(isinstance(action, PruneObject) for wave in waves for action in wave.actions)
     if not gone or annotations_of(seen.view.obj).get(GUARD) == "off":
         return []

@@ -1,6 +1,6 @@
-"""Asks the machine-config room what a change would do to nodes, with the controllers and settings that keep the pools.
+"""Forecasts the effect of a change on nodes, with the controllers and settings that manage the pools.
 
-Called by ``syncline mc impact`` and ``syncline plan``. A snapshot of the cluster comes in; nothing is written.
+Called by ``syncline mc impact`` and ``syncline plan`` with a snapshot of the cluster; nothing is written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["forecaster", "impact_kinds", "planned_impact"]
 
 
 def forecaster(snapshot: Snapshot, settings: MachineConfigSettings | None = None) -> Forecaster:
-    """With the settings that this cluster renders with: its release is taken over."""
+    """Return a forecaster with this cluster's render settings, including its release."""
     configs = [one for one in snapshot.objects(MACHINE_CONFIG) if not name_of(one).startswith(PREFIX)]
     release = release_of(snapshot.get(ObjectRef(*CONTROLLER_CONFIG, "", CONTROLLER_CONFIG_NAME)), configs)
     mine = replace(settings or MachineConfigSettings(), release=release, kept=None)
@@ -33,7 +33,7 @@ def forecaster(snapshot: Snapshot, settings: MachineConfigSettings | None = None
 
 
 def impact_kinds() -> Collection[GroupKind]:
-    """The kinds that a snapshot must list for a forecast."""
+    """Return the kinds that a snapshot must list for a forecast."""
     return kinds_read(rendering_controllers(MachineConfigSettings())) | {EVENTS}
 
 
@@ -45,8 +45,8 @@ def planned_impact(
     origin: str,
     now: datetime,
 ) -> tuple[PoolImpact, ...]:
-    """Of the changes of one sync, all waves together: its own Hold keeps nodes from beginning before its end. Objects
-    that do not concern machines are passed over."""
+    """Return the impact of one sync's changes, all waves together: its own Hold keeps nodes from updating before its
+    end. Objects that do not affect machines are skipped."""
     if not snapshot.objects(POOL):
         return ()
     kinds = impact_kinds()

@@ -1,4 +1,4 @@
-"""What the machine-config room needs on a cluster: definitions, rights, pools, and objects of which there is one."""
+"""The objects that the machine-config controllers need: CRDs, RBAC, pools and singletons."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = ["foreign_machineconfig_objects", "machineconfig_objects"]
 
 
 def machineconfig_objects(settings: MachineConfigSettings, authority: str) -> list[Obj]:
-    """Objects that the controllers need on a cluster: definitions, rights, the ControllerConfig, the pools master and
-    worker, and the objects of which there is one.
+    """Return the objects that the controllers need: CRDs, RBAC, the ControllerConfig, the pools master and worker, and
+    singletons.
 
     ``authority``: the cluster's certificate authority, PEM in base64; empty if it has none.
     """
@@ -43,7 +43,7 @@ def machineconfig_objects(settings: MachineConfigSettings, authority: str) -> li
 
 
 def foreign_machineconfig_objects(settings: MachineConfigSettings, authority: str = "") -> list[Obj]:
-    """The same for a cluster of another owner, who grants the rights."""
+    """As :func:`machineconfig_objects` without RBAC, for another team's cluster, whose owner grants the rights."""
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.control_namespace}},
         *machine_config_crds(),
@@ -62,7 +62,7 @@ def _object(gvk: GVK, name: str, spec: Obj, **metadata: Obj) -> Obj:
 
 
 def _controller_config(release: Release, authority: str) -> Obj:
-    """No OS image: the machines of this cluster keep the system that they have."""
+    """Return the ControllerConfig without OS image: this cluster's machines keep their system."""
     texts = ("baseOSContainerImage", "baseOSExtensionsContainerImage", "cloudProviderConfig", "osImageURL")
     nothing = ("additionalTrustBundle", "cloudProviderCAData", "dns", "infra", "network", "proxy")
     data = authority or base64.b64encode(b"\n").decode()

@@ -1,4 +1,4 @@
-"""The role of the machine-config controllers: rendering, pools, drains, and the records of nodes."""
+"""The role of the machine-config controllers: rendering, pools, drains, and node records."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ MACHINE_CONFIG_MANAGER = "machine-config-controller"
 
 
 class FollowedHosts(Hosts, Protocol):
-    """Hosts that say when one of them has changed."""
+    """Hosts that notify about their changes."""
 
     def follow(self, wake: Callable[[str], None]) -> Callable[[], None]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class MachineConfigSettings:
-    """``control_namespace``: where the room's Lease is held. ``kept``: rendered configs that a pool keeps beyond those
-    in use; None: all, as upstream."""
+    """``control_namespace``: namespace of the controllers' Lease. ``kept``: rendered configs that a pool keeps beyond
+    those in use; None: all, as upstream."""
 
     control_namespace: str = "argocd"
     release: Release = field(default_factory=lambda: Release(f"syncline/{__version__}", __version__))
@@ -78,7 +78,7 @@ class MachineConfigSettings:
 
 
 def rendering_controllers(settings: MachineConfigSettings) -> tuple[Controller[Any], ...]:
-    """From what people write to what machines are to have."""
+    """Return the controllers that render user input into machine configs."""
     release = settings.release
     return (
         template_controller(release),
@@ -93,7 +93,7 @@ def rendering_controllers(settings: MachineConfigSettings) -> tuple[Controller[A
 
 
 def pool_controllers(settings: MachineConfigSettings) -> tuple[Controller[Any], ...]:
-    """Which machine gets it, when, and what has to leave it before."""
+    """Return the controllers that roll configs out: targeting, drains, node records."""
     return (
         pool_controller(settings.pools),
         drain_controller(settings.drains),
@@ -109,7 +109,8 @@ def machineconfig_role(
     hosts: FollowedHosts | None = None,
     objects: Sequence[Obj] = (),
 ) -> Role:
-    """``only``: a part of the controllers, for tests. ``hosts``: machines whose agent runs here, too."""
+    """Return the role. ``only``: a part of the controllers, for tests. ``hosts``: machines whose agents run here too.
+    """
     controllers = only or (*rendering_controllers(settings), *pool_controllers(settings))
     role = Role(
         name="machineconfig",
@@ -129,8 +130,8 @@ def machineconfig_role(
 
 
 def machine_config_gauges(cache: Snapshot, now: datetime) -> str:
-    """Upstream's gauges of pools, drains and agents as Prometheus' text; nothing where our room does not keep the
-    pools."""
+    """Return upstream's gauges of pools, drains and agents as Prometheus text; empty if our controllers do not manage
+    the pools."""
     mine = any(name_of(lease) == ROOM_LEASE for lease in cache.objects(LEASES))
     pools = cache.objects(POOL) if mine else []
     if not pools:

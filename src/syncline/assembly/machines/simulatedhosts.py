@@ -1,6 +1,7 @@
-"""Simulated machines as the machine-config agent sees them: files in their tree, and the few commands it runs.
+"""Simulated machines for the machine-config agent: files in their tree, and the few commands that it runs.
 
-Nothing is executed: ``systemctl``, ``rpm-ostree`` and their kin change the state of a machine as the real ones would.
+Nothing is executed: ``systemctl``, ``rpm-ostree`` and similar commands change the state of a machine as the real ones
+would.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ MISSING = "no such file or directory"
 MAX_LINKS = 40
 IMAGE = "ostree-unverified-registry:"
 IMAGES = "/var/lib/containers/syncline-images.json"
-"""When each image is there."""
+"""File with the time at which each image is available."""
 MAX_IMAGES = 2000
 PULL_S, PULLS_AT_ONCE = 10.0, 5
 NOWHERE = ".invalid"
@@ -46,7 +47,7 @@ NOWHERE = ".invalid"
 
 @dataclass(frozen=True, slots=True)
 class SimulatedHost:
-    """One machine. Users and groups are root, core and numbers."""
+    """One machine. Known users and groups are root, core and numeric ids."""
 
     machine: SimulatedMachine
     os: str = "rhcos"
@@ -137,7 +138,7 @@ class SimulatedHost:
         return next((name for name, number in USERS.items() if number == uid), None)
 
     def note(self, text: str) -> None:
-        """No one reads it here."""
+        """Discard the text: a simulated machine has no reader."""
 
     def has_program(self, name: str) -> bool:
         return name == "rpm"
@@ -237,7 +238,7 @@ class SimulatedHost:
             above = posixpath.dirname(above)
 
     def _real(self, operation: str, path: str) -> str | None:
-        """Links followed, also those on the way."""
+        """Resolve links, also in parent directories."""
         for _ in range(MAX_LINKS):
             parts = [part for part in path.split("/") if part]
             for at in range(len(parts)):
@@ -253,7 +254,8 @@ class SimulatedHost:
 
 
 def _layered(layers: Layers, words: Sequence[str]) -> Layers:
-    """``override remove|reset BASE…`` and ``update``, both with packages after ``--install`` and ``--uninstall``."""
+    """Apply ``override remove|reset BASE…`` and ``update``, both with packages after ``--install`` and ``--uninstall``.
+    """
     packages, removals, flag = list(layers.packages), list(layers.removals), ""
     for word in words:
         if word.startswith("--") or word in ("remove", "reset"):
@@ -268,7 +270,7 @@ def _layered(layers: Layers, words: Sequence[str]) -> Layers:
 
 
 def _deployments(state: MachineState) -> list[Obj]:
-    """As ``rpm-ostree status`` tells them, what is staged first."""
+    """Return the deployments like ``rpm-ostree status``, the staged one first."""
     booted = (state.os_image, state.kernel_arguments, state.layers)
     staged = (state.next_os_image, state.next_kernel_arguments, state.next_layers)
     return [
@@ -297,7 +299,7 @@ def _name(number: int) -> str:
 
 
 class SimulatedHosts:
-    """All machines of a cluster, by the names of their nodes."""
+    """All machines of a cluster by node name."""
 
     in_place = True  # the state of machines belongs to the event loop
 
@@ -309,7 +311,8 @@ class SimulatedHosts:
         self._looked: dict[str, str] = {}
 
     def follow(self, wake: Callable[[str], None]) -> Callable[[], None]:
-        """Tell ``wake`` the name of each machine that changed, or whose files did; returns what ends it."""
+        """Call ``wake`` with the name of each machine that changed, or whose files did; returns the function that stops
+        it."""
 
         def changed(name: str) -> None:
             machine = self._machines.get(name)
@@ -390,7 +393,7 @@ class SimulatedHosts:
         self._looked.pop(node, None)
 
     def pull(self, node: str, image: str) -> Pull:
-        """A few at a time. Registries of the domain that never resolves are the ones that it is unknown."""
+        """Pull an image; a few at a time. Registries of the domain that never resolves are unreachable."""
         host, now = self.host(node), self._clock.now()
         known: dict[str, str] = json.loads(_content(host.machine, IMAGES) or b"{}")
         if image in known:

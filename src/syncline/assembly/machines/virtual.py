@@ -1,4 +1,4 @@
-"""Machines for a cluster: simulated nodes and their kubelet, and the process runtime behind it."""
+"""The machines of a cluster: simulated nodes with their kubelet, and the process runtime behind it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = ["LiveMachines", "live_machines", "sandbox_problem", "virtual_machines
 
 
 def node_name(index: int) -> str:
-    """Names of the nodes that ``--nodes N`` makes."""
+    """Return the node name that ``--nodes N`` gives to machine ``index``."""
     return f"node-{index + 1}"
 
 
 def node_specs(
     count: int, zones: Sequence[str] = (), labels: Mapping[str, str] | None = None
 ) -> tuple[MachineSpec, ...]:
-    """``count`` machines; the zones are given out in turn."""
+    """Return ``count`` machines, with the zones assigned in turn."""
     return tuple(
         MachineSpec(node_name(index), zone=zones[index % len(zones)] if zones else "", labels=dict(labels or {}))
         for index in range(count)
@@ -53,17 +53,17 @@ def _room(
 
 @dataclass(slots=True)
 class LiveMachines:
-    """The requirements of the live cluster on its machines."""
+    """The machines of a live cluster."""
 
     room: MachinesRoom
     logs: LogSource | None = None
     run_commands: RunCommands = RunCommands.OFF
     folder: Path | None = None
-    """Of the cluster's data, for files that commands read."""
+    """Directory in the cluster's data for files that commands read."""
     _stops: list[Callable[[], None]] = field(default_factory=list)
 
     def attach(self, loop: ControlLoop, wake: Wake, *, core: ClusterCore, url: str, ca_pem: str) -> Callable[[], None]:
-        """Called once the server listens; what it returns ends every process."""
+        """Connect the machines once the server listens; returns the function that ends all processes."""
         if self.run_commands is not RunCommands.OFF:
             self._run_processes(wake, url, ca_pem)
             core.api.backend.commands = self.room.commands
@@ -71,7 +71,7 @@ class LiveMachines:
         return self._stop
 
     def _run_processes(self, wake: Wake, url: str, ca_pem: str) -> None:
-        """Clients inside a pod always speak TLS: without it commands are not run."""
+        """Run commands as processes. Clients in a pod always use TLS, so without TLS this raises ValueError."""
         address = urlsplit(url)
         if address.scheme != "https":
             raise ValueError(f"commands of pods reach the API by TLS only, and it serves {url}; turn TLS on")
@@ -87,16 +87,16 @@ class LiveMachines:
 
 @dataclass(slots=True)
 class VirtualMachines:
-    """The requirements of a virtual world on its machines."""
+    """The machines of a virtual world."""
 
     room: MachinesRoom
 
     def attach(self, loop: ControlLoop, wake: Wake) -> Callable[[], None]:
-        """Called once the loop exists."""
+        """Connect the machines to the loop."""
         self.room.connect(loop, wake)
 
         def changed(name: str) -> None:
-            # A machine without power says nothing, and no one reads one that was well before.
+            # A machine without power sends nothing, and no kubelet reads one that was well before.
             wake(NODE_LIFECYCLE, ObjectRef("", "Node", "", name))
 
         self.room.machines.listeners.append(changed)
@@ -104,8 +104,8 @@ class VirtualMachines:
 
 
 def live_machines(settings: ClusterSettings, clock: Clock) -> LiveMachines:
-    """Nodes that ``settings`` ask for, and the runtime of their containers. With a data directory machines are kept
-    there: the lock of the cluster's data must be held. Raises DiskError for what is damaged."""
+    """Return the machines of ``settings`` and their container runtime. With a data directory they are stored there, so
+    its lock must be held. Raises DiskError for damaged data."""
     specs = node_specs(settings.nodes, settings.zones, settings.node_labels)
     keeper = None if settings.data is None else MachineDisk(settings.data / MACHINES)
     room = _room(clock, specs, heartbeats=True, keeper=keeper)
@@ -115,7 +115,7 @@ def live_machines(settings: ClusterSettings, clock: Clock) -> LiveMachines:
 
 
 def virtual_machines(core: ClusterCore, clock: VirtualClock, nodes: int) -> VirtualMachines:
-    """Nodes of a virtual world: no heartbeats are written: the node lifecycle asks the machine."""
+    """Return the nodes of a virtual world: without heartbeats, as the node lifecycle reads the machine."""
     room = _room(clock, node_specs(nodes), heartbeats=False)
     room.add_scripts(lambda namespace, name: core.transport(service_account_user(namespace, name)))
     return VirtualMachines(room)

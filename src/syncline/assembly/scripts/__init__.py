@@ -1,1 +1,1 @@
-"""Scripts and expressions of users in a process of their own."""
+"""Runs users' scripts and expressions in child processes."""

@@ -1,9 +1,8 @@
-"""The process that runs scripts and expressions of users: one JSON request a line in, one JSON answer a line out, until
-its input ends.
+"""The child process for users' scripts and expressions: one JSON request per line in, one JSON result per line out.
 
-``assembly/scripts/process.py`` starts it with an empty environment and kills it when an answer takes too long. Before
-an expression of several begins, a line says which. Never opens anything; files, calls, memory and computing of the
-whole process are limited by the operating system too.
+``assembly/scripts/process.py`` starts it with an empty environment and kills it if a result takes too long. Before each
+of several expressions, a line names it. It never opens anything; the operating system also limits files, calls, memory
+and computing of the process.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from syncline.base import landlock, seccomp
 from syncline.base.priority import WORKER, step_back
 
 MEMORY_BYTES = 512 << 20
-"""Address space: the interpreter of Python takes about 100 MiB of it, a script of Lua at most 32 MiB."""
+"""Address space: Python takes about 100 MiB of it, a Lua script at most 32 MiB."""
 
 
 def main() -> None:
@@ -30,7 +29,7 @@ def main() -> None:
     os.environ.clear()  # Python itself adds a locale
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
-    # What a hole in an interpreter would lead to: no sockets, no tracing, no files but those of programs.
+    # Limits what a hole in an interpreter could reach: no sockets, no tracing, no files but those of programs.
     seccomp.restrict(families=())
     landlock.confine(landlock.programs())
     _answer({"ready": True})

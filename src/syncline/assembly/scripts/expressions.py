@@ -1,7 +1,7 @@
-"""Evaluates scripts and jq expressions of users, in processes for that, for the controllers and for commands.
+"""Evaluates users' scripts and jq expressions in child processes, for controllers and commands.
 
-:class:`Expressions` is the evaluator of ``gitops/application/observing/asking.py``; :class:`AnswersNow` answers a
-comparison of a command at once, which waits for nothing else.
+:class:`Expressions` is the evaluator for ``gitops/application/observing/asking.py``; :class:`AnswersNow` evaluates
+directly for a command's comparison, which nothing else waits for.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from syncline.kube.objects import namespace_of
 __all__ = ["AnswersNow", "Expressions"]
 
 EXPRESSION_S = 1.0
-"""Of the processor, for one expression on one object, as upstream."""
+"""CPU seconds for one expression on one object, as upstream."""
 KILL_S = 0.5
-"""A script of Lua ends itself after its second; what is stuck in C code is killed so much later."""
+"""A Lua script ends itself after its second; one stuck in C code is killed this much later."""
 SLOW_S, MAX_SLOW_S = 0.05, 10.0
-"""Evaluations that take longer than this may take so long together, of one comparison."""
+"""Evaluations longer than the first are slow; the second limits their sum in one comparison."""
 MAX_S = 300.0
-"""All evaluations of one comparison."""
+"""Limit in seconds of all evaluations of one comparison."""
 TOGETHER = f"was not evaluated: all expressions of the comparison took longer than {MAX_SLOW_S:g} s"
 TOO_MUCH = "ended the process that evaluates it: it takes more memory than it may"
 
@@ -45,7 +45,7 @@ class Expressions:
         self._lock = threading.Lock()
 
     def answers(self, questions: Sequence[Question]) -> list[Found]:
-        """One for each; an expression that ran out of its budget is not evaluated for the other objects."""
+        """Return one result per question; an expression that exceeded its budget is not run for the other objects."""
         with self._lock:
             process = self._idle.pop() if self._idle else ScriptProcess()
         stopped: dict[tuple[str, str], Stopped] = {}
@@ -89,7 +89,7 @@ class Expressions:
         return failed_health(why, question.obj) if why else meaning(LuaResult(**answer), question.obj)
 
     def close(self) -> None:
-        """End the processes; what comes later starts others."""
+        """End the processes; later calls start new ones."""
         with self._lock:
             idle, self._idle = self._idle, []
         for process in idle:
@@ -97,7 +97,7 @@ class Expressions:
 
 
 def _names(question: Question) -> tuple[tuple[str, ...], str]:
-    """The names of evaluated values, and the object for which evaluation stops."""
+    """Return the texts to evaluate, and the scope for which they pause."""
     if isinstance(question, HealthQuestion):
         return (question.entry.script,), namespace_of(question.obj)
     return question.expressions, ""
@@ -105,7 +105,7 @@ def _names(question: Question) -> tuple[tuple[str, ...], str]:
 
 @dataclass(frozen=True)
 class AnswersNow(Answers):
-    """Answers that are found when they are asked for, and remembered."""
+    """Answers that are evaluated on first use, and cached."""
 
     evaluator: Expressions = field(default_factory=Expressions, repr=False)
     found: dict[str, Known | Overran] = field(default_factory=dict, repr=False)

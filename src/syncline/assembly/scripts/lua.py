@@ -1,7 +1,7 @@
-"""Runs Lua scripts of users in a process of their own that is killed when one takes too long.
+"""Runs users' Lua scripts in a child process, which is killed when one takes too long.
 
-``syncline health`` and the controllers hand it to :mod:`syncline.apply.health.overrides`. Safe to use from several
-threads, one script at a time.
+``syncline health`` passes it to :mod:`syncline.apply.health.overrides`. Safe to use from several threads, one script at
+a time.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from syncline.base.rests import Rests
 __all__ = ["LuaWorker"]
 
 ANSWER_S = 1.5
-"""One second of computing is the script's limit; what is stuck in C code is killed after half a second more, or as soon
-after that as it has used it: on a busy machine a process waits for its turn. The caller waits meanwhile."""
+"""The script's limit is one second of computing; one stuck in C code is killed half a second later, or once it has used
+that time: on a busy machine a process waits for the CPU. The caller waits meanwhile."""
 MAX_RESTING_NAMESPACES = 3
-"""A script that rests for so many namespaces rests for all."""
+"""A script that pauses in this many namespaces pauses in all."""
 
 
 class LuaWorker:
@@ -40,7 +40,8 @@ class LuaWorker:
         self.close()
 
     def run(self, script: str, names: Mapping[str, Any], *, open_libs: bool) -> LuaResult:
-        """Raises :class:`LuaFailed`, and :class:`LuaRests` where the process had to be killed or the script rests."""
+        """Run a script. Raises :class:`LuaFailed`, and :class:`LuaRests` if the process was killed or the script
+        pauses."""
         request = json.dumps({"script": script, "names": names, "openLibs": open_libs}).encode()
         obj = names.get("obj")
         space = str((obj.get("metadata") or {}).get("namespace") or "") if isinstance(obj, dict) else ""
@@ -63,11 +64,11 @@ class LuaWorker:
         return LuaResult(answer["type"], answer["value"])
 
     def close(self) -> None:
-        """End the process; the next script starts another."""
+        """End the process; the next script starts a new one."""
         self._process.close()
 
     def _ask(self, request: bytes) -> dict[str, Any]:
-        run_guarded("", {}, open_libs=False)  # says at once where the extra is missing
+        run_guarded("", {}, open_libs=False)  # reports at once if the extra is missing
         try:
             return self._process.ask(request, ANSWER_S)
         except ScriptOverran as error:

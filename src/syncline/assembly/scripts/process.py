@@ -1,7 +1,7 @@
-"""A process for scripts and expressions of users, killed when one takes too long.
+"""A child process for users' scripts and expressions, killed when one takes too long. Begin at :class:`ScriptProcess`.
 
-Begin at :class:`ScriptProcess`. ``lua_worker`` and ``expressions`` ask it. It starts with the first request and serves
-all that follow; a killed one is replaced. One request at a time.
+``lua`` and ``expressions`` use it. It starts with the first request and serves all later ones; a killed one is
+replaced. One request at a time.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ __all__ = ["ScriptEnded", "ScriptOverran", "ScriptProcess"]
 
 _MAIN = "import sys; sys.path.insert(0, sys.argv[1]); from syncline.assembly.scripts.child import main; main()"
 _COMMAND = (sys.executable, "-I", "-c", _MAIN, str(Path(__file__).parents[3]))
-"""The same code as here, without an environment."""
+"""Runs this code, without an environment."""
 START_S = 20.0
-"""Starting Python and importing; on a busy machine."""
+"""Seconds to start Python and import, on a busy machine."""
 WAITING_S, LOOK_EVERY_S = 2.0, 0.1
-"""On a busy machine a process waits for its turn: how long beside what it may use, and how often it is looked what was
-used."""
+"""On a busy machine a process waits for the CPU: seconds allowed for that, and between checks of its CPU time."""
 MAX_ANSWER_BYTES = 4 << 20
 
 
 class ScriptOverran(Exception):
-    """It used more of the processor than it may, and was killed. ``number``: of the expression that ran."""
+    """It exceeded its CPU time and was killed. ``number``: of the expression that ran."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -38,7 +37,7 @@ class ScriptOverran(Exception):
 
 
 class ScriptEnded(Exception):
-    """The process ended in the middle, of too much memory mostly. ``number`` as there."""
+    """The process ended early, mostly out of memory. ``number``: as in :class:`ScriptOverran`."""
 
     def __init__(self, why: object, number: int) -> None:
         super().__init__(str(why))
@@ -46,13 +45,13 @@ class ScriptEnded(Exception):
 
 
 class ScriptProcess:
-    """Close it in the end."""
+    """A child process; the owner must close it."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, request: bytes, seconds: float) -> dict[str, Any]:
-        """The answer to one request, which may use the processor for ``seconds`` (on a busy machine a little more).
+        """Return the result of one request, which may use the CPU for ``seconds`` (on a busy machine a little more).
         Raises ScriptOverran and ScriptEnded."""
         process = self._process or self._start()
         assert process.stdin is not None, "it was started with a pipe"
@@ -65,7 +64,7 @@ class ScriptProcess:
         return self._read(process, seconds, WAITING_S)
 
     def close(self) -> None:
-        """End the process; the next request starts another."""
+        """End the process; the next request starts a new one."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -79,7 +78,7 @@ class ScriptProcess:
         return self._process
 
     def _read(self, process: subprocess.Popen[bytes], seconds: float, waiting_s: float) -> dict[str, Any]:
-        """The next answer; the process may wait ``waiting_s`` more for the processor as long as it has not used it for
+        """Return the next result; the process may wait ``waiting_s`` longer for the CPU until it has used it for
         ``seconds``."""
         assert process.stdout is not None, "it was started with a pipe"
         end, found, number = time.monotonic() + seconds, b"", 0
@@ -110,7 +109,7 @@ class ScriptProcess:
 
 
 def _cpu_s(pid: int) -> float:
-    """Seconds of the processor that a process has used; without end where the system does not say."""
+    """Return the CPU seconds that a process has used; infinite if the system does not report them."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()

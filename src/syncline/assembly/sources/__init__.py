@@ -1,1 +1,1 @@
-"""How the controllers read sources."""
+"""Readers of sources for the controllers."""

@@ -1,7 +1,7 @@
-"""Keeps the reader of repositories informed about credentials, settings and projects of the control namespace.
+"""Updates the reader of repositories with the credentials, settings and projects of the control namespace.
 
-Wraps handlers of renders and hydrations: before each of them it is seen, in the loop's own thread, whether anything
-of the kinds that are read arrived since the last one; then what is read of them, and only if that changed it is parsed.
+It wraps handlers of renders and hydrations: before each, in the loop's thread, it checks whether objects of these kinds
+arrived since the last one; only then it reads them, and only changed ones are parsed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Taught", "Teacher"]
 
 SECRETS = GroupKind("", "Secret")
 NAMED = sorted((KNOWN_HOSTS_MAP, CERTIFICATES_MAP, *MAPS))
-"""ConfigMaps that are read."""
+"""Names of the ConfigMaps that are read."""
 
 
 @runtime_checkable
@@ -38,14 +38,14 @@ class _Learns(Protocol):
 
 
 class Teacher:
-    """Has a reader know the credentials, settings and projects of this moment, if it can take any."""
+    """Passes the current credentials, settings and projects to a reader that accepts them."""
 
     def __init__(self, reader: object, cache: Snapshot, namespace: str) -> None:
         self._learner = reader if isinstance(reader, _Learns) else None
         self._cache = cache
         self._namespace = namespace
         self._observed: tuple[object, ...] = ()
-        """What the cache counted when it was examined last."""
+        """The cache's counters at the last check."""
         self._known: tuple[tuple[str, str], ...] = ()
 
     def teach(self) -> None:
@@ -68,7 +68,7 @@ class Teacher:
 
 
 class Taught:
-    """A handler of what a reader does, with the credentials of the moment at which it begins."""
+    """A handler that updates the reader's credentials before it starts."""
 
     def __init__(self, handler: Handler, teacher: Teacher) -> None:
         self._handler = handler

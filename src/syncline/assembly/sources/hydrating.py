@@ -1,4 +1,4 @@
-"""The work of hydration, made of the sources room: reads dry sources, renders them, writes branches. Blocking."""
+"""Does the Git work of hydration: reads and renders dry sources, writes branches. Blocking."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ METADATA = "hydrator.metadata"
 
 
 def hydration_asked(app: Obj | None, pushes: Iterable[Push]) -> dict[str, str]:
-    """Annotations that ask to hydrate, where a push was to the dry source of an Application."""
+    """Return the annotations that request hydration, if a push was to the Application's dry source."""
     if app is None or not touches_dry_source(app, pushes):
         return {}
     return {HYDRATE: "normal", HYDRATE_STAMP: format_time(SystemClock().now())}
@@ -50,7 +50,7 @@ class HydratingReader(GitSourceReader):
     """Reads the sources of Applications, and hydrates dry ones."""
 
     def resolve_dry(self, action: ResolveDry, now: datetime) -> Resolution:
-        """The commit of a dry source now, and of whose files none changed since theirs."""
+        """Return the current commit of a dry source, and the Applications without a changed file."""
         asked = bool(action.answers)
         since = now - timedelta(seconds=action.may_be_old_s) if action.may_be_old_s else None
         freshness = Freshness(now, since, asked=asked)
@@ -67,7 +67,7 @@ class HydratingReader(GitSourceReader):
         return Resolution(now, resolved.sha, resolved.ref, answers=action.answers, untouched=untouched)
 
     def hydrate(self, action: Hydrate, now: datetime) -> Hydrated:
-        """Render all jobs at the dry commit, write what changed, push. Of each project all or none."""
+        """Render all jobs at the dry commit, write the changes and push. Of each project all or none."""
         first = action.jobs[0]
         projects = {job.project for job in action.jobs}
         owner = next(iter(projects)) if len(projects) == 1 else ""
@@ -96,8 +96,8 @@ class HydratingReader(GitSourceReader):
                 return Hydrated(now, error=f"failed to commit hydrated manifests: {error}")
 
     def _render_jobs(self, action: Hydrate, now: datetime) -> tuple[list[tuple[Job, Manifests]], dict[ObjectRef, str]]:
-        """Manifests of each job at the one commit. After the first of a project that has none, its others are spared;
-        one tenant does not stop another."""
+        """Render each job at the commit. After the first failure in a project its other jobs are skipped; other
+        projects continue."""
         rendered: list[tuple[Job, Manifests]] = []
         failed: dict[str, tuple[ObjectRef, str]] = {}
         for job in action.jobs:
@@ -121,7 +121,7 @@ class HydratingReader(GitSourceReader):
 
 
 class _Changes:
-    """Files that differ between older commits and this one, each comparison made once."""
+    """Files that differ between older commits and this one; each diff is computed once."""
 
     def __init__(self, repository: Repository, sha: str) -> None:
         self._repository = repository
@@ -129,7 +129,7 @@ class _Changes:
         self._known: dict[str, list[str] | None] = {}
 
     def touch(self, scope: Scope) -> bool:
-        """Whether one of the files that matter changed; also where that cannot be known."""
+        """Return whether a relevant file changed; True also if that is unknown."""
         if scope.since == self._sha:
             return False
         if scope.since not in self._known:
@@ -149,7 +149,8 @@ class _Changes:
 
 
 def _matters(file: str, paths: tuple[str, ...]) -> bool:
-    """By upstream's rule: the file itself, a folder that holds it, or a pattern of the whole path."""
+    """Return whether a file matches, by upstream's rule: the file, a folder above it, or a pattern for the whole path.
+    """
     for path in paths:
         if path in (".", file) or file.startswith(f"{path}/"):
             return True

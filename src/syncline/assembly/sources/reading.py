@@ -1,4 +1,4 @@
-"""The sources room as the Application controller wants it: sources at revisions in, manifests or one sentence out."""
+"""Reads sources for the Application controller: sources at revisions in, manifests or one sentence out."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ __all__ = ["FolderReader", "GitSourceReader", "renderers_with"]
 CHECK = "GIT/GPG: "
 CHANGED_LIMIT_S = 30.0
 SANDBOX = Path(__file__).parents[2] / "cluster" / "machines" / "sandbox" / "__main__.py"
-"""A program of its own, named by its path: nothing of the cluster is loaded here."""
+"""A separate program, started by its path, so that no cluster code is imported here."""
 
 
 def renderers_with(plugins: Path | None) -> Sequence[Renderer]:
-    """The tools of this process; ``plugins`` is a folder of declarations. Raises :class:`PluginError`."""
+    """Return the render tools; ``plugins``: a folder of declarations. Raises :class:`PluginError`."""
     tools = [KustomizeRenderer(program=_program()) if isinstance(one, KustomizeRenderer) else one for one in DEFAULTS]
     if plugins is None:
         return tools
@@ -48,7 +48,7 @@ def renderers_with(plugins: Path | None) -> Sequence[Renderer]:
 
 
 def _program() -> KustomizeProgram | None:
-    """The ``kustomize`` of this machine, with the operator's plugins for it."""
+    """Return this machine's ``kustomize`` with its plugins; None if not installed."""
     found = shutil.which("kustomize")
     if found is None:
         return None
@@ -60,7 +60,7 @@ def _program() -> KustomizeProgram | None:
 
 
 class GitSourceReader:
-    """Reads every source of an application in order. Blocking; called in a driver's worker."""
+    """Reads all sources of an application in order. Blocking; called in a driver's worker."""
 
     def __init__(
         self,
@@ -72,8 +72,8 @@ class GitSourceReader:
         limits: RemoteLimits | None = None,
         looks_apart_s: float = 0.0,
     ) -> None:
-        """``entropy``: of pauses of remotes that failed; None: the same in each run. ``looks_apart_s``: see
-        :class:`GitSettings`."""
+        """``entropy``: randomizes the retry pauses of failed remotes; None: the same in each run. ``looks_apart_s``:
+        see :class:`GitSettings`."""
         settings = GitSettings(
             cache_directory, allow_local=allow_local, limits=limits or RemoteLimits(), looks_apart_s=looks_apart_s
         )
@@ -82,15 +82,15 @@ class GitSourceReader:
         self._renderers = renderers
 
     def learn(self, book: CredentialStore) -> None:
-        """From now on remotes are reached with these credentials."""
+        """Use these credentials from now on."""
         self._sources.learn(book)
 
     def learn_rules(self, rules: SourceRules) -> None:
-        """From now on settings and projects say this about reading sources."""
+        """Use these rules of settings and projects from now on."""
         self._sources.learn_rules(rules)
 
     def unreachable(self, source: Obj, project: str) -> str:
-        """Why the remote of a source does not answer; empty where it does."""
+        """Return why the remote of a source does not respond; empty if it does."""
         url = str(source.get("repoURL") or "")
         try:
             if source.get("chart") or url.startswith("oci://"):
@@ -102,7 +102,7 @@ class GitSourceReader:
         return ""
 
     def requests(self) -> list[tuple[str, str, bool, int]]:
-        """Calls of remotes until now: address, command, success, how many."""
+        """Return the calls of remotes so far: address, command, success, count."""
         return self._sources.requests()
 
     def moment(self) -> int:
@@ -111,8 +111,8 @@ class GitSourceReader:
     def changed_since(
         self, url: str, revision: str, tag_prefix: str, project: str, commits: tuple[str, ...], now: datetime
     ) -> dict[str, tuple[str, ...] | None]:
-        """The files by which what ``revision`` is now differs from each of these commits; None where that cannot be
-        said. Blocking; never raises for what a repository or its host may do."""
+        """Return the files that changed between each of these commits and ``revision``; None if unknown. Blocking;
+        never raises for what a repository or its host does."""
         source = {"repoURL": url, "tagPrefix": tag_prefix}
         with read_scope(ReadScope(now, project, url, limit_s=CHANGED_LIMIT_S)):
             try:
@@ -129,7 +129,7 @@ class GitSourceReader:
         *,
         wanted: int = 0,
     ) -> Manifests:
-        """Never raises for what a repository may contain."""
+        """Render the sources. Never raises for repository content."""
         return self._read(sources, revisions, context, Freshness(now, wanted=wanted))
 
     def poll(
@@ -142,7 +142,7 @@ class GitSourceReader:
         since: datetime | None,
         wanted: int = 0,
     ) -> Manifests:
-        """As :meth:`read`, content with what a host answered to another client at ``since`` or later."""
+        """As :meth:`read`, but reuses a host's response to any client at or after ``since``."""
         return self._read(sources, revisions, context, Freshness(now, since, asked=False, wanted=wanted))
 
     def _read(
@@ -185,7 +185,7 @@ class GitSourceReader:
         self, source: Obj, revision: str, context: RenderContext, lent: Mapping[str, Opened], freshness: Freshness
     ) -> Rendered:
         if source.get("ref") and not source.get("path") and not source.get("chart"):
-            # It only lends its files.
+            # It only provides files.
             return Rendered((), lent[str(source["ref"])].revision.sha, SourceType.DIRECTORY, "")
         opened = self._sources.open(source, revision, context.project, freshness)
         with computing():
@@ -210,7 +210,7 @@ class GitSourceReader:
 
 
 class FolderReader:
-    """Reads a folder as it lies there instead of the one source of an Application; nothing is fetched."""
+    """Reads a local folder in place of the Application's single source; fetches nothing."""
 
     def __init__(self, tree: Tree, path: str, rules: SourceRules = NO_RULES) -> None:
         self._tree, self._path, self._rules = tree, path, rules
@@ -218,7 +218,7 @@ class FolderReader:
     def read(
         self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
     ) -> Manifests:
-        """Never raises for what the folder may contain."""
+        """Render the folder. Never raises for its content."""
         if len(sources) != 1:
             return Manifests((), (), (), now, error=f"a folder stands for one source; there are {len(sources)}")
         try:
@@ -240,7 +240,7 @@ class FolderReader:
 
 
 def _of_source(error: SourceError, source: Obj, number: int, count: int) -> SourceError:
-    """Problems of signatures name their source where there are several, as upstream."""
+    """Name the source in a signature error if there are several, as upstream."""
     if count == 1 or not error.message.startswith(CHECK):
         return error
     which = f"source {source['name']}" if source.get("name") else f"source {number} of {count}"

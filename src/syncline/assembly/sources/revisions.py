@@ -1,7 +1,7 @@
-"""What Applications would bring to machines at another revision, for a forecast of what that does to nodes.
+"""The changes of machine configs that Applications would make at another revision, for a forecast on nodes.
 
-Called by ``syncline mc impact --revision``. A snapshot of the cluster and a reader of sources come in, and the
-comparison that the controller makes is made; nothing is written.
+Called by ``syncline mc impact --revision`` with a snapshot of the cluster and a reader of sources; it makes the
+controller's comparison and writes nothing.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ SECRET = GroupKind("", "Secret")
 
 @dataclass(frozen=True)
 class RevisedChange:
-    """Changes that Applications would bring at a revision. ``notes``: Applications that could not be asked;
-    ``problem``: why none could."""
+    """The changes of Applications at a revision. ``notes``: Applications that could not be compared; ``problem``: why
+    none could."""
 
     put: tuple[Obj, ...] = ()
     deleted: tuple[ObjectRef, ...] = ()
@@ -39,7 +39,7 @@ class RevisedChange:
     problem: str = ""
 
     def joined(self, other: Change) -> Change:
-        """Together with what files ask for, which is applied before."""
+        """Return these changes together with those of files, which are applied first."""
         deleted = (*other.deleted, *self.deleted)
         return Change(other.applied, (*other.put, *self.put), deleted, {**other.origins, **self.origins})
 
@@ -55,8 +55,8 @@ def revised_change(
     *,
     prune: bool = False,
 ) -> RevisedChange:
-    """What the Applications of this cluster (``names``: these) differ in at ``revision`` from what is live, as far as
-    it concerns machines. An Application whose repository has no such revision is passed over and named."""
+    """Return the differences of the Applications (``names``: these) at ``revision`` from the live objects, as far as
+    they affect machines. An Application without such a revision is skipped and named."""
     put: list[Obj] = []
     deleted: list[ObjectRef] = []
     origins: dict[ObjectRef, str] = {}
@@ -94,7 +94,7 @@ def revised_change(
 
 
 def _applications(cache: Cache, names: Sequence[str], settings: AppSettings) -> list[Obj] | str:
-    """Applications that bring objects to this very cluster; a text: the name that does not exist."""
+    """Return the Applications that deploy to this cluster, or the first name that does not exist."""
     system = SystemCache(settings).of(cache).settings
     clusters = system.clusters(cache.objects(SECRET, settings.control_namespace))
     found = []

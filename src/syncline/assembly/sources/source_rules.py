@@ -1,4 +1,4 @@
-"""What projects and settings of the control namespace say about reading sources, as the sources room wants it."""
+"""Converts projects and settings of the control namespace into rules for reading sources."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NETWORKS = "source.forbidden.networks"
 PGP_KEYS_MAP = "argocd-gpg-keys-cm"
 SIGNERS_MAP = "syncline-ssh-signers-cm"
 MAPS = (SETTINGS_MAP, PARAMETERS_MAP, PGP_KEYS_MAP, SIGNERS_MAP)
-"""ConfigMaps that are read."""
+"""Names of the ConfigMaps that are read."""
 
 
 def source_rules(projects: Iterable[Obj], config_maps: Iterable[Obj], *, unseen: bool = False) -> SourceRules:
-    """From the AppProjects and ConfigMaps of the control namespace. ``unseen``: what a project that is not among them
-    permits: nothing where all are seen."""
+    """Return the rules from the AppProjects and ConfigMaps of the control namespace. ``unseen``: what an unknown
+    project permits; nothing if all projects are known."""
     maps = {name_of(one): dig(one, "data", default={}) or {} for one in config_maps}
     by_name = _with_globals(projects, maps.get(SETTINGS_MAP, {}))
 
@@ -70,15 +70,15 @@ def source_rules(projects: Iterable[Obj], config_maps: Iterable[Obj], *, unseen:
 
 
 def _with_globals(projects: Iterable[Obj], settings: Mapping[str, object]) -> dict[str, Obj]:
-    """The projects by name, each with the lists of the global projects that its labels select."""
+    """Return the projects by name, each with the lists of the global projects that select it."""
     named = {name_of(one): one for one in projects}
     found = parse_system({key: str(value) for key, value in settings.items() if key == "globalProjects"})
     return {name: with_globals(one, found.global_projects, named) for name, one in named.items()}
 
 
 def _networks(settings: Mapping[str, object]) -> Networks:
-    """``source.forbidden.networks``: addresses with commas, in place of the default; what is unreadable forbids more,
-    not less."""
+    """Parse ``source.forbidden.networks``: comma-separated networks that replace the default, which also applies if
+    invalid."""
     given = settings.get(NETWORKS)
     if given is None:
         return DEFAULT_NETWORKS
@@ -90,7 +90,7 @@ def _networks(settings: Mapping[str, object]) -> Networks:
 
 
 def _schemes(settings: Mapping[str, object]) -> tuple[str, ...]:
-    """``helm.valuesFileSchemes``: a list in YAML or with commas; absent means the default."""
+    """Parse ``helm.valuesFileSchemes``: a YAML or comma-separated list; the default if absent."""
     given = str(settings.get("helm.valuesFileSchemes") or "").strip()
     if not given:
         return NO_RULES.schemes
