@@ -1,1 +1,1 @@
-"""Controllers that make pods, and what they share: owners, revisions, templates."""
+"""Controllers that create pods, and their shared code: owners, revisions, templates."""

@@ -1,8 +1,8 @@
-"""Keeps HorizontalPodAutoscalers within their bounds and says of each why it does not scale further.
+"""Scale targets of HorizontalPodAutoscalers to their bounds, and report why they do not scale further.
 
-Source: Kubernetes' horizontal controller. There are no metrics in an embedded cluster, so what is left of it is: what
-is scaled is found, brought between the least and the most replicas, and every metric is reported as one that is
-unavailable, in the words that Kubernetes uses in a cluster without a metrics API.
+Source: Kubernetes' horizontal controller. An embedded cluster has no metrics: the target's replicas are only brought
+within the minimum and maximum, and every metric is reported as unavailable, in the words that Kubernetes uses in a
+cluster without a metrics API.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ __all__ = ["autoscaler_controller", "plan"]
 COMPONENT = "horizontal-pod-autoscaler"
 AUTOSCALER = GroupKind("autoscaling", "HorizontalPodAutoscaler")
 MAX_OBJECTS = 10_000
-"""Autoscalers whose state is remembered when they were examined."""
+"""Autoscalers whose last check is cached."""
 PERIOD_S = 15.0
-"""``--horizontal-pod-autoscaler-sync-period``: between two looks, and before the first."""
+"""``--horizontal-pod-autoscaler-sync-period``: between two checks, and before the first."""
 NO_RESOURCES = (
     "unable to fetch metrics from resource metrics API: the server could not find the requested resource "
     "(get pods.metrics.k8s.io)"
@@ -53,13 +53,13 @@ REPEATED = frozenset(
         *("FailedGetObjectMetric", "FailedGetExternalMetric"),
     )
 )
-"""Reasons of Events that are the same at each look."""
+"""Reasons of Events that repeat at each check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``rivals``: the names of all autoscalers of the same target; ``looked``: when the scale was found last;
-    ``scale``: what was found."""
+    """``rivals``: all autoscalers of the same target; ``looked``: when the scale was last read; ``scale``: its value.
+    """
 
     autoscaler: Obj
     rivals: tuple[str, ...]
@@ -73,7 +73,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class _Unknown:
-    """A metric that is unavailable. ``error`` is what is notified of it, ``whole`` of the computation."""
+    """An unavailable metric. ``error`` is its message, ``whole`` that of the whole computation."""
 
     reason: str
     error: str
@@ -96,8 +96,8 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """The scale is looked for a period after the autoscaler was made or last examined, whatever changes meanwhile;
-    :func:`settle` continues from it."""
+    """Read the scale one period after the creation or the last check, whatever changes meanwhile; :func:`settle`
+    continues with it."""
     since = observed.looked or time_or_none(dig(observed.autoscaler, "metadata", "creationTimestamp")) or now
     left = (since + timedelta(seconds=PERIOD_S) - now).total_seconds()
     if left > 0:
@@ -109,7 +109,7 @@ def plan(observed: Observed, now: datetime) -> Plan:
 
 
 def settle(observed: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
-    """What the scale makes of the autoscaler; then what became of the change of the scale."""
+    """Plan the status from the scale; then record the result of scaling."""
     for result in results:
         if isinstance(result.action, FindScale):
             if not result.ok:
@@ -132,7 +132,7 @@ def _event(observed: Observed, reason: str, message: str, *, warning: bool = Tru
 
 
 def _conditions(status: Obj, now: datetime, *new: tuple[str, str, str, str]) -> list[Obj]:
-    """``new``: type, status, reason, message; the place of a type does not change."""
+    """Set conditions given as (type, status, reason, message), without changing their order."""
     found = {str(one.get("type")): one for one in status.get("conditions") or ()}
     for kind, value, reason, message in new:
         old = found.get(kind) or {}
@@ -153,7 +153,7 @@ def _replicas(observed: Observed) -> int:
 
 
 def _bound(observed: Observed) -> tuple[int, str] | None:
-    """The bound that the target is beyond, and which one it is."""
+    """Return the bound that the target violates, and its description."""
     spec, current = observed.autoscaler.get("spec") or {}, _replicas(observed)
     least, most = int(spec.get("minReplicas") or 1), int(spec.get("maxReplicas") or 1)
     if current > most:
@@ -193,7 +193,7 @@ def _status(
     rescaled: bool = False,
     events: tuple[Emit, ...] = (),
 ) -> Plan:
-    """``desired`` None: as it was; ``metrics``: how many there are of which nothing is known."""
+    """Update the status. ``desired`` None: unchanged; ``metrics``: the number of unavailable metrics."""
     old = observed.autoscaler.get("status") or {}
     current = _replicas(observed)
     status: Obj = {"lastScaleTime": format_time(now)} if rescaled else {}
@@ -312,7 +312,7 @@ _SOURCES: dict[str, Callable[[Obj, str], _Unknown]] = {
 
 
 def autoscaler_controller() -> Controller[Observed]:
-    """A look at each autoscaler every period."""
+    """Return the controller; it checks each autoscaler every period."""
     said = Said()
     looked: dict[str, datetime] = {}
 

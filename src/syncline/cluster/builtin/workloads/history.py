@@ -1,4 +1,4 @@
-"""ControllerRevisions: the templates that a StatefulSet or DaemonSet had, numbered and named by their hash."""
+"""ControllerRevisions: the templates of a StatefulSet or DaemonSet, numbered and named by their hash."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STORED_HASH = "controller.kubernetes.io/hash"
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """``update`` is the revision of the present template (perhaps not yet made: then ``action`` makes it)."""
+    """``update`` is the current template's revision; if it does not exist yet, ``action`` creates it."""
 
     update: Obj
     action: Create | Patch | None
@@ -48,8 +48,8 @@ class History:
 
 
 def history(owner: Obj, revisions: tuple[Obj, ...], *, hash_label: str = _STORED_HASH) -> History:
-    """Find the revision of the present template, or what makes it; an older one that counts again becomes the newest
-    (Kubernetes ``getStatefulSetRevisions``)."""
+    """Return the revision of the current template, or the action that creates it; an older one that is used again
+    becomes the newest (Kubernetes ``getStatefulSetRevisions``)."""
     data = _data(owner)
     newest = max((int(each.get("revision") or 0) for each in revisions), default=0)
     for known in sorted(revisions, key=lambda each: -int(each.get("revision") or 0)):
@@ -73,7 +73,7 @@ def _data(owner: Obj) -> Obj:
 
 
 def _sorted(value: Any) -> Any:
-    """With the keys of all objects in order, as Go writes maps: the data of a revision is compared as bytes."""
+    """Return a value with sorted keys, as Go writes maps: revisions are compared as bytes."""
     if isinstance(value, dict):
         return {key: _sorted(value[key]) for key in sorted(value)}
     return [_sorted(item) for item in value] if isinstance(value, list) else value
@@ -97,15 +97,15 @@ def _revision(owner: Obj, data: Obj, number: int, hash_label: str) -> Obj:
 
 
 def template_of(revision: Obj) -> Obj:
-    """The pod template that a revision keeps."""
+    """Return the pod template of a revision."""
     template: Obj = dict(dig(revision, "data", "spec", "template", default={}))
     template.pop("$patch", None)
     return template
 
 
 def expired(owner: Obj, known: History, in_use: set[str], *, live_count: bool = False) -> tuple[Delete, ...]:
-    """Revisions beyond ``revisionHistoryLimit`` that no pod stands for, oldest first. ``live_count``: those that pods
-    stand for count against the limit too (DaemonSets)."""
+    """Return deletes of unused revisions beyond ``revisionHistoryLimit``, oldest first. ``live_count``: revisions in
+    use count against the limit too (DaemonSets)."""
     limit = int(dig(owner, "spec", "revisionHistoryLimit", default=10))
     old = sorted((each for each in known.revisions if name_of(each) != known.name), key=_number)
     unused = [each for each in old if name_of(each) not in in_use]

@@ -1,4 +1,4 @@
-"""A number of pods that may be given as a percentage."""
+"""Resolve a number of pods that may be a percentage."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ __all__ = ["share"]
 
 
 def share(value: int | str, of: int, *, up: bool) -> int:
-    """``value`` itself, or its percentage of ``of``, rounded up or down (``GetScaledValueFromIntOrPercent``); text
-    that is no percentage is 0."""
+    """Return ``value`` itself, or its percentage of ``of``, rounded up or down (``GetScaledValueFromIntOrPercent``);
+    other text is 0."""
     if isinstance(value, int):
         return value
     text = value.removesuffix("%")

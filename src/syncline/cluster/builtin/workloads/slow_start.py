@@ -1,4 +1,4 @@
-"""Children in growing batches: if the first is refused, the rest is not tried.
+"""Create children in growing batches: if the first is refused, the rest is skipped.
 
 Kubernetes' ``slowStartBatch``: a full quota or a broken webhook costs one refusal, not hundreds.
 """
@@ -13,7 +13,7 @@ A = TypeVar("A")
 
 
 def slow_start(action: A, count: int) -> tuple[tuple[A, ...], ...]:
-    """``count`` copies in steps of 1, 2, 4, …"""
+    """Return ``count`` copies in steps of 1, 2, 4, …"""
     steps: list[tuple[A, ...]] = []
     size = 1
     while count > 0:

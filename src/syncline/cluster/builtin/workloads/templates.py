@@ -1,7 +1,7 @@
-"""Pods from templates, and the hash that names what a template makes.
+"""Create pods from templates, and compute a template's hash.
 
-Names derive from content, as in Kubernetes: FNV-1a over the template and the collision count, written in the alphabet
-of generated names.
+Names derive from content, as in Kubernetes: FNV-1a over the template and the collision count, in the alphabet of
+generated names.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ __all__ = ["pod_from_template", "template_hash", "without_label"]
 
 
 MAX_HASHED = 32 << 10
-"""Bytes of a template that are hashed one by one, a fifth of a microsecond each; of a larger one a digest is."""
+"""Bytes of a template that are hashed individually, a fifth of a microsecond each; of a larger one, its digest is."""
 
 
 def fnv32a(data: bytes) -> int:
-    """FNV-1a, 32 bits."""
+    """Return the 32-bit FNV-1a hash."""
     value = 0x811C9DC5
     for byte in data:
         value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
@@ -31,12 +31,12 @@ def fnv32a(data: bytes) -> int:
 
 
 def safe_encode(number: int) -> str:
-    """Decimal digits moved into the alphabet without vowels (apimachinery ``rand.SafeEncodeString``)."""
+    """Map decimal digits to the alphabet without vowels (apimachinery ``rand.SafeEncodeString``)."""
     return "".join(SUFFIX_ALPHABET[ord(digit) % len(SUFFIX_ALPHABET)] for digit in str(number))
 
 
 def template_hash(template: Any, collisions: int | None = None) -> str:
-    """The ``pod-template-hash`` of a template; ``collisions`` is status.collisionCount."""
+    """Return the ``pod-template-hash`` of a template; ``collisions`` is status.collisionCount."""
     text = json.dumps(template, sort_keys=True, separators=(",", ":")).encode()
     if len(text) > MAX_HASHED:
         text = hashlib.blake2b(text).digest()
@@ -44,7 +44,7 @@ def template_hash(template: Any, collisions: int | None = None) -> str:
 
 
 def without_label(template: Any, label: str) -> Obj:
-    """A copy of a pod template without one label, for comparisons."""
+    """Return a copy of a pod template without one label, for comparisons."""
     copy: Obj = dict(template or {})
     metadata = dict(copy.get("metadata") or {})
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != label}
@@ -65,7 +65,7 @@ def pod_from_template(
     annotations: Mapping[str, str] | None = None,
     finalizers: tuple[str, ...] = (),
 ) -> Obj:
-    """A pod controlled by ``owner``; without ``name`` the API names it after the owner (generateName)."""
+    """Return a pod controlled by ``owner``; without ``name`` the API generates one from the owner's."""
     metadata: Obj = {"namespace": namespace_of(owner), "ownerReferences": [owner_reference(owner)]}
     metadata |= {"name": name} if name else {"generateName": f"{name_of(owner)}-"}
     merged = dict(dig(template, "metadata", "labels", default={})) | dict(labels or {})

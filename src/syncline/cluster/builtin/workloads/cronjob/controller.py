@@ -1,4 +1,4 @@
-"""Binds the CronJob planner to the Jobs it makes."""
+"""Define the CronJob controller and its watch of Jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CRONJOB = GroupKind("batch", "CronJob")
 
 
 def _observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-    """None when the CronJob is gone, or before the Jobs were listed once."""
+    """Return None if the CronJob is deleted, or before the Jobs are listed."""
     cronjob = cache.get(ref)
     if cronjob is None or not cache.has_synced(JOB):
         return None
@@ -32,7 +32,7 @@ def _settle(observed: Observed, plan: Plan, results: tuple[Result, ...], now: da
 
 
 def cronjob_controller() -> Controller[Observed]:
-    """Starts Jobs by the clock."""
+    """Return the controller that starts Jobs on schedule."""
     said = Said()
 
     def plan(observed: Observed, now: datetime) -> Plan:

@@ -1,7 +1,7 @@
-"""Starts a Job at each due time, once, and keeps a few finished ones.
+"""Start one Job at each scheduled time, and retain a few finished ones.
 
-The Job's name derives from its due time, so a crash between making the Job and noting it starts nothing twice; what was
-started is noted in ``status.active`` when the answer is known. Source: Kubernetes' cron job controller.
+The Job's name derives from its scheduled time, so a crash before it is recorded starts nothing twice; ``status.active``
+records started Jobs once the create has succeeded. Source: Kubernetes' cron job controller.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ __all__ = ["REPEATED", "Observed", "plan", "settle"]
 
 COMPONENT = "cronjob-controller"
 REPEATED = frozenset({"JobAlreadyActive", "TooManyMissedTimes", "UnexpectedJob"})
-"""Reasons of Events that each look would say again."""
+"""Reasons of Events that each reconcile would repeat."""
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-"""Annotation of a Job: its due time, in the zone of the schedule."""
+"""Annotation of a Job: its scheduled time, in the schedule's zone."""
 MANY_MISSED = 100
-"""Due times missed beyond which users are notified that something is wrong, as in Kubernetes."""
+"""Missed times from which a warning is emitted, as in Kubernetes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``jobs`` are those that the CronJob controls, the user who made them; ``taken`` the names of all Jobs around."""
+    """``jobs`` are those that the CronJob controls, with any creator; ``taken`` are the names of all Jobs in the
+    namespace."""
 
     cronjob: Obj
     jobs: tuple[Obj, ...]
@@ -50,19 +51,19 @@ class Observed:
 
     @property
     def noted(self) -> list[Obj]:
-        """References to the Jobs that were started and had not ended."""
+        """References to the Jobs in ``status.active``."""
         return list(dig(self.cronjob, "status", "active", default=[]))
 
     @property
     def active(self) -> list[Obj]:
-        """Those of them that still run."""
+        """The recorded Jobs that still run."""
         ended = {uid_of(job) for job in self.jobs if is_finished(job) is not None}
         return [reference for reference in self.noted if reference.get("uid") not in ended]
 
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """A due time and the Job for it; ``made`` if it is there already but not noted."""
+    """A scheduled time and its Job; ``made`` is the Job if it exists but is not recorded."""
 
     due: datetime
     job: Obj
@@ -70,7 +71,7 @@ class _Start:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Note what ended; start what is due; remove what is beyond the history limits."""
+    """Record ended Jobs; start what is due; delete Jobs beyond the history limits."""
     missing = _missing(observed)
     if missing:
         return missing
@@ -115,7 +116,7 @@ def _say(observed: Observed, reason: str, text: str, *, warning: bool = False) -
 
 
 def _missing(observed: Observed) -> Plan | None:
-    """A noted Job that is gone is struck out, once the server says so too."""
+    """Remove a recorded Job that no longer exists, once the server confirms it."""
     known = {uid_of(job) for job in observed.jobs}
     gone = [reference for reference in observed.noted if reference.get("uid") not in known]
     if not gone:
@@ -164,8 +165,8 @@ def _seconds_to_next(schedule: Schedule | Every, now: datetime) -> float:
 
 
 def _due(observed: Observed, schedule: Schedule | Every, now: datetime) -> tuple[datetime | None, bool]:
-    """The latest due time since the last one, and whether too many were missed; one that is older than the starting
-    deadline is missed for good."""
+    """Return the latest scheduled time since the last start, and whether too many were missed; times before the
+    starting deadline are skipped."""
     earliest = time_or_none(dig(observed.cronjob, "status", "lastScheduleTime"))
     earliest = earliest or time_or_none(dig(observed.cronjob, "metadata", "creationTimestamp")) or now
     limit_s = dig(observed.cronjob, "spec", "startingDeadlineSeconds")
@@ -180,14 +181,14 @@ def _due(observed: Observed, schedule: Schedule | Every, now: datetime) -> tuple
 
 
 def _start(observed: Observed, schedule: Schedule | Every, due: datetime) -> _Start | None:
-    """None where the time was dealt with."""
+    """Return None if the scheduled time was already handled."""
     job = _job(observed.cronjob, schedule, due)
     noted = any(reference.get("name") == name_of(job) for reference in observed.active)
     if noted or time_or_none(dig(observed.cronjob, "status", "lastScheduleTime")) == due:
         return None
     made = next((each for each in observed.jobs if name_of(each) == name_of(job)), None)
     if made is None and name_of(job) in observed.taken:
-        return None  # another owner's Job has the name: it is left to them, as in Kubernetes
+        return None  # another owner's Job has the name; it stays, as in Kubernetes
     return _Start(due, job, made)
 
 
@@ -247,7 +248,7 @@ def _status(observed: Observed, active: list[Obj], started: datetime | None = No
 
 
 def settle(observed: Observed, plan: Plan, results: tuple[Result, ...]) -> tuple[Any, Plan] | None:
-    """Events about Jobs made and removed; a Job that was made is noted with its uid."""
+    """Emit events for Jobs created and deleted; record a created Job with its uid."""
     events: list[Emit] = []
     status: tuple[Any, ...] = ()
     failed = ""

@@ -1,6 +1,6 @@
-"""When a CronJob is due: ``kube/text/cron.py`` in the job's time zone, with the descriptors that CronJobs know.
+"""Compute a CronJob's scheduled times: ``kube/text/cron.py`` in the job's time zone, with CronJob descriptors.
 
-Schedules are validated before they are stored; one that cannot be read is never due.
+Schedules are validated before they are stored; a malformed one is never due.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _DESCRIPTORS = {
 }
 _EVERY = "@every "
 _LOOK_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=366), timedelta(days=5 * 366))
-"""How far back the latest due time is looked for, in growing steps, so that few moments are ever walked through."""
+"""Spans, in growing steps, in which the latest scheduled time is searched, so that few times are computed."""
 _NEAR = timedelta(hours=6)
-"""A change of the clock in this time is examined to the second; no clock is changed by as much."""
+"""A clock change within this span is located to the second; no change is as large."""
 _SECOND = timedelta(seconds=1)
 _MOST_STEPS = 400
-"""Changes of the clock on the way to a due time: two a year for as long as one is looked for, with room."""
+"""Limit of clock changes on the way to a scheduled time: two per year of the search, with a margin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Due times as UTC instants."""
+    """Scheduled times as UTC instants."""
 
     fields: cron.Schedule
     zone: tzinfo = UTC
 
     def following(self, after: datetime) -> datetime | None:
-        """The first due time after ``after``. A time that the clock skips is not due; one that it shows twice is due
-        twice (robfig/cron, whose answers are the test)."""
+        """Return the first scheduled time after ``after``. A time that a clock change skips is not scheduled; one that
+        it repeats is scheduled twice (like robfig/cron, which the tests compare)."""
         moment, inclusive = after.astimezone(UTC), False
         for _ in range(_MOST_STEPS):
             offset = self._offset(moment)
@@ -55,7 +55,7 @@ class Schedule:
             if change is not None and due >= change:
                 moment, inclusive = change, True
             elif change is None and self._offset(due) != offset:
-                # The clock is changed on the way: nothing is due before, so reconcile again from shortly before.
+                # The clock changes before that time: search again from shortly before.
                 moment, inclusive = max(moment + _NEAR / 2, due - _NEAR / 2), True
             else:
                 return due
@@ -65,7 +65,7 @@ class Schedule:
         return moment.astimezone(self.zone).utcoffset() or timedelta()
 
     def _change(self, moment: datetime, offset: timedelta) -> datetime | None:
-        """The second at which the clock changes, if it does soon."""
+        """Return the second of the next clock change, if it is near."""
         low, high = moment, moment + _NEAR
         if self._offset(high) == offset:
             return None
@@ -75,7 +75,7 @@ class Schedule:
         return high.replace(microsecond=0)
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
-        """The last due time in (``after``, ``until``]."""
+        """Return the last scheduled time in (``after``, ``until``]."""
         for span in _LOOK_BACK:
             found = self._last(max(after, until - span), until)
             if found is not None or until - span <= after:
@@ -91,7 +91,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """``@every 1h30m``: due so long after the last time, by whole seconds."""
+    """``@every 1h30m``: this long after the last time, in whole seconds."""
 
     delay: timedelta
     zone: tzinfo = UTC
@@ -105,7 +105,7 @@ class Every:
 
 
 def parse_schedule(text: str, zone: str = "") -> Schedule | Every | None:
-    """None for a schedule that cannot be read."""
+    """Return None for a malformed schedule."""
     try:
         place = ZoneInfo(zone) if zone else UTC
         if text.startswith(_EVERY):

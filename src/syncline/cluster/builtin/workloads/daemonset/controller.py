@@ -1,4 +1,4 @@
-"""Binds the DaemonSet planner to pods, nodes and revisions."""
+"""Define the DaemonSet controller for pods, nodes and revisions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _everyone(_node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-    """None when the DaemonSet is gone, or before nodes and revisions were listed once."""
+    """Return None if the DaemonSet is deleted, or before nodes and revisions are listed."""
     daemonset = cache.get(ref)
     if daemonset is None or not (cache.has_synced(NODE) and cache.has_synced(REVISION)):
         return None
@@ -36,7 +36,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def _at_rest(obj: Obj) -> bool:
-    """The status follows from pods and nodes alone."""
+    """Return True: the status derives only from pods and nodes."""
     return True
 
 
@@ -57,4 +57,4 @@ DAEMONSET_CONTROLLER = Controller(
     settle=_settle,
     at_rest=_at_rest,
 )
-"""Keeps one pod on each node that is eligible."""
+"""Runs one pod on each eligible node."""

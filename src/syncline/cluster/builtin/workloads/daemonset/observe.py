@@ -1,4 +1,4 @@
-"""What the DaemonSet planner sees."""
+"""Observe a DaemonSet with its pods, nodes and revisions."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Observed:
         return {node: sorted(pods, key=lambda p: (created_at(p), name_of(p))) for node, pods in found.items()}
 
     def on(self, node: str) -> list[Obj]:
-        """Pods of a node, oldest first."""
+        """Return the pods of a node, oldest first."""
         return self._by_node.get(node, [])
 
     def lasting_on(self, node: str) -> list[Obj]:
-        """Those that are not being deleted."""
+        """Return the pods of a node that are not terminating."""
         return [pod for pod in self.on(node) if not is_terminating(pod)]
 
     @property
@@ -50,12 +50,12 @@ class Observed:
 
     @property
     def surges(self) -> bool:
-        """A new pod may run beside the old one while an update is under way (``maxSurge``)."""
+        """Return True if an update may run a new pod beside the old one (``maxSurge``)."""
         return self.rolls and self._rolling("maxSurge", 0) not in (0, "0%")
 
     @cached_property
     def places(self) -> tuple[tuple[str, bool, bool], ...]:
-        """Of each node its name, whether a pod should start on it, and whether one may stay."""
+        """Return name, whether a pod should start, and whether one may stay, for each node."""
         judge = placement(self.daemonset)
         return tuple((name_of(node), *judge(node)) for node in self.nodes)
 
@@ -70,7 +70,7 @@ class Observed:
 
     @property
     def max_unavailable(self) -> int:
-        """Both limits are rounded up; one of them is at least one."""
+        """Limit of unavailable pods. Both limits are rounded up; one of them is at least one."""
         missing = share(self._rolling("maxUnavailable", 1), len(self.wanted), up=True)
         return 1 if missing == 0 and self.max_surge == 0 else missing
 

@@ -1,4 +1,4 @@
-"""On which nodes a DaemonSet's pod should run, and the pod pinned to one of them.
+"""Select the nodes for a DaemonSet's pods, and create the pod for a node.
 
 Source: Kubernetes' daemon controller (``NodeShouldRunDaemonPod``, ``AddOrUpdateDaemonPodTolerations``).
 """
@@ -25,7 +25,7 @@ _BORNE = (
 
 
 def _tolerations(spec: Obj) -> list[Obj]:
-    """The template's own, then those every daemon pod has."""
+    """Return the template's tolerations and those that every daemon pod has."""
     borne = [*_BORNE, *((("network-unavailable", "NoSchedule"),) if spec.get("hostNetwork") else ())]
     own = list(spec.get("tolerations") or [])
     added = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect} for key, effect in borne]
@@ -33,8 +33,8 @@ def _tolerations(spec: Obj) -> list[Obj]:
 
 
 def placement(daemonset: Obj) -> Callable[[Obj], tuple[bool, bool]]:
-    """Tells of a node whether a pod should start on it, and whether one that runs there may stay. The template is read
-    once for all nodes; of these labels and taints."""
+    """Return a function of a node: whether a pod should start on it, and whether a running one may stay. The template
+    is read once for all nodes."""
     spec = dict(dig(daemonset, "spec", "template", "spec", default={}))
     asked, tolerations = spec.get("nodeName") or "", _tolerations(spec)
     anywhere = not spec.get("nodeSelector") and not spec.get("affinity")
@@ -50,7 +50,7 @@ def placement(daemonset: Obj) -> Callable[[Obj], tuple[bool, bool]]:
 
 
 def daemon_pod(daemonset: Obj, node: str, digest: str) -> Obj:
-    """The pod for a node: it names the node in its affinity, so that the scheduler binds it nowhere else."""
+    """Return the pod for a node; its affinity names the node, so that the scheduler binds it only there."""
     labels = {"controller-revision-hash": digest}
     if generation := annotations_of(daemonset).get(GENERATION):
         labels["pod-template-generation"] = generation
@@ -66,6 +66,6 @@ def daemon_pod(daemonset: Obj, node: str, digest: str) -> Obj:
 
 
 def node_of(pod: Obj) -> str:
-    """The node a pod is on, or is meant for."""
+    """Return the node that a pod runs on or is intended for."""
     bound = str(dig(pod, "spec", "nodeName", default=""))
     return bound or next(iter(sorted(pinned_names(pod) or ())), "")

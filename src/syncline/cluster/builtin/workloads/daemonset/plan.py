@@ -1,4 +1,4 @@
-"""One pod per eligible node, replaced step by step when the template changes."""
+"""Plan a DaemonSet: one pod per eligible node, replaced stepwise when the template changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["COMPONENT", "plan", "settle"]
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Claim; know the revision; manage; update. The status is written whatever becomes of that."""
+    """Claim pods; find the revision; manage; update. The status is written in any case."""
     if observed.patches:
         return Plan((observed.patches,), why="pods are adopted or released by the selector")
     known = history(observed.daemonset, observed.revisions, hash_label=HASH_LABEL)
@@ -68,7 +68,7 @@ def _status_plan(observed: Observed, known: History, now: datetime) -> Plan:
 
 
 def settle(observed: Observed, results: tuple[Result, ...]) -> tuple[Observed, Plan] | None:
-    """Events about pods made and removed."""
+    """Emit events for pods created and deleted."""
     events: list[Emit] = []
     failed = ""
     for result in results:

@@ -1,7 +1,7 @@
-"""Which pods a DaemonSet makes and removes: one per node, and the steps of a rolling update.
+"""Decide which pods a DaemonSet creates and deletes: one per node, and the steps of a rolling update.
 
-Source: Kubernetes' daemon controller. Without a surge old pods go first and the node gets a new one when they are gone;
-with one the new pod comes first and the old one goes when it is available.
+Source: Kubernetes' daemon controller. Without a surge, an old pod is deleted before its node gets a new one; with a
+surge, the new pod starts first and the old one is deleted when the new one is available.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Actions: TypeAlias = tuple[Create | Delete | Emit, ...]
 
 
 def manage(observed: Observed, known: History, now: datetime) -> Actions:
-    """Pods where there should be one and is none; none where there should not be, or too many."""
+    """Create missing pods; delete unwanted and surplus ones."""
     actions: list[Create | Delete | Emit] = []
     for node, starts, stays in observed.places:
         here = observed.lasting_on(node)
@@ -41,7 +41,7 @@ def manage(observed: Observed, known: History, now: datetime) -> Actions:
 
 
 def _clear(observed: Observed, pod: Obj, node: str) -> Actions:
-    """A pod that ended makes room for another."""
+    """Delete a finished pod, so that another can start."""
     failed, where = phase(pod) == "Failed", f"{namespace_of(pod)}/{name_of(pod)} on node {node}"
     if failed:
         reason, text = "FailedDaemonPod", f"Found failed daemon pod {where}, will try to kill it"
@@ -56,8 +56,8 @@ def _make(observed: Observed, known: History, node: str, why: str) -> Create:
 
 
 def _excess(observed: Observed, known: History, running: list[Obj], now: datetime) -> list[Obj]:
-    """All but the oldest; with a surge all but the oldest of either template, as long as the old one is ready and the
-    new one is not yet available."""
+    """Return all pods but the oldest; with a surge all but the oldest of either template, while the old one is ready
+    and the new one is not yet available."""
     if not observed.surges:
         return running[1:]
     new = [pod for pod in running if _is_new(pod, known)]
@@ -71,19 +71,19 @@ def _is_new(pod: Obj, known: History) -> bool:
 
 
 def update(observed: Observed, known: History, now: datetime) -> Actions:
-    """What a rolling update does next; nothing under OnDelete."""
+    """Return the next actions of a rolling update; none with OnDelete."""
     if not observed.rolls:
         return ()
     return _surge(observed, known, now) if observed.max_surge > 0 else _replace(observed, known, now)
 
 
 def _occupied(observed: Observed) -> list[str]:
-    """Nodes with pods, and those that want one."""
+    """Return the nodes with pods, and those that should have one."""
     return sorted({node_of(pod) for pod in observed.pods} | set(observed.wanted))
 
 
 def _replace(observed: Observed, known: History, now: datetime) -> Actions:
-    """Old pods that are not available go at once, others as ``maxUnavailable`` allows."""
+    """Delete unavailable old pods at once, others as ``maxUnavailable`` allows."""
     broken: list[Obj] = []
     candidates: list[Obj] = []
     unavailable = 0
@@ -98,8 +98,8 @@ def _replace(observed: Observed, known: History, now: datetime) -> Actions:
 
 
 def _surge(observed: Observed, known: History, now: datetime) -> Actions:
-    """New pods beside at most ``maxSurge`` available old ones, and at once beside those that are not available. Old
-    pods on nodes that are not wanted any more stay until enough others are available."""
+    """Create new pods beside at most ``maxSurge`` available old ones, and at once beside unavailable ones. Old pods on
+    nodes that no longer want them stay until enough others are available."""
     needed: list[str] = []
     candidates: list[str] = []
     doomed: list[Obj] = []

@@ -1,4 +1,4 @@
-"""Binds the Deployment planner to the kinds it watches."""
+"""Define the Deployment controller and the kinds it watches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BY_SET = selecting_owners(DEPLOYMENT)
 
 
 def _deployment_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """The Deployment two levels up: a Recreate waits for its last pod."""
+    """Return the Deployment of a pod, since Recreate waits for its last pod."""
     controller = controller_of(pod)
     if controller is None or controller.get("kind") != REPLICASET.kind:
         return ()
@@ -30,12 +30,12 @@ def _deployment_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def _ends(old: Obj | None, new: Obj | None) -> bool:
-    """What counts of pods is how many still run: upstream looks when one is deleted."""
+    """Return True if the number of running pods changes; upstream reacts to deletions."""
     return new is None or (old is not None and is_finished(old) != is_finished(new))
 
 
 def _at_rest(obj: Obj) -> bool:
-    """The status follows from the sets alone, and its deadline has been asked for. Noting that it was paused or resumed
+    """Return True if the status derives only from the sets and its deadline is scheduled. Recording a pause or resume
     is only the first step of a reconcile."""
     if dig(obj, "status", "observedGeneration") != generation(obj):
         return False

@@ -1,4 +1,4 @@
-"""What the Deployment planner sees: the Deployment, its ReplicaSets and, by set, the pods that still run."""
+"""Observe a Deployment with its ReplicaSets and the number of their running pods."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["DEPLOYMENT", "Observed", "observe", "spec_replicas"]
 
 DEPLOYMENT = GroupKind("apps", "Deployment")
 NO_DEADLINE_S = 2**31 - 1
-"""progressDeadlineSeconds that means none (Kubernetes ``HasProgressDeadline``)."""
+"""Value of progressDeadlineSeconds for no deadline (Kubernetes ``HasProgressDeadline``)."""
 
 
 def spec_replicas(obj: Obj) -> int:
-    """Replicas asked for; one where nothing is said."""
+    """Return the replicas in the spec; one if unset."""
     return int(dig(obj, "spec", "replicas", default=1))
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``sets`` are claimed (adoptions included); ``taken`` are all names of ReplicaSets in the namespace;
-    ``running`` counts the unfinished pods of each set by its uid."""
+    """``sets`` are claimed (adoptions included); ``taken`` are all names of ReplicaSets in the namespace; ``running``
+    counts each set's unfinished pods by its uid."""
 
     deployment: Obj
     sets: tuple[Obj, ...]
@@ -49,7 +49,7 @@ class Observed:
 
     @property
     def deadline_s(self) -> int | None:
-        """None: progress has no deadline."""
+        """Seconds until the progress deadline; None if there is no deadline."""
         value = dig(self.deployment, "spec", "progressDeadlineSeconds")
         return None if value is None or int(value) >= NO_DEADLINE_S else int(value)
 
@@ -60,8 +60,8 @@ class Observed:
 
     @property
     def max_unavailable(self) -> int:
-        """Pods that may be missing during a rolling update; a percentage is rounded down, and one of the two limits
-        is at least one (Kubernetes ``ResolveFenceposts``)."""
+        """Pods that may be missing during a rolling update; a percentage is rounded down, and one of the two limits is
+        at least one (Kubernetes ``ResolveFenceposts``)."""
         if self.recreates or self.replicas == 0:
             return 0
         missing = share(self._rolling("maxUnavailable"), self.replicas, up=False)
@@ -75,7 +75,7 @@ class Observed:
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-    """None when the Deployment is gone."""
+    """Return None if the Deployment is deleted."""
     deployment = cache.get(ref)
     if deployment is None:
         return None

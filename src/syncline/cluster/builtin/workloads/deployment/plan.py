@@ -1,6 +1,6 @@
-"""How a Deployment moves from one template to the next.
+"""Plan a Deployment's rollout from one template to the next.
 
-A list of phases, tried in order; the first that answers with a plan ends the pass. The rules, reasons and messages are
+The phases are tried in order; the first one that returns a plan ends the reconcile. Rules, reasons and messages are
 those of Kubernetes' deployment controller.
 """
 
@@ -60,7 +60,8 @@ COMPONENT = "deployment-controller"
 
 @dataclass(frozen=True, slots=True)
 class _Rollout:
-    """One pass: what was seen, split into the current set and the old ones, with the conditions as they stand."""
+    """One reconcile: the observed objects, divided into the current set and the old ones, and the current conditions.
+    """
 
     observed: Observed
     current: Obj | None
@@ -74,7 +75,7 @@ class _Rollout:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """One reconcile of one Deployment."""
+    """Return the plan of one reconcile of one Deployment."""
     current = current_set(observed.deployment, observed.sets)
     old = [each for each in observed.sets if current is None or uid_of(each) != uid_of(current)]
     conditions = list(dig(observed.deployment, "status", "conditions", default=[]))
@@ -97,7 +98,7 @@ def _leave_when_deleted(rollout: _Rollout) -> Plan | None:
 
 
 def _note_pause(rollout: _Rollout) -> Plan | None:
-    """Pausing and resuming show in the condition Progressing, so that the deadline does not run meanwhile."""
+    """Record a pause or resume in the condition Progressing, so that the deadline stops meanwhile."""
     observed = rollout.observed
     if observed.deadline_s is None:
         return None
@@ -120,7 +121,7 @@ def _roll_back(rollout: _Rollout) -> Plan | None:
 
 
 def _annotate_current(rollout: _Rollout) -> Plan | None:
-    """The current set carries the newest revision and the Deployment's annotations."""
+    """Give the current set the newest revision and the Deployment's annotations."""
     current = rollout.current
     if current is None:
         return None
@@ -144,13 +145,13 @@ def _annotate_deployment(rollout: _Rollout) -> Plan | None:
     if annotations_of(rollout.observed.deployment).get(REVISION) == revision:
         return None
     body = {"metadata": {"annotations": {REVISION: revision}}}
-    # Through /status, as upstream does: elsewhere a Deployment's annotations count as a change of its spec.
+    # Through /status, as upstream does: elsewhere, annotations of a Deployment count as a change of its spec.
     note = _patch(rollout.observed.deployment, body, f"revision {revision} is current", subresource="status")
     return Plan(((note,),), why="a new revision")
 
 
 def _note_found(rollout: _Rollout) -> Plan | None:
-    """A Deployment that finds its set made already (adopted, or after a lost answer) starts its deadline now."""
+    """Start the deadline for a set that already exists (adopted, or after a lost response)."""
     observed, current = rollout.observed, rollout.current
     if current is None or observed.deadline_s is None or find(rollout.conditions, "Progressing") is not None:
         return None
@@ -161,7 +162,7 @@ def _note_found(rollout: _Rollout) -> Plan | None:
 
 
 def _hold_or_rescale(rollout: _Rollout) -> Plan | None:
-    """While paused, and right after ``spec.replicas`` changed, sets are scaled but nothing is rolled."""
+    """While paused, and right after ``spec.replicas`` changed, scale the sets but do not roll."""
     observed = rollout.observed
     if not observed.paused and not _replicas_changed(observed):
         return None
@@ -175,7 +176,7 @@ def _hold_or_rescale(rollout: _Rollout) -> Plan | None:
 
 
 def _replicas_changed(observed: Observed) -> bool:
-    """An active set that does not know the replicas now wanted (Kubernetes ``isScalingEvent``)."""
+    """Return whether an active set's annotation differs from the wanted replicas (Kubernetes ``isScalingEvent``)."""
     for each in observed.sets:
         annotated = annotations_of(each).get(DESIRED_REPLICAS)
         if spec_replicas(each) > 0 and annotated is not None and annotated != str(observed.replicas):
@@ -184,7 +185,7 @@ def _replicas_changed(observed: Observed) -> bool:
 
 
 def _recreate_shrinks_first(rollout: _Rollout) -> Plan | None:
-    """Recreate: all old pods are gone before the first new one is made."""
+    """For Recreate, wait until all old pods are deleted before creating new ones."""
     observed = rollout.observed
     if not observed.recreates:
         return None
@@ -220,7 +221,7 @@ def _create_current(rollout: _Rollout) -> Plan | None:
 
 
 def _roll(rollout: _Rollout) -> Plan | None:
-    """Grow the current set, then shrink old ones: one direction per pass, so that each reads fresh numbers."""
+    """Grow the current set, then shrink old ones: one direction per reconcile, so that each reads current numbers."""
     observed, current = rollout.observed, rollout.current
     if current is None:
         return None
@@ -258,7 +259,7 @@ def _size_annotations(observed: Observed) -> dict[str, str]:
 
 
 def _resize(rollout: _Rollout, sizes: Sizes) -> tuple[tuple[Any, ...], ...]:
-    """Patches for sets whose size or size annotations are not as wanted, and then the events about sizes."""
+    """Return patches for sets with a wrong size or size annotation, then their events."""
     observed = rollout.observed
     patches: list[Patch] = []
     events: list[Emit] = []
@@ -282,7 +283,7 @@ def _scaled(deployment: Obj, each: Obj, before: int, after: int) -> Emit:
 
 
 def _patch(obj: Obj, body: Obj, reason: str, *, subresource: str = "") -> Patch:
-    """A change of exactly the object that was seen."""
+    """Return a patch with uid and resourceVersion of the observed object as preconditions."""
     observed = {"uid": uid_of(obj), "resourceVersion": resource_version(obj)}
     body = body | {"metadata": dict(body.get("metadata") or {}) | observed}
     return Patch(gvk_of(obj), namespace_of(obj), name_of(obj), body, reason, subresource=subresource)

@@ -1,4 +1,4 @@
-"""Which ReplicaSet stands for which template: hashes, revisions and the annotations that carry them."""
+"""Map templates to ReplicaSets: hashes, revisions and their annotations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 HASH_LABEL = "pod-template-hash"
 MAX_HISTORY_CHARS = 2000
-"""Longest revision history kept in an annotation, as in Kubernetes; the oldest numbers fall out."""
+"""Longest revision history in an annotation, as in Kubernetes; the oldest numbers are dropped."""
 ROLLBACK_TO = "deprecated.deployment.rollback.to"
 COPY_NEVER = {
     "kubectl.kubernetes.io/last-applied-configuration",
@@ -43,7 +43,7 @@ COPY_NEVER = {
 
 
 def revision_of(obj: Obj) -> int:
-    """The revision annotation as a number; 0 where it is missing or unreadable."""
+    """Return the revision annotation as a number; 0 if it is missing or malformed."""
     text = annotations_of(obj).get(REVISION, "")
     return natural(text) or 0
 
@@ -53,7 +53,7 @@ def oldest_first(sets: Iterable[Obj]) -> list[Obj]:
 
 
 def current_set(deployment: Obj, sets: Iterable[Obj]) -> Obj | None:
-    """The set with the Deployment's template; the oldest, should there be several."""
+    """Return the set with the Deployment's template, the oldest of several."""
     wanted = without_label(dig(deployment, "spec", "template"), HASH_LABEL)
     for each in oldest_first(sets):
         if without_label(dig(each, "spec", "template"), HASH_LABEL) == wanted:
@@ -74,13 +74,13 @@ def set_name(deployment: Obj) -> str:
 
 
 def collides(deployment: Obj, taken: frozenset[str]) -> bool:
-    """The name of the set to be made belongs to another one."""
+    """Return whether the new set's name is already taken."""
     return set_name(deployment) in taken
 
 
 def annotations_for(deployment: Obj, existing: Obj | None, revision: int) -> dict[str, str]:
-    """A set's annotations: the Deployment's own ones, and the revision, which only grows; the number it replaces goes
-    into the history (Kubernetes ``SetNewReplicaSetAnnotations``)."""
+    """Return a set's annotations: the Deployment's, and the revision, which only grows; the number it replaces is added
+    to the history (Kubernetes ``SetNewReplicaSetAnnotations``)."""
     copied = {key: text for key, text in annotations_of(deployment).items() if key not in COPY_NEVER}
     if existing is None:
         return copied | {REVISION: str(revision)}
@@ -97,7 +97,7 @@ def annotations_for(deployment: Obj, existing: Obj | None, revision: int) -> dic
 
 
 def new_set(deployment: Obj, replicas: int, annotations: dict[str, str]) -> Obj:
-    """The ReplicaSet for the Deployment's template, named and labelled by its hash."""
+    """Return the ReplicaSet for the Deployment's template, named and labelled by its hash."""
     digest = _hash(deployment)
     template = dict(dig(deployment, "spec", "template", default={}))
     labels = dict(dig(template, "metadata", "labels", default={})) | {HASH_LABEL: digest}

@@ -1,7 +1,7 @@
-"""Going back to an older revision by annotation, as the first API of Deployments did with ``spec.rollbackTo``.
+"""Roll back to an older revision by annotation, as the first Deployment API did with ``spec.rollbackTo``.
 
-``deprecated.deployment.rollback.to`` names the revision, 0 the last one before the present. Whatever comes of it, the
-annotation goes. Source: Kubernetes' deployment controller (``rollback``).
+``deprecated.deployment.rollback.to`` names the revision; 0 is the previous one. The annotation is removed in any case.
+Source: Kubernetes' deployment controller (``rollback``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COMPONENT = "deployment-controller"
 
 
 def rollback(deployment: Obj, sets: tuple[Obj, ...]) -> Plan | None:
-    """None where no request needs it, or the annotation is no number."""
+    """Return None if there is no such annotation, or it is not a number."""
     text = annotations_of(deployment).get(ROLLBACK_TO, "")
     if not (text.isascii() and text.isdigit()):
         return None
@@ -41,7 +41,7 @@ def rollback(deployment: Obj, sets: tuple[Obj, ...]) -> Plan | None:
 
 
 def _last(sets: tuple[Obj, ...]) -> int:
-    """The second highest revision; 0 without one."""
+    """Return the second highest revision; 0 if there is none."""
     known = sorted({revision_of(each) for each in sets}, reverse=True)
     return known[1] if len(known) > 1 else 0
 

@@ -1,6 +1,6 @@
-"""How many replicas each set gets: rolling update, proportional scaling, clean-up.
+"""Compute the replicas of each set: rolling update, proportional scaling, clean-up.
 
-Pure arithmetic over the specs and statuses of the sets; the rules are those of Kubernetes' deployment controller.
+Pure arithmetic on the sets' specs and statuses; the rules are those of Kubernetes' deployment controller.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from syncline.kube.objects import Obj, annotations_of, dig, generation, is_termi
 __all__ = ["Sizes", "first_size", "grow_current", "rescale", "shrink_old", "superfluous"]
 
 Sizes = tuple[tuple[Obj, int], ...]
-"""Sets and the replicas they are to have; sets that stay as they are do not appear."""
+"""Sets and their new replicas; unchanged sets are omitted."""
 
 
 def first_size(observed: Observed, current: Obj | None) -> int:
-    """Replicas of the current set so that all sets together stay within the surge (``NewRSNewReplicas``)."""
+    """Return the current set's replicas so that all sets together stay within the surge (``NewRSNewReplicas``)."""
     if observed.recreates:
         return observed.replicas
     has = spec_replicas(current) if current else 0
@@ -39,7 +39,7 @@ def grow_current(observed: Observed, current: Obj) -> Sizes:
 
 
 def shrink_old(observed: Observed, current: Obj, old_sets: Iterable[Obj]) -> Sizes:
-    """Scale old sets down as far as availability allows: first what is not available anyway, oldest set first."""
+    """Scale old sets down as far as availability allows: unavailable pods first, oldest set first."""
     old = [each for each in oldest_first(old_sets) if spec_replicas(each) > 0]
     minimum = observed.replicas - observed.max_unavailable
     everything = sum(spec_replicas(each) for each in observed.sets)
@@ -72,7 +72,7 @@ def _take(old: list[Obj], sizes: dict[str, int], budget: int) -> None:
 
 
 def is_saturated(observed: Observed, current: Obj | None) -> bool:
-    """The current set alone carries the Deployment."""
+    """Return whether the current set alone provides all replicas."""
     if current is None:
         return False
     annotated = annotations_of(current).get("deployment.kubernetes.io/desired-replicas", "")
@@ -82,7 +82,7 @@ def is_saturated(observed: Observed, current: Obj | None) -> bool:
 
 
 def rescale(observed: Observed, current: Obj | None, old_sets: list[Obj]) -> Sizes:
-    """Sizes after ``spec.replicas`` changed, or while paused: one active set takes all, several share in proportion."""
+    """Return sizes after ``spec.replicas`` changed, or while paused: one active set takes all, several share them."""
     active = [each for each in observed.sets if spec_replicas(each) > 0]
     if len(active) <= 1:
         latest = active or ([current] if current else oldest_first(old_sets)[-1:])
@@ -95,7 +95,7 @@ def rescale(observed: Observed, current: Obj | None, old_sets: list[Obj]) -> Siz
 def _in_proportion(observed: Observed, active: list[Obj]) -> Sizes:
     allowed = observed.replicas + observed.max_surge if observed.replicas > 0 else 0
     to_add = allowed - sum(spec_replicas(each) for each in active)
-    # Bigger sets first; among equals the newer one grows first and the older one shrinks first.
+    # Larger sets first; among equals the newer one grows first and the older one shrinks first.
     by_age = sorted(active, key=lambda s: (created_at(s), name_of(s)), reverse=to_add > 0)
     ordered = sorted(by_age, key=spec_replicas, reverse=True)
     sizes: list[int] = []
@@ -128,7 +128,7 @@ def _fraction(observed: Observed, each: Obj) -> int:
 
 
 def superfluous(observed: Observed, old_sets: list[Obj]) -> list[Obj]:
-    """Empty old sets beyond ``revisionHistoryLimit``, lowest revisions first."""
+    """Return empty old sets beyond ``revisionHistoryLimit``, lowest revisions first."""
     limit = dig(observed.deployment, "spec", "revisionHistoryLimit")
     if limit is None:
         return []

@@ -1,4 +1,4 @@
-"""The status of a Deployment: counts, availability, and whether the rollout makes progress."""
+"""Compute the status of a Deployment: counts, availability, and progress of the rollout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMED_OUT = "ProgressDeadlineExceeded"
 
 
 def count(obj: Obj, field: str) -> int:
-    """A number of ``status``; missing ones are zero."""
+    """Return a number of ``status``; a missing one is zero."""
     return int(dig(obj, "status", field, default=0))
 
 
@@ -38,7 +38,7 @@ def _condition(kind: str, status: str, reason: str, message: str, now: datetime)
 
 
 def status_of(observed: Observed, current: Obj | None, conditions: list[Obj], now: datetime) -> Obj:
-    """Counts over all sets, and the condition Available (Kubernetes ``calculateStatus``)."""
+    """Return counts over all sets, and the condition Available (Kubernetes ``calculateStatus``)."""
     available = sum(count(each, "availableReplicas") for each in observed.sets)
     numbers = {
         "observedGeneration": generation(observed.deployment),
@@ -62,13 +62,13 @@ def status_of(observed: Observed, current: Obj | None, conditions: list[Obj], no
 
 
 def is_complete(observed: Observed, status: Obj) -> bool:
-    """Every replica is updated and available, and the spec was seen."""
+    """Return True if every replica is updated and available, and the spec was observed."""
     counts = [status.get(name, 0) for name in ("updatedReplicas", "replicas", "availableReplicas")]
     return all(number == observed.replicas for number in counts)
 
 
 def rollout_status(observed: Observed, current: Obj | None, conditions: list[Obj], now: datetime) -> Obj:
-    """The status during and after a rollout (Kubernetes ``syncRolloutStatus``)."""
+    """Return the status during and after a rollout (Kubernetes ``syncRolloutStatus``)."""
     status = status_of(observed, current, conditions, now)
     conditions = status["conditions"]
     if observed.deadline_s is None:
@@ -95,14 +95,14 @@ def _progressed(
         new = progress_condition("True", "ReplicaSetUpdated", f"{subject} is progressing.", now)
         if old is not None and old["status"] == "True":
             new["lastTransitionTime"] = old["lastTransitionTime"]
-        return [*without(conditions, PROGRESSING), new]  # each progress moves lastUpdateTime, where the deadline begins
+        return [*without(conditions, PROGRESSING), new]  # progress updates lastUpdateTime, where the deadline begins
     if _timed_out(observed, old, now):
         return put(conditions, progress_condition("False", TIMED_OUT, f"{subject} has timed out progressing.", now))
     return conditions
 
 
 def _moves(deployment: Obj, status: Obj) -> bool:
-    """More updated, ready or available, or fewer old ones, than the status before."""
+    """Return True if more are updated, ready or available, or fewer are old, than in the previous status."""
 
     def old(field: str) -> int:
         return count(deployment, field)
@@ -129,16 +129,16 @@ def _timed_out(observed: Observed, progressing: Obj | None, now: datetime) -> bo
 
 
 def seconds_until_deadline(observed: Observed, status: Obj, now: datetime) -> float | None:
-    """When to reconcile again for a rollout that makes no progress; None: never, or it is over."""
+    """Return the seconds until a stalled rollout reaches its deadline; None if it has none or is complete."""
     if is_complete(observed, status) or observed.paused:
         return None
     deadline = _deadline(observed, find(status["conditions"], PROGRESSING))
-    # One second more, so that the deadline has passed when the key is checked again (times are whole seconds).
+    # One second more, so that the deadline has passed at the next reconcile (times are whole seconds).
     return None if deadline is None else max((deadline - now).total_seconds(), 0) + 1
 
 
 def _replica_failure(observed: Observed, current: Obj | None) -> Obj | None:
-    """The current set's failure first, then the others' (Kubernetes ``getReplicaFailures``)."""
+    """Return the current set's failure, or another set's (Kubernetes ``getReplicaFailures``)."""
     for each in (*((current,) if current else ()), *observed.sets):
         failure = find(dig(each, "status", "conditions", default=[]), REPLICA_FAILURE)
         if failure is not None:

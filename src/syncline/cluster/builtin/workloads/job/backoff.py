@@ -1,8 +1,8 @@
-"""How long a Job waits before it replaces a failed pod.
+"""Compute how long a Job waits before it replaces a failed pod.
 
-Ten seconds after the first failure, then twice as long each time, ten minutes at most; a success begins again
-(Kubernetes' job controller). The count is read from the pods themselves, so it survives a restart. With back-off limits
-per index each index waits for itself; its pods carry how often it failed.
+Ten seconds after the first failure, doubled each time, at most ten minutes; a success resets it (Kubernetes' job
+controller). The count is read from the pods, so it survives a restart. With back-off limits per index, each index waits
+separately; its pods record how often it failed.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ __all__ = ["FAILURES", "IGNORED_FAILURES", "failures_of", "finished_at", "remain
 BACKOFF_S = 10.0
 MAX_BACKOFF_S = 600.0
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
-"""On a pod: how often its index had failed before, as far as failures count."""
+"""Annotation of a pod: its index's earlier failures that count."""
 IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
 _MOST_FAILURES = 2**31 - 1
 
 
 def failures_of(pod: Obj, annotation: str = FAILURES) -> int:
-    """A count from a pod's annotations; what is missing or unreadable is 0."""
+    """Return a count from a pod's annotations; 0 if it is missing or malformed."""
     text = annotations_of(pod).get(annotation, "")
     return int(text) if text.isascii() and text.isdigit() and int(text) <= _MOST_FAILURES else 0
 
 
 def finished_at(pod: Obj) -> datetime:
-    """When a finished pod ended: its last container, or the best other evidence."""
+    """Return when a finished pod ended, by its last container or the best other evidence."""
     sidecars = {
         each.get("name")
         for each in dig(pod, "spec", "initContainers", default=[])
@@ -56,7 +56,7 @@ def finished_at(pod: Obj) -> datetime:
 
 
 def remaining_s(succeeded: list[Obj], failed: list[Obj], now: datetime) -> float:
-    """Seconds until the next pod may be made; 0 when it may be made now."""
+    """Return the seconds until the next pod may be created; 0 for now."""
     last_success = max((finished_at(pod) for pod in succeeded), default=None)
     failures = [finished_at(pod) for pod in failed]
     since = [at for at in failures if last_success is None or at > last_success]
@@ -64,7 +64,7 @@ def remaining_s(succeeded: list[Obj], failed: list[Obj], now: datetime) -> float
 
 
 def remaining_for_index_s(last_failed: Obj | None, now: datetime) -> float:
-    """The same for one index, whose last failed pod was kept until its successor exists."""
+    """Return the same for one index, whose last failed pod remains until its successor exists."""
     if last_failed is None:
         return 0.0
     failures = failures_of(last_failed) + failures_of(last_failed, IGNORED_FAILURES) + 1

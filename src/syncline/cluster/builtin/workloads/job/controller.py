@@ -1,4 +1,4 @@
-"""Binds the Job planner to the kinds it watches."""
+"""Define the Job controller and the kinds it watches."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ JOB_CONTROLLER = Controller(
     plan=planning.plan,
     settle=planning.settle,
 )
-"""Runs pods until enough of them succeeded."""
+"""Runs pods until enough of them have succeeded."""

@@ -1,9 +1,9 @@
-"""Counting every finished pod exactly once, whatever crashes in between.
+"""Count every finished pod exactly once, despite crashes.
 
-Three steps, each evidence for the next: the uid of a finished pod is written into ``status.uncountedTerminatedPods``;
-then its tracking finalizer goes; then, when no pod of that uid holds the finalizer, the counter grows and the uid is
-struck out (Kubernetes' job tracking with finalizers). A success of an indexed Job needs no uid: its index in
-``status.completedIndexes`` is the evidence.
+Three steps, each evidence for the next: write a finished pod's uid to ``status.uncountedTerminatedPods``; remove its
+tracking finalizer; when no pod of that uid has the finalizer, increment the counter and remove the uid (Kubernetes' job
+tracking with finalizers). A success in an indexed Job needs no uid: its index in ``status.completedIndexes`` is the
+evidence.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from syncline.kube.objects import Obj, dig, finalizers, gvk_of, name_of, namespa
 __all__ = ["Ledger", "Tally", "ledger", "let_go", "tally"]
 
 MAX_UNCOUNTED = 500
-"""Most uids listed in a status at once, as in Kubernetes: a status must stay far below the size limit of objects."""
+"""Limit of uids in a status, as in Kubernetes: a status must stay far below the size limit of objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What the pods amount to. ``succeeded`` and ``failed`` include those not yet written down.
+    """The result of counting pods. ``succeeded`` and ``failed`` include those not yet written.
 
-    ``written`` are the completed indexes of the status, ``done`` those and the new ones; ``broken`` the indexes that
-    are given up (None where indexes are not judged alone); ``kept`` the last failed pod of each index that is to be
-    tried again; ``fatal`` why the failure policy ends the Job.
+    ``written`` are the completed indexes of the status, ``done`` those and the new ones; ``broken`` the failed indexes
+    (None without per-index limits); ``kept`` the last failed pod of each index that will be retried; ``fatal`` why the
+    failure policy ends the Job.
     """
 
     succeeded: int
@@ -44,7 +44,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Counters as they are to be written, uids still to be counted, and the pods that may go now."""
+    """Counters to write, uids still to count, and the pods that can be released now."""
 
     succeeded: int
     failed: int
@@ -58,7 +58,7 @@ class Ledger:
 
 
 def tally(observed: Observed) -> Tally:
-    """Read the pods."""
+    """Count the pods."""
     rulings = {uid_of(pod): rule(observed.job, pod) for pod in observed.pods if observed.failed(pod)}
     old = {side: _uncounted(observed.job, side) for side in ("succeeded", "failed")}
     fresh = [pod for pod in observed.pods if holds(pod) and observed.belongs(pod)]
@@ -93,7 +93,7 @@ def _completed(observed: Observed) -> tuple[frozenset[int], frozenset[int]]:
 
 
 def _broken(observed: Observed, fresh: list[Obj], rulings: dict[str, Ruling]) -> frozenset[int] | None:
-    """Indexes given up: failed once more than allowed, or by a rule."""
+    """Return the failed indexes: above their limit, or by a rule."""
     limit = observed.limit_per_index
     if limit is None:
         return None
@@ -108,7 +108,7 @@ def _broken(observed: Observed, fresh: list[Obj], rulings: dict[str, Ruling]) ->
 
 
 def _kept(observed: Observed, fresh: list[Obj], done: frozenset[int], broken: frozenset[int]) -> dict[int, Obj]:
-    """The last failed pod of each index that has no successor yet: it tells the successor how often it failed."""
+    """Return the last failed pod of each index without a successor, which needs its failure count."""
     settled = done | broken | {observed.index(pod) for pod in observed.active}
     kept: dict[int, Obj] = {}
     for pod in sorted(fresh, key=lambda each: (failures_of(each) + failures_of(each, IGNORED_FAILURES), name_of(each))):
@@ -121,8 +121,8 @@ def _kept(observed: Observed, fresh: list[Obj], done: frozenset[int], broken: fr
 
 
 def ledger(observed: Observed, counted: Tally, success: bool | None) -> Ledger:
-    """``success``: how the Job ends; None while it continues. Of a Job that ends, every pod may go; of one that failed,
-    those that never ended count as failed."""
+    """``success``: how the Job ends; None while it continues. An ending Job releases every pod; if it failed, its
+    unfinished pods count as failed."""
     status = observed.job.get("status") or {}
     sides = {side: _uncounted(observed.job, side) for side in ("succeeded", "failed")}
     holding = {uid_of(pod) for pod in observed.pods if holds(pod)}
@@ -147,7 +147,7 @@ def ledger(observed: Observed, counted: Tally, success: bool | None) -> Ledger:
 
 
 def _side(observed: Observed, pod: Obj, counted: Tally, failed: bool) -> str | None:
-    """Which counter a pod that ended waits for; None: none, it may go."""
+    """Return the counter that a finished pod waits for; None if it can be released."""
     if not observed.belongs(pod):
         return None
     if phase(pod) == "Succeeded":
@@ -156,7 +156,7 @@ def _side(observed: Observed, pod: Obj, counted: Tally, failed: bool) -> str | N
 
 
 def let_go(pod: Obj, why: str) -> Patch:
-    """Take the tracking finalizer off."""
+    """Return a patch that removes the tracking finalizer."""
     left = [each for each in finalizers(pod) if each != TRACKING]
     metadata = {"uid": uid_of(pod), "resourceVersion": resource_version(pod), "finalizers": left or None}
     return Patch(gvk_of(pod), namespace_of(pod), name_of(pod), {"metadata": metadata}, why)

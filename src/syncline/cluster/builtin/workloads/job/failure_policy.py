@@ -1,4 +1,4 @@
-"""What a failed pod means for its Job: ``spec.podFailurePolicy``.
+"""Apply ``spec.podFailurePolicy`` to a failed pod.
 
 The first matching rule decides; the messages are Kubernetes' own.
 """
@@ -15,8 +15,8 @@ __all__ = ["Ruling", "rule"]
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """``counts``: towards the back-off limit; ``fatal``: why the whole Job fails, empty if it does not;
-    ``fails_index``: its index is not tried again."""
+    """``counts``: towards the back-off limit; ``fatal``: why the whole Job fails, or ""; ``fails_index``: its index is
+    not retried."""
 
     counts: bool
     fatal: str = ""
@@ -24,7 +24,7 @@ class Ruling:
 
 
 def rule(job: Obj, pod: Obj) -> Ruling:
-    """Apply the policy to one failed pod; without a matching rule the failure counts."""
+    """Return the policy's ruling on one failed pod; without a matching rule the failure counts."""
     for index, each in enumerate(dig(job, "spec", "podFailurePolicy", "rules", default=[])):
         cause = _matches(each, pod)
         if not cause:
@@ -36,7 +36,7 @@ def rule(job: Obj, pod: Obj) -> Ruling:
 
 
 def _matches(each: Obj, pod: Obj) -> str:
-    """What in the pod matches the rule, in words; empty if nothing does."""
+    """Return what in the pod matches the rule, or ""."""
     where = f"{namespace_of(pod)}/{name_of(pod)}"
     codes = each.get("onExitCodes")
     if codes is not None:
@@ -55,7 +55,7 @@ def _matches(each: Obj, pod: Obj) -> str:
 
 
 def _exit_codes(pod: Obj) -> Iterator[tuple[str, int]]:
-    """Containers that ended with an error, init containers last as upstream reads them."""
+    """Yield containers that ended with an error, init containers last, as upstream does."""
     for field in ("containerStatuses", "initContainerStatuses"):
         for status in dig(pod, "status", field, default=[]):
             code = dig(status, "state", "terminated", "exitCode", default=0)

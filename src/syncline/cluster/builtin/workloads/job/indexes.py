@@ -1,4 +1,4 @@
-"""Completion indexes of pods, and how a status writes sets of them."""
+"""Completion indexes of pods, and their text form in a status."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def index_of(pod: Obj, completions: int | None = None) -> int | None:
-    """The index of a pod; None without one, and for one that is not below ``completions``."""
+    """Return the index of a pod; None if it has none below ``completions``."""
     text = annotations_of(pod).get(COMPLETION_INDEX, "")
     index = natural(text)
     return index if index is not None and (completions is None or index < completions) else None
 
 
 def parse_indexes(text: str, completions: int) -> set[int]:
-    """``0-2,4`` → {0, 1, 2, 4}; unreadable parts, and what is not below ``completions``, are left out."""
+    """Parse ``0-2,4`` → {0, 1, 2, 4}; malformed parts and indexes from ``completions`` on are skipped."""
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -31,7 +31,7 @@ def parse_indexes(text: str, completions: int) -> set[int]:
 
 
 def format_indexes(indexes: Iterable[int]) -> str:
-    """{0, 1, 3, 4, 5} → ``0,1,3-5``: a run is written as a range from three on, as Kubernetes writes them."""
+    """Format {0, 1, 3, 4, 5} → ``0,1,3-5``: ranges of three or more, as Kubernetes writes them."""
     parts: list[str] = []
     ordered = sorted(indexes)
     start = 0

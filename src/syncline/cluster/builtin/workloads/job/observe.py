@@ -1,4 +1,4 @@
-"""What the Job planner sees: the Job, its pods, and pods that a Job that is gone left behind."""
+"""Observe a Job and its pods, or the uncounted pods of a deleted Job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JOB = GroupKind("batch", "Job")
 TRACKING = "batch.kubernetes.io/job-tracking"
 """Finalizer of a pod that its Job has not counted yet."""
 OWN_NAME = "kubernetes.io/job-controller"
-"""``spec.managedBy`` of Jobs that are ours."""
+"""``spec.managedBy`` of Jobs that this controller manages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Observed:
 
     @property
     def completions(self) -> int | None:
-        """None: the Job is done when one pod succeeded and the others ended (a work queue)."""
+        """Wanted completions; None for a work queue, done when one pod succeeded and the others ended."""
         value = dig(self.job, "spec", "completions")
         return None if value is None else int(value)
 
@@ -52,14 +52,14 @@ class Observed:
 
     @property
     def limit_per_index(self) -> int | None:
-        """How often an index may fail and be tried again; None: indexes are not judged alone."""
+        """How often an index may fail and be retried; None without per-index limits."""
         value = dig(self.job, "spec", "backoffLimitPerIndex")
         return None if value is None or not self.indexed else int(value)
 
     @property
     def replaces_failed_only(self) -> bool:
-        """A pod that is going is replaced, and counts as failed, only after it ended (``podReplacementPolicy``; a
-        failure policy needs to see how it ended, so it implies that)."""
+        """Return whether a terminating pod is replaced, and counted as failed, only after it ended
+        (``podReplacementPolicy``; a failure policy implies it, since it needs the pod's end)."""
         spec = self.job.get("spec") or {}
         return bool(spec.get("podReplacementPolicy") == "Failed" or spec.get("podFailurePolicy") is not None)
 
@@ -69,13 +69,13 @@ class Observed:
 
     @property
     def _ends(self) -> bool:
-        """The end was announced in an earlier pass."""
+        """Return whether an earlier reconcile announced the end."""
         found = [condition(self.job, kind) for kind in ("SuccessCriteriaMet", "FailureTarget")]
         return any(each is not None and each.get("status") == "True" for each in found)
 
     def failed(self, pod: Obj) -> bool:
-        """It failed, or is deleted before it could end: without a kubelet it never would. Pods that are deleted because
-        the Job ends did not fail."""
+        """Return whether a pod failed, or is deleted before its end, which it may never reach without a kubelet. Pods
+        deleted because the Job ends did not fail."""
         if phase(pod) == "Failed":
             return True
         return is_going(pod) and not self.replaces_failed_only and not self._ends
@@ -84,13 +84,13 @@ class Observed:
         return index_of(pod, self.completions)
 
     def belongs(self, pod: Obj) -> bool:
-        """Pods of an indexed Job count only under a valid index."""
+        """Return whether a pod counts; in an indexed Job it needs a valid index."""
         return not self.indexed or self.index(pod) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """Pods that still wait to be counted by a Job that does not exist any more."""
+    """Uncounted pods of a Job that no longer exists."""
 
     pods: tuple[Obj, ...]
 
@@ -100,7 +100,7 @@ def holds(pod: Obj) -> bool:
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | Orphans | None:
-    """None when neither the Job nor an uncounted pod of it is left."""
+    """Return None if neither the Job nor an uncounted pod of it exists."""
     job = cache.get(ref)
     if job is not None:
         claimed = claim(job, candidates(cache, POD, job), finalizer=TRACKING)
@@ -117,5 +117,5 @@ def _of_job(pod: Obj, name: str) -> bool:
 
 
 def is_going(pod: Obj) -> bool:
-    """Being deleted and not finished: it may still run."""
+    """Return True for a terminating, unfinished pod, which may still run."""
     return is_terminating(pod) and phase(pod) not in ("Succeeded", "Failed")

@@ -1,7 +1,7 @@
-"""How a Job runs pods to completion.
+"""Plan how a Job runs pods to completion.
 
-Counting, ending, suspending and scaling follow Kubernetes' job controller; see ``counting`` for why no pod is counted
-twice and none is forgotten.
+Counting, ending, suspending and scaling follow Kubernetes' job controller; ``counting`` explains why each pod is
+counted exactly once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Steps: TypeAlias = tuple[tuple[Create | Delete | Patch, ...], ...]
 
 
 def plan(observed: Observed | Orphans, now: datetime) -> Plan:
-    """One reconcile of one Job."""
+    """Return the plan of one reconcile of one Job."""
     if isinstance(observed, Orphans):
         return Plan((tuple(let_go(pod, "its Job is gone") for pod in observed.pods),), why="the Job is gone")
     end = is_finished(observed.job)
@@ -50,7 +50,7 @@ def _let_all_go(observed: Observed, why: str) -> Plan:
 
 
 def _time_to_live(job: Obj, end: Obj, now: datetime) -> Plan:
-    """A finished Job goes when its time to live is over, and takes its pods along."""
+    """Delete a finished Job, with its pods, when its time to live is over."""
     ttl_s = dig(job, "spec", "ttlSecondsAfterFinished")
     ended = time_or_none(end.get("lastTransitionTime"))
     if is_terminating(job) or ttl_s is None or ended is None:
@@ -64,7 +64,7 @@ def _time_to_live(job: Obj, end: Obj, now: datetime) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """One pass, before it is known what became of its creations and deletions."""
+    """Decisions of one reconcile, before its creates and deletes are executed."""
 
     counted: Tally
     verdict: Verdict | None
@@ -89,7 +89,7 @@ def _decide(observed: Observed, now: datetime) -> _Decision:
 
 
 def _run(observed: Observed, now: datetime) -> Plan:
-    """What was made and removed is known only after it was tried: then :func:`settle` writes the status."""
+    """Execute creates and deletes first; then :func:`settle` writes the status with their results."""
     pass_ = _decide(observed, now)
     released = _as_step(let_go(pod, "it is counted") for pod in pass_.written.release)
     why = _why(observed, pass_)
@@ -106,7 +106,7 @@ def _as_step(actions: Any) -> Steps:
 
 
 def _remove(pods: list[Obj], why: str) -> Steps:
-    """Pods that the Job gives up count for nothing: they are let go before they are deleted."""
+    """Release, then delete pods that do not count."""
     released = _as_step(let_go(pod, why) for pod in pods if holds(pod))
     return (*released, *_as_step(Delete.of(pod, why) for pod in pods))
 
@@ -120,7 +120,7 @@ def _why(observed: Observed, pass_: _Decision) -> str:
 
 
 def _scale(observed: Observed, counted: Tally, now: datetime) -> tuple[Steps, float]:
-    """Pods to delete or to make, and the seconds that a failure makes us wait."""
+    """Return the pods to delete or create, and the seconds to wait because of failures."""
     active = len(observed.active)
     if observed.completions is None:
         want = active if counted.succeeded else observed.parallelism
@@ -160,7 +160,7 @@ def _status(observed: Observed, pass_: _Decision, numbers: Numbers, now: datetim
 def settle(
     observed: Observed | Orphans, plan: Plan, results: tuple[Result, ...], now: datetime
 ) -> tuple[Any, Plan] | None:
-    """After pods were made or removed: the status with what came of it, and events."""
+    """After creates or deletes, write the status with their results, and events."""
     if isinstance(observed, Orphans) or not any(isinstance(result.action, Create | Delete) for result in results):
         return None
     if is_finished(observed.job) is not None:

@@ -1,4 +1,4 @@
-"""Pods that a Job makes, and which of them it gives up when it has too many."""
+"""Create a Job's pods, and choose the surplus ones."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from syncline.kube.objects import Obj, dig, name_of
 __all__ = ["surplus", "wanted_pods"]
 
 MAX_PER_PASS = 500
-"""Most pods made or removed in one reconcile, as in Kubernetes."""
+"""Pods created or deleted per reconcile, as in Kubernetes."""
 MAX_GENERATE_NAME = 58
-"""Longest prefix that the API server keeps whole; the index must survive."""
+"""Longest prefix that the API server does not truncate, so that the index stays in the name."""
 _REASON = "the Job is not complete"
 
 
 def surplus(observed: Observed, want: int) -> list[Obj]:
-    """Active pods that are too many: those without a valid index, doubled indexes, then by deletion order."""
+    """Return surplus active pods: first without a valid index, then duplicates, then by deletion order."""
     ordered = deletion_order(tuple(observed.active), {})
     too_many = max(len(ordered) - want, 0)
     if not observed.indexed:
@@ -51,8 +51,8 @@ def surplus(observed: Observed, want: int) -> list[Obj]:
 def wanted_pods(
     observed: Observed, counted: Tally, missing: int, now: datetime
 ) -> tuple[tuple[tuple[Create, ...], ...], float]:
-    """Creations in growing batches, or the seconds that failures make us wait for them. An indexed Job fills its
-    lowest free indexes."""
+    """Return creates in growing batches, or the seconds to wait because of failures. An indexed Job fills its lowest
+    free indexes."""
     missing = min(missing, MAX_PER_PASS)
     if counted.broken is None:
         wait_s = remaining_s(_ended(observed, "Succeeded"), [pod for pod in observed.pods if observed.failed(pod)], now)
@@ -89,7 +89,7 @@ def _pod(job: Obj) -> Obj:
 
 
 def _indexed_pod(observed: Observed, counted: Tally, index: int) -> Obj:
-    """Its index is in label, annotation, host name and the environment of every container."""
+    """Return a pod with its index in label, annotation, host name and the environment of every container."""
     job = observed.job
     template = dig(job, "spec", "template", default={})
     mark = {COMPLETION_INDEX: str(index)}
@@ -107,7 +107,7 @@ def _indexed_pod(observed: Observed, counted: Tally, index: int) -> Obj:
 
 
 def _failures(job: Obj, last: Obj | None) -> dict[str, str]:
-    """What the new pod of an index knows about those before it."""
+    """Return the failure counts for a new pod of an index."""
     if last is None:
         return {FAILURES: "0"}
     counts = rule(job, last).counts

@@ -1,4 +1,4 @@
-"""The status of a Job, and the Events of its changes."""
+"""Compute the status of a Job, and the Events of its changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMPONENT = "job-controller"
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Pods that run or will, those of them that are ready, and those being deleted."""
+    """Number of active, ready and terminating pods."""
 
     active: int
     ready: int
@@ -32,7 +32,7 @@ class Numbers:
 def status_of(
     observed: Observed, counted: Tally, written: Ledger, decided: Verdict | None, numbers: Numbers, now: datetime
 ) -> tuple[Obj, tuple[Emit, ...]]:
-    """The new status, and the events for when it is written."""
+    """Return the new status, and the events to emit when it is written."""
     counters = {"active": numbers.active, "succeeded": written.succeeded, "failed": written.failed}
     status: Obj = {name: number for name, number in counters.items() if number}
     status |= {"ready": numbers.ready, "terminating": numbers.going}
@@ -58,7 +58,7 @@ def status_of(
 
 
 def _suspension(observed: Observed, conditions: list[Obj], started: Any, now: datetime) -> tuple[list[Obj], Any, Any]:
-    """The condition Suspended; the clock of the Job stops with it and starts again."""
+    """Set the condition Suspended; suspending stops the Job's clock, resuming restarts it."""
     old = find(conditions, "Suspended")
     was = old is not None and old.get("status") == "True"
     stamp = format_time(now)
@@ -84,7 +84,7 @@ def _in_place(conditions: list[Obj], new: Obj) -> list[Obj]:
 def _ending(
     job: Obj, conditions: list[Obj], decided: Verdict, over: bool, now: datetime
 ) -> tuple[list[Obj], tuple[Emit, ...]]:
-    """First the announcement; the end itself when no pod is left that runs or is uncounted."""
+    """Announce the end; then set the final condition when no pod runs or is uncounted."""
     stamp = format_time(now)
     if find(conditions, decided.target) is None:
         announced = _condition(decided.target, "True", decided.reason, decided.message, stamp)

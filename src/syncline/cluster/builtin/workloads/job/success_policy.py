@@ -1,4 +1,4 @@
-"""When some indexes are enough: ``spec.successPolicy``."""
+"""Evaluate ``spec.successPolicy``: which indexes suffice."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ __all__ = ["satisfied"]
 
 
 def satisfied(job: Obj, done: frozenset[int], completions: int) -> str:
-    """The message of the first rule that the succeeded indexes satisfy; empty if none is. A rule with indexes wants
-    all of them, or ``succeededCount`` of them; one without wants as many of any (Kubernetes' success policy)."""
+    """Return the message of the first rule that the succeeded indexes satisfy, or "". A rule with indexes needs all of
+    them or ``succeededCount`` of them; one without needs as many of any (Kubernetes' success policy)."""
     if not done:
         return ""
     for at, rule in enumerate(dig(job, "spec", "successPolicy", "rules", default=[])):

@@ -1,4 +1,4 @@
-"""When a Job is over, and why; reasons and messages are Kubernetes' own."""
+"""Decide when a Job ends, and why; reasons and messages are Kubernetes' own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Verdict", "deadline", "is_finished", "verdict"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``success`` decides between Complete and Failed."""
+    """``success`` selects Complete or Failed."""
 
     success: bool
     reason: str
@@ -25,7 +25,7 @@ class Verdict:
 
     @property
     def target(self) -> str:
-        """The condition that announces the end, before the last pod is gone."""
+        """The condition that announces the end, before the last pod is deleted."""
         return "SuccessCriteriaMet" if self.success else "FailureTarget"
 
     @property
@@ -43,7 +43,7 @@ _INDEXES = Verdict(False, "FailedIndexes", "Job has failed indexes")
 
 
 def is_finished(job: Obj) -> Obj | None:
-    """The condition that says so, or None."""
+    """Return the condition of a finished Job, or None."""
     for kind in ("Complete", "Failed"):
         found = condition(job, kind)
         if found is not None and found.get("status") == "True":
@@ -52,7 +52,7 @@ def is_finished(job: Obj) -> Obj | None:
 
 
 def _announced(job: Obj) -> Verdict | None:
-    """What was announced in an earlier pass; it is never taken back."""
+    """Return the verdict that an earlier reconcile announced, which is final."""
     for success, kind in ((True, "SuccessCriteriaMet"), (False, "FailureTarget")):
         found = condition(job, kind)
         if found is not None and found.get("status") == "True":
@@ -61,7 +61,7 @@ def _announced(job: Obj) -> Verdict | None:
 
 
 def deadline(observed: Observed) -> datetime | None:
-    """When ``activeDeadlineSeconds`` is over; None without one, before the start and while suspended."""
+    """Return the end of ``activeDeadlineSeconds``; None without one, before the start and while suspended."""
     limit_s = dig(observed.job, "spec", "activeDeadlineSeconds")
     start = time_or_none(dig(observed.job, "status", "startTime"))
     if limit_s is None or start is None or observed.suspended:
@@ -70,7 +70,7 @@ def deadline(observed: Observed) -> datetime | None:
 
 
 def verdict(observed: Observed, counted: Tally, now: datetime) -> Verdict | None:
-    """Failure first, then success; None while the Job continues."""
+    """Return failure, then success; None while the Job continues."""
     known = _announced(observed.job)
     if known is not None:
         return known

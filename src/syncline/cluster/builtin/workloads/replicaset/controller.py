@@ -1,4 +1,4 @@
-"""Binds the ReplicaSet planner to the kinds it watches."""
+"""Define the ReplicaSet controller and the kinds it watches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["REPLICASET_CONTROLLER", "REPLICATIONCONTROLLER_CONTROLLER"]
 
 
 def _at_rest(obj: Obj) -> bool:
-    """The status follows from the pods alone."""
+    """Return True: the status derives only from the pods."""
     return True
 
 
@@ -35,7 +35,7 @@ REPLICASET_CONTROLLER = Controller(
     settle=_settle,
     at_rest=_at_rest,
 )
-"""Keeps as many pods as a ReplicaSet asks for."""
+"""Runs the number of pods in a ReplicaSet's spec."""
 
 
 REPLICATIONCONTROLLER_CONTROLLER = replace(
@@ -44,4 +44,4 @@ REPLICATIONCONTROLLER_CONTROLLER = replace(
     kind=REPLICATION_CONTROLLER,
     watches=(Watch(POD, selecting_owners(REPLICATION_CONTROLLER)),),
 )
-"""The same for the older kind."""
+"""The same for ReplicationControllers."""

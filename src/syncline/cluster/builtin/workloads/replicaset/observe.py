@@ -1,4 +1,4 @@
-"""What the ReplicaSet planner sees: the set, the pods it counts as its own, and its siblings' pods."""
+"""Observe a ReplicaSet, its pods, and the pods of its siblings."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["REPLICASET", "REPLICATION_CONTROLLER", "Observed", "observe"]
 
 REPLICASET = GroupKind("apps", "ReplicaSet")
 REPLICATION_CONTROLLER = GroupKind("", "ReplicationController")
-"""The older kind: the same engine, another shape of selector and status."""
+"""The older kind, with another form of selector and status."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``pods`` are claimed (adoptions included), ``patches`` write the adoptions and releases; ``crowd`` counts the
-    active pods of sets with the same controller by node."""
+    """``pods`` are claimed (adoptions included), ``patches`` write adoptions and releases; ``crowd`` counts the active
+    pods of sets with the same controller, by node."""
 
     replicaset: Obj
     pods: tuple[Obj, ...]
     patches: tuple[Patch, ...]
     crowd: dict[str, int]
     namespace_ends: bool = False
-    """Its namespace is being deleted: pods go first, and the API refuses new ones."""
+    """The namespace is terminating: its pods are deleted first, and the API refuses new ones."""
 
     @property
     def replicas(self) -> int:
@@ -39,7 +39,7 @@ class Observed:
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-    """None when the set is gone."""
+    """Return None if the set is deleted."""
     replicaset = cache.get(ref)
     if replicaset is None:
         return None
@@ -50,7 +50,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def _settled_elsewhere(pod: Obj) -> bool:
-    """A finished pod without a controller is not adopted: it would only be counted out again."""
+    """Return whether a finished pod has no controller; it is not adopted, since it would not count."""
     return controller_of(pod) is None and not is_active(pod)
 
 

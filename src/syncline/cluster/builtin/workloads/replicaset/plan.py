@@ -1,4 +1,4 @@
-"""How a ReplicaSet keeps its number of pods."""
+"""Plan a ReplicaSet: create or delete pods until their number is right."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from syncline.kube.objects import Obj, dig, gvk_of, is_terminating, name_of
 __all__ = ["plan", "settle"]
 
 BURST_REPLICAS = 500
-"""Most pods made or removed in one reconcile, as in Kubernetes, so that one set cannot occupy the server."""
+"""Pods created or deleted per reconcile, as in Kubernetes, so that one set cannot occupy the server."""
 COMPONENTS = {"ReplicaSet": "replicaset-controller", "ReplicationController": "replication-controller"}
 
 Steps: TypeAlias = tuple[tuple[Create | Delete, ...], ...]
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Claim, then create or delete the difference; the status follows what was seen, not what was asked for."""
+    """Claim pods, then create or delete the difference; the status reports observed pods, not planned ones."""
     if observed.patches:
         return Plan((observed.patches,), why="pods are adopted or released by the selector")
     steps = () if is_terminating(observed.replicaset) else _scale(observed)
@@ -50,7 +50,7 @@ def _scale(observed: Observed) -> Steps:
 
 
 def settle(observed: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
-    """Events about pods made and removed; the condition ReplicaFailure if something was refused."""
+    """Emit events for pods created and deleted; set the condition ReplicaFailure if one was refused."""
     events = tuple(event for result in results if (event := _event(observed.replicaset, result)) is not None)
     if not events:
         return None

@@ -1,4 +1,4 @@
-"""Which pods go first when there are too many (Kubernetes ``ActivePodsWithRanks``)."""
+"""Rank surplus pods for deletion (Kubernetes ``ActivePodsWithRanks``)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def deletion_order(pods: tuple[Obj, ...], crowd: dict[str, int]) -> list[Obj]:
-    """Unassigned, pending, not ready, cheap, crowded, recently ready, often restarted and young pods first."""
+    """Sort by: unassigned, pending, not ready, cheap, crowded, recently ready, often restarted, young."""
     return sorted(pods, key=lambda pod: _rank(pod, crowd))
 
 

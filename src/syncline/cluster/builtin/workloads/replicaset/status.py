@@ -1,4 +1,4 @@
-"""The status of a ReplicaSet, computed from its pods (Kubernetes ``calculateStatus``)."""
+"""Compute the status of a ReplicaSet from its pods (Kubernetes ``calculateStatus``)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from syncline.kube.objects import Obj, dig, generation, gvk_of, is_terminating, 
 __all__ = ["Failure", "replicaset_status"]
 
 Failure = tuple[str, str]
-"""Reason and message of what could not be done to the pods."""
+"""Reason and message of a failed create or delete of pods."""
 
 
 def replicaset_status(observed: Observed, now: datetime, failure: Failure | None = None) -> Obj:
-    """The whole status; ``failure`` becomes the condition ReplicaFailure, none takes it away."""
+    """Return the whole status; ``failure`` sets the condition ReplicaFailure, None removes it."""
     active = [pod for pod in observed.pods if is_active(pod)]
     wanted = dig(observed.replicaset, "spec", "template", "metadata", "labels", default={}).items()
     counts = {

@@ -1,4 +1,4 @@
-"""Binds the StatefulSet planner to pods, claims and revisions."""
+"""Define the StatefulSet controller for pods, claims and revisions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLAIM = GroupKind("", "PersistentVolumeClaim")
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-    """None when the StatefulSet is gone, or before claims and revisions were listed once."""
+    """Return None if the StatefulSet is deleted, or before claims and revisions are listed."""
     statefulset = cache.get(ref)
     if statefulset is None or not (cache.has_synced(CLAIM) and cache.has_synced(REVISION)):
         return None
@@ -47,4 +47,4 @@ STATEFULSET_CONTROLLER = Controller(
     plan=planning.plan,
     settle=_settle,
 )
-"""Keeps numbered pods with their claims."""
+"""Runs numbered pods with their claims."""

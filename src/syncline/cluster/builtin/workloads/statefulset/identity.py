@@ -1,4 +1,4 @@
-"""Who the pods of a StatefulSet are: names, labels, host names and claims by ordinal."""
+"""Identity of a StatefulSet's pods: names, labels, host names and claims by ordinal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def pod_name(statefulset: Obj, ordinal: int) -> str:
 
 
 def ordinal_of(statefulset: Obj, pod: Obj) -> int | None:
-    """The number at the end of the pod's name; None for a pod that is named otherwise."""
+    """Return the ordinal in the pod's name; None if the name has another form."""
     parent, _, number = name_of(pod).rpartition("-")
     return natural(number) if parent == name_of(statefulset) else None
 
@@ -32,7 +32,7 @@ def _claim_name(template: Obj, statefulset: Obj, ordinal: int) -> str:
 
 
 def claims_of(statefulset: Obj, ordinal: int) -> list[Obj]:
-    """The claims of one pod; they have no owner and outlive it (the default retention)."""
+    """Return the claims of one pod; they have no owner and outlive it (the default retention)."""
     claims: list[Obj] = []
     for template in _claim_templates(statefulset):
         labels = dict(dig(template, "metadata", "labels", default={}))
@@ -47,7 +47,7 @@ def claims_of(statefulset: Obj, ordinal: int) -> list[Obj]:
 
 
 def stateful_pod(statefulset: Obj, template: Obj, ordinal: int, revision: str) -> Obj:
-    """The pod of an ordinal from a revision's template."""
+    """Return the pod of an ordinal, from a revision's template."""
     name = pod_name(statefulset, ordinal)
     labels = {POD_NAME: name, POD_INDEX: str(ordinal), HASH_LABEL: revision}
     pod = pod_from_template(statefulset, template, name=name, labels=labels)

@@ -1,4 +1,5 @@
-"""Pods with names, in order: made upwards, removed and updated downwards, one at a time by default.
+"""Plan a StatefulSet: pods are created in ascending order, deleted and updated in descending order, by default one by
+one.
 
 Source: Kubernetes' stateful set control.
 """
@@ -57,7 +58,7 @@ class Observed:
 
     @property
     def max_unavailable(self) -> int | None:
-        """Pods that an update may take at a time, at least one; None where the field is not set."""
+        """Pods that an update may take down at once, at least one; None if the field is unset."""
         value = dig(self.statefulset, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable")
         return None if value is None else max(share(value, self.replicas, up=False), 1)
 
@@ -74,7 +75,7 @@ Actions = tuple[Create | Delete, ...]
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Claim; know the revisions; make, remove, update. The status is written whatever becomes of that."""
+    """Claim pods; find the revisions; create, delete, update. The status is written in any case."""
     if observed.patches:
         return Plan((observed.patches,), why="pods are adopted or released by the selector")
     known = history(observed.statefulset, observed.revisions)
@@ -123,7 +124,7 @@ def _next_actions(observed: Observed, known: History, now: datetime) -> Actions:
 
 
 def _fill(observed: Observed, known: History, pods: dict[int, Obj], now: datetime) -> tuple[Actions, bool]:
-    """Missing and failed pods, lowest first; in order, each waits until those below are available."""
+    """Create missing and replace failed pods, lowest first; in order, each waits until those below are available."""
     actions: list[Create | Delete] = []
     for ordinal in observed.ordinals:
         pod = pods.get(ordinal)
@@ -150,8 +151,8 @@ def _make(observed: Observed, known: History, ordinal: int) -> list[Create | Del
 
 
 def _condemn(observed: Observed, pods: dict[int, Obj], now: datetime) -> tuple[Actions, bool]:
-    """Pods beyond the replicas, highest first; in order, one is gone before the next one goes, and only the lowest of
-    those that are not available may go while it is not (``processCondemned``)."""
+    """Delete pods beyond the replicas, highest first; in order, each waits until the previous one is gone, and an
+    unavailable one is deleted only if it is the lowest of these (``processCondemned``)."""
     condemned = [pods[ordinal] for ordinal in sorted(pods, reverse=True) if ordinal not in observed.ordinals]
     if observed.parallel:
         doomed = tuple(Delete.of(pod, "fewer are wanted") for pod in condemned if not is_terminating(pod))
@@ -164,8 +165,8 @@ def _condemn(observed: Observed, pods: dict[int, Obj], now: datetime) -> tuple[A
 
 
 def _update(observed: Observed, known: History, pods: dict[int, Obj], now: datetime) -> Actions:
-    """Highest ordinal first down to the partition. Without ``maxUnavailable`` the next one waits for the last one to
-    be available; with it, as many go as are allowed beside those that are not available anyway."""
+    """Update the highest ordinal first, down to the partition. Without ``maxUnavailable``, each waits until the
+    previous one is available; with it, as many are updated as the limit allows beside unavailable ones."""
     if not observed.rolls:
         return ()
     most = observed.max_unavailable
@@ -193,7 +194,7 @@ def _status_plan(observed: Observed, known: History, now: datetime) -> Plan:
     ready = sum(is_ready(pod) and phase(pod) == "Running" for pod in observed.pods)
     updated = lasting.count(update)
     if observed.rolls and updated == len(observed.pods) == ready == observed.replicas:
-        current = update  # the rollout is complete: what was updated to is current now
+        current = update  # the rollout is complete: the update revision becomes current
     available = sum(is_available(pod, observed.min_ready_s, now) for pod in observed.pods)
     counts = {
         "readyReplicas": ready,
@@ -213,7 +214,7 @@ def _status_plan(observed: Observed, known: History, now: datetime) -> Plan:
 
 
 def settle(observed: Observed, results: tuple[Result, ...]) -> tuple[Observed, Plan] | None:
-    """Events about pods and claims made and removed."""
+    """Emit events for pods and claims created and deleted."""
     events: list[Emit] = []
     failed = ""
     for result in results:

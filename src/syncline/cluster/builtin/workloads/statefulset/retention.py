@@ -1,7 +1,7 @@
-"""With whom the claims of a StatefulSet go: ``persistentVolumeClaimRetentionPolicy`` as owner references.
+"""Apply a StatefulSet's ``persistentVolumeClaimRetentionPolicy`` with owner references on its claims.
 
-The garbage collector does the rest. Source: Kubernetes' StatefulSet controller: a claim that goes with the set is owned
-by it; one that goes when its ordinal is scaled away is owned by the pod that is about to go.
+The garbage collector does the rest. Source: Kubernetes' StatefulSet controller: a claim that is deleted with the set is
+owned by it; one that is deleted on scale-down is owned by the pod to be deleted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["retention_patches"]
 def retention_patches(
     statefulset: Obj, pods: Mapping[int, Obj], wanted: frozenset[int], claims: Mapping[str, Obj]
 ) -> tuple[Patch, ...]:
-    """Changes of the claims of existing pods; ``wanted`` are the ordinals that stay. Other owners are left alone."""
+    """Return patches for the claims of existing pods; ``wanted`` are the ordinals to retain. Other owners stay."""
     found = []
     for ordinal in sorted(pods):
         for named in claims_of(statefulset, ordinal):
