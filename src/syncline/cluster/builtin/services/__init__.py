@@ -1,1 +1,1 @@
-"""Services, their endpoints and the services that serve APIs."""
+"""Controllers of Services, their endpoints and APIServices."""

@@ -1,6 +1,6 @@
-"""IPAddresses say which Service has which cluster IP (Kubernetes ``ipallocator`` and its repair controller).
+"""Maintain an IPAddress for each Service's cluster IP (Kubernetes ``ipallocator`` and its repair controller).
 
-Addresses are given by admission, which knows them from the Services themselves; here the objects follow.
+Admission allocates addresses from the Services themselves; these objects follow.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FAMILY = "ipaddress.kubernetes.io/ip-family"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A Service, and which of its addresses have no object yet."""
+    """A Service, and its addresses that have no object yet."""
 
     service: Obj
     missing: tuple[str, ...]
@@ -34,7 +34,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Spare:
-    """``used``: the Service that the address names has it."""
+    """``used``: the Service in the IPAddress has the address."""
 
     address: Obj
     used: bool
@@ -83,7 +83,7 @@ SERVICE_ADDRESS_CONTROLLER = Controller(
     observe=_observe,
     plan=_plan,
 )
-"""Makes what is missing."""
+"""Creates missing objects."""
 
 
 def _object(service: Obj, address: str) -> Obj:
@@ -118,4 +118,4 @@ SPARE_ADDRESS_CONTROLLER = Controller(
     observe=_spare,
     plan=_removed,
 )
-"""Removes what no Service has any longer; addresses that others made are theirs."""
+"""Deletes our objects whose Service no longer has the address."""

@@ -1,7 +1,7 @@
-"""Whether the servers behind APIServices can be reached: their condition Available, and so whether requests go there.
+"""Check whether the servers behind APIServices are reachable, and set their condition Available for request routing.
 
-Local ones always are. The others need a Service with endpoints, and have to list their resources when asked; that is
-asked of the API itself, which hands it on. Source: kube-aggregator ``pkg/controllers/status``.
+Local ones always are. The others need a Service with endpoints, and must list their resources when requested through
+the API, which forwards the request. Source: kube-aggregator ``pkg/controllers/status``.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")
 SERVICE, SLICE = GroupKind("", "Service"), GroupKind("discovery.k8s.io", "EndpointSlice")
 OWNER_LABEL = "kubernetes.io/service-name"
 ASK_AGAIN_S = 30.0
-"""How long an answer counts (the resync of Kubernetes' informers)."""
+"""How long a result is valid (the resync of Kubernetes' informers)."""
 DEFAULT_PORT = 443
 _INFO = ResourceInfo("apiregistration.k8s.io", "v1", "APIService", "apiservices", False, (), ("status",))
 
 
 @dataclass(frozen=True, slots=True)
 class AskServer(Action):
-    """Ask for the list of resources, and write down whether it came."""
+    """Request the list of resources, and record whether it succeeded."""
 
     target: ObjectRef
     path: str
@@ -59,7 +59,7 @@ class AskServer(Action):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``service`` None: not there. ``ready``: it has an endpoint that listens on the port."""
+    """``service`` None: it does not exist. ``ready``: an endpoint listens on the port."""
 
     api_service: Obj
     service: Obj | None
@@ -67,7 +67,7 @@ class Observed:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """What is known without asking first; then the server is asked, again and again."""
+    """Decide without a request if possible; else request the server's list periodically."""
     obj = observed.api_service
     if not dig(obj, "spec", "service"):
         return _said(obj, now, "True", "Local", "Local APIServices are always available")
@@ -99,7 +99,7 @@ def _with(conditions: list[Obj], now: datetime, status: str, reason: str, messag
 
 
 def _missing(observed: Observed) -> tuple[str, str] | None:
-    """Reason and message of what no server can be behind."""
+    """Return reason and message if no server can be reached, or None."""
     wanted = observed.api_service["spec"]["service"]
     port = int(wanted.get("port") or DEFAULT_PORT)
     where = f'service/{wanted.get("name")} in "{wanted.get("namespace")}"'
@@ -126,7 +126,7 @@ def _listens(piece: Obj, name: str) -> bool:
 
 
 class AskServerHandler:
-    """Asks through the API, so that it is the way of all other requests that is judged."""
+    """Sends the request through the API, so that it tests the path of all other requests."""
 
     def handle(self, action: AskServer) -> Generator[Request, Response, Any]:
         answer = yield Request("GET", action.path)
@@ -179,4 +179,4 @@ API_SERVICE_CONTROLLER = Controller(
     observe=_observe,
     plan=plan,
 )
-"""One condition per APIService."""
+"""Maintains one condition per APIService."""

@@ -1,4 +1,4 @@
-"""ServiceCIDRs are ready and protected, and stay while addresses depend on them (Kubernetes ``servicecidrs``)."""
+"""Report ServiceCIDRs as ready, and protect them while addresses depend on them (Kubernetes ``servicecidrs``)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["SERVICE_RANGE_CONTROLLER", "plan"]
 
 PROTECTION = "networking.k8s.io/service-cidr-finalizer"
 GRACE_S = 10.0
-"""Until a range that nothing depends on goes: who gives addresses has seen by then that it ends."""
+"""Delay before an unused range is released, so that allocators have seen that it terminates."""
 READY = ("True", "", "Kubernetes Service CIDR is ready")
 HELD = (
     "False",
@@ -45,14 +45,14 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``held``: an address of a Service would be left without a range."""
+    """``held``: a Service's address would be left without a range."""
 
     found: Obj
     held: bool
 
 
 def _networks(found: Obj) -> list[Network]:
-    """What cannot be read is no network; validation refuses it."""
+    """Return the networks; malformed ones, which validation refuses, are skipped."""
     made: list[Network] = []
     for text in dig(found, "spec", "cidrs", default=[]):
         try:
@@ -83,7 +83,7 @@ def _is_held(cache: Snapshot, found: Obj) -> bool:
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-    """None when the range is gone, or before ranges and addresses were listed once."""
+    """Return None if the range is deleted, or before ranges and addresses are listed."""
     found = cache.get(ref)
     if found is None or not (cache.has_synced(RANGE) and cache.has_synced(ADDRESS)):
         return None
@@ -91,7 +91,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Protect; say whether it is ready; let go of one that is being deleted, after a while."""
+    """Protect the range; report readiness; release a terminating one after the delay."""
     found, held = observed.found, finalizers(observed.found)
     if not is_terminating(found):
         if PROTECTION not in held:
@@ -137,4 +137,4 @@ SERVICE_RANGE_CONTROLLER = Controller(
     observe=observe,
     plan=plan,
 )
-"""Looks after the ranges of Services' addresses."""
+"""Maintains the ranges of Services' addresses."""

@@ -1,4 +1,4 @@
-"""Which addresses stand behind a Service: its pods, whether they are ready, and the ports they answer on."""
+"""Compute the addresses behind a Service: its pods, their readiness and their ports."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["Backend", "backends", "port_number"]
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One pod with an address."""
+    """A pod with an address."""
 
     pod: Obj
     address: str
     serving: bool
     terminating: bool
     publish: bool
-    """``publishNotReadyAddresses`` of the Service: counts as ready whatever the pod says."""
+    """``publishNotReadyAddresses`` of the Service: the pod always counts as ready."""
 
     @property
     def ready(self) -> bool:
@@ -39,13 +39,13 @@ class Backend:
         return str(dig(self.pod, "spec", "nodeName", default=""))
 
     def hostname_in(self, service: Obj) -> str:
-        """The host name by which the Service's domain knows the pod; empty for most."""
+        """Return the pod's host name in the Service's domain; "" for most pods."""
         mine = dig(self.pod, "spec", "subdomain") == name_of(service)
         return str(dig(self.pod, "spec", "hostname", default="")) if mine else ""
 
 
 def backends(service: Obj, pods: tuple[Obj, ...], family: str = "IPv4") -> list[Backend]:
-    """Pods with an address of the family, ordered by address; finished ones have none any more."""
+    """Return the unfinished pods with an address of the family, ordered by address."""
     publish = bool(dig(service, "spec", "publishNotReadyAddresses", default=False))
     found: list[Backend] = []
     for pod in pods:
@@ -58,7 +58,7 @@ def backends(service: Obj, pods: tuple[Obj, ...], family: str = "IPv4") -> list[
 
 
 def port_number(port: Obj, pod: Obj) -> int | None:
-    """The number of ``targetPort`` in a pod; a name is looked up among its containers."""
+    """Return the number of ``targetPort`` in a pod; a name is looked up in its containers."""
     target = port.get("targetPort") or port.get("port")
     if isinstance(target, int):
         return target

@@ -1,4 +1,4 @@
-"""Binds the endpoints planner to Services, their pods and their slices."""
+"""Define the endpoints controller for Services, their pods and their slices."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _node(name: str) -> ObjectRef:
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | Abandoned | None:
-    """None when nothing is left of the Service, and before its slices were listed once."""
+    """Return None if nothing remains of the Service, and before its slices are listed."""
     service = cache.get(ref)
     endpoints = cache.get(ObjectRef("", ENDPOINTS.kind, ref.namespace, ref.name))
     if not (cache.has_synced(SERVICE) and cache.has_synced(SLICE) and cache.has_synced(ENDPOINTS)):

@@ -1,7 +1,7 @@
-"""EndpointSlices for Endpoints that people write for a Service without selector (endpointslicemirroring-controller).
+"""Mirror user-written Endpoints of a Service without selector to EndpointSlices (endpointslicemirroring-controller).
 
-One slice for each set of ports and each family of addresses, owned by the Endpoints, with their labels and annotations.
-Endpoints that are marked to be skipped, or that were a leader's lock, have none.
+One slice per set of ports and address family, owned by the Endpoints, with their labels and annotations. Endpoints with
+a skip label, or of leader election, have none.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CONTROLLER = "endpointslicemirroring-controller.k8s.io"
 SKIP = "endpointslice.kubernetes.io/skip-mirror"
 LEADER = "control-plane.alpha.kubernetes.io/leader"
 MAX_MIRRORED = 1000
-"""Addresses of one subset that are mirrored, as in Kubernetes."""
+"""Mirrored addresses per subset, as in Kubernetes."""
 _NOT_COPIED = (
     "endpoints.kubernetes.io/last-change-trigger-time",
     "kubectl.kubernetes.io/last-applied-configuration",
@@ -49,7 +49,7 @@ Actions: TypeAlias = tuple[Create | Replace | Delete, ...]
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``endpoints`` is None where there are none; ``slices`` are those that mirror them."""
+    """``endpoints`` is None if there are none; ``slices`` are their mirrors."""
 
     service: Obj | None
     endpoints: Obj | None
@@ -57,7 +57,7 @@ class Observed:
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-    """None before everything was listed once, and where nothing is to be mirrored or removed."""
+    """Return None before everything is listed, and if there is nothing to mirror or delete."""
     if not all(cache.has_synced(kind) for kind in (SERVICE, ENDPOINTS, SLICE)):
         return None
     service = cache.get(ObjectRef("", SERVICE.kind, ref.namespace, ref.name))
@@ -68,7 +68,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """The slices as the Endpoints are now."""
+    """Create, replace or delete slices so that they match the Endpoints."""
     wanted = _wanted(observed.endpoints) if observed.endpoints is not None and _is_mirrored(observed) else []
     spare = [each for each in observed.slices if not is_terminating(each)]
     actions: list[Create | Replace | Delete] = []
@@ -159,4 +159,4 @@ MIRRORING_CONTROLLER = Controller(
     observe=observe,
     plan=plan,
 )
-"""Publishes Endpoints that people wrote as EndpointSlices."""
+"""Publishes user-written Endpoints as EndpointSlices."""

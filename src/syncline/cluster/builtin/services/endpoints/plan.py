@@ -1,7 +1,7 @@
-"""Keeps EndpointSlices and the older Endpoints of a Service equal to its pods.
+"""Sync EndpointSlices and Endpoints of a Service with its pods.
 
-Pods that answer on the same numbers share a slice, at most a hundred in each (Kubernetes' endpointslice controller).
-A Service without selector is left to its owner.
+Pods with the same port numbers share a slice of at most a hundred (Kubernetes' endpointslice controller). A Service
+without selector is left to its owner.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 ENDPOINTS_MANAGED_BY = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
 CONTROLLER = "endpointslice-controller.k8s.io"
 MAX_ENDPOINTS = 100
-"""Endpoints in one slice, as in Kubernetes: a change of one pod must not rewrite a large object."""
+"""Endpoints in one slice, as in Kubernetes, so that a pod's change does not rewrite a large object."""
 MAX_ADDRESSES = 1000
-"""Addresses in one Endpoints object; more are cut off, as in Kubernetes."""
+"""Addresses in one Endpoints object; the rest is truncated, as in Kubernetes."""
 _HEADLESS = "service.kubernetes.io/headless"
 
 Ports = tuple[tuple[str, str, int, str], ...]
@@ -33,7 +33,7 @@ Ports = tuple[tuple[str, str, int, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``zones`` are the zones of nodes by name; ``slices`` those of this Service that this controller manages."""
+    """``zones`` are nodes' zones by node name; ``slices`` those of this Service that this controller manages."""
 
     service: Obj
     pods: tuple[Obj, ...]
@@ -44,14 +44,14 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """Endpoints that this controller made for a Service that is gone. (Slices go with their owner.)"""
+    """Endpoints that this controller created for a deleted Service. (Slices are deleted with their owner.)"""
 
     endpoints: Obj
 
 
 def plan(observed: Observed | Abandoned, now: datetime) -> Plan:
-    """Slices first, then Endpoints; nothing for a Service that is going, has no selector or is another name only
-    (upstream's endpoints and endpointslice controllers leave ExternalName alone)."""
+    """Update slices, then Endpoints; skip a Service that terminates, has no selector or is an ExternalName (as
+    upstream's endpoints and endpointslice controllers do)."""
     if isinstance(observed, Abandoned):
         return Plan(((Delete.of(observed.endpoints, "its Service is gone"),),), why="the Service is gone")
     if dig(observed.service, "spec", "type") == "ExternalName":
@@ -84,7 +84,7 @@ def _slice_actions(observed: Observed) -> list[Create | Replace | Delete]:
 
 
 def _best_match(known: list[Obj], wanted: Obj) -> Obj | None:
-    """The slice with the same ports, or any: an emptied slice is filled again."""
+    """Return the slice with the same ports, or any other, to reuse it."""
     same = [each for each in known if (each.get("ports") or []) == (wanted.get("ports") or [])]
     return next(iter(same or known), None)
 
@@ -183,7 +183,7 @@ def _trigger(now: datetime) -> dict[str, str]:
 
 
 def _subsets(observed: Observed) -> list[Obj]:
-    """Ports that the same pods answer on, with those pods (``RepackSubsets``)."""
+    """Return ports shared by the same pods, with those pods (``RepackSubsets``)."""
     found = backends(observed.service, observed.pods, _families(observed.service)[0])
     members = [each for each in found[:MAX_ADDRESSES] if not each.terminating or each.publish]
     answering: dict[Ports, list[Backend]] = {}
@@ -219,7 +219,7 @@ def _subset(service: Obj, backing: list[Backend], ports: Ports) -> Obj:
 
 
 def _named(name: str, protocol: str, number: int, application: str) -> Obj:
-    """Ports of Endpoints have no name rather than an empty one."""
+    """Return an Endpoints port, without a name if it is empty."""
     port = _port(name, protocol, number, application)
     return port if name else {key: value for key, value in port.items() if key != "name"}
 
