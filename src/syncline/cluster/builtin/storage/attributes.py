@@ -1,4 +1,5 @@
-"""VolumeAttributesClasses stay while a claim or a volume has them (Kubernetes ``volumeattributesclass-protection``)."""
+"""Protect VolumeAttributesClasses while a claim or volume uses them (Kubernetes ``volumeattributesclass-protection``).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ PROTECTION = "kubernetes.io/vac-protection"
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``used``: a claim asks for the class, has it or moves to it, or a volume has it."""
+    """``used``: a claim requests, has or changes to the class, or a volume has it."""
 
     attributes_class: Obj
     used: bool
@@ -48,7 +49,7 @@ def _classes_of(obj: Obj) -> set[str]:
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-    """None when the class is gone, or before claims and volumes were listed once."""
+    """Return None if the class is deleted, or before claims and volumes are listed."""
     found = cache.get(ref)
     if found is None or not (cache.has_synced(CLAIM) and cache.has_synced(VOLUME)):
         return None
@@ -58,7 +59,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Protect each class; let go of one that is being deleted and unused."""
+    """Protect each class; release a terminating one that is unused."""
     found, held = observed.attributes_class, finalizers(observed.attributes_class)
     if not is_terminating(found) and PROTECTION not in held:
         return Plan(((_hold(found, [*held, PROTECTION], "it is to be protected"),),), why="the class is protected")
@@ -75,7 +76,7 @@ def _hold(found: Obj, names: list[str], why: str) -> Patch:
 
 
 def _classes_of_user(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """All that are being deleted: what the object had before its change is not seen."""
+    """Return all terminating classes, since the object's previous class is unknown."""
     return (ObjectRef(CLASS.group, CLASS.kind, "", name_of(one)) for one in cache.objects(CLASS) if _is_going(one))
 
 
@@ -90,4 +91,4 @@ ATTRIBUTES_CLASS_CONTROLLER = Controller(
     observe=observe,
     plan=plan,
 )
-"""Holds classes that are in use."""
+"""Protects classes in use."""

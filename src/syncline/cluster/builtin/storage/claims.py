@@ -1,8 +1,8 @@
-"""Finds volumes for claims, keeps their status, and lets go of claims that no pod uses.
+"""Bind claims to volumes, update their status, and release claims that no pod uses.
 
-A claim whose class waits for its first consumer gets the volume that the scheduler reserves for it, or, once the
-scheduler has selected a node, a new one. New volumes are made by provisioners: here the claim is only reported whose
-turn it is. Source: Kubernetes' persistentvolume-controller.
+If a claim's class waits for the first consumer, the claim gets the volume that the scheduler reserves for it, or, once
+the scheduler has selected a node, a new one. Provisioners create volumes; this controller only marks whose turn it is.
+Source: Kubernetes' persistentvolume-controller.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 _OLD_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 COMPONENT = "persistentvolume-controller"
 MAX_SAID = 10_000
-"""Claims whose state is remembered what was said last: an Event is for a change, not for each look."""
+"""Claims whose last Event is cached: an Event reports a change, not each reconcile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``volume`` is the one the claim names, or the best that is free; ``used`` tells whether a pod needs the claim,
-    ``unplaced`` which of those have no node; ``said`` is the last Event about the claim;
-    ``default_class`` the class that a claim without one gets now."""
+    """``volume`` is the one the claim names, or the best free one; ``used``: a pod needs the claim; ``unplaced``: its
+    pods without a node; ``said``: the last Event about the claim; ``default_class``: the class that a claim without one
+    gets now."""
 
     claim: Obj
     volume: Obj | None
@@ -74,7 +74,7 @@ class Observed:
 
 
 def observe(cache: Snapshot, ref: ObjectRef, said: str = "") -> Observed | None:
-    """None when the claim is gone, or before the volumes were listed once."""
+    """Return None if the claim is deleted, or before the volumes are listed."""
     claim = cache.get(ref)
     if claim is None or not (cache.has_synced(VOLUME) and cache.has_synced(POD)):
         return None
@@ -96,7 +96,7 @@ def observe(cache: Snapshot, ref: ObjectRef, said: str = "") -> Observed | None:
 
 
 def _default_class(cache: Snapshot) -> str:
-    """The youngest default class, equal ones by name; empty without one."""
+    """Return the youngest default class, of equal ones the first by name; "" if there is none."""
     defaults = sorted((each for each in cache.objects(STORAGE_CLASS) if _is_default(each)), key=name_of)
     youngest = max((created_at(each) for each in defaults), default=None)
     return next((name_of(each) for each in defaults if created_at(each) == youngest), "")
@@ -107,7 +107,7 @@ def _is_default(storage_class: Obj) -> bool:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Reserve the volume, name it in the claim, then say so in the status: each step shows in an object."""
+    """Reserve the volume, name it in the claim, then update the status: each step is visible in an object."""
     claim, volume = observed.claim, observed.volume
     if is_terminating(claim):
         if observed.used or PROTECTION not in finalizers(claim):
@@ -138,7 +138,7 @@ def plan(observed: Observed, now: datetime) -> Plan:
 
 
 def _loss(observed: Observed) -> Plan | None:
-    """A claim that was bound and is not any more is lost, whatever comes later (``syncBoundClaim``)."""
+    """Mark a claim that was bound and no longer is as lost, permanently (``syncBoundClaim``)."""
     claim, volume = observed.claim, observed.volume
     reason = "ClaimLost"
     if not dig(claim, "spec", "volumeName"):
@@ -162,7 +162,7 @@ def _phase(claim: Obj, status: Obj, why: str) -> Plan:
 
 
 def _without_volume(observed: Observed) -> Plan:
-    """It stays Pending; an Event says why, and a provisioner that it is its turn."""
+    """Keep the claim Pending; emit an Event with the reason, and notify the provisioner."""
     claim, known = observed.claim, observed.storage_class
     if observed.default_class:
         body: Obj = {"spec": {"storageClassName": observed.default_class}}
@@ -214,7 +214,7 @@ def _tell(observed: Observed, reason: str, message: str, *, warning: bool = Fals
 
 
 def _claims_of_volume(volume: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """The claim a volume names, or all that still wait."""
+    """Yield the claim that a volume names, and all claims that still wait."""
     reference = dig(volume, "spec", "claimRef")
     if reference:
         yield ObjectRef("", CLAIM.kind, str(reference.get("namespace")), str(reference.get("name")))
@@ -236,7 +236,7 @@ def _claims_of_class(storage_class: Obj, cache: Snapshot) -> Iterable[ObjectRef]
 
 
 def claim_controller() -> Controller[Observed]:
-    """Binds claims to volumes."""
+    """Return the controller that binds claims to volumes."""
     said: dict[str, str] = {}
 
     def with_said(cache: Snapshot, ref: ObjectRef) -> Observed | None:

@@ -1,4 +1,4 @@
-"""Makes the claims of pods' ephemeral volumes; they belong to their pod and go with it.
+"""Create the claims of pods' ephemeral volumes, which their pods own.
 
 Source: Kubernetes' ephemeral-volume-controller.
 """
@@ -25,7 +25,7 @@ COMPONENT = "ephemeral_volume"
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``claims`` are those that exist by name, the user who made them."""
+    """``claims`` are the existing ones by name, with any creator."""
 
     pod: Obj
     claims: dict[str, Obj]
@@ -36,7 +36,7 @@ def _volumes(pod: Obj) -> list[Obj]:
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-    """None for pods without such volumes, for those that go, and before the claims were listed once."""
+    """Return None for pods without such volumes, for terminating ones, and before claims are listed."""
     pod = cache.get(ref)
     if pod is None or is_terminating(pod) or not _volumes(pod) or not cache.has_synced(CLAIM):
         return None
@@ -46,7 +46,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Pure. A claim of that name that is not the pod's is never touched."""
+    """Create the missing claims. An equally named claim that is not the pod's stays unchanged. Pure."""
     made: list[Create] = []
     events: list[Emit] = []
     for volume in _volumes(observed.pod):
@@ -80,7 +80,7 @@ def _claim(pod: Obj, volume: Obj, name: str) -> Obj:
 
 
 def _owner(claim: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """The pod to which a claim belongs: one that was deleted is made again."""
+    """Yield the pod that owns a claim, to recreate a deleted one."""
     for owner in dig(claim, "metadata", "ownerReferences", default=[]):
         pod = cache.get(ObjectRef("", POD.kind, namespace_of(claim), str(owner.get("name"))))
         if owner.get("controller") and pod is not None and uid_of(pod) == owner.get("uid"):

@@ -1,4 +1,4 @@
-"""Kinds of storage, and changes of exactly the claim or volume that was seen."""
+"""Kinds of storage, and patches that apply only to the observed claim or volume."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ STORAGE_CLASS = GroupKind("storage.k8s.io", "StorageClass")
 
 
 def edit(obj: Obj, kind: GroupKind, body: Obj, reason: str) -> Patch:
-    """A change of exactly the object that was seen."""
+    """Return a patch with uid and resourceVersion of the observed object as preconditions."""
     observed = {"uid": uid_of(obj), "resourceVersion": resource_version(obj)}
     body = body | {"metadata": dict(body.get("metadata") or {}) | observed}
     return Patch(GVK("", "v1", kind.kind), namespace_of(obj), name_of(obj), body, reason)
 
 
 def claim_reference(claim: Obj) -> Obj:
-    """``claimRef`` of a volume that is for exactly this claim."""
+    """Return the ``claimRef`` that binds a volume to exactly this claim."""
     named = {"apiVersion": "v1", "kind": CLAIM.kind, "namespace": namespace_of(claim), "name": name_of(claim)}
     return named | {"uid": uid_of(claim), "resourceVersion": resource_version(claim)}
 

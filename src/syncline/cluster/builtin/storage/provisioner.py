@@ -1,7 +1,7 @@
-"""Makes and removes volumes of classes with the provisioner ``syncline.dev/simulated``, as a CSI driver would.
+"""Provision volumes of classes with the provisioner ``syncline.dev/simulated``, as a CSI driver would.
 
-``syncline up`` installs :func:`standard_class`; a cluster without such a class has nothing to do here. A volume of a
-machine in a zone can be reached from that zone only. No bytes are stored.
+``syncline up`` installs :func:`standard_class`; without such a class nothing is provisioned. A volume created for a
+machine in a zone is reachable from that zone only. No data is stored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["PROVISION_CONTROLLER", "RECLAIM_CONTROLLER", "plan", "standard_class
 
 SIMULATED = "syncline.dev/simulated"
 DRIVER = "simulated.syncline.dev"
-"""What its volumes call it: names of drivers are domains."""
+"""Driver name in the volumes; driver names are domains."""
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 ZONE = "topology.kubernetes.io/zone"
 NODE = GroupKind("", "Node")
@@ -39,7 +39,7 @@ CACHE_WAIT_S = 0.1
 
 
 def standard_class() -> Obj:
-    """The default StorageClass ``standard``: volumes are made where the first pod is placed."""
+    """Return the default StorageClass ``standard``, whose volumes are created where the first pod is placed."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -53,7 +53,7 @@ def standard_class() -> Obj:
 
 @dataclass(frozen=True, slots=True)
 class ObservedClaim:
-    """``node`` is the selected one; ``complete`` is False before classes, nodes and volumes were listed once."""
+    """``node`` is the selected one; ``complete`` is False before classes, nodes and volumes are listed."""
 
     claim: Obj
     storage_class: Obj | None
@@ -63,7 +63,7 @@ class ObservedClaim:
 
 
 def _observe(cache: Snapshot, ref: ObjectRef) -> ObservedClaim | None:
-    """None for claims that are bound, going, or no business of ours."""
+    """Return None for claims that are bound, terminating, or of another provisioner."""
     claim = cache.get(ref)
     if claim is None or is_terminating(claim) or dig(claim, "spec", "volumeName"):
         return None
@@ -81,7 +81,7 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> ObservedClaim | None:
 
 
 def plan(observed: ObservedClaim) -> Plan:
-    """Pure. One volume for one claim, named after its uid, so that it is never made twice."""
+    """Create one volume per claim, named after the claim's uid, so that it is created once. Pure."""
     claim, known = observed.claim, observed.storage_class
     if not observed.complete:
         return Plan((), Requeue(CACHE_WAIT_S, "classes and nodes are not listed yet"))
@@ -126,11 +126,11 @@ PROVISION_CONTROLLER = Controller(
     observe=_observe,
     plan=lambda observed, _now: plan(observed),
 )
-"""Makes a volume for each claim that asks us for one."""
+"""Creates a volume for each claim of our provisioner."""
 
 
 def _released(cache: Snapshot, ref: ObjectRef) -> Obj | None:
-    """A released volume of ours that is to be deleted."""
+    """Return a released volume of ours that must be deleted, or None."""
     volume = cache.get(ref)
     if volume is None or is_terminating(volume) or annotations_of(volume).get(PROVISIONED_BY) != SIMULATED:
         return None
@@ -150,4 +150,4 @@ RECLAIM_CONTROLLER = Controller(
     observe=_released,
     plan=_reclaim,
 )
-"""Removes our volumes that were released and are not to be kept."""
+"""Deletes our released volumes whose reclaim policy is Delete."""

@@ -1,5 +1,5 @@
-"""Keeps the phase of volumes: Available, Bound, Released, Failed; lets go of volumes that no claim holds, and removes
-released ones that are not to be kept, as far as no other client does.
+"""Update the phase of volumes (Available, Bound, Released, Failed), release unprotected ones, and delete released ones
+unless another driver does.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ SCRATCH = "/tmp/"
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``claim`` is what the volume names, if it exists under that uid."""
+    """``claim`` is the one that the volume names, if it exists with that uid."""
 
     volume: Obj
     claim: Obj | None
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-    """None when the volume is gone, or before the claims were listed once."""
+    """Return None if the volume is deleted, or before the claims are listed."""
     volume = cache.get(ref)
     if volume is None or not cache.has_synced(CLAIM):
         return None
@@ -53,7 +53,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """The phase first; then a released volume is reclaimed; one that is being deleted goes when it is not bound."""
+    """Update the phase; then reclaim a released volume; a terminating one is released if it is not bound."""
     phase, problem = _phase(observed)
     status = dict(observed.volume.get("status") or {})
     if status.get("phase") != phase or str(status.get("message") or "") != problem:
@@ -74,7 +74,7 @@ def plan(observed: Observed, now: datetime) -> Plan:
 
 
 def _phase(observed: Observed) -> tuple[str, str]:
-    """The phase, and why a released volume that is not to be kept cannot be removed."""
+    """Return the phase, and why a released volume that should be deleted cannot be."""
     reserved = dig(observed.volume, "spec", "claimRef", "uid")
     if not reserved:
         return "Available", ""
@@ -85,7 +85,7 @@ def _phase(observed: Observed) -> tuple[str, str]:
 
 
 def _is_ours_to_delete(volume: Obj) -> bool:
-    """Its class' driver is not the one who removes it."""
+    """Return whether we delete the volume, rather than its class's driver."""
     external = dig(volume, "spec", "csi") is not None or annotations_of(volume).get(PROVISIONED_BY)
     return dig(volume, "spec", "persistentVolumeReclaimPolicy") == "Delete" and not external
 
@@ -96,7 +96,7 @@ def _is_scratch(volume: Obj) -> bool:
 
 
 def _undeletable(volume: Obj) -> str:
-    """Only paths below /tmp are deleted; other kinds of volumes have no one who deletes them."""
+    """Return why a volume cannot be deleted: only hostPaths below /tmp have a deleter."""
     if not _is_ours_to_delete(volume) or _is_scratch(volume):
         return ""
     path = dig(volume, "spec", "hostPath", "path")
@@ -120,4 +120,4 @@ VOLUME_CONTROLLER = Controller(
     observe=observe,
     plan=plan,
 )
-"""One phase per volume."""
+"""Maintains the phase of each volume."""
