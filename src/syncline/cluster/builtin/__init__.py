@@ -1,6 +1,7 @@
-"""The controllers that every cluster has, as Kubernetes' controller manager and scheduler run them.
+"""The built-in controllers of every cluster, as in Kubernetes' controller manager and scheduler.
 
-``assembly`` and tests start them on one control loop; ``handlers`` holds the actions that only they need.
+``assembly`` and tests run :func:`builtin_controllers` on one control loop; :func:`handlers` returns the actions that
+only they need.
 """
 
 from __future__ import annotations
@@ -63,11 +64,11 @@ def _no_machine(_node: str) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class BuiltinSettings:
-    """``root_ca`` is the PEM bundle that pods verify the API server by; empty where the API has no TLS. ``heartbeats``
-    asks a simulated machine for its last sign of life; by default only leases and node statuses count.
-    ``machines_tell``: all nodes are such machines and write into their Node when they stop (virtual time).
-    ``authority`` signs approved certificate requests; without one, none is signed. ``tokens`` fills Secrets that hold a
-    service account's token; without it, such Secrets are left alone."""
+    """``root_ca`` is the PEM bundle with which pods verify the API server; empty if the API has no TLS. ``heartbeats``
+    returns a simulated machine's last heartbeat; by default only leases and node statuses count. ``machines_tell``: all
+    nodes are such machines and update their Node when they stop (virtual time). ``authority`` signs approved
+    certificate requests; without it, none is signed. ``tokens`` fills Secrets with a service account's token; without
+    it, such Secrets stay unfilled."""
 
     root_ca: str = ""
     heartbeats: Heartbeats = _no_machine
@@ -77,7 +78,7 @@ class BuiltinSettings:
 
 
 def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Controller[Any]]:
-    """All built-in controllers and the scheduler."""
+    """Return all built-in controllers and the scheduler."""
     chosen = settings or BuiltinSettings()
     return [
         NAMESPACE_CONTROLLER,
@@ -118,7 +119,7 @@ def builtin_controllers(settings: BuiltinSettings | None = None) -> list[Control
 
 
 def handlers(mapper: Mapper, settings: BuiltinSettings | None = None) -> dict[type, Handler]:
-    """Beside ``kube_handlers``: what these controllers do that is no plain Kubernetes action."""
+    """Return the handlers of actions that ``kube_handlers`` lacks."""
     confirm = ConfirmHandler(mapper)
     found: dict[type, Handler] = {
         ConfirmAbsent: confirm,

@@ -1,8 +1,8 @@
-"""Reads the server itself, for decisions that a cache that lags must not make.
+"""Actions that read from the server, for decisions that a stale cache must not make.
 
-The garbage collector asks whether an owner is really gone, the namespace controller whether a namespace is really
-empty. Both are steps ahead of the step that destroys: a refusal stops the plan, and the key is planned again. The
-disruption controller asks a controller that it does not know for its scale, an autoscaler what it scales.
+The garbage collector confirms that an owner is deleted, the namespace controller that a namespace is empty. Each is a
+step before the destructive one: a refusal stops the plan, and the key is planned again. The disruption controller reads
+the scale of foreign controllers, an autoscaler that of its target.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, uid_of
 __all__ = ["CONTENT_VERBS", "ConfirmAbsent", "ConfirmEmpty", "ConfirmHandler", "FindScale", "ReadScale"]
 
 CONTENT_VERBS = {"list", "watch", "delete"}
-"""What a kind must allow to count as the content of a namespace."""
+"""Verbs that a kind must support to count as content of a namespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfirmAbsent(Action):
-    """Refused with a conflict while ``target`` exists under ``uid``."""
+    """Raise Conflict while ``target`` exists with ``uid``."""
 
     target: ObjectRef
     uid: str
@@ -38,7 +38,7 @@ class ConfirmAbsent(Action):
 
 @dataclass(frozen=True, slots=True)
 class ConfirmEmpty(Action):
-    """Refused with a conflict while anything is left in ``namespace``."""
+    """Raise Conflict while ``namespace`` has content."""
 
     namespace: str
     reason: str
@@ -53,7 +53,7 @@ class ConfirmEmpty(Action):
 
 @dataclass(frozen=True, slots=True)
 class ReadScale(Action):
-    """The Scale of a controller; the value is None where the object is gone or has another ``uid``. Refused where its
+    """Read the Scale of a controller; the value is None if the object is deleted or has another ``uid``. Fails if its
     kind is unknown or has no scale."""
 
     target: ObjectRef
@@ -67,7 +67,7 @@ class ReadScale(Action):
 
 @dataclass(frozen=True, slots=True)
 class FindScale(Action):
-    """The Scale of an object of a kind in whichever version. Refused, in Kubernetes' words, where there is none."""
+    """Read the Scale of an object of a kind in any version. Fails, in Kubernetes' words, if there is none."""
 
     target: ObjectRef
     reason: str
@@ -77,7 +77,7 @@ class FindScale(Action):
 
 
 class ConfirmHandler:
-    """Performs the looks."""
+    """Executes these reads."""
 
     def __init__(self, mapper: Mapper) -> None:
         self._mapper = mapper

@@ -1,4 +1,4 @@
-"""Lists of status conditions in the workload APIs' style: who changes what, and when the times move."""
+"""Edit lists of status conditions in the style of the workload APIs, with their timestamps."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def find(conditions: list[Obj], kind: str) -> Obj | None:
 
 
 def without(conditions: list[Obj], kind: str) -> list[Obj]:
-    """A new list without one type."""
+    """Return a new list without one type."""
     return [item for item in conditions if item.get("type") != kind]
 
 
 def put(conditions: list[Obj], new: Obj) -> list[Obj]:
-    """A new list with ``new`` at its end. One of equal status and reason is left as it is; one of equal status keeps
-    its transition time (Kubernetes ``SetDeploymentCondition``)."""
+    """Return a new list with ``new`` at its end. A condition with equal status and reason stays unchanged; with equal
+    status only, it keeps its transition time (Kubernetes ``SetDeploymentCondition``)."""
     old = find(conditions, str(new["type"]))
     if old is not None and old.get("status") == new["status"] and old.get("reason") == new.get("reason"):
         return list(conditions)

@@ -1,4 +1,4 @@
-"""What messages of Kubernetes hold because Go printed it."""
+"""Go's representation of values in Kubernetes' messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["go_selector"]
 
 
 def go_selector(selector: Obj) -> str:
-    """As Go prints a pointer to a LabelSelector."""
+    """Return a pointer to a LabelSelector as Go prints it."""
     labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
     rows = "".join(
         f"LabelSelectorRequirement{{Key:{each.get('key')},Operator:{each.get('operator')},"

@@ -1,8 +1,8 @@
-"""Who controls whom: owner references, adoption and release.
+"""Owner references, adoption and release.
 
-Used by every controller with children. The rule is Kubernetes' ControllerRefManager: a controller owns the objects
-that name it by uid as their controller; it adopts matching objects without a controller and releases its own that
-stopped matching, unless it is being deleted itself.
+Every controller with children uses it. The rule is that of Kubernetes' ControllerRefManager: a controller owns the
+objects that name its uid as their controller; it adopts matching objects without a controller and releases its own that
+stopped matching, unless it is terminating.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ _PLAIN_SELECTORS = ("ReplicationController", "Service")
 """Kinds whose selector is a map of labels; an empty one selects nothing."""
 
 MAX_SELECTORS = 4096
-"""Selectors remembered in parsed form."""
+"""Cached parsed selectors."""
 
 _selectors: dict[int, tuple[Obj, Selector]] = {}
-"""By identity of the very object that says them: cached objects never change, and a status write keeps the spec."""
+"""Cache by identity of the selector object: cached objects are immutable, and a status write shares the spec."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """``owned``: what the controller counts as its own now; ``patches``: adoptions and releases to be written."""
+    """``owned``: the controller's objects; ``patches``: adoptions and releases to write."""
 
     owned: tuple[Obj, ...]
     patches: tuple[Patch, ...]
 
 
 def controller_of(obj: Obj) -> Obj | None:
-    """The owner reference that is marked as controller."""
+    """Return the owner reference that is marked as controller."""
     for owner in owner_references(obj):
         if owner.get("controller"):
             return owner
@@ -75,11 +75,11 @@ ownership_differs = differ(
         for part in ("uid", "ownerReferences", "finalizers", "deletionTimestamp")
     )
 )
-"""What the owners of an object, and those who wait for its end, have to know of it."""
+"""What an object's owners, and those that wait for its deletion, need to know."""
 
 
 def owner_reference(owner: Obj) -> Obj:
-    """A controlling, deletion-blocking reference."""
+    """Return a controlling reference that blocks the owner's deletion."""
     gvk = gvk_of(owner)
     return {
         "apiVersion": gvk.api_version,
@@ -92,8 +92,7 @@ def owner_reference(owner: Obj) -> Obj:
 
 
 def set_owners(obj: Obj, owners: list[Obj], reason: str, holds: list[str] | None = None) -> Patch:
-    """Replace the list of owners, and that of finalizers if one is given; refused if the object changed meanwhile
-    (uid and resourceVersion)."""
+    """Replace the owners, and the finalizers if given, with uid and resourceVersion as preconditions."""
     metadata: Obj = {
         "uid": uid_of(obj),
         "resourceVersion": resource_version(obj),
@@ -106,7 +105,7 @@ def set_owners(obj: Obj, owners: list[Obj], reason: str, holds: list[str] | None
 
 
 def selector_of(owner: Obj) -> Selector:
-    """``spec.selector``; one that cannot be read selects nothing."""
+    """Return ``spec.selector``; a malformed one selects nothing."""
     said = dig(owner, "spec", "selector")
     if not isinstance(said, dict):
         return NOTHING
@@ -130,7 +129,7 @@ def _selector(said: Obj, *, plain: bool) -> Selector:
 
 
 def candidates(cache: Snapshot, kind: GroupKind, owner: Obj) -> list[Obj]:
-    """Who may belong to ``owner``: what refers to it, and what no one controls; ordered by name."""
+    """Return objects that may belong to ``owner``: its own and those without a controller, by name."""
     namespace = namespace_of(owner)
     found = {name_of(each): each for each in cache.owned(uid_of(owner), kind) if namespace_of(each) == namespace}
     found |= {name_of(each): each for each in cache.uncontrolled(kind, namespace)}
@@ -138,8 +137,8 @@ def candidates(cache: Snapshot, kind: GroupKind, owner: Obj) -> list[Obj]:
 
 
 def claim(owner: Obj, candidates: Iterable[Obj], *, finalizer: str = "") -> Claim:
-    """Sort candidates of one kind and namespace into owned, to adopt and to release. ``finalizer`` comes with adoption
-    and goes with release."""
+    """Divide candidates of one kind and namespace into owned, to adopt and to release. ``finalizer`` is added on
+    adoption and removed on release."""
     selector, uid = selector_of(owner), uid_of(owner)
     owned: list[Obj] = []
     patches: list[Patch] = []
@@ -173,7 +172,7 @@ def _release(owner: Obj, obj: Obj, finalizer: str) -> Patch:
 
 
 def selecting_owners(kind: GroupKind) -> Callable[[Obj, Snapshot], Iterable[ObjectRef]]:
-    """Map an object to its controller of ``kind``, or, if no one controls it, to those whose selector matches it."""
+    """Return a map from an object to its controller of ``kind``, or without one to those whose selector matches."""
 
     def keys(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         controller = controller_of(obj)

@@ -1,6 +1,6 @@
-"""What workload controllers ask of a pod: is it active, ready, available, since when.
+"""Readers of a pod's state for workload controllers: active, ready, available, and since when.
 
-Readers only; pods come from the cache and are never changed here.
+Pods come from the cache and are never changed.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def phase(pod: Obj) -> str:
 
 
 def is_finished(pod: Obj) -> bool:
-    """Its containers will not run again."""
+    """Return True if its containers will not run again."""
     return phase(pod) in ("Succeeded", "Failed")
 
 
 def is_active(pod: Obj) -> bool:
-    """Counts as a replica: neither finished nor being deleted (Kubernetes ``IsPodActive``)."""
+    """Return True for a replica that is neither finished nor terminating (Kubernetes ``IsPodActive``)."""
     return not is_finished(pod) and not is_terminating(pod)
 
 
 def condition(obj: Obj, kind: str) -> Obj | None:
-    """The status condition of a type, on any object."""
+    """Return an object's status condition of a type, or None."""
     for item in dig(obj, "status", "conditions", default=[]):
         if isinstance(item, dict) and item.get("type") == kind:
             return item
@@ -57,7 +57,7 @@ def is_ready(pod: Obj) -> bool:
 
 
 def created_at(obj: Obj) -> datetime:
-    """Creation; an object without one counts as the oldest."""
+    """Return the creation time; an object without one counts as the oldest."""
     return time_or_none(meta(obj).get("creationTimestamp")) or _BEGINNING
 
 
@@ -69,18 +69,18 @@ def ready_since(pod: Obj) -> datetime | None:
 
 
 def available_at(pod: Obj, min_ready_s: int) -> datetime | None:
-    """When a ready pod counts as available; None while it is not ready."""
+    """Return when a ready pod becomes available; None while it is not ready."""
     since = ready_since(pod)
     return None if since is None else since + timedelta(seconds=min_ready_s)
 
 
 def is_available(pod: Obj, min_ready_s: int, now: datetime) -> bool:
-    """Ready for at least ``min_ready_s`` seconds (Kubernetes ``IsPodAvailable``)."""
+    """Return True if ready for at least ``min_ready_s`` seconds (Kubernetes ``IsPodAvailable``)."""
     at = available_at(pod, min_ready_s)
     return at is not None and at <= now
 
 
 def until_available(pods: Iterable[Obj], min_ready_s: int, now: datetime) -> Outcome:
-    """Come back when the next ready pod has been ready for ``min_ready_s`` seconds; done where none is waiting."""
+    """Requeue when the next ready pod becomes available; Done if none is waiting."""
     times = [at for pod in pods if (at := available_at(pod, min_ready_s)) is not None and at > now]
     return Requeue((min(times) - now).total_seconds(), "a ready pod becomes available") if times else Done()

@@ -1,6 +1,6 @@
-"""What people were reported already, so that a controller does not repeat itself at each look.
+"""Remember reported Events, so that a controller does not repeat them in each reconcile.
 
-Memory of one process: after a restart things are said once more, as Kubernetes' recorders do.
+In memory only: after a restart they are reported once more, as by Kubernetes' recorders.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from syncline.control.plan import Emit, Plan
 __all__ = ["Said"]
 
 MAX_OBJECTS = 10_000
-"""Objects whose state is remembered what was said last."""
+"""Objects whose last messages are cached."""
 
 
 class Said:
-    """The last messages by object, a few reasons each."""
+    """The last messages by object, by reason."""
 
     def __init__(self) -> None:
         self._last: dict[str, dict[str, str]] = {}
 
     def once(self, uid: str, plan: Plan, reasons: frozenset[str]) -> Plan:
-        """``plan`` without Events of ``reasons`` whose message is the last one that was said for that reason; what
-        is left counts as said."""
+        """Return ``plan`` without Events of ``reasons`` that repeat the last message for their reason, and record the
+        others."""
         known = self._last.pop(uid, {})
         self._last[uid] = known
         if len(self._last) > MAX_OBJECTS:

@@ -1,6 +1,6 @@
-"""Fills ClusterRoles that gather others by their labels (``aggregationRule``): admin, edit, view, and users' own.
+"""Fill ClusterRoles that aggregate others by labels (``aggregationRule``): admin, edit, view, and users' own.
 
-Nothing in the cluster waits for it but the authorizer, which reads only ``rules``.
+Only the authorizer depends on the result, and it reads only ``rules``.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ __all__ = ["CLUSTER_ROLE_AGGREGATION_CONTROLLER", "plan"]
 
 CLUSTER_ROLE = GroupKind("rbac.authorization.k8s.io", "ClusterRole")
 MANAGER = "clusterrole-aggregation-controller"
-"""Field manager under which Kubernetes' controller applies the rules: people see it in managedFields."""
+"""Field manager of Kubernetes' controller, as users see it in managedFields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One ClusterRole and all of them, of which it gathers."""
+    """One ClusterRole, and all ClusterRoles that it may aggregate."""
 
     role: Obj
     others: tuple[Obj, ...]
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Apply the gathered rules where they differ; a role that gathers nothing by rule is left alone."""
+    """Apply the aggregated rules if they differ; ignore roles without an aggregation rule."""
     rules = aggregated_rules(observed.role, observed.others)
     if rules is None or rules == (observed.role.get("rules") or []):
         return Plan(why="the rules are right")
@@ -46,7 +46,7 @@ def plan(observed: Observed, now: datetime) -> Plan:
 
 
 def _gathering(_changed: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """Every role that gathers: labels may have come or gone, so the old selection does not tell."""
+    """Return every aggregating role: labels may have changed, so the old selection may not match."""
     return (ref_of(role) for role in cache.objects(CLUSTER_ROLE) if role.get("aggregationRule"))
 
 
@@ -64,4 +64,4 @@ CLUSTER_ROLE_AGGREGATION_CONTROLLER = Controller(
     observe=_observe,
     plan=plan,
 )
-"""Keyed by ClusterRole."""
+"""Aggregates ClusterRoles; its key is a ClusterRole."""

@@ -1,4 +1,4 @@
-"""What every namespace has: the ServiceAccount ``default`` and the ConfigMap with the cluster's root certificate."""
+"""Create the ServiceAccount ``default`` and the root certificate's ConfigMap in every namespace."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _DESCRIPTION = (
     "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
     "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "
     "clusters."
-)  # Kubernetes' text: people find it in their ConfigMaps
+)  # Kubernetes' text, shown in the ConfigMap
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``root_ca`` is None where it is missing; ``bundle`` is what it should hold (PEM)."""
+    """``root_ca`` is None if it is missing; ``bundle`` is its correct content (PEM)."""
 
     namespace: str
     has_account: bool
@@ -35,7 +35,7 @@ class Observed:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Make what is missing, repair what was damaged."""
+    """Create missing objects, repair changed ones."""
     actions: list[Create | Replace] = []
     if not observed.has_account:
         metadata = {"name": "default", "namespace": observed.namespace}
@@ -69,10 +69,10 @@ def _namespace_of(name: str) -> Watch:
 
 
 def namespace_defaults_controller(bundle: str) -> Controller[Observed]:
-    """Keyed by namespace; ``bundle`` is the root certificate in PEM."""
+    """Return the controller; its key is a namespace, and ``bundle`` is the root certificate in PEM."""
 
     def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        """None for a namespace that is ending, and until both kinds were listed once."""
+        """Return None for a terminating namespace, and until both kinds are listed."""
         namespace = cache.get(ref)
         if namespace is None or is_terminating(namespace):
             return None

@@ -1,7 +1,7 @@
-"""Fills Secrets of the type ``kubernetes.io/service-account-token``, and removes those whose account is gone.
+"""Fill Secrets of type ``kubernetes.io/service-account-token``, and delete those without an account.
 
-Kubernetes' tokens controller. The plan is made of the Secret and its account; the handler makes the token, so none
-enters a plan or journal. Such a token lives as long as its Secret and its account.
+Like Kubernetes' tokens controller. The plan reads the Secret and its account; the handler creates the token, so no
+token enters a plan or journal. The token is valid while its Secret and account exist.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ TOKEN_TYPE = "kubernetes.io/service-account-token"
 ACCOUNT_NAME = "kubernetes.io/service-account.name"
 ACCOUNT_UID = "kubernetes.io/service-account.uid"
 LIFETIME_S = 1 << 31
-"""Longer than any cluster: what ends these tokens is that their Secret goes."""
+"""Practically unlimited: deleting the Secret ends its token."""
 
 _SECRETS = ResourceInfo("", "v1", SECRET.kind, "secrets", namespaced=True)
 
 
 @dataclass(frozen=True, slots=True)
 class FillTokenSecret(Action):
-    """Write what the Secret lacks, unless it changed meanwhile."""
+    """Write the missing parts of a Secret, unless it has changed."""
 
     target: ObjectRef
     uid: str
@@ -67,7 +67,7 @@ class FillTokenSecret(Action):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A token Secret and its account (None: gone). ``root_ca`` is PEM."""
+    """A token Secret and its account (None if deleted). ``root_ca`` is PEM."""
 
     secret: Obj
     account: Obj | None
@@ -75,7 +75,7 @@ class Observed:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Delete without an account, else fill in what is missing."""
+    """Delete the Secret if it has no account; else fill in what is missing."""
     secret, account = observed.secret, observed.account
     wanted = annotations_of(secret).get(ACCOUNT_UID)
     if account is None or (wanted and wanted != uid_of(account)):
@@ -102,7 +102,7 @@ def plan(observed: Observed, now: datetime) -> Plan:
 
 
 class FillHandler:
-    """Holds the keys that tokens are made with."""
+    """Holds the keys that sign tokens."""
 
     def __init__(self, tokens: ServiceAccountTokens) -> None:
         self._tokens = tokens
@@ -134,7 +134,7 @@ class FillHandler:
 
 
 def _of_account(account: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """The token Secrets of an account that came or went."""
+    """Return the token Secrets of an account that was created or deleted."""
     name, namespace = name_of(account), namespace_of(account)
     return (
         ref_of(secret)
@@ -144,7 +144,7 @@ def _of_account(account: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def token_secret_controller(root_ca: str) -> Controller[Observed]:
-    """Keyed by Secret; others than token Secrets are left alone."""
+    """Return the controller; its key is a Secret, and other types are ignored."""
 
     def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         secret = cache.get(ref)

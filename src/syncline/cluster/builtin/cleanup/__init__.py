@@ -1,1 +1,1 @@
-"""What is removed: owned objects, namespaces, old pods and events."""
+"""Deletion of owned objects, namespaces, old pods and events."""

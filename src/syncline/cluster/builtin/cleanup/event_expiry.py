@@ -1,8 +1,7 @@
-"""Events go an hour after they were last said, so that what users see is bounded.
+"""Delete Events one hour after their last occurrence, so that their number is bounded.
 
-In Kubernetes the store forgets them (``--event-ttl``, one hour by default) by leases that Events of a minute share;
-here a controller deletes all of a minute in one reconcile. Its keys are minutes of a namespace, named as objects would
-be.
+In Kubernetes the store expires them (``--event-ttl``, default one hour) with leases that Events of a minute share; here
+one reconcile deletes all Events of a minute. A key is a minute of a namespace, in the form of an object reference.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ __all__ = ["EVENT_EXPIRY_CONTROLLER", "plan"]
 EVENT_TTL_S = 3600.0
 """kube-apiserver's default ``--event-ttl``."""
 MINUTE_S = 60.0
-"""How long a lease takes in further Events (apiserver ``leaseReuseDurationSeconds``): so much longer they may live."""
+"""Span of a shared lease (apiserver ``leaseReuseDurationSeconds``); Events may live longer by this much."""
 EVENT = GroupKind("", "Event")
 BY_MINUTE = "event-expiry/minutes"
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The Events of a namespace that were last said in the minute that begins at ``since``."""
+    """Events of a namespace whose last occurrence is in the minute that begins at ``since``."""
 
     since: datetime
     events: tuple[Obj, ...]
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Delete them once the hour of the last of them is over."""
+    """Delete the Events when an hour has passed since the last of them."""
     left = (observed.since + timedelta(seconds=EVENT_TTL_S + MINUTE_S) - now).total_seconds()
     if left > 0:
         return Plan(outcome=Requeue(left, "events live for an hour", background=True), why="they are recent")
@@ -56,7 +55,7 @@ def _last_said(event: Obj) -> datetime | None:
 
 
 def _minute(event: Obj) -> str:
-    """``NAMESPACE/2026-01-01T00:00``; empty for an Event without any time, which stays."""
+    """Return ``NAMESPACE/2026-01-01T00:00``; "" for an Event without a time, which stays."""
     said = _last_said(event)
     return f"{namespace_of(event)}/{said:%Y-%m-%dT%H:%M}" if said is not None else ""
 
@@ -67,7 +66,7 @@ def _minutes(event: Obj) -> Iterable[str]:
 
 
 def _key_of_minute(event: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """The first of a minute wakes it, and so does whatever takes its place; the others are found when it is over."""
+    """Return the key for the first Event of a minute only; the reconcile finds the others."""
     minute = _minute(event)
     first = cache.first(BY_MINUTE, minute) if minute else None
     if first is not None and ref_of(first) == ref_of(event):
@@ -93,4 +92,4 @@ EVENT_EXPIRY_CONTROLLER = Controller(
     observe=_observe,
     plan=plan,
 )
-"""Kind Event, a key for each minute."""
+"""Deletes expired Events; its key is a minute."""

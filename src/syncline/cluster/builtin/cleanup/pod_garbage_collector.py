@@ -1,7 +1,7 @@
-"""Removes pods that no kubelet can end: of nodes that are gone or out of service, and those that never had a node.
+"""Delete pods that no kubelet can end: of deleted or out-of-service nodes, and those never scheduled.
 
-Rules and texts are those of Kubernetes' pod garbage collector. Upstream looks every 20 seconds, and waits 40 after it
-first misses a node; controllers here remember nothing, so the waits count from what the pod itself tells.
+Rules and texts are those of Kubernetes' pod garbage collector. Upstream runs every 20 seconds, and waits 40 after it
+first misses a node; controllers here are stateless, so delays count from timestamps of the pod.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ __all__ = ["POD_GARBAGE_COLLECTOR_CONTROLLER", "plan"]
 POD = GroupKind("", "Pod")
 NODE = GroupKind("", "Node")
 QUARANTINE_S = 60.0
-"""Upstream looks every 20 seconds and then waits 40: a node that is being registered has this long to appear."""
+"""Upstream runs every 20 seconds and then waits 40: a node has this long to register."""
 
 
 UNPLACED_S = 2.0
-"""How long a pod without a node that is being deleted is waited for; upstream looks every 20 seconds, so at any time
-up to then."""
+"""Wait before a terminating pod without a node is deleted; upstream runs every 20 seconds, so it waits up to that long.
+"""
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A pod, and its node if that exists."""
+    """A pod, and its node if it exists."""
 
     pod: Obj
     node: Obj | None
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """First say why, then delete without grace."""
+    """Set the condition first, then delete without grace."""
     pod, name = observed.pod, dig(observed.pod, "spec", "nodeName")
     if not name:
         deleted = time_or_none(meta(pod).get("deletionTimestamp")) or now
@@ -62,7 +62,7 @@ def _remove(pod: Obj, due: datetime, now: datetime, why: str, said: Obj | None =
 
 
 def _goes(pod: Obj) -> bool:
-    """Deleting once more what only finalizers hold changes nothing."""
+    """Return False if only finalizers hold the pod, since deleting it again has no effect."""
     return not (is_terminating(pod) and finalizers(pod) and not meta(pod).get("deletionGracePeriodSeconds"))
 
 
@@ -112,4 +112,4 @@ POD_GARBAGE_COLLECTOR_CONTROLLER = Controller(
     observe=_observe,
     plan=plan,
 )
-"""Keyed by pod; woken when a node goes or is given up."""
+"""Deletes such pods; its key is a pod, and a deleted or out-of-service node triggers it."""

@@ -1,4 +1,4 @@
-"""Binds node lifecycle to nodes, their leases and their pods."""
+"""Define the node lifecycle controller for nodes, their leases and their pods."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from syncline.kube.objects import Obj, ObjectRef, dig, name_of
 __all__ = ["NODE_LIFECYCLE", "node_lifecycle_controller"]
 
 NODE_LIFECYCLE = "node-lifecycle"
-"""Name of the controller, by which machines wake it."""
+"""Name of the controller, by which machines trigger it."""
 
 MAX_NODES = 10_000
-"""Nodes whose taints are remembered."""
+"""Nodes whose taints are cached."""
 
 
 def node_lifecycle_controller(heartbeats: Heartbeats, *, tells: bool = False) -> Controller[Observed]:
-    """Notices lost nodes; keeps taints in step with conditions; evicts pods that do not bear them."""
+    """Return the controller: detect lost nodes, sync taints with conditions, evict pods that do not tolerate them."""
     noticed = _Noticed()
     return Controller(
         name=NODE_LIFECYCLE,
@@ -51,7 +51,7 @@ def node_lifecycle_controller(heartbeats: Heartbeats, *, tells: bool = False) ->
 
 
 class _Noticed:
-    """What the cluster does not record: when a taint was first seen, and how each zone was last."""
+    """State that the cluster does not record: when a taint was first seen, and each zone's last disruption."""
 
     def __init__(self) -> None:
         self._since: dict[str, dict[str, datetime]] = {}
@@ -59,9 +59,8 @@ class _Noticed:
         self._everywhere = False
 
     def failing_with(self, node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        """Other failing nodes reconcile again when their zone, or the cluster, begins or ceases to fail as a whole:
-        that decides whether their pods are evicted. Of each zone it is remembered how it was when a user was
-        reported."""
+        """Reconcile the other failing nodes when their zone, or the cluster, starts or stops failing as a whole,
+        because that decides whether their pods are evicted. The last reported state of each zone is cached."""
         zone, now = zone_of(node), observing.disruption_around(node, cache)
         everywhere = now is Disruption.TOTAL
         if self._everywhere is not everywhere or len(self._disruptions) >= MAX_NODES:
@@ -73,7 +72,7 @@ class _Noticed:
         return observing.together_with(node, cache)
 
     def first_seen(self, node: Obj, now: datetime) -> Mapping[str, datetime]:
-        """Taints that people set have no time: they count from when they are noticed, as in Kubernetes."""
+        """Return when taints without a time were first seen; their tolerations count from then, as in Kubernetes."""
         known = self._since.pop(name_of(node), {})
         names = {taint_name(each) for each in dig(node, "spec", "taints", default=[]) if not each.get("timeAdded")}
         if not names:

@@ -1,4 +1,4 @@
-"""What node lifecycle sees: a node, when its kubelet was last heard of, and the pods on it."""
+"""Observe a node, the last heartbeat of its kubelet, and its pods."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ LEASE = GroupKind("coordination.k8s.io", "Lease")
 LEASE_NAMESPACE = "kube-node-lease"
 PODS_OF_NODE = "node-lifecycle/pods"
 NODES_OF_ZONE = "node-lifecycle/zones"
-"""Index: nodes by zone, and by whether they are ready."""
+"""Index: nodes by zone and readiness."""
 READY = "ready"
 
 Heartbeats = Callable[[str], datetime | None]
-"""When a simulated machine last gave a sign of life, so that virtual time needs no heartbeat writes; None: ask the
-objects."""
+"""Returns a simulated machine's last heartbeat, so that virtual time needs no heartbeat writes; None: read the objects.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``heard`` is the latest sign of life: a lease, a status, or the machine itself. None: never. ``tells``: a machine
-    that stops writes so into its Node, so that a healthy one need not be examined for its silence. ``disruption``: how
-    far other nodes fail with this one; ``taints_since``: when taints without a time were seen."""
+    """``heard`` is the latest heartbeat of lease, status or machine, or None. ``tells``: a stopping machine updates its
+    Node, so a healthy node needs no polling. ``disruption``: how many other nodes fail with this one; ``taints_since``:
+    when taints without a time were first seen."""
 
     node: Obj
     heard: datetime | None
@@ -62,13 +62,13 @@ class Observed:
 
 
 def placed_on(obj: Obj) -> Iterable[str]:
-    """Index: the node of a pod."""
+    """Index key: the node of a pod."""
     node = dig(obj, "spec", "nodeName") if obj.get("kind") == POD.kind else None
     return (str(node),) if node else ()
 
 
 def observe(cache: Snapshot, ref: ObjectRef, heartbeats: Heartbeats, *, tells: bool = False) -> Observed | None:
-    """None when the node is gone."""
+    """Return None if the node is deleted."""
     node = cache.get(ref)
     if node is None:
         return None
@@ -82,35 +82,35 @@ def observe(cache: Snapshot, ref: ObjectRef, heartbeats: Heartbeats, *, tells: b
 
 
 def readiness(node: Obj) -> str:
-    """The status of the condition Ready; empty before the kubelet has spoken."""
+    """Return the status of the condition Ready; "" before the kubelet has reported."""
     return str((condition(node, "Ready") or {}).get("status") or "")
 
 
 def in_zone(obj: Obj) -> Iterable[str]:
-    """Index: those of :data:`NODES_OF_ZONE`."""
+    """Index keys of :data:`NODES_OF_ZONE`."""
     zone = f"zone {zone_of(obj)}"
     return (zone, READY) if works(obj) else (zone, f"failing {zone}", "failing")
 
 
 def disruption_around(node: Obj, cache: Snapshot) -> Disruption:
-    """How far the zone of ``node``, or the whole cluster, fails now."""
+    """Return the current disruption of the zone of ``node``, or of the whole cluster."""
     zone = f"zone {zone_of(node)}"
     counts = (cache.count(NODES_OF_ZONE, value) for value in (zone, f"failing {zone}", READY))
     return disruption_of(Failing(*counts))
 
 
 def together_with(node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """The failing nodes whose pods' fate depends on how many fail with them."""
+    """Return the failing nodes, whose evictions depend on the number of failures."""
     return (ref_of(other) for other in cache.indexed(NODES_OF_ZONE, "failing"))
 
 
 def node_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """Pods matter to a node that is not well: they are marked or evicted."""
+    """Return the node of a pod if it is unhealthy, since its pods are marked or evicted."""
     return (ref for name in placed_on(pod) if not _is_well(cache.get(ref := ObjectRef("", NODE.kind, "", name))))
 
 
 def _is_well(node: Obj | None) -> bool:
-    """Ready and without taints, so that nothing follows for its pods."""
+    """Return True if the node is ready and has no taints."""
     ready = condition(node, "Ready") if node is not None else None
     return ready is not None and ready.get("status") == "True" and not dig(node, "spec", "taints")
 

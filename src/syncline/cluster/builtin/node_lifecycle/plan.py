@@ -1,4 +1,4 @@
-"""What follows from a node's silence or its conditions: status Unknown, taints, unready pods, evictions.
+"""Plan for a silent or unhealthy node: status Unknown, taints, unready pods, evictions.
 
 Reasons and messages are those of Kubernetes' node lifecycle and taint eviction controllers.
 """
@@ -27,11 +27,11 @@ from syncline.kube.objects import (
 __all__ = ["plan"]
 
 GRACE_S = 50.0
-"""Silence after which a node counts as lost (node-monitor-grace-period)."""
+"""Seconds without a heartbeat after which a node is lost (node-monitor-grace-period)."""
 STARTUP_GRACE_S = 60.0
-"""The same for a node that was never heard of (node-startup-grace-period)."""
+"""The same for a node that never reported (node-startup-grace-period)."""
 WELL_S = 3600.0
-"""Next look at a node whose machine runs and would tell if it stopped."""
+"""Next check of a node whose running machine would report a stop."""
 COMPONENT = "node-controller"
 DISRUPTED: Obj = {
     "type": "DisruptionTarget",
@@ -43,7 +43,7 @@ _WATCHED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Silence first; then the taints; then the pods; then when to reconcile again."""
+    """Plan the silence, then taints, then pods, then the next reconcile."""
     lost = _lost(observed, now)
     if lost:
         return Plan(status=lost, why=f"{name_of(observed.node)} is silent")
@@ -66,7 +66,7 @@ def _limit(observed: Observed) -> datetime:
 
 
 def _lost(observed: Observed, now: datetime) -> tuple[SetStatus | Emit, ...]:
-    """The conditions of a node that was not heard of for too long."""
+    """Set the conditions of a node without a recent heartbeat."""
     ready = condition(observed.node, "Ready")
     if now <= _limit(observed) or (ready is not None and ready.get("status") == "Unknown"):
         return ()
@@ -91,7 +91,7 @@ def _unknown(node: Obj, kind: str, reason: str, message: str, now: datetime) -> 
 
 
 def _unready_pods(observed: Observed, now: datetime) -> tuple[SetStatus | Emit, ...]:
-    """Pods of a node that is not ready are not ready either: no one there could say so."""
+    """Mark the pods of an unready node as unready, since its kubelet cannot."""
     ready = condition(observed.node, "Ready")
     if ready is None or ready.get("status") == "True":
         return ()
@@ -114,7 +114,7 @@ def _not_ready(item: Obj, now: datetime) -> Obj:
 def _evictions(
     observed: Observed, taints: list[Obj], now: datetime
 ) -> tuple[tuple[SetStatus, ...], tuple[Emit | Delete, ...], datetime | None]:
-    """Pods that bear the taints no longer, first marked and then deleted, and when the next one has to go."""
+    """Return conditions and deletions of pods that no longer tolerate the taints, and the time of the next one."""
     marks: list[SetStatus] = []
     actions: list[Emit | Delete] = []
     later: list[datetime] = []

@@ -1,4 +1,4 @@
-"""Which taints a node's conditions stand for, and how long pods bear those that evict.
+"""Derive a node's taints from its conditions, and how long pods tolerate the evicting ones.
 
 Source: Kubernetes node lifecycle and taint eviction controllers.
 """
@@ -34,18 +34,18 @@ _OURS = {(key, "NoSchedule") for key in (NOT_READY, UNREACHABLE, UNSCHEDULABLE, 
 
 
 class Disruption(Enum):
-    """How far nodes fail together (``ComputeZoneState``)."""
+    """How many nodes fail together (``ComputeZoneState``)."""
 
     NONE = "none"
     PARTIAL = "partial"
-    """More than two nodes, and more than half, of a zone of at most 50 nodes are not ready."""
+    """More than two nodes, and more than half, of a zone with at most 50 nodes are not ready."""
     TOTAL = "total"
-    """No node is ready anywhere."""
+    """No node of the cluster is ready."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """How many nodes there are in a zone, how many of them are not ready, and how many are ready anywhere."""
+    """Number of nodes in a zone, of its unready nodes, and of ready nodes in the cluster."""
 
     nodes: int
     not_ready: int
@@ -53,7 +53,7 @@ class Failing:
 
 
 def disruption_of(zone: Failing) -> Disruption:
-    """How far a zone, or the whole cluster, fails."""
+    """Return the disruption of a zone or of the whole cluster."""
     if not zone.ready_anywhere:
         return Disruption.TOTAL
     many = zone.not_ready > _FEW and zone.not_ready / zone.nodes >= _UNHEALTHY_SHARE
@@ -70,8 +70,8 @@ def zone_of(node: Obj) -> str:
 
 
 def wanted_taints(node: Obj, now: datetime, disruption: Disruption = Disruption.NONE) -> list[Obj]:
-    """The node's taints as they should be: other people's as they are, ours by the conditions. Where a zone fails as a
-    whole, no more pods are evicted from it; where everything fails, none are evicted at all: then it is the network."""
+    """Return the node's correct taints: foreign ones unchanged, ours by the conditions. While a zone fails as a whole,
+    it gets no new evicting taint; while all nodes fail, none evicts, since the network is the likely cause."""
     present: list[Obj] = dig(node, "spec", "taints", default=[])
     ours = _by_conditions(node)
     if disruption is not Disruption.NONE:
@@ -105,8 +105,8 @@ def taint_name(taint: Obj) -> str:
 
 
 def eviction_time(pod: Obj, taints: list[Obj], now: datetime, since: Mapping[str, datetime]) -> datetime | None:
-    """When a pod must leave a node with these taints; None: it may stay. ``since``: when taints that do not tell their
-    age were seen first, by name."""
+    """Return when a pod must leave a node with these taints; None if it may stay. ``since``: when taints without a time
+    were first seen, by name."""
     times: list[datetime] = []
     for taint in taints:
         if taint.get("effect") != "NoExecute":

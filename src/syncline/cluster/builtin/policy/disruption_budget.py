@@ -1,7 +1,7 @@
-"""Keeps the status of PodDisruptionBudgets: how many pods there should be, are healthy, and may go.
+"""Update the status of PodDisruptionBudgets: pods expected, healthy, and allowed to be evicted.
 
-Source of the numbers: Kubernetes' disruption controller. The eviction subresource of the API spends what is allowed.
-The replicas of controllers that are not built in are asked of their scale, in the pass itself.
+Source of the numbers: Kubernetes' disruption controller. The API's eviction subresource uses up the allowance. The
+replicas of controllers that are not built in are read from their Scale during the reconcile.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _SCALED = (
 )
 _NUMBERS = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
 DISRUPTION_TIMEOUT_S = 120.0
-"""How long an evicted pod counts as going before it is believed to stay (DeletionTimeout)."""
+"""How long an evicted pod counts as disrupted before it is expected to stay (DeletionTimeout)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``scales`` are the replicas of each controller of the pods that is known here, by uid; ``foreign`` the others
-    that pods name, by uid, with a pod of theirs; ``unmanaged`` pods have no controller."""
+    """``scales`` are the replicas of the pods' built-in controllers, by uid; ``foreign`` the other controllers, by uid,
+    each with one of its pods; ``unmanaged`` pods have no controller."""
 
     budget: Obj
     pods: tuple[Obj, ...]
@@ -61,7 +61,7 @@ class Observed:
 
     @property
     def counts_controllers(self) -> bool:
-        """The limit is about what controllers want; a plain ``minAvailable`` number is about pods."""
+        """Return whether the limit depends on controllers' replicas; an integer ``minAvailable`` does not."""
         available = dig(self.budget, "spec", "minAvailable")
         return dig(self.budget, "spec", "maxUnavailable") is not None or isinstance(available, str)
 
@@ -92,7 +92,7 @@ def _read_scale(reference: Obj, namespace: str) -> ReadScale:
 
 
 def _scaled_owner(cache: Snapshot, obj: Obj) -> Obj | None:
-    """The topmost controller with replicas: the Deployment rather than its ReplicaSet."""
+    """Return the topmost controller with replicas: the Deployment rather than its ReplicaSet."""
     reference = controller_of(obj)
     if reference is None:
         return None
@@ -105,8 +105,8 @@ def _scaled_owner(cache: Snapshot, obj: Obj) -> Obj | None:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """One status; checked again when a pod that was evicted should have gone. Foreign controllers are asked first, and
-    :func:`settle` continues from their answers."""
+    """Write one status; requeue for evicted pods that should be deleted by then. Scales of foreign controllers are read
+    first, and :func:`settle` continues with them."""
     if observed.foreign and observed.counts_controllers:
         return Plan(
             (tuple(read for read, _ in observed.foreign.values()),), why="other controllers are asked for scales"
@@ -115,7 +115,7 @@ def plan(observed: Observed, now: datetime) -> Plan:
 
 
 def settle(observed: Observed, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
-    """What the scales make of the budget; an answer that is missing makes it fail safe: nothing may go."""
+    """Continue with the scales; if one is missing, fail safe and allow no eviction."""
     read = [(result.action.uid, result) for result in results if isinstance(result.action, ReadScale)]
     if not read:
         return None
@@ -176,7 +176,7 @@ def _left_s(since: datetime, now: datetime) -> float:
 
 
 def _expectation(observed: Observed, scales: dict[str, int]) -> tuple[int, int]:
-    """Pods expected, and how many of them must stay healthy. Percentages are rounded up, for both limits."""
+    """Return the expected pods, and how many must stay healthy. Percentages are rounded up for both limits."""
     scale = sum(scales.values())
     unavailable = dig(observed.budget, "spec", "maxUnavailable")
     if unavailable is not None:
@@ -188,7 +188,7 @@ def _expectation(observed: Observed, scales: dict[str, int]) -> tuple[int, int]:
 
 
 def _going(observed: Observed, now: datetime) -> dict[str, datetime]:
-    """Evicted pods that are still there and not yet being deleted."""
+    """Return evicted pods that still exist and are not yet terminating."""
     noted = dig(observed.budget, "status", "disruptedPods", default={})
     present = {name_of(pod) for pod in observed.pods if not is_terminating(pod)}
     times = {name: at for name, text in sorted(noted.items()) if (at := time_or_none(text)) and name in present}
@@ -210,7 +210,7 @@ def _budgets_of_pod(pod: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def _budgets_nearby(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """Replicas changed: every budget of the namespace counts again."""
+    """Return every budget of the namespace, since replicas changed."""
     return (ref_of(budget) for budget in cache.objects(BUDGET, namespace_of(obj)))
 
 
@@ -222,7 +222,7 @@ def _settle(observed: Observed, plan: Plan, results: tuple[Result, ...], now: da
 
 
 def _at_rest(obj: Obj) -> bool:
-    """The status follows from pods and scales; when evicted pods should be gone has been asked for."""
+    """Return True: the status derives from pods and scales, and the check of evicted pods is scheduled."""
     return True
 
 
@@ -238,4 +238,4 @@ DISRUPTION_BUDGET_CONTROLLER = Controller(
     settle=_settle,
     at_rest=_at_rest,
 )
-"""One status per budget."""
+"""Maintains one status per budget."""

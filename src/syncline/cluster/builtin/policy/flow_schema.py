@@ -1,7 +1,7 @@
-"""Says in each FlowSchema's status whether its priority level exists.
+"""Report in each FlowSchema's status whether its priority level exists.
 
-In Kubernetes the API server itself does so (``apf_controller.go`` ``presyncFlowSchemaStatus``);
-``kubectl get flowschemas`` shows it as MISSINGPL.
+In Kubernetes the API server does so (``apf_controller.go`` ``presyncFlowSchemaStatus``); ``kubectl get flowschemas``
+shows it as MISSINGPL.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ FLOW_SCHEMA = GroupKind(GROUP, "FlowSchema")
 LEVEL = GroupKind(GROUP, "PriorityLevelConfiguration")
 DANGLING = "Dangling"
 MANAGER = "api-priority-and-fairness-config-consumer-v1"
-"""Field manager of Kubernetes' consumer: people see it in managedFields."""
+"""Field manager of Kubernetes' consumer, as users see it in managedFields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A FlowSchema, and whether the level that it names exists."""
+    """A FlowSchema, and whether its priority level exists."""
 
     schema: Obj
     found: bool
@@ -79,4 +79,4 @@ FLOW_SCHEMA_CONTROLLER = Controller(
     observe=_observe,
     plan=plan,
 )
-"""Keyed by FlowSchema."""
+"""Maintains the condition; its key is a FlowSchema."""

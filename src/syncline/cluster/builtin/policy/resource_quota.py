@@ -1,7 +1,7 @@
-"""Counts what a namespace uses against its ResourceQuotas.
+"""Count the usage of a namespace against its ResourceQuotas.
 
-Admission grants and notes at once; this controller corrects the counts when objects change or go, and takes over new
-limits. Both count by the same rules.
+Admission grants and records usage at once; this controller corrects it when objects change or are deleted, and applies
+new limits. Both count by the same rules.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Observed:
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-    """None when the quota is gone or going."""
+    """Return None if the quota is deleted or terminating."""
     quota = cache.get(ref)
     if quota is None or is_terminating(quota):
         return None
@@ -44,7 +44,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """One status: the limits as they are written, and the use of exactly the limited resources."""
+    """Write one status: the limits of the spec, and the usage of exactly the limited resources."""
     hard = dig(observed.quota, "spec", "hard", default={})
     counted = (usage_of(storage, obj) for storage, obj in observed.content if in_scope(observed.quota, storage, obj))
     used = total({name: value for name, value in usage.items() if name in hard} for usage in counted)
@@ -70,4 +70,4 @@ RESOURCE_QUOTA_CONTROLLER = Controller(
     observe=observe,
     plan=plan,
 )
-"""One status per quota."""
+"""Maintains one status per quota."""

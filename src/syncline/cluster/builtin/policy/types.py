@@ -1,7 +1,7 @@
-"""Warns in the status of ValidatingAdmissionPolicies of expressions that do not fit what they are about.
+"""Warn in a ValidatingAdmissionPolicy's status about expressions that do not fit its types.
 
-A policy compiles without knowing the types of its objects; here each of its expressions is checked once for every
-built-in kind that its rules name. Source: ``pkg/controller/validatingadmissionpolicystatus`` and apiserver
+A policy compiles without the types of its objects; here each expression is checked once for every built-in kind in its
+rules. Source: ``pkg/controller/validatingadmissionpolicystatus`` and apiserver
 ``admission/plugin/policy/validating/typechecking.go``.
 """
 
@@ -35,19 +35,19 @@ __all__ = ["POLICY_TYPES_CONTROLLER", "plan"]
 
 POLICY = GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicy")
 MOST_TYPES = 10
-"""Kinds that a policy is checked for (``maxTypesToCheck``)."""
+"""Kinds that a policy is checked against (``maxTypesToCheck``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``kinds``: what the rules of the policy name, in order."""
+    """``kinds``: the kinds in the policy's rules, in order."""
 
     policy: Obj
     kinds: tuple[GVK, ...]
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """One status for each generation."""
+    """Write one status per generation."""
     policy = observed.policy
     if generation(policy) <= int(dig(policy, "status", "observedGeneration", default=0) or 0):
         return Plan(why="this generation was checked")
@@ -69,7 +69,7 @@ def _warnings(policy: Obj, kinds: tuple[GVK, ...]) -> Iterator[Obj]:
 
 
 def _checked(policy: Obj, kind: GVK, text: str) -> str:
-    """What is wrong with an expression for objects of one kind; empty: nothing."""
+    """Return an expression's type errors for objects of one kind, or ""."""
     schema = schema_for(kind)
     if schema is None:
         return ""
@@ -117,4 +117,4 @@ POLICY_TYPES_CONTROLLER = Controller(
     observe=_observe,
     plan=plan,
 )
-"""One status per policy."""
+"""Maintains one status per policy."""

@@ -1,6 +1,6 @@
-"""Approves the client certificates of nodes by itself, where RBAC lets the requester have one.
+"""Approve client certificates of nodes automatically, if RBAC allows the requester to have one.
 
-Kubernetes' csrapproving controller: a review first, as an action, because only the server can answer it.
+Like Kubernetes' csrapproving controller; the access review is an action, because only the server can answer it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ANY_NODE = ("nodeclient", "Auto approving kubelet client certificate after Subje
 
 @dataclass(frozen=True, slots=True)
 class ApproveIfAllowed(Action):
-    """Approve when the requester may create one of ``asks`` (subresource, message), tried in order."""
+    """Approve if the requester may create one of ``asks`` (subresource, message), tried in order."""
 
     target: ObjectRef
     uid: str
@@ -53,7 +53,7 @@ class ApproveIfAllowed(Action):
 
 
 def plan(csr: Obj, now: datetime) -> Plan:
-    """Only undecided requests of nodes; a requester without the right is left to people."""
+    """Plan only undecided requests of nodes; a requester without the right is left for manual approval."""
     spec = csr.get("spec") or {}
     if is_decided(csr) or is_issued(csr) or spec.get("signerName") != KUBELET_CLIENT:
         return Plan(why="nothing to approve")
@@ -75,7 +75,7 @@ def plan(csr: Obj, now: datetime) -> Plan:
 
 
 class ApproveHandler:
-    """Asks, then writes the decision."""
+    """Reviews access, then writes the decision."""
 
     def handle(self, action: ApproveIfAllowed) -> Generator[Request, Response, Any]:
         for subresource, message in action.asks:

@@ -1,4 +1,4 @@
-"""Deletes old signing requests, at the ages of Kubernetes' csrcleaner."""
+"""Delete old signing requests, at the ages of Kubernetes' csrcleaner."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from syncline.kube.objects import Obj, dig
 __all__ = ["plan"]
 
 DECIDED = timedelta(hours=1)
-"""After it was denied, failed, or was approved and issued."""
+"""Age since the request was denied, failed, or was approved and issued."""
 PENDING = timedelta(hours=24)
-"""After it was made, without any decision."""
+"""Age since creation of a request without a decision."""
 
 
 def plan(csr: Obj, now: datetime) -> Plan:
-    """Approved but not issued stays: its signer may be away."""
+    """Keep requests that are approved but not issued: the signer may be offline."""
     due = _due(csr)
     if due is None:
         return Plan(why="its signer has not answered yet")

@@ -1,4 +1,4 @@
-"""Binds signing, approving and cleaning of CertificateSigningRequests: three controllers over the same kind."""
+"""Define the controllers that sign, approve and clean CertificateSigningRequests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> Obj | None:
 
 
 def _controller(name: str, plan: Callable[[Obj, datetime], Plan]) -> Controller[Obj]:
-    """One plan over one request; what is observed is the request alone."""
+    """Return a controller that observes only the request."""
     return Controller(name=name, kind=CSR, observe=_observe, plan=plan)
 
 
 def signing_request_controllers(*, can_sign: bool) -> list[Controller[Obj]]:
-    """``can_sign`` False (no keys: pure virtual worlds): requests are approved and cleaned, never signed."""
+    """Return the controllers; with ``can_sign`` False (virtual worlds have no keys), requests are never signed."""
     always = [_controller("certificate-approving", approval.plan), _controller("certificate-cleaning", cleaning.plan)]
     return [*always, _controller("certificate-signing", signing.plan)] if can_sign else always

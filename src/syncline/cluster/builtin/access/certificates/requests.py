@@ -1,6 +1,6 @@
-"""What a CertificateSigningRequest asks for, and whether its signer gives that.
+"""Read CertificateSigningRequests, and check them against their signer's rules.
 
-Pure readers, used by the signing and the approving plan. Rules and texts are those of Kubernetes
+Pure; the plans for signing and approval use it. Rules and texts are those of Kubernetes
 (``pkg/apis/certificates/helpers.go``, ``pkg/controller/certificates/signer``).
 """
 
@@ -39,7 +39,7 @@ _SERVING_USAGES = ("digital signature", "key encipherment", "server auth")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The PEM request, decoded as far as rules look at it."""
+    """The fields of a PEM request that rules check."""
 
     pem: str
     common_name: str
@@ -51,7 +51,7 @@ class Asked:
 
 
 def asked_of(csr: Obj) -> Asked | None:
-    """None when ``spec.request`` is no PEM certificate request signed by its own key."""
+    """Return None if ``spec.request`` is not a PEM certificate request signed by its own key."""
     try:
         pem = base64.b64decode(str(dig(csr, "spec", "request", default=""))).decode()
         request = x509.load_pem_x509_csr(pem.encode())
@@ -78,7 +78,7 @@ def asked_of(csr: Obj) -> Asked | None:
 
 
 def is_approved(csr: Obj) -> bool:
-    """Approved and not denied."""
+    """Return True if the request is approved and not denied."""
     return condition(csr, "Approved") is not None and condition(csr, "Denied") is None
 
 
@@ -91,7 +91,7 @@ def is_issued(csr: Obj) -> bool:
 
 
 def problem_for_signer(signer: str, asked: Asked, usages: frozenset[str]) -> str | None:
-    """Why the signer refuses; empty: it signs; None: the signer is not one of the cluster's own."""
+    """Return why the signer refuses, "" if it signs, or None if the signer is not built in."""
     match signer:
         case "kubernetes.io/kube-apiserver-client":
             return _api_client_problem(usages)
@@ -111,7 +111,7 @@ def _api_client_problem(usages: frozenset[str]) -> str:
 
 
 def kubelet_client_problem(asked: Asked, usages: frozenset[str]) -> str:
-    """Why this is no client certificate of a node; empty: it is one."""
+    """Return why this is not a client certificate of a node, or ""."""
     if asked.organizations != (NODES,):
         return "subject organization is not system:nodes"
     for found, kind in ((asked.dns, "DNS"), (asked.emails, "Email"), (asked.addresses, "IP"), (asked.uris, "URI")):
@@ -136,7 +136,7 @@ def _kubelet_serving_problem(asked: Asked, usages: frozenset[str]) -> str:
 
 
 def _usage_problem(usages: frozenset[str], wanted: tuple[str, ...]) -> str:
-    """Key encipherment is for RSA keys and may be missing."""
+    """Check the usages; key encipherment applies to RSA keys and is optional."""
     if usages in (frozenset(wanted), frozenset(wanted) - {"key encipherment"}):
         return ""
     return f"usages did not match [{' '.join(wanted)}]"

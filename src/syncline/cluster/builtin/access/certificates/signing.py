@@ -1,6 +1,6 @@
-"""Signs approved requests that name one of the cluster's own signers.
+"""Sign approved requests for the cluster's own signers.
 
-The plan is made of the object alone; the handler makes the signature, so no certificate enters a plan or journal.
+The plan reads only the object; the handler signs, so no certificate enters a plan or journal.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ __all__ = ["CSR_RESOURCE", "Sign", "SignHandler", "plan"]
 CSR_RESOURCE = ResourceInfo(CSR.group, "v1", CSR.kind, "certificatesigningrequests", namespaced=False)
 MANAGER = "kube-controller-manager"
 LONGEST = timedelta(days=365)
-"""Kubernetes' ``cluster-signing-duration``; a request may ask for less."""
+"""Longest validity, Kubernetes' ``cluster-signing-duration``; a request may ask for less."""
 SHORTEST = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
 class Sign(Action):
-    """Sign a PEM request and write the certificate to its status, unless it changed meanwhile."""
+    """Sign a PEM request and write the certificate to its status, unless it has changed."""
 
     target: ObjectRef
     uid: str
@@ -55,7 +55,7 @@ class Sign(Action):
 
 
 def plan(csr: Obj, now: datetime) -> Plan:
-    """Only what is approved, neither signed nor failed; a refusal becomes the condition Failed."""
+    """Plan requests that are approved and neither signed nor failed; a refusal sets the condition Failed."""
     if not is_approved(csr) or is_issued(csr) or condition(csr, "Failed") is not None:
         return Plan(why="there is nothing to sign")
     name, spec = name_of(csr), csr["spec"]
@@ -101,7 +101,7 @@ def _failed(csr: Obj, problem: str, now: datetime) -> Obj:
 
 
 class SignHandler:
-    """Holds the authority; ``sign`` of an unreadable request cannot happen, the plan has read it."""
+    """Holds the CA. The plan has already parsed the request, so ``sign`` cannot fail on it."""
 
     def __init__(self, authority: CertificateAuthority) -> None:
         self._authority = authority

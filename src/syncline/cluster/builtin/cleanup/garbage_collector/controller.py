@@ -1,4 +1,4 @@
-"""Binds the garbage collector to every kind there is."""
+"""Define the garbage collector's controller, which watches every kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GARBAGE_COLLECTOR_CONTROLLER = Controller(
     observe=observing.observe,
     plan=planning.plan,
 )
-"""Deletes what lost its owners; carries out foreground and orphan deletion.
+"""Deletes objects without owners; executes foreground and orphan deletion.
 
-    Its keys are objects of any kind; ``kind`` names one of them, because a controller has to name one.
-    """
+A key is an object of any kind; ``kind`` is one of them, because a controller must name one.
+"""

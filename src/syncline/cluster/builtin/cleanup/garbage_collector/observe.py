@@ -1,4 +1,4 @@
-"""What the garbage collector sees of one object: its owners, and what it owns."""
+"""Observe one object for the garbage collector: its owners and its dependents."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ EVENT = "Event"
 
 class OwnerState(StrEnum):
     SOLID = "solid"
-    """It exists."""
+    """The owner exists."""
     ABSENT = "absent"
-    """It does not exist, or only under another uid."""
+    """The owner does not exist, or has another uid."""
     WAITING = "waiting"
-    """It is being deleted in the foreground: its dependents go first."""
+    """The owner is in foreground deletion: its dependents are deleted first."""
     UNKNOWN = "unknown"
-    """Its kind is not served, or not known yet: nothing is concluded."""
+    """The owner's kind is not served or not yet known: no conclusion is possible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """``elsewhere``: an object of that uid is in another namespace, where it can own nothing here."""
+    """``elsewhere``: the uid exists in another namespace, where it cannot own this object."""
 
     reference: Obj
     target: ObjectRef
@@ -56,7 +56,7 @@ class Observed:
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-    """None for what is gone, and for what neither owns nor is owned in a way that needs a look."""
+    """Return None for a deleted object, and for one that needs no action."""
     obj = cache.get(ref)
     if obj is None or ref.kind == EVENT:
         return None
@@ -90,7 +90,7 @@ def _target(cache: Snapshot, obj: Obj, reference: Obj) -> ObjectRef:
 
 
 def concerned(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """Who reconciles again when ``obj`` changed: itself, its owners if they wait, its dependents if it is going."""
+    """Yield what to reconcile after a change of ``obj``: itself, owners that wait, dependents if it terminates."""
     ref = ref_of(obj)
     if ref.kind == EVENT:
         return

@@ -1,8 +1,8 @@
-"""What becomes of an object whose owners go, and of an owner whose dependents must go or be freed first.
+"""Plan for an object whose owners are deleted, and for an owner whose dependents must be deleted or orphaned first.
 
-The rules are those of Kubernetes' garbage collector. The cache may lag behind, so before anything is deleted for want
-of an owner, the server is asked whether that owner is really gone; and only the object as it was judged is deleted: one
-that lost its owner reference meanwhile (an orphan) is another.
+The rules are those of Kubernetes' garbage collector. The cache may be stale, so before deleting an object for lack of
+an owner, the server must confirm that the owner is deleted. Deletes have preconditions: an object that has lost its
+owner reference meanwhile (an orphan) stays.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COMPONENT = "garbage-collector-controller"
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """An object that is going settles its dependents; one that stays is judged by its owners."""
+    """Handle the dependents of a terminating object; judge any other object by its owners."""
     held_by = finalizers(observed.obj)
     if is_terminating(observed.obj):
         if ORPHAN in held_by:
@@ -53,7 +53,7 @@ def _orphan(observed: Observed) -> Plan:
 
 
 def _wait_for_dependents(observed: Observed) -> Plan:
-    """Foreground deletion ends when no dependent that blocks is left. (The dependents delete themselves.)"""
+    """Wait in foreground deletion until no blocking dependent is left. (The dependents delete themselves.)"""
     uid = uid_of(observed.obj)
     blocking = sum(_blocks(each, uid) for each in observed.dependents)
     if blocking:
@@ -111,7 +111,7 @@ def _misplaced(obj: Obj, owner: Owner) -> Emit:
 
 
 def _policy(observed: Observed, waited_for: bool) -> str:
-    """An owner that waits for this object also waits for what this object owns."""
+    """Return the propagation policy; if an owner waits for this object, it waits for its dependents too."""
     if waited_for and observed.dependents:
         return "Foreground"
     if ORPHAN in finalizers(observed.obj):

@@ -1,4 +1,4 @@
-"""Binds the namespace planner to everything that can lie in a namespace."""
+"""Define the namespace controller, which watches every namespaced kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["NAMESPACE_CONTROLLER"]
 
 
 def _ending_namespace(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """The namespace of a changed object, if it is ending: others need no look."""
+    """Return the namespace of a changed object if it is terminating."""
     ref = ObjectRef("", NAMESPACE.kind, "", namespace_of(obj))
     namespace = cache.get(ref) if ref.name else None
     return (ref,) if namespace is not None and is_terminating(namespace) else ()
@@ -27,4 +27,4 @@ NAMESPACE_CONTROLLER = Controller(
     observe=planning.observe,
     plan=planning.plan,
 )
-"""Empties and finalizes namespaces that are being deleted."""
+"""Empties and finalizes terminating namespaces."""

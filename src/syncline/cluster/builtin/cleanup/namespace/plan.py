@@ -1,8 +1,8 @@
-"""How a namespace ends: its pods are deleted, then everything else in it, then it is finalized.
+"""Plan the end of a namespace: delete its pods, then all other content, then finalize it.
 
-Nothing else is deleted while a pod is there: what pods need as they end (policies, accounts, secrets) outlives them.
-Conditions, reasons and messages are those of Kubernetes' namespaced resources deleter. Nothing is finalized before the
-server itself, not the cache, says that the namespace is empty.
+While a pod exists, nothing else is deleted: pods may need policies, accounts and secrets until they end. Conditions,
+reasons and messages are those of Kubernetes' namespaced resources deleter. A namespace is finalized only when the
+server, not the cache, confirms that it is empty.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ __all__ = ["NAMESPACE", "observe", "plan"]
 NAMESPACE = GroupKind("", "Namespace")
 FINALIZER = "kubernetes"
 MAX_DELETES = 1000
-"""Objects deleted in one reconcile; the rest follows in the next, woken by the deletions."""
+"""Objects deleted per reconcile; the deletions trigger the next one for the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A namespace that is ending, and its content by kind, in the order of discovery."""
+    """A terminating namespace, and its content by kind in discovery order."""
 
     namespace: Obj
     content: tuple[tuple[ResourceInfo, tuple[Obj, ...]], ...]
 
 
 def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-    """None unless the namespace is ending and still ours to finalize."""
+    """Return None unless the namespace is terminating and has our finalizer."""
     namespace = cache.get(ref)
     if namespace is None or not is_terminating(namespace):
         return None
@@ -61,7 +61,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Delete the pods; then the rest; say what holds out; then finalize."""
+    """Delete the pods, then the rest; report what remains; then finalize."""
     name = name_of(observed.namespace)
     pods = next((objects for info, objects in observed.content if info.group_kind == POD), ())
     content = [obj for _, objects in observed.content for obj in objects]
@@ -80,7 +80,7 @@ def plan(observed: Observed, now: datetime) -> Plan:
 
 
 def _overdue_at(observed: Observed, pods: tuple[Obj, ...]) -> datetime | None:
-    """When pods that nothing holds should have ended (``estimateGracefulTerminationForPods``)."""
+    """Return when pods without finalizers should have ended (``estimateGracefulTerminationForPods``)."""
     if not pods or any(finalizers(pod) for pod in pods):
         return None
     graces = [dig(pod, "spec", "terminationGracePeriodSeconds", default=0) for pod in pods if not is_finished(pod)]
@@ -89,7 +89,7 @@ def _overdue_at(observed: Observed, pods: tuple[Obj, ...]) -> datetime | None:
 
 
 def _look_again(observed: Observed, pods: tuple[Obj, ...], now: datetime) -> Outcome:
-    """Changes of the content wake us; only the time of pods that do not end passes without one."""
+    """Requeue only for pods that do not end in time; other changes trigger a reconcile."""
     due = _overdue_at(observed, pods)
     if due is None or due <= now:
         return Done()
@@ -105,7 +105,7 @@ def _failure(observed: Observed, pods: tuple[Obj, ...], now: datetime) -> tuple[
 
 
 def _conditions(observed: Observed, pods: tuple[Obj, ...], now: datetime) -> list[Obj]:
-    """While there are pods, Kubernetes has not examined the rest yet, and says nothing of what remains."""
+    """Return the conditions; while pods exist, they report no other content, as in Kubernetes."""
     counted = () if pods else observed.content
     remaining = sorted(f"{info.plural}.{info.group} has {len(objects)} resource instances" for info, objects in counted)
     holding = {} if pods else _finalizer_counts(observed)
