@@ -10,7 +10,7 @@ import pytest
 from tests.scenes.scenes import Repo, application
 
 from syncline.cli.main import main
-from syncline.kube.yaml.loading import dump_all
+from syncline.kube.yaml.loading import emit_all
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: menu}\ndata: {soup: %s}\n"
 CONFIG_OBJ = {
@@ -81,7 +81,7 @@ def test_an_export_stands_for_the_cluster(tmp_path: Path, capsys: pytest.Capture
             (export / str(number)).mkdir(parents=True)
             (export / str(number) / "object.json").write_text(json.dumps(obj))
     else:
-        export.write_text(dump_all(objects) if form == "documents.yaml" else json.dumps(listed))
+        export.write_text(emit_all(objects) if form == "documents.yaml" else json.dumps(listed))
     source = folder(tmp_path / "shop", a=CONFIG % "tomato", b=DISH)
     found = run(capsys, "--local", str(source), "--against", str(export), "--diff", code=2)
     assert "ConfigMap default/menu  differs from the source in" in found

@@ -16,9 +16,12 @@ from syncline.kube.patching.fields import (
     decode_errors,
     field_problems,
     loads,
-    unknown_fields,
 )
 from syncline.kube.schema.model import Schema, schema_for
+
+
+def unknown_fields(obj: dict[str, Any], schema: Schema) -> list[str]:
+    return list(decode(obj, schema).unknown)
 
 
 def schema(group: str, kind: str) -> Schema:

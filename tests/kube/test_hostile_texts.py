@@ -13,7 +13,7 @@ from syncline.kube.errors import ApiError
 from syncline.kube.text.cron import parse_schedule
 from syncline.kube.text.durations import DurationError, parse_duration
 from syncline.kube.text.glob import MAX_TEXT, GlobError, glob_match, path_match, rule_matches
-from syncline.sources.helm.strvals import SetError, set_value
+from syncline.sources.helm.strvals import SetError, set_with, typed
 
 YAML = "application/yaml"
 
@@ -52,9 +52,9 @@ def test_durations_are_read_up_to_a_thousand_characters() -> None:
 
 def test_indexes_within_indexes_are_bounded_like_names() -> None:
     with pytest.raises(SetError, match="nested level"):
-        set_value({}, "a" + "[0]" * 3_000 + "=1")
+        set_with({}, "a" + "[0]" * 3_000 + "=1", typed)
     made: dict[str, object] = {}
-    set_value(made, "a[1][0]=x")
+    set_with(made, "a[1][0]=x", typed)
     assert made == {"a": [None, ["x"]]}
 
 

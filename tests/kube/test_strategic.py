@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import GVK
 from syncline.kube.patching.strategic import strategic_merge_patch
-from syncline.kube.patching.threeway import three_way_json_merge, three_way_strategic, two_way_strategic
+from syncline.kube.patching.threeway import three_way_json_merge, three_way_strategic
 from syncline.kube.schema.model import Schema, schema_for
 
 POD = schema_for(GVK("", "v1", "Pod"))
@@ -150,12 +150,6 @@ def pods(draw: st.DrawFn) -> dict[str, Any]:
 
 
 UNION: list[dict[str, Any]] = [{"emptyDir": {}}, {"configMap": {"name": "c"}}, {"secret": {"secretName": "s"}}]
-
-
-@given(pods(), pods())
-def test_a_two_way_patch_makes_the_new_object_of_the_old_one(old: dict[str, Any], new: dict[str, Any]) -> None:
-    patch = two_way_strategic(old, new, POD)
-    assert strategic_merge_patch(old, patch, POD) == new
 
 
 @given(pods(), pods(), pods())

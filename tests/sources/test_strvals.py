@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncline.sources.helm.strvals import MAX_INDEX, SetError, set_text, set_value, set_with
+from syncline.sources.helm.strvals import MAX_INDEX, SetError, set_text, set_with, typed
 
 
 def parsed(expression: str, values: dict[str, Any] | None = None) -> dict[str, Any]:
     found = dict(values or {})
-    set_value(found, expression)
+    set_with(found, expression, typed)
     return found
 
 

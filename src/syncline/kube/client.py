@@ -367,10 +367,6 @@ def delete(
     return Request("DELETE", info.path(namespace, name), body=body)
 
 
-def delete_collection(info: ResourceInfo, namespace: str = "", *, label_selector: str = "") -> Request:
-    return Request("DELETE", info.path(namespace), _query(labelSelector=label_selector))
-
-
 def evict(info: ResourceInfo, namespace: str, name: str, *, uid: str = "", dry_run: bool = False) -> Request:
     """POST pods/NAME/eviction; returns 429 if a disruption budget forbids it."""
     body: Obj = {

@@ -6,7 +6,7 @@ a repository may contain.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -270,15 +270,3 @@ def dig(obj: Any, *path: str | int, default: Any = None) -> Any:
         if here is None:
             return default
     return here
-
-
-def walk_strings(value: Any) -> Iterator[str]:
-    """Yield every string value, for tests that search for forbidden content."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from walk_strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from walk_strings(item)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from tests.gitops.sync.pairing import pair_objects
 from tests.gitops.sync.world import CallError, World
 
 from syncline.apply.actions import (
@@ -24,7 +25,6 @@ from syncline.apply.annotations import HOOK_FINALIZER, hook_types, is_delete_hoo
 from syncline.apply.health import Health, health_of
 from syncline.apply.outcome import Outcome
 from syncline.base.clock import parse_time
-from syncline.gitops.comparison.pairs import pair_objects
 from syncline.gitops.sync.model import (
     OperationPhase,
     ResultRow,

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from tests.cluster.world import World
+from tests.gitops.sync.pairing import pair_objects
 
 from syncline.apply.handler import SyncHandler
 from syncline.control.executor import run_in_place
-from syncline.gitops.comparison.pairs import pair_objects
 from syncline.gitops.sync.model import (
     KindTable,
     OperationPhase,

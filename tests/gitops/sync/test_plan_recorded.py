@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from tests.gitops.recordings import cases
+from tests.gitops.sync.pairing import pair_objects
 
 from syncline.apply.annotations import delete_policies, hook_types, is_delete_hook, is_hook
 from syncline.base.clock import parse_time
-from syncline.gitops.comparison.pairs import pair_objects
 from syncline.gitops.sync.model import KindTable, Rules, SelectedResource, SyncObserved, SyncOptions
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks, namespace_manifest

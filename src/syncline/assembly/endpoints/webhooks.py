@@ -23,7 +23,7 @@ from syncline.gitops.webhooks import Push, WebhookRefused, affected, receive
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import GroupKind, ObjectRef, dig
+from syncline.kube.objects import ObjectRef, dig
 
 __all__ = ["PATH", "Webhooks"]
 
@@ -36,7 +36,6 @@ MAX_WAITING = 1000
 AT_ONCE = 4
 """Pushes handled at once."""
 SETTINGS_SECRET = "argocd-secret"
-SECRETS = GroupKind("", "Secret")
 
 
 class Webhooks:

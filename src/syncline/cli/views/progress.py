@@ -18,7 +18,6 @@ from syncline.kube.objects import Obj, ObjectRef, dig
 
 __all__ = ["Progress", "progress_for"]
 
-PHASES = ("PreSync", "Sync", "PostSync", "SyncFail")
 MARKS = {"waiting": "·", "running": "…", "done": "✔", "failed": "✘", "skipped": "-"}
 STYLES = {"waiting": "dim", "running": "yellow", "done": "green", "failed": "red", "skipped": "dim"}
 DONE = ("Succeeded", "Failed", "Error")

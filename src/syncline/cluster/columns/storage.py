@@ -183,10 +183,6 @@ def _attachment(obj: Obj, now: datetime) -> list[Any]:
     ]
 
 
-def _attributes_class(obj: Obj, now: datetime) -> list[Any]:
-    return [name_of(obj), obj.get("driverName", ""), age(obj, now)]
-
-
 def _component(obj: Obj, now: datetime) -> list[Any]:
     condition: Obj = next((c for c in obj.get("conditions") or () if c.get("type") == "Healthy"), {})
     status = "Healthy" if condition.get("status") == "True" else "Unhealthy" if condition else UNKNOWN

@@ -152,44 +152,6 @@ class MachineState:
     next_layers: Layers = Layers()
 
 
-class Machine(Protocol):
-    """One machine. Changes are made at once, or at its next boot where real machines need one."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def spec(self) -> MachineSpec: ...
-
-    @property
-    def state(self) -> MachineState: ...
-
-    @property
-    def root(self) -> DirectoryTree: ...
-
-    def set_unit(self, unit: Unit) -> None: ...
-
-    def set_kernel_arguments(self, arguments: tuple[str, ...]) -> None:
-        """In force after the next boot."""
-        ...
-
-    def set_os_image(self, image: str) -> None:
-        """Booted next time."""
-        ...
-
-    def set_layers(self, layers: Layers) -> None:
-        """Booted next time."""
-        ...
-
-    def request_reboot(self, request: str, now: datetime) -> None:
-        """Stop and boot again, once for each request id."""
-        ...
-
-    def power_off(self, now: datetime) -> None: ...
-
-    def power_on(self, now: datetime) -> None: ...
-
-
 class MachineKeeper(Protocol):
     """Keeps machines over restarts of this process."""
 

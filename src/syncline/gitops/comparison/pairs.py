@@ -20,14 +20,6 @@ Known = Mapping[tuple[int, int], Pair]
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
-    """``pairs``: resources, first those with a target, then live ones only; ``hooks``: manifests of hooks."""
-
-    pairs: tuple[Pair, ...]
-    hooks: tuple[Obj, ...] = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Arranged:
     """Targets by their part in a sync. ``resources``: with the keys of their live objects; ``hooks`` are separate,
     those of unknown type are dropped."""
@@ -47,12 +39,6 @@ def arrange(targets: Iterable[Obj], namespace: str, kinds: KindTable) -> Arrange
         tuple(target for target in kept if is_hook(target)),
         frozenset(map(ref_of, resources)),
     )
-
-
-def pair_objects(targets: Iterable[Obj], live: Mapping[ObjectRef, Obj], namespace: str, kinds: KindTable) -> Paired:
-    """Pair by key. Live objects with the same uid count once."""
-    arranged = arrange(targets, namespace, kinds)
-    return Paired(pair_arranged(arranged, live, {}), arranged.hooks)
 
 
 def pair_arranged(arranged: Arranged, live: Mapping[ObjectRef, Obj], known: Known) -> tuple[Pair, ...]:

@@ -75,11 +75,6 @@ def decode(obj: Obj, schema: Schema, *, converting: bool = False) -> Decoded:
     return Decoded(made, tuple(reader.unknown[:MAX_STRICT_ERRORS]), (*hard, *soft))
 
 
-def unknown_fields(obj: Obj, schema: Schema) -> list[str]:
-    """``unknown field "spec.template.spec.containers[0].imagePolicy"`` for each, in document order."""
-    return list(decode(obj, schema).unknown)
-
-
 def decode_errors(obj: Obj, schema: Schema) -> list[str]:
     """Why the object does not decode, Go's own first choice first; empty if it does.
 

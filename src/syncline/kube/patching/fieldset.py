@@ -44,7 +44,6 @@ FieldSet: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str, ...]
 
 SELF = "."
-LEAF: Mapping[str, Any] = {}
 MAX_DEPTH = 200
 """Deepest path that is read from a request, far above any schema and below Python's own limit."""
 

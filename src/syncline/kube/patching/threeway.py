@@ -50,13 +50,6 @@ def three_way_strategic(original: Obj, modified: Obj, current: Obj, schema: Sche
     return _combine(removals, delta, schema)
 
 
-def two_way_strategic(old: Obj, new: Obj, schema: Schema | None) -> Obj:
-    """The strategic merge patch that makes ``new`` of ``old``."""
-    check_depth(old)
-    check_depth(new)
-    return _diff_maps(old, new, schema, _Wanted())
-
-
 def three_way_json_merge(original: Obj, modified: Obj, current: Obj) -> Obj:
     """The merge patch for custom resources, whose lists have no keys for a client; ``{}`` if there is nothing to do."""
     for state in (original, modified, current):

@@ -6,7 +6,7 @@ Sources, the CLI and the scenes use it for manifests. Results are JSON values wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -119,11 +119,6 @@ def only_value(loaded: Loaded, file: str = "", *, first: bool = False) -> Any:
     return loaded.documents[0].value if loaded.documents else None
 
 
-def parse_nodes(text: str | bytes, *, file: str = "", budget: Budget = DEFAULT_BUDGET) -> list[Node]:
-    """Return the unresolved root nodes of all documents, for other dialects; raises :class:`YamlError`."""
-    return read_nodes(Chunk(_decode(text, file, budget), 0), file=file, budget=budget)
-
-
 def dump(value: Any) -> str:
     """Return what ``kubectl -o yaml`` prints: block style, sorted keys, a final line break."""
     return emit_all([value])
@@ -132,11 +127,6 @@ def dump(value: Any) -> str:
 def dump_typed(value: Any) -> str:
     """Like :func:`dump`, but as Go writes a typed object; names of rendered machine configs are digests of this."""
     return emit_typed(value)
-
-
-def dump_all(values: Iterable[Any]) -> str:
-    """Return several documents with ``---`` between them."""
-    return emit_all(values)
 
 
 def _decode(text: str | bytes, file: str, budget: Budget) -> str:

@@ -32,8 +32,6 @@ MAX_OUTPUT = 256 * 1024 * 1024
 _MAX_COMPLAINT = 8192
 """Bytes of git's complaint that are examined: its end, after what a host may say at length."""
 CHUNK = 1 << 16
-NICE = 10
-"""Children begin in great numbers; the caller the API does not wait for their start."""
 
 _ALLOWED_PROTOCOLS = "file:http:https:ssh"
 """``file`` is here for the administrator's own ``url.<base>.insteadOf``; repository addresses are checked before."""

@@ -25,11 +25,6 @@ class SetError(ValueError):
     """Why an expression cannot be read, in Helm's words."""
 
 
-def set_value(values: dict[str, Any], expression: str) -> None:
-    """``--set``: ``true``, ``null`` and whole numbers are what they look like. Raises :class:`SetError`."""
-    set_with(values, expression, typed)
-
-
 def set_text(values: dict[str, Any], expression: str) -> None:
     """``--set-string``: every value is text. Raises :class:`SetError`."""
     set_with(values, expression, lambda text: text)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:  # loading it takes as long as making the sandbox
 
 __all__ = ["Watch"]
 
-OVER = ("memory", "cpu", "processes", "open", "sessions", "disk", "sockets")
-"""Words for what was too much, reported to who started the sandbox."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
 CALM_S, TENSE_S = 0.1, 0.03

@@ -30,7 +30,6 @@ __all__ = [
 
 NATURAL = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
-PORT_RANGE = "must be between 1 and 65535, inclusive"
 PERCENT = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
     "validation is '[0-9]+%')"

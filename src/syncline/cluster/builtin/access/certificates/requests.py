@@ -28,9 +28,7 @@ __all__ = [
 ]
 
 CSR = GroupKind("certificates.k8s.io", "CertificateSigningRequest")
-API_CLIENT = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
-LEGACY = "kubernetes.io/legacy-unknown"
 NODES = "system:nodes"
 NODE_PREFIX = "system:node:"
 _CLIENT_USAGES = ("client auth", "digital signature", "key encipherment")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
 
 from syncline.cluster.builtin.owners import owner_reference
 from syncline.cluster.builtin.services.endpoints.plan import MANAGED_BY, SERVICE_NAME
@@ -43,8 +42,6 @@ _NOT_COPIED = (
     "endpoints.kubernetes.io/last-change-trigger-time",
     "kubectl.kubernetes.io/last-applied-configuration",
 )
-
-Actions: TypeAlias = tuple[Create | Replace | Delete, ...]
 
 
 @dataclass(frozen=True, slots=True)
