@@ -1,7 +1,7 @@
-"""Names that upstream's machine config objects are known by: kinds, annotations, states, taint.
+"""Names of upstream's machine config objects: kinds, annotations, states, taint.
 
-Shared by the sub-rooms of ``machineconfig``. Source: reference machine-config 1.10; constants of the Machine Config
-Operator. Those under ``syncline.dev`` are ours (docs/extensions.md).
+Shared by the packages of ``machineconfig``. Source: reference machine-config 1.10; constants of the Machine Config
+Operator. Names under ``syncline.dev`` are ours (docs/extensions.md).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ CONTROLLER_CONFIG_NAME = "machine-config-controller"
 
 
 def annotation(suffix: str) -> str:
-    """The full key of one of upstream's annotations."""
+    """Return the full key of one of upstream's annotations."""
     return f"{GROUP}/{suffix}"
 
 

@@ -1,1 +1,1 @@
-"""MachineConfigs that are made from other objects: their names, how they are written and taken back."""
+"""MachineConfigs generated from other objects: their names, writes and removal."""

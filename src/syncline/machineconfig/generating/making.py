@@ -1,4 +1,4 @@
-"""MachineConfigs that controllers of ours write: one form for all of them."""
+"""Builds and writes the MachineConfigs that controllers generate. Entry points: :func:`made_config`, :func:`writes`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["controller_reference", "file_of", "made_config", "writes"]
 
 
 def file_of(path: str, text: str, mode: int = 0o644) -> Obj:
-    """An Ignition file that overwrites; the empty compression tells later merges that it is not compressed."""
+    """Return an Ignition file with overwrite; its empty compression marks it as uncompressed in later merges."""
     encoded = base64.b64encode(text.encode()).decode()
     contents = {"compression": "", "source": f"data:text/plain;charset=utf-8;base64,{encoded}"}
     return {"overwrite": True, "path": path, "contents": contents, "mode": mode}
@@ -32,7 +32,7 @@ def made_config(
     owner: Obj | None = None,
     spec: Obj | None = None,
 ) -> Obj:
-    """A MachineConfig of ``role`` with these files and units; ``spec``: further fields."""
+    """Return a MachineConfig of ``role`` with files and units; ``spec``: further fields."""
     config: Obj = {"ignition": {"version": NEWEST_VERSION}}
     if files:
         config["storage"] = {"files": list(files)}
@@ -50,7 +50,7 @@ def made_config(
 
 
 def controller_reference(obj: Obj) -> Obj:
-    """The owner reference of what is made from ``obj``."""
+    """Return the owner reference of objects generated from ``obj``."""
     return {
         "apiVersion": obj["apiVersion"],
         "kind": obj["kind"],
@@ -62,8 +62,8 @@ def controller_reference(obj: Obj) -> Obj:
 
 
 def writes(wanted: Iterable[Obj], existing: Mapping[str, Obj], why: str) -> tuple[Create | Replace, ...]:
-    """What to write so that these MachineConfigs are there as they should be; people's edits are taken back, their
-    labels and annotations stay."""
+    """Return the writes that make the MachineConfigs equal ``wanted``; they revert users' edits but keep labels and
+    annotations."""
     found: list[Create | Replace] = []
     for config in wanted:
         old = existing.get(name_of(config))

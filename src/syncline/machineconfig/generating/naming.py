@@ -1,7 +1,7 @@
-"""Names of MachineConfigs that are made from KubeletConfigs and ContainerRuntimeConfigs.
+"""Names of MachineConfigs generated from KubeletConfigs and ContainerRuntimeConfigs.
 
-The first object of a pool makes ``99-POOL-generated-kubelet``, later ones add ``-1`` to ``-9``, so the newest wins by
-its name. An object remembers its suffix in an annotation. Source: reference machine-config 1.5 and 1.6.
+The first object of a pool gets ``99-POOL-generated-kubelet``, later ones append ``-1`` to ``-9``, so the newest has the
+last name. An annotation of the object stores its suffix. Source: reference machine-config 1.5 and 1.6.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class GeneratedError(ValueError):
-    """No name can be given; the text is what the object's condition says."""
+    """No name is available; the message becomes the object's condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """``part`` names what is generated, ``limit`` is the refusal of the eleventh object."""
+    """A kind of generated config. ``part``: its part of the name; ``limit``: the error for the eleventh object."""
 
     part: str
     limit: str
@@ -47,18 +47,18 @@ RUNTIME = Generator(
 
 
 def deprecated_name(generator: Generator, pool: Obj) -> str:
-    """The name that old releases gave; such a MachineConfig is made again under the new name, and goes."""
+    """Return the name used by old releases; such a MachineConfig is recreated under its new name and deleted."""
     return f"99-{name_of(pool)}-{meta(pool).get('uid') or ''}-{generator.part}"
 
 
 def generated_name(
     generator: Generator, pool: Obj, config: Obj, configs: Collection[Obj], existing: Collection[str]
 ) -> str:
-    """The MachineConfig that ``config`` makes for ``pool``; ``configs`` are all of its kind, ``existing`` the names of
-    all MachineConfigs. Raises GeneratedError.
+    """Return the name of the MachineConfig that ``config`` generates for ``pool``. ``configs``: all of its kind;
+    ``existing``: names of all MachineConfigs. Raises GeneratedError.
 
-    The annotation decides where there is one. A config that is alone needs no suffix; an older one without annotation
-    returns to the highest of its finalizers that is a MachineConfig; otherwise it is the highest suffix and one more.
+    The annotation decides if present. A single config needs no suffix; an older one without annotation reuses the
+    highest of its finalizers that is a MachineConfig; any other gets the highest suffix plus one.
     """
     first = f"99-{name_of(pool)}-generated-{generator.part}"
     mine = [one for one in configs if _selects(one, pool)]

@@ -1,4 +1,4 @@
-"""What the controllers of KubeletConfigs and ContainerRuntimeConfigs look at."""
+"""Reads the input of the controllers of KubeletConfigs and ContainerRuntimeConfigs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SERVER = ObjectRef(API_SERVER_CONFIG.group, API_SERVER_CONFIG.kind, "", "cluste
 
 
 def observe_generating(cache: Snapshot, ref: ObjectRef, release: Release) -> GeneratingObserved | None:
-    """None if the object is gone, or while pools and MachineConfigs have not been listed."""
+    """Return the input; None if the object is gone, or until pools and MachineConfigs are listed."""
     found = cache.get(ref)
     needed = (MACHINE_CONFIG, MACHINE_CONFIG_POOL, CONTROLLER_CONFIG)
     if found is None or not all(cache.has_synced(kind.group_kind) for kind in needed):
@@ -39,7 +39,7 @@ def observe_generating(cache: Snapshot, ref: ObjectRef, release: Release) -> Gen
 
 
 def every_key(kind: GroupKind, part: str = "") -> MapToKeys:
-    """Maps a change to every object of ``kind``; with ``part``, only changes of MachineConfigs whose names have it."""
+    """Return a map of a change to all objects of ``kind``; ``part``: only for MachineConfigs with it in their name."""
 
     def keys(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         return [ref_of(one) for one in cache.objects(kind)] if part in name_of(obj) else []

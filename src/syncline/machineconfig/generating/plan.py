@@ -1,7 +1,7 @@
-"""One pass for a KubeletConfig or ContainerRuntimeConfig: the MachineConfigs it stands for, and what it says of itself.
+"""Plans the MachineConfigs and the status of a KubeletConfig or ContainerRuntimeConfig. Use :func:`plan_generated`.
 
-Both kinds work alike: a suffix that the object remembers, a finalizer for each MachineConfig, a short list of
-conditions. A refusal is written down and not tried again. Source: reference machine-config 1.5 and 1.6.
+Both kinds work alike: a stored suffix, a finalizer per MachineConfig, and a short list of conditions. A rejected object
+is not retried. Source: reference machine-config 1.5 and 1.6.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Files = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class GeneratingObserved:
-    """``config``: the object. ``siblings``: all of its kind. ``configs``: all MachineConfigs by name."""
+    """The planner's input. ``siblings``: all objects of the kind. ``configs``: all MachineConfigs by name."""
 
     config: Obj
     siblings: tuple[Obj, ...]
@@ -50,8 +50,8 @@ class GeneratingObserved:
 
 @dataclass(frozen=True)
 class Kind:
-    """What tells the two kinds apart. ``invalid``: why an object (for a pool) is refused; ``files``: raises ValueError
-    with the refusal; ``conditions``: for an error or None, without times."""
+    """The differences between the kinds. ``invalid`` returns why an object (for a pool) is rejected; ``files`` raises
+    ValueError with such an error; ``conditions`` returns the conditions for an error or None, without times."""
 
     generator: Generator
     invalid: Callable[[Obj, Obj | None], str | None]
@@ -61,7 +61,7 @@ class Kind:
 
 
 def plan_generated(kind: Kind, observed: GeneratingObserved, now: datetime) -> Plan:
-    """What to write for one object."""
+    """Return the writes for one object."""
     config, name = observed.config, name_of(observed.config)
     if is_terminating(config):
         return _taken_back(kind, observed)
@@ -84,7 +84,7 @@ def plan_generated(kind: Kind, observed: GeneratingObserved, now: datetime) -> P
 
 
 def _pools(observed: GeneratingObserved) -> list[Obj]:
-    """Pools by their labels; a selector that is absent or empty matches none. Raises ValueError."""
+    """Return the selected pools; an absent or empty selector matches none. Raises ValueError."""
     try:
         selector = label_selector_from(dig(observed.config, "spec", "machineConfigPoolSelector"))
     except SelectorError as error:
@@ -143,7 +143,7 @@ def _marks(config: Obj, names: list[str]) -> tuple[Patch, ...]:
 
 
 def _stale(kind: Kind, observed: GeneratingObserved, names: Iterable[str]) -> Iterable[Delete]:
-    """MachineConfigs of an older release or under an older name, which would stop every render."""
+    """Delete MachineConfigs of an older release or name, which would block every render."""
     part = f"-generated-{kind.generator.part}"
     older = {deprecated_name(kind.generator, pool) for pool in observed.pools}
     for name, config in observed.configs.items():
@@ -157,7 +157,7 @@ def _stale(kind: Kind, observed: GeneratingObserved, names: Iterable[str]) -> It
 
 
 def _taken_back(kind: Kind, observed: GeneratingObserved) -> Plan:
-    """The object goes: first its MachineConfigs, then its finalizers of ours."""
+    """Delete first the MachineConfigs of a deleted object, then its finalizers."""
     config, uid = observed.config, meta(observed.config).get("uid")
     finalizers = list(meta(config).get("finalizers") or [])
     mine = [one for one in finalizers if one in observed.configs or f"-generated-{kind.generator.part}" in one]

@@ -1,1 +1,1 @@
-"""What a change of machine configs would do to nodes, before anybody makes it."""
+"""Forecasts what a change of machine configs does to nodes."""

@@ -1,7 +1,7 @@
-"""Whether an API server would take an object of the change, and as what: pruned, defaulted, judged; pure.
+"""Simulates an API server's admission of a changed object: pruning, defaults, validation; pure.
 
-By the definitions of the cluster where the look has them, else by ours. Webhooks and policies of the cluster are not
-asked.
+Uses the snapshot's CustomResourceDefinitions, else the built-in ones. The cluster's webhooks and policies are not
+called.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """``obj`` as it would be stored. ``refused``: why it would not be, as the API says it. ``unknown``: fields that are
-    dropped since the kind does not have them."""
+    """The result. ``obj`` as it would be stored. ``refused``: the API's error, or empty. ``unknown``: dropped fields
+    that the kind does not have."""
 
     obj: Obj
     refused: str = ""
@@ -36,14 +36,14 @@ class Admitted:
 
 
 class Admission:
-    """Reads each definition once."""
+    """Simulates admission; parses each definition once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._look = snapshot
         self._schemas: Mapping[GVK, Schema] | None = None
 
     def admit(self, obj: Obj, live: Obj | None) -> Admitted:
-        """Of built-in kinds only the name is judged."""
+        """Return the admission result. For built-in kinds only the name is validated."""
         if self._schemas is None:
             mine = (*machine_config_crds(), *openshift_config_crds())
             self._schemas = _schemas(mine) | _schemas(self._look.objects(DEFINITIONS))

@@ -1,4 +1,4 @@
-"""Why nodes are touched: the fields that differ, what each asks for and by which policy, and who says so; pure."""
+"""Explains why an update touches nodes: differing fields, their actions, the policy and the source; pure."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ SEVERITY = ("none", "reload", "restart", "drain", "reboot")
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """``field``: where in the MachineConfig; ``change``: what is different about it; ``actions``: what it asks for;
-    ``why``: by which policy or for want of one. ``config``: the MachineConfig that says so, ``origin`` where that comes
-    from (an Application, or the object that it is made of). ``pending``: it was to come without the change, too."""
+    """A difference and its effect. ``field``: its path in the MachineConfig; ``change``: the difference; ``actions``:
+    what it needs; ``why``: the policy, or that there is none. ``config``: the MachineConfig that sets it, ``origin``:
+    its Application or the object that generates it. ``pending``: it would come without the change, too."""
 
     field: str
     change: str
@@ -64,8 +64,8 @@ class Cause:
 
 @dataclass(frozen=True)
 class Sides:
-    """MachineConfigs of a pool before and after. ``touched``: names of those that the change makes, alters or deletes;
-    ``origins`` of them by name."""
+    """MachineConfigs of a pool before and after. ``touched``: names of those created, changed or deleted; ``origins``
+    of them by name."""
 
     before: Sequence[Obj]
     after: Sequence[Obj]
@@ -74,7 +74,7 @@ class Sides:
 
 
 def action_text(action: Action) -> str:
-    """``reboot``, ``reload crio.service``; what upstream calls Special reloads crio."""
+    """Return ``reboot``, ``reload crio.service`` or the like; upstream's Special reloads crio."""
     match action.type:
         case "Special":
             return "reload crio"
@@ -85,7 +85,7 @@ def action_text(action: Action) -> str:
 
 
 def severity(actions: Collection[str], *, drains: bool) -> str:
-    """The worst that happens to a node, in one word."""
+    """Return the most severe effect on a node in one word."""
     if "reboot" in actions:
         return "reboot"
     if drains:
@@ -96,7 +96,7 @@ def severity(actions: Collection[str], *, drains: bool) -> str:
 
 
 def causes_of(old: Obj, new: Obj, work: Work, sides: Sides, pending: Collection[tuple[str, str]] = ()) -> list[Cause]:
-    """Worst first, else in the order of the work. ``pending``: kinds and names of consequences that come anyway."""
+    """Return the causes, most severe first. ``pending``: consequences that come without the change."""
     found = changes(old.get("spec"), new.get("spec"))
     report = (_parts(sides.before), _parts(sides.after))
     made = [_cause(one, found, report, sides, (one.kind, one.name) in pending) for one in work.parts]
@@ -131,7 +131,7 @@ def _cause(
 
 
 def _quiet(each: Change, report: _PartsBySide, sides: Sides) -> Cause:
-    """A part that no action belongs to."""
+    """Return the cause of a part that needs no action."""
     config, field = _source(each, report, sides), f"{each.kind} {each.name}".strip()
     why = "nothing is to be done for it"
     return Cause(field, each.what or each.verb, ("none",), why, config, _origin(config, sides))
@@ -156,7 +156,7 @@ def _words(change: Change) -> str:
 
 
 def _shortened(text: str) -> str:
-    """Digests of images by their first characters."""
+    """Return the text with image digests shortened."""
     return " ".join(_short(word) or "<none>" for word in text.split(" "))
 
 
@@ -167,7 +167,7 @@ def _short(image: str) -> str:
 
 
 def _source(change: Change, report: _PartsBySide, sides: Sides) -> str:
-    """The MachineConfig that decides: of those that are touched if any of them has a say, else the last one."""
+    """Return the MachineConfig that decides a part: a touched one if any sets it, else the last one."""
     before, after = report
     part = (before if change.verb == "removed" else after).get((change.kind, change.name)) or before.get(
         (change.kind, change.name)

@@ -1,8 +1,8 @@
-"""What a change would do to the nodes of a cluster, before anybody makes it; pure.
+"""Forecasts what a change does to the nodes of a cluster; pure. Entry point: :class:`Forecaster`.
 
-A snapshot of the cluster and a change come in. The change is made on a copy; the controllers that turn what people
-write into rendered configs settle on it; then the roll-out is simulated. An :class:`Impact` leaves. The controllers are
-given, since ``assembly`` puts rooms together.
+The change is applied to a copy of a snapshot, the controllers that lead to rendered configs run on the copy until idle,
+then the roll-out is simulated; the result is an :class:`Impact`. The caller passes the controllers, since ``assembly``
+connects the packages.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ SETTLES = timedelta(seconds=DEBOUNCE_S)
 
 @dataclass(frozen=True)
 class Change:
-    """``applied``: manifests as ``kubectl apply`` would take them; ``put``: objects as they are to be; ``deleted``.
-    ``origins``: where an object comes from, in a few words."""
+    """A change. ``applied``: manifests as for ``kubectl apply``; ``put``: complete objects; ``deleted``. ``origins``:
+    where an object comes from, in a few words."""
 
     applied: Sequence[Obj] = ()
     put: Sequence[Obj] = ()
@@ -72,7 +72,7 @@ class Change:
 
 
 def kinds_read(controllers: Collection[Controller[Any]]) -> set[GroupKind]:
-    """Everything that a forecast reads, without Events."""
+    """Return all kinds that a forecast reads, except Events."""
     found = kinds_of(controllers) | {POOL, MACHINE_CONFIG, MACHINE_CONFIG_NODE, CONTROLLER_CONFIG, NODE, HOLDS, LEASES}
     found |= {CLUSTER.group_kind, OS_CONFIG, OS_BUILD, drain_observing.POD, *drain_observing.READS}
     return found | {index.kind for index in pool_observing.indices().values()}  # type: ignore[attr-defined]
@@ -80,8 +80,8 @@ def kinds_read(controllers: Collection[Controller[Any]]) -> set[GroupKind]:
 
 @dataclass(frozen=True)
 class Forecaster:
-    """``controllers`` make rendered configs of what people write, rendering itself last. ``render`` and ``pools`` are
-    the settings of code that keeps the cluster."""
+    """Forecasts on a snapshot. ``controllers`` lead from users' objects to rendered configs, rendering last. ``render``
+    and ``pools``: settings of the cluster's controllers."""
 
     snapshot: Snapshot
     controllers: Sequence[Controller[Any]]
@@ -89,7 +89,7 @@ class Forecaster:
     pools: PoolSettings = field(default_factory=PoolSettings)
 
     def forecast(self, change: Change, now: datetime, pool: str = "") -> Impact:
-        """``pool``: only this one is reported; the others are simulated all the same."""
+        """Return the impact. ``pool``: report only this pool; the others are simulated, too."""
         # Times in objects are whole seconds.
         report = _Telling(self, change, now.replace(microsecond=0))
         return report.impact(pool)
@@ -103,7 +103,7 @@ class Forecaster:
 
 
 class _Telling:
-    """One forecast: the copy after the change, its simulation, and what is notified of them."""
+    """One forecast: the changed copy, its simulation, and the report."""
 
     def __init__(self, by: Forecaster, change: Change, now: datetime) -> None:
         self._by, self._change, self._now = by, change, now
@@ -209,7 +209,7 @@ class _Telling:
         return (), decision.waits or ""
 
     def _behind(self, live: Obj | None, target: str, busy: Collection[str]) -> int:
-        """How many nodes have an update to come without the change, and have not begun it."""
+        """Return how many nodes wait for an update that is due without the change."""
         if live is None:
             return 0
         snapshot = self._by.snapshot
@@ -278,14 +278,14 @@ class _Telling:
         return Sides(before, after, self._touched(), self._origins())
 
     def _pending(self, current: str, before: str, new: str) -> set[tuple[str, str]]:
-        """Parts that a node behind its pool would get anyway, and that the change leaves alone."""
+        """Return parts that a node behind its pool would get anyway, and that the change does not affect."""
         if current == before or before == new:
             return set()
         anyway, changed = (_parts(self._scratch, one, other) for one, other in ((current, before), (before, new)))
         return anyway - changed
 
     def _waiting(self, left: Sequence[Obj], pool: Obj, simulated: Rollout) -> list[NodeImpact]:
-        """Nodes whose turn does not come."""
+        """Return nodes that are not updated."""
         name, waits = name_of(pool), simulated.waits(pool)
         limit = _limit(pool, len(_members(simulated.scratch, pool)))
         reasons = [why_it_waits(node, waits, limit) for node in left]
@@ -296,7 +296,7 @@ class _Telling:
         ]
 
     def _extrapolated(self, left: Sequence[Obj], turns: Sequence[Turn], before: str) -> list[NodeImpact]:
-        """The rest of a pool that is too large to be played node by node: in its order, at the pace so far."""
+        """Extrapolate the rest of a pool too large to simulate: in order, at the average pace so far."""
         done = [turn for turn in turns if turn.ended is not None and turn.wave]
         if not done:
             return []
@@ -334,7 +334,7 @@ class _Telling:
         return tuple(f"{_mark(self._before.get(name), self._after.get(name))} {name}" for name in self._touched())
 
     def _origins(self) -> dict[str, str]:
-        """By name of MachineConfig; one that is generated comes from where the object comes from that it is made of."""
+        """Return origins by name of MachineConfig; a generated one has the origin of its source object."""
         origins = self._change.origins
         found = {ref.name: text for ref, text in origins.items() if ref.group_kind == MACHINE_CONFIG}
         makers = {(ref.kind, ref.name): text for ref, text in origins.items()}
@@ -346,7 +346,7 @@ class _Telling:
         return found
 
     def _refused(self) -> tuple[Refusal, ...]:
-        """What the API refuses, and KubeletConfigs and their kin of which nothing is made."""
+        """Return what the API rejects, and KubeletConfigs and ContainerRuntimeConfigs that generate nothing."""
         report = self._scratch.refused.items()
         found = [Refusal(f"{ref.kind} {ref.name}", text, "correct the field") for ref, text in report]
         for (_, ref), plan in sorted(self._scratch.plans.items(), key=lambda item: item[0][1]):
@@ -364,7 +364,7 @@ class _Telling:
         return tuple(notes)
 
     def _failing(self, simulated: Rollout) -> list[str]:
-        """Nodes that are asked to be updated, and that failed before."""
+        """Return nodes that are updated and whose last update failed."""
         done = {turn.node for turn in simulated.turns if turn.state is State.DONE}
         nodes = [node for node in self._by.snapshot.objects(NODE) if name_of(node) in done]
         return [text for node in nodes if (text := failing_words(node))]

@@ -1,7 +1,7 @@
-"""How long the steps of an update take: as measured on the nodes of this cluster, else as assumed; pure.
+"""Estimates how long the steps of an update take: measured on this cluster's nodes, else assumed; pure.
 
-Measured are the last updates that Events and the conditions of MachineConfigNodes still tell of. Upstream puts all
-conditions back when an update ends, so of finished updates only Events are left.
+Measurements come from Events and MachineConfigNode conditions of recent updates. Upstream resets all conditions when an
+update ends, so only Events remain of finished updates.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _REBOOT = re.compile(r"reboot into config (\S+)")
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """``updates``: of how many updates it is the median; 0: assumed."""
+    """A duration. ``updates``: number of updates of which it is the median; 0: assumed."""
 
     seconds: float
     updates: int = 0
@@ -40,8 +40,8 @@ class Length:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """``drain``: from the cordon to the last pod; ``write``: files, units and keys; ``system``: an image, kernel or
-    extensions are staged; ``service``: one is reloaded or restarted; ``reboot``: until the node is back and Done."""
+    """Durations. ``drain``: from the cordon to the last pod; ``write``: files, units and keys; ``system``: staging of
+    image, kernel or extensions; ``service``: one reload or restart; ``reboot``: until the node is Done again."""
 
     drain: Length = Length(60.0)
     write: Length = Length(10.0)
@@ -54,7 +54,7 @@ class Pace:
         return {name: getattr(self, name) for name in names}
 
     def used(self, work: Work, *, drained: bool) -> list[str]:
-        """The steps of an update by name; a step may come several times."""
+        """Return the names of an update's steps, with repetitions."""
         kinds = [action.type for action in work.actions]
         changes = work.changes
         staged = changes.os_update or changes.extensions or changes.kernel_type
@@ -75,12 +75,12 @@ ASSUMED = Pace()
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Seconds by step and node."""
+    """Measured seconds by step and node."""
 
     by_step: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def pace(self, nodes: Iterable[str]) -> Pace:
-        """Of these nodes if any of them was measured, else of all, else as assumed; step by step."""
+        """Return the pace of these nodes; for steps not measured there that of all nodes, else assumptions."""
         mine, found = set(nodes), ASSUMED
         for step, seconds in self.by_step.items():
             near = [value for node, value in seconds.items() if node in mine]
@@ -91,7 +91,7 @@ class Samples:
 
 
 def sampled(events: Iterable[Obj], machine_config_nodes: Sequence[Obj]) -> Samples:
-    """The last update of each node, as far as it is known."""
+    """Return the measurements of each node's last update, as far as known."""
     fields: dict[str, list[tuple[datetime, str, str]]] = {}
     for event in events:
         about = event.get("involvedObject") or event.get("regarding") or {}
@@ -139,7 +139,7 @@ def _when(lines: Sequence[tuple[datetime, str, str]], reason: str) -> datetime |
 
 
 def _draining(record: Obj) -> float:
-    """Seconds of a drain that is over while its update still continues; else 0."""
+    """Return the seconds of a finished drain in a running update, else 0."""
     conditions = {each.get("type"): each for each in dig(record, "status", "conditions", default=[])}
     begun, ended = (conditions.get(kind) or {} for kind in ("Cordoned", "Drained"))
     if begun.get("status") != "True" or ended.get("status") != "True":

@@ -1,7 +1,7 @@
-"""The answer to «what would this do», as data and in sentences: per pool, per node; pure.
+"""The result of a forecast per pool and node, as data and in sentences; pure. Entry point: :class:`Impact`.
 
-Made by ``machineconfig/impact/forecast.py``, shown by ``syncline mc impact`` and ``syncline plan``. The shapes of
-``to_obj`` are what ``-o json`` prints; scripts read them.
+``machineconfig/impact/forecast.py`` creates it, ``syncline mc impact`` and ``syncline plan`` print it. ``to_obj``
+returns what ``-o json`` prints; scripts depend on it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAMED = 3
 
 
 class Verdict(StrEnum):
-    """What an impact amounts to, worst last."""
+    """The overall result of an impact, worst last."""
 
     NOTHING = "nothing"
     CHANGES = "changes"
@@ -34,14 +34,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """``about``: which object is refused, empty where the whole pool's config is; ``fix``: what a person can do."""
+    """A rejection. ``about``: the rejected object, empty for the whole pool's config; ``fix``: what the user can do."""
 
     about: str
     message: str
     fix: str = ""
 
     def clauses(self) -> list[str]:
-        """What is wrong, and what to do about it."""
+        """Return the error and its fix."""
         message = " ".join(self.message.removeprefix(NOT_RENDERED).split())
         report = message if not self.about else f"{self.about}: {message}"
         return [report, f"fix: {self.fix}"] if self.fix else [report]
@@ -55,9 +55,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class NodeImpact:
-    """``steps``: what happens to it, in order; empty where its turn never comes. ``wave``: 1 for those that are
-    targeted first; 0: under way before the change. Times are seconds from now, ``ends_s`` None where it does not end by
-    itself; ``counted`` False: beyond what was played node by node, at the same pace."""
+    """The impact on a node. ``steps``: what happens, in order; empty if it is not updated. ``wave``: from 1; 0: already
+    in progress. Times are seconds from now; ``ends_s`` None: the update does not end. ``counted`` False: extrapolated
+    at the same pace, not simulated."""
 
     node: str
     pool: str
@@ -73,7 +73,7 @@ class NodeImpact:
 
     @property
     def action(self) -> str:
-        """The worst that happens to it, in one word."""
+        """The most severe effect on the node in one word."""
         if self.state is State.REFUSED or not self.steps:
             return self.state.value
         return severity(self.steps, drains="drain" in self.steps)
@@ -95,10 +95,10 @@ class NodeImpact:
 
 @dataclass(frozen=True, slots=True)
 class PoolImpact:
-    """``before``, ``after``: rendered configs that it aims at. ``machines``: how many it has; ``nodes``: those that
-    something happens to or that wait, in order. ``paused``: by whom, and then ``nodes`` is what follows when it is
-    resumed. ``held``: by which Hold, until when. ``pending``: how many nodes had an update to come without the change.
-    ``waits``: why it is not rendered yet; ``error``: why the roll-out cannot continue."""
+    """The impact on a pool. ``before``, ``after``: target configs. ``machines``: how many it has; ``nodes``: those
+    affected or waiting, in order. ``paused``: by whom; ``nodes`` then tells what follows a resume. ``held``: by which
+    Hold, until when. ``pending``: how many nodes have an update due without the change. ``waits``: why it is not
+    rendered yet; ``error``: why the roll-out is stopped."""
 
     name: str
     before: str
@@ -119,7 +119,7 @@ class PoolImpact:
 
     @property
     def action(self) -> str:
-        """The worst that happens to one of its nodes, in one word."""
+        """The most severe effect on one of its nodes in one word."""
         if self.refused:
             return "refused"
         found = [node.action for node in self.nodes if node.action in SEVERITY]
@@ -138,7 +138,7 @@ class PoolImpact:
 
     @property
     def ends_s(self) -> float | None:
-        """When the last node is done; None where not all of them will be."""
+        """When the last node is done, in seconds; None if not all of them will be."""
         ends = [node.ends_s for node in self.nodes]
         return None if any(end is None for end in ends) else max((end or 0.0 for end in ends), default=0.0)
 
@@ -170,12 +170,12 @@ class PoolImpact:
     # -- in words ------------------------------------------------------------------------------------------------
 
     def sentence(self) -> str:
-        """Everything that a person has to know before it is merged, in one line."""
+        """Return all that a reviewer of the change must know, on one line."""
         head, *rest = self.clauses()
         return f"{head}{': ' if self.refused or self.waits else '; '}{'; '.join(rest)}" if rest else head
 
     def clauses(self) -> tuple[str, ...]:
-        """The conclusion, then why, what cannot be done, what would help, and what else there is to know."""
+        """Return the conclusion, then reasons, blocked nodes, fixes and notes."""
         start = f"pool {self.name}"
         if self.refused:
             return f"{start}: refused, no node is touched", *(text for each in self.refused for text in each.clauses())
@@ -191,7 +191,7 @@ class PoolImpact:
         return f"{start}: {f'held by {self.held}; then ' if self.held else ''}{going}", *rest
 
     def _going(self) -> str:
-        """Who goes through what, how many at a time, how long."""
+        """Return how many nodes go through which steps, how many at a time, and how long it takes."""
         going, kept = self._with(State.DONE), self._with(State.BLOCKED, State.REFUSED)
         if not going:
             verbs = next((_verbs(node.steps, one=False) for node in kept if node.steps), "change")
@@ -218,7 +218,7 @@ class PoolImpact:
         return [f"because {joined([*named, f'{more} more'] if more else named)}"]
 
     def _stuck(self) -> list[str]:
-        """Nodes with the same way out are reported once."""
+        """Return the blocked nodes, grouped by their fixes."""
         alike: dict[object, list[NodeImpact]] = {}
         for node in self._with(State.REFUSED, State.BLOCKED):
             alike.setdefault(node.fixes or node.reason.replace(node.node, ""), []).append(node)
@@ -247,8 +247,8 @@ class PoolImpact:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """``pools`` in the order in which they would begin. ``refused``: objects of the change that make nothing;
-    ``notes``: what a person should know about the answer itself."""
+    """The impact of a change. ``pools`` in the order in which they begin. ``refused``: rejected objects; ``notes``:
+    limits of the forecast."""
 
     pools: tuple[PoolImpact, ...] = ()
     refused: tuple[Refusal, ...] = ()
@@ -277,7 +277,7 @@ def _grounds(cause: Cause) -> list[str]:
 
 
 def _verbs(steps: tuple[str, ...], *, one: bool) -> str:
-    """``drain and reboot``; in the third person of one."""
+    """Return ``drain and reboot``, or in the third person for one node."""
     done = [step for step in steps if step != "none"]
     if not done:
         return f"{'takes' if one else 'take'} it over without drain, service or reboot"
@@ -286,7 +286,7 @@ def _verbs(steps: tuple[str, ...], *, one: bool) -> str:
 
 
 def joined(texts: Collection[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """Return ``a``, ``a and b``, ``a, b and c``."""
     found = list(texts)
     return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}" if found else ""
 
@@ -306,7 +306,7 @@ def _count(number: int, word: str) -> str:
 
 
 def about(seconds: float) -> str:
-    """A length as people say it: ``about 18 min``."""
+    """Return a duration in words: ``about 18 min``."""
     if seconds < 90:
         return f"about {round(seconds)} s"
     minutes = round(seconds / 60)

@@ -1,8 +1,8 @@
-"""A roll-out played on a copy of the cluster: who is updated when, and who cannot be; pure.
+"""Simulates a roll-out on a copy of the cluster: when each node is updated, and which cannot be; pure.
 
-Pools are asked by their controller's own plan, drains by the drain controller's, what a node does by
-``machineconfig/agent/planning/work.py``. Time goes from one event to the next: a node has been drained, a node is back,
-a Hold expires. What is simulated here and not asked is only how long the steps take.
+The pool controller's and the drain controller's own plans decide, and ``machineconfig/agent/planning/work.py`` says
+what a node does. Time advances from event to event: a node is drained, a node is back, a Hold expires. Only the
+durations of steps are estimated.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ MAX_HORIZON = timedelta(days=400)
 
 
 class State(StrEnum):
-    """What becomes of a node's turn."""
+    """The result of a node's update."""
 
     DONE = "done"
     REFUSED = "refused"
@@ -79,9 +79,9 @@ class State(StrEnum):
 
 @dataclass(slots=True)
 class Turn:
-    """One update of one node. ``began``: it was targeted; ``wave`` counts within its pool. Images are those of image
-    mode. ``reason``: of a refusal or of a drain that cannot finish; ``fixes`` would let it. ``under_way``: it had begun
-    before the change."""
+    """One update of one node. ``began``: when it was targeted; ``wave`` counts within its pool. Images are those of
+    image mode. ``reason``: of a refusal or a blocked drain; ``fixes`` for it. ``under_way``: it had begun before the
+    change."""
 
     node: str
     pool: str
@@ -102,8 +102,8 @@ class Turn:
 
 @dataclass
 class Rollout:
-    """One play; :meth:`play` fills ``turns``, in the order in which they began. ``targets``: what each pool is to
-    reach; ``errors``: why a pool cannot continue, by its name. ``paces`` by name of pool."""
+    """One simulation; :meth:`simulate` fills ``turns`` in the order in which they began. ``errors``: by pool, why it is
+    stopped. ``paces`` by name of pool."""
 
     scratch: Scratch
     began: datetime
@@ -149,7 +149,7 @@ class Rollout:
                 self._look(name, now)
 
     def _joins(self, node: Obj, pool: Obj) -> None:
-        """A machine that has no config yet begins with what its pool serves."""
+        """Give a machine without config the target of its pool."""
         target = target_of(pool)
         self._annotate(name_of(node), {CURRENT: target, DESIRED: target, STATE: DONE}, self.began)
 
@@ -158,7 +158,7 @@ class Rollout:
         heappush(self._events, (when, self._count, what, name))
 
     def _happens(self, what: str, name: str, now: datetime) -> Iterable[str]:
-        """Names of the pools that have to look then."""
+        """Process an event, and return the names of the pools to reconcile."""
         if what == "pool":
             return (name,)
         turn = self._open[name]
@@ -176,7 +176,7 @@ class Rollout:
     # -- pools ---------------------------------------------------------------------------------------------------
 
     def _look(self, name: str, now: datetime) -> None:
-        """As the pool controller does it, until it has nothing more to do at this moment."""
+        """Reconcile a pool until it has nothing more to do now."""
         ref = ObjectRef(*POOL, "", name)
         for _ in range(MAX_ROUNDS):
             observed = pool_observing.observe(self.scratch.cache, ref)
@@ -265,7 +265,7 @@ class Rollout:
             self._change(turn, now)
 
     def _rebooting(self, name: str, now: datetime) -> float:
-        """Seconds since a node was asked to reboot, as far as its MachineConfigNode says."""
+        """Return the seconds since a node was asked to reboot, by its MachineConfigNode."""
         record = self.scratch.cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", name))
         for condition in dig(record, "status", "conditions", default=[]):
             if condition.get("type") == "RebootedNode" and condition.get("status") == "Unknown":
@@ -274,14 +274,14 @@ class Rollout:
         return 0.0
 
     def _work(self, turn: Turn) -> Work | str:
-        """The same for all nodes that have the same; a text: why it is refused."""
+        """Return the work of a turn, cached by its configs, or a text why it is refused."""
         key = (turn.old, turn.new, turn.old_image, turn.new_image)
         if key not in self._works:
             self._works[key] = worked_out(self.scratch.cache, *key)
         return self._works[key]
 
     def _drain(self, turn: Turn, now: datetime) -> None:
-        """Asked for as the agent does, judged and begun as the drain controller does."""
+        """Request a drain as the agent does, and forecast and start it as the drain controller does."""
         self._annotate(turn.node, {DESIRED_DRAIN: f"drain-{turn.new}"}, now)
         observed = drain_observing.observe(self.scratch.cache, ref_of(self._node(turn.node)))
         assert observed is not None, "a drain is asked for"
@@ -303,14 +303,14 @@ class Rollout:
         turn.fixes = note.fixes if note is not None else ()
 
     def _endless(self, observed: drain_observing.Observed, name: str, now: datetime) -> str:
-        """Why a drain that starts on request does not end."""
+        """Return why a drain that a user insists on does not end."""
         if observed.forecast is None or not observed.leaving or not insists(observed.node, observed.pool):
             return ""
         verdict = judge(observed.forecast(), name, now)
         return verdict.message() if verdict.outlook is Outlook.BLOCKED else ""
 
     def _drained(self, turn: Turn, now: datetime) -> None:
-        """A target that is newer by then is what it gets."""
+        """End a drain; the node then gets its newest target."""
         have = annotations_of(self._node(turn.node))
         later = replace(turn, new=have.get(DESIRED, turn.new), new_image=have.get(DESIRED_IMAGE, ""))
         work = self._work(later)
@@ -327,7 +327,7 @@ class Rollout:
         self._schedule(now + timedelta(seconds=pace.seconds(steps)), "done", turn.node)
 
     def _end(self, turn: Turn, now: datetime) -> None:
-        """Uncordoned and Done; a target that came meanwhile is another turn."""
+        """End an update: uncordon, report Done, and begin the next if the target has changed."""
         turn.state, turn.ended = State.DONE, now
         self._open.pop(turn.node)
         self._annotate(turn.node, {DESIRED_DRAIN: f"uncordon-{turn.new}"}, now)
@@ -346,7 +346,7 @@ class Rollout:
     # -- afterwards ----------------------------------------------------------------------------------------------
 
     def waits(self, pool: Obj) -> Sequence[Wait]:
-        """Why nodes of a pool are still behind it when nothing happens any more."""
+        """Return why nodes of a pool are still behind it at the end."""
         observed = pool_observing.observe(self.scratch.cache, ref_of(pool))
         if observed is None:
             return ()
@@ -354,7 +354,7 @@ class Rollout:
         return snapshot.waits.get(name_of(pool), ())
 
     def left(self, pool: Obj) -> list[Obj]:
-        """Nodes that are not at what the pool wants, and whose turn has not begun."""
+        """Return nodes behind their pool whose update has not begun."""
         begun = {turn.node for turn in self.turns}
         observed = pool_observing.observe(self.scratch.cache, ref_of(pool))
         if observed is None:
@@ -365,13 +365,13 @@ class Rollout:
 
 
 def _moves(node: Obj) -> bool:
-    """It is targeted at something else than it has."""
+    """Return whether current and desired differ."""
     have = annotations_of(node)
     return (have.get(CURRENT), have.get(CURRENT_IMAGE, "")) != (have.get(DESIRED), have.get(DESIRED_IMAGE, ""))
 
 
 def _back(node: Obj) -> Obj:
-    """A node that was away when the cluster was examined, as it is when its update has ended."""
+    """Return a node that was away, as it is after its update."""
     conditions = [
         each | {"status": "True"} if each.get("type") == "Ready" else each
         for each in dig(node, "status", "conditions", default=[])
@@ -380,8 +380,7 @@ def _back(node: Obj) -> Obj:
 
 
 def worked_out(cache: Snapshot, old: str, new: str, old_image: str = "", new_image: str = "") -> Work | str:
-    """What it means for a node to come from one rendered config (and image of image mode) to another; a text: why it
-    is refused."""
+    """Return the work between two rendered configs (with images of image mode), or a text why it is refused."""
     configs = [cache.get(ObjectRef(*MACHINE_CONFIG, "", name)) for name in (old, new)]
     for name, config in zip((old, new), configs, strict=True):
         if config is None:

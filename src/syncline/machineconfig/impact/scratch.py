@@ -1,7 +1,7 @@
-"""A private copy of a cluster, on which the plans of controllers are carried out as an API server would.
+"""A private copy of a cluster on which controllers' plans are executed as an API server would. Use :class:`Scratch`.
 
-What a look found comes in; controllers' own ``observe`` and ``plan`` are asked, their actions change the copy, and the
-changes wake whom they would wake. Nothing leaves it: no request, no Event, no eviction.
+The copy starts as a snapshot. Controllers' ``observe`` and ``plan`` run on it, their actions change it, and changes
+wake the controllers that watch them. It has no side effects: no requests, Events or evictions.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ SERVERS = ("uid", "resourceVersion", "generation", "creationTimestamp", "managed
 
 
 class UnsettledError(RuntimeError):
-    """Controllers that never come to rest; it is a defect of theirs."""
+    """The controllers did not become idle, which is a bug in them."""
 
 
 class Scratch:
-    """``kinds`` are copied, and count as listed also where the cluster does not serve them."""
+    """A copy of a snapshot. ``kinds`` are copied, and count as listed even if the cluster does not serve them."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Scratch:
     # -- what people do ----------------------------------------------------------------------------------------
 
     def apply(self, obj: Obj, now: datetime) -> None:
-        """As ``kubectl apply`` would: what a former version of the manifest had and this one has not goes."""
+        """Apply a manifest as ``kubectl apply`` does: fields that only the previous manifest had are removed."""
         ref = ref_of(obj)
         given = {key: value for key, value in obj.items() if key != "status"}
         given["metadata"] = {key: value for key, value in meta(obj).items() if key not in SERVERS}
@@ -86,7 +86,7 @@ class Scratch:
             self.put(json_merge_patch(live, patch) if live is not None else given, now)
 
     def put(self, obj: Obj, now: datetime) -> None:
-        """The object as desired, whatever was there; one that the API would refuse is left out and noted."""
+        """Write the object as it is; one that the API would reject is skipped and noted."""
         live = self.cache.get(ref_of(obj))
         admitted = self._admission.admit(obj, live)
         self.unknown += [f"{obj.get('kind')} {name_of(obj)}: {field}" for field in admitted.unknown]
@@ -98,7 +98,7 @@ class Scratch:
             self._put(self._counted(admitted.obj, live), live)
 
     def delete(self, ref: ObjectRef, now: datetime) -> bool:
-        """False: there is none."""
+        """Delete an object; return False if there is none."""
         live = self.cache.get(ref)
         if live is None:
             return False
@@ -114,7 +114,7 @@ class Scratch:
     # -- what controllers do -----------------------------------------------------------------------------------
 
     def settle(self, now: datetime) -> None:
-        """Let the controllers look at everything that changed, in their order, until nothing is left to do."""
+        """Run the controllers on all changes, in their order, until idle."""
         for _ in range(MAX_PASSES):
             key = min(self._due, default=None, key=lambda each: each[0])
             if key is None:
@@ -166,7 +166,7 @@ class Scratch:
         return {"metadata": {**meta(obj), **stamps, "creationTimestamp": format_time(now)}}
 
     def _counted(self, obj: Obj, live: Obj) -> Obj:
-        """A changed spec is another generation."""
+        """Increase the generation if the spec changed."""
         if dig(obj, "spec") == dig(live, "spec"):
             return obj
         return obj | {"metadata": {**meta(obj), "generation": generation(live) + 1}}
@@ -177,7 +177,7 @@ class Scratch:
         self._wake(kind, live, obj)
 
     def _drop(self, obj: Obj) -> None:
-        """With what it owns."""
+        """Remove an object with all objects that it owns."""
         ref = ref_of(obj)
         self.cache.drop(ref.group_kind, ref.namespace, ref.name)
         self._wake(ref.group_kind, obj, None)
@@ -185,7 +185,7 @@ class Scratch:
             self._drop(owned)
 
     def _wake(self, kind: GroupKind, old: Obj | None, new: Obj | None) -> None:
-        """A client that would be woken by it, as ``control/loop.py`` routes changes."""
+        """Queue the keys that a change wakes, as ``control/loop.py`` does."""
         known = new if new is not None else old
         assert known is not None, "something was written"
         for index, controller in enumerate(self._controllers):
@@ -201,7 +201,7 @@ class Scratch:
 
 
 def _last_applied(live: Obj) -> Obj:
-    """What the manifest said that was applied last; nothing where that is not known."""
+    """Return the manifest that was last applied, empty if unknown."""
     text = str(dig(live, "metadata", "annotations", LAST_APPLIED, default="") or "")
     try:
         found: Any = json.loads(text) if text else {}
@@ -211,7 +211,7 @@ def _last_applied(live: Obj) -> Obj:
 
 
 def kinds_of(controllers: Collection[Controller[Any]]) -> set[GroupKind]:
-    """Everything that these controllers look at."""
+    """Return all kinds that these controllers read."""
     found = {controller.kind for controller in controllers}
     for controller in controllers:
         found |= {watch.kind for watch in controller.watches if watch.kind is not None} | set(controller.reads)

@@ -1,4 +1,4 @@
-"""Why the turn of a node does not come, after a roll-out was played; pure."""
+"""Explains why a node is not updated in a simulated roll-out; pure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["failing_words", "why_it_waits"]
 
 
 def failing_words(node: Obj) -> str:
-    """What a node says of its failure; empty if it says none."""
+    """Return the failure that a node reports, or an empty string."""
     if mcd_state(node) not in FAILED_STATES:
         return ""
     return f"node {name_of(node)} is {mcd_state(node)}: {annotations_of(node).get(REASON) or 'it does not say why'}"
 
 
 def why_it_waits(node: Obj, waits: Sequence[Wait], limit: int) -> str:
-    """``waits``: what the pool controller notes when nothing moves any more. What is wrong with the node itself comes
-    first."""
+    """Return why a node waits: its own trouble first, else from ``waits``, which the pool controller notes at the
+    end."""
     own = not_ready(node) or failing_words(node)
     if own:
         return own

@@ -1,1 +1,1 @@
-"""From config.openshift.io Node to MachineConfigs with what all nodes have in common."""
+"""Generates MachineConfigs with the settings of all nodes from config.openshift.io Node."""

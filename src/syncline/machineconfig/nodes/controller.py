@@ -1,4 +1,4 @@
-"""``97-ROLE-generated-kubelet``: cgroups of all nodes and the latency profile of workers, from Node ``cluster``.
+"""Generates ``97-ROLE-generated-kubelet`` from Node ``cluster``: cgroup mode of all nodes, latency profile of workers.
 
 Source: reference machine-config 1.2, ``syncNodeConfigHandler``.
 """
@@ -34,7 +34,7 @@ BUILT_IN = ("master", "worker", "arbiter")
 
 @dataclass(frozen=True)
 class NodesObserved:
-    """``node``: config.openshift.io Node ``cluster``."""
+    """The planner's input. ``node``: config.openshift.io Node ``cluster``."""
 
     node: Obj
     controller_config: Obj
@@ -45,7 +45,7 @@ class NodesObserved:
 
 
 def plan_nodes(observed: NodesObserved) -> Plan:
-    """One pass for the node configuration; pure."""
+    """Return the plan of one reconcile; pure."""
     try:
         wanted = [_config(observed, name_of(pool)) for pool in sorted(observed.pools, key=name_of)]
     except CgroupError as error:
@@ -85,7 +85,7 @@ def _the_one(_obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def node_config_controller(release: Release) -> Controller[NodesObserved]:
-    """Kind Node of config.openshift.io."""
+    """Return the controller of kind Node of config.openshift.io."""
 
     def observe(cache: Snapshot, ref: ObjectRef) -> NodesObserved | None:
         node, config = cache.get(ref), cache.get(_CONTROLLER)

@@ -1,8 +1,8 @@
-"""Conditions of a MachineConfigNode: how far the update of one node has come; pure.
+"""Conditions of a MachineConfigNode, which show the progress of a node's update; pure. Entry point: :func:`advance`.
 
-Written by the drain controller (cordon, drain, uncordon) and by the node agent (all others). A phase has a parent
-condition and maybe a child; ``Updated`` puts all others back. Source: Machine Config Operator ``pkg/upgrademonitor``,
-reference machine-config 6.4.
+The drain controller writes cordon, drain and uncordon, the node agent all others. A phase has a parent condition and
+sometimes a child; ``Updated`` resets all others. Source: Machine Config Operator ``pkg/upgrademonitor``, reference
+machine-config 6.4.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SINGLETONS = ("PinnedImageSetsDegraded", "PinnedImageSetsProgressing")
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One condition to be set. ``status``: True, False or Unknown."""
+    """A condition to set. ``status``: True, False or Unknown."""
 
     type: str
     status: str
@@ -57,9 +57,9 @@ def _all_types(image_mode: bool) -> tuple[str, ...]:
 def advance(
     mcn: Obj, node: Obj, parent: Phase, child: Phase | None, now: datetime, *, image_mode: bool = False
 ) -> Obj | None:
-    """The MachineConfigNode's status with the phase in it; None: nothing is to be written.
+    """Return the MachineConfigNode's status with the phase, or None if nothing changes.
 
-    An equal status and message of the parent ends it before the child is examined, as upstream.
+    If the parent's status and message are equal, the child is ignored, as upstream.
     """
     status: Obj = dict(mcn.get("status") or {})
     old = status.get("conditions")
@@ -79,7 +79,7 @@ def advance(
 
 
 def _first(parent: Phase, child: Phase | None, now: datetime, image_mode: bool) -> list[Obj]:
-    """All conditions at once; those that have not occurred say so."""
+    """Return the first conditions, all at once; phases that have not occurred are False."""
     found = [parent.at(now)] + ([child.at(now)] if child is not None else [])
     known = {each["type"] for each in found}
     for kind in _all_types(image_mode):
@@ -127,7 +127,7 @@ def _put_back(condition: Obj, mcn: Obj, now: datetime) -> Obj:
 
 
 def _version(old: Obj, node: Obj, parent: Phase) -> Obj:
-    """The desired config stays unknown until the update to it was found compatible."""
+    """Return the configVersion; desired stays unknown until the update was found compatible."""
     found = annotations_of(node)
     prepares = parent.type == "UpdatePrepared"
     known = parent.status == "True" if prepares else bool(found.get(DESIRED))

@@ -1,8 +1,8 @@
-"""How a pool's nodes came to a config: who was targeted when, drained, rebooted and was done; pure.
+"""Reconstructs a roll-out: when each node of a pool was targeted, drained, rebooted and done; pure.
 
-Read from the Events that the pool controller and the node agents write, the same as the Machine Config Operator's
-(reference machine-config 3.6, 4.3), and from the nodes as they are now. Events live for an hour or so: what they no
-longer tell is left out, not guessed.
+:func:`timeline_of` reads the Events of pool controller and node agents, which are the Machine Config Operator's
+(reference machine-config 3.6, 4.3), and the nodes. Events expire after about an hour: what they no longer show is left
+out, not guessed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TARGETED = ("SetDesiredConfig", "SetDesiredConfigAndOSImage")
 
 
 class Stretch(StrEnum):
-    """What a node does temporarily."""
+    """A temporary state of a node."""
 
     DRAINS = "drains"
     """Cordoned, drained, its files and OS written."""
@@ -47,7 +47,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """``until`` None: it continues."""
+    """A state with its times. ``until`` None: it lasts."""
 
     stretch: Stretch
     since: datetime
@@ -56,7 +56,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class NodeTimeline:
-    """``targeted`` None: no Event tells when it was (it waits, or the Events are gone)."""
+    """A node's updates. ``targeted`` None: no Event shows it (the node waits, or its Events have expired)."""
 
     node: str
     outcome: Outcome
@@ -71,7 +71,7 @@ class NodeTimeline:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A pool's way to ``config``. ``nodes``: in the order in which they were targeted, then by name."""
+    """The roll-out of ``config`` in a pool. ``nodes``: in the order in which they were targeted, then by name."""
 
     pool: str
     config: str
@@ -84,7 +84,7 @@ class Timeline:
 
     @property
     def ended(self) -> datetime | None:
-        """None while a node has still to come."""
+        """When the last node was done; None while one is not."""
         if any(each.outcome is not Outcome.DONE for each in self.nodes):
             return None
         return max((each.ended for each in self.nodes if each.ended is not None), default=None)
@@ -95,7 +95,7 @@ class Timeline:
 
     @property
     def most_at_once(self) -> int:
-        """How many nodes were on their way at the same time, at most."""
+        """The maximum number of nodes that were updated at the same time."""
         steps: list[tuple[datetime, int]] = []
         for each in self.nodes:
             if each.targeted is not None and each.targeted < (each.ended or self.now):
@@ -112,7 +112,7 @@ class _Said:
 
 
 def timeline_of(pool: Obj, nodes: Iterable[Obj], events: Iterable[Obj], now: datetime, config: str = "") -> Timeline:
-    """``nodes``: the pool's; ``events``: of pool and nodes; ``config``: a rendered config [that the pool aims at]."""
+    """Return the timeline. ``nodes``: the pool's; ``events``: of pool and nodes; ``config``: by default the target."""
     aim = config or str(dig(pool, "spec", "configuration", "name", default=""))
     targeted, report = _sorted_out(pool, events, aim)
     found = [_of_node(node, aim, targeted.get(name_of(node)), report.get(name_of(node), ())) for node in nodes]
@@ -121,7 +121,7 @@ def timeline_of(pool: Obj, nodes: Iterable[Obj], events: Iterable[Obj], now: dat
 
 
 def _sorted_out(pool: Obj, events: Iterable[Obj], config: str) -> tuple[dict[str, datetime], dict[str, list[_Said]]]:
-    """When each node was targeted last, and what each node reported, the oldest first."""
+    """Return when each node was last targeted, and what each node reported, oldest first."""
     targeted: dict[str, datetime] = {}
     fields: dict[str, list[_Said]] = {}
     for event in events:
@@ -172,7 +172,7 @@ def _has_ended(spans: Sequence[Span]) -> bool:
 
 
 def _taken_up(report: Sequence[_Said], config: str, asked: bool) -> datetime | None:
-    """When its agent began, for nodes that were targeted together: such an Event counts them and names none."""
+    """Return when the agent began, for nodes targeted together: their Event has only a count."""
     end = _last(report, "Reboot", config) or _last(report, "NodeDone", config)
     if end is None and not asked:
         return None

@@ -1,1 +1,1 @@
-"""Images that a pool's machines fetch beforehand and keep, whatever their disk lacks."""
+"""Images that a pool's machines pull in advance and keep."""

@@ -1,4 +1,4 @@
-"""Binds the planner of pinned images to nodes, their pools and the sets."""
+"""The controller of pinned images: binds the planner to nodes, their pools and the sets."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def _all(_changed: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def pinned_images_controller(hosts: Hosts) -> Controller[PinnedObserved]:
-    """Kind Node; only nodes whose machine is one of ``hosts``."""
+    """Return the controller of kind Node, for nodes whose machine is in ``hosts``."""
 
     def observe(cache: Snapshot, ref: ObjectRef) -> PinnedObserved | None:
-        """None also while nothing is pinned and nothing was, so that most nodes cost nothing."""
+        """Return the input; None also if nothing is or was pinned, so that most nodes cost nothing."""
         node, record = cache.get(ref), cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name))
         if node is None or record is None or not (cache.has_synced(POOL) and cache.has_synced(SETS)):
             return None

@@ -1,4 +1,4 @@
-"""Which images a machine pins, and CRI-O's drop-in that says so; pure.
+"""The list of images that a machine pins, and CRI-O's drop-in for it; pure.
 
 Source: Machine Config Operator ``uniqueSortedImageNames`` and ``createCrioConfigFileBytes``.
 """
@@ -18,7 +18,7 @@ _SPACE = " \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map
 
 
 def image_names(images: Iterable[Obj]) -> list[str]:
-    """Of all sets, each once, sorted; blank ones are left out, others stay as they are written."""
+    """Return the image names of all sets, sorted, without blanks and duplicates."""
     names = {str(image.get("name") or "") for image in images}
     return sorted(name for name in names if name.strip(_SPACE))
 

@@ -1,7 +1,7 @@
-"""What one machine does about the pinned images of its pools: fetch them all, then tell CRI-O; pure.
+"""Plans how a machine pins the images of its pools: pull all, then configure CRI-O; pure.
 
-The node's record is the memory: which generation of each set is there, and why one is not. Conditions and words:
-Machine Config Operator ``pkg/daemon/pinned_image_set.go``.
+The state is in the node's record: the pulled generation of each set, and failures. Conditions and messages: Machine
+Config Operator ``pkg/daemon/pinned_image_set.go``.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Entry = dict[str, object]
 
 @dataclass(frozen=True)
 class PinnedObserved:
-    """``pools``: those that the node belongs to, the owner first. ``sets``: PinnedImageSets by name. ``pulled``: what
-    this reconcile has fetched."""
+    """The planner's input. ``pools``: the node's pools, the owner first. ``sets``: PinnedImageSets by name. ``pulled``:
+    the result of this reconcile's pull."""
 
     node: Obj
     pools: tuple[Obj, ...]
@@ -41,13 +41,13 @@ class PinnedObserved:
 
     @property
     def names(self) -> list[str]:
-        """Of the sets that its pools name, each once."""
+        """Return the names of the sets of its pools, without duplicates."""
         refs = (ref for pool in self.pools for ref in dig(pool, "spec", "pinnedImageSets") or ())
         return list(dict.fromkeys(str(ref.get("name") or "") for ref in refs))
 
 
 def plan_pinned(observed: PinnedObserved, now: datetime) -> Plan:
-    """One pass."""
+    """Return the plan of one reconcile."""
     node, names = name_of(observed.node), observed.names
     if not observed.up:
         return Plan(why=f"machine {node} is not up")
@@ -83,7 +83,7 @@ def plan_pinned(observed: PinnedObserved, now: datetime) -> Plan:
 def settle_pinned(
     observed: PinnedObserved, _plan: Plan, results: Sequence[Result], now: datetime
 ) -> tuple[PinnedObserved, Plan] | None:
-    """Go on from what was fetched; a failure is reported."""
+    """Continue from the result of a pull; report a failure."""
     for result in results:
         if isinstance(result.action, SetStatus) and result.ok and isinstance(result.value, dict):
             observed = replace(observed, record=result.value)
@@ -106,7 +106,7 @@ def _waits(pulled: Pulled, now: datetime) -> Outcome | None:
 
 
 def _unfit(node: Obj) -> str | None:
-    """Why nothing is fetched now."""
+    """Return why nothing can be pulled now, or None."""
     name = name_of(node)
     for condition in dig(node, "status", "conditions") or ():
         kind, status = condition.get("type"), condition.get("status") or ""
@@ -132,7 +132,7 @@ def _complete(one: Obj) -> Entry:
 
 
 def _entry(observed: PinnedObserved, one: Obj, error: str = "") -> Entry:
-    """Of a set that is not pinned yet, unless the record says that it is; an earlier failure stays until it is over."""
+    """Return the record's entry of a set: as recorded if it is pinned or failed in this generation, else a new one."""
     report = dig(observed.record, "status", "pinnedImageSets") or ()
     known: Entry = next((each for each in report if each.get("name") == name_of(one)), {})
     if known == _complete(one) or (not error and known.get("lastFailedGeneration") == generation(one)):
@@ -142,7 +142,7 @@ def _entry(observed: PinnedObserved, one: Obj, error: str = "") -> Entry:
 
 
 def _settled(observed: PinnedObserved, found: Sequence[Obj]) -> bool:
-    """What the record says is what there is to say, and nothing is under way."""
+    """Return whether the record is complete and no pull is in progress."""
     conditions = {each.get("type"): each.get("status") for each in dig(observed.record, "status", "conditions") or ()}
     quiet = "True" not in (conditions.get(PROGRESSING), conditions.get(DEGRADED))
     return quiet and (dig(observed.record, "status", "pinnedImageSets") or []) == [_complete(one) for one in found]

@@ -1,6 +1,6 @@
-"""Which PinnedImageSets a pool's machines pin: those that its ``machineConfigSelector`` matches, by name.
+"""Selects the PinnedImageSets of a pool by its ``machineConfigSelector``.
 
-Written into the pool's spec, where machines and people find them. Source: Machine Config Operator
+The names are written into the pool's spec for machines and users. Source: Machine Config Operator
 ``pkg/controller/pinnedimageset``.
 """
 
@@ -22,14 +22,14 @@ __all__ = ["PINNED_SELECTION_CONTROLLER"]
 
 @dataclass(frozen=True)
 class PoolSets:
-    """``sets``: all PinnedImageSets of the cluster."""
+    """The planner's input. ``sets``: all PinnedImageSets of the cluster."""
 
     pool: Obj
     sets: tuple[Obj, ...]
 
 
 def plan_selection(observed: PoolSets) -> Plan:
-    """One pass; a pool that selects everything is left alone, as upstream."""
+    """Return the plan of one reconcile; a pool that selects everything is skipped, as upstream."""
     pool = name_of(observed.pool)
     if dig(observed.pool, "spec", "machineConfigSelector") == {}:
         return Plan(why=f"pool {pool} selects everything: no image set is meant for it")

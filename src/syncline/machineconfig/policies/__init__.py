@@ -1,1 +1,1 @@
-"""MachineConfiguration: the effective node disruption policies, where agents read them."""
+"""MachineConfiguration: the effective node disruption policies, which agents read."""

@@ -1,6 +1,6 @@
 """Writes the effective node disruption policies into the status of MachineConfiguration ``cluster``.
 
-Agents trust them once ``observedGeneration`` is that of the object. Source: reference machine-config 1.8.
+Agents use them once ``observedGeneration`` equals the object's generation. Source: reference machine-config 1.8.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["POLICY_CONTROLLER"]
 
 
 def plan_policies(configuration: Obj) -> Plan:
-    """One pass; pure."""
+    """Return the plan of one reconcile; pure."""
     policies = effective_policies(dig(configuration, "spec", "nodeDisruptionPolicy"))
     status: Obj = dict(configuration.get("status") or {})
     status |= {

@@ -1,7 +1,7 @@
 """Node disruption policies: what a change of a file, a unit or the ssh keys does to a node.
 
-The effective policies are upstream's defaults with the user's in their place; they stand in the status of the
-MachineConfiguration ``cluster``, where agents read them. Source: reference machine-config 1.8 and 4.4.
+:func:`effective_policies` merges the user's policies over upstream's defaults; the result is in the status of
+MachineConfiguration ``cluster``, where agents read it. Source: reference machine-config 1.8 and 4.4.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ DEFAULT_POLICIES: Obj = {
 
 
 def effective_policies(user: Obj | None) -> Obj:
-    """``status.nodeDisruptionPolicyStatus.clusterPolicies`` for ``spec.nodeDisruptionPolicy``.
+    """Return ``status.nodeDisruptionPolicyStatus.clusterPolicies`` for ``spec.nodeDisruptionPolicy``.
 
-    A policy for a default path or name stands in its place, others follow in the order given; ssh keys are replaced by
-    any action of the user's (upstream ``MergeClusterPolicies``).
+    A policy for a default path or name replaces the default, others follow in the given order; any action for ssh keys
+    replaces the default ones (upstream ``MergeClusterPolicies``).
     """
     said = user or {}
     keys: list[Obj] = (said.get("sshkey") or {}).get("actions") or []
@@ -87,7 +87,7 @@ def _overlaid(defaults: Sequence[Obj], user: Sequence[Obj], key: str) -> list[Ob
 
 
 def _stated(action: Obj) -> Obj:
-    """An action as the status writes it: the service of a reload or restart, nothing else."""
+    """Return an action as the status has it: the service of a reload or restart, nothing else."""
     kind = str(action.get("type", ""))
     if kind in ("Reload", "Restart"):
         return _action(kind, str((action.get(kind.lower()) or {}).get("serviceName", "")))
@@ -95,7 +95,7 @@ def _stated(action: Obj) -> Obj:
 
 
 def closest_policy(path: str, files: Sequence[Obj]) -> Obj | None:
-    """The policy that governs ``path``; None if there is none.
+    """Return the policy that governs ``path``, or None.
 
     A policy governs its own path as written and, both cleaned, everything below it. The longest policy path as written
     wins, the first of equal length (upstream ``FindClosestFilePolicyPathMatch``).
@@ -110,6 +110,6 @@ def closest_policy(path: str, files: Sequence[Obj]) -> Obj | None:
 
 
 def _clean(path: str) -> str:
-    """Go's ``filepath.Clean``, which knows no leading double slash."""
+    """Clean a path like Go's ``filepath.Clean``, which does not keep a leading double slash."""
     cleaned = posixpath.normpath(path) if path else "."
     return cleaned[1:] if cleaned.startswith("//") else cleaned

@@ -1,1 +1,1 @@
-"""Pools: which node belongs where, who is updated next, and what the pool says about it."""
+"""Pools: membership of nodes, the choice of the next nodes to update, and the pool's status."""

@@ -1,4 +1,4 @@
-"""What the drain controller noted of the nodes of a pool whose drains cannot finish, as the pool tells it; pure."""
+"""Collects the drain controller's notes about drains that cannot finish, for the pool's status; pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_NAMED = 3
 
 
 def blocked_drains(nodes: Sequence[Obj]) -> tuple[BlockedNote, ...]:
-    """Notes about the drain that is asked for now, in the order of the nodes."""
+    """Return the notes about currently requested drains, in the order of the nodes."""
     found: list[BlockedNote] = []
     for node, facts in zip(nodes, facts_of_all(nodes), strict=True):
         note = BlockedNote.of(node) if facts.blocked else None
@@ -26,11 +26,11 @@ def blocked_drains(nodes: Sequence[Obj]) -> tuple[BlockedNote, ...]:
 
 
 def chains(notes: Sequence[BlockedNote]) -> str:
-    """From each drain down to why it cannot finish; empty without notes."""
+    """Return the chains of causes of the drains; empty without notes."""
     message = "; ".join(note.message for note in notes[:MAX_NAMED])
     return message + (f"; and {len(notes) - MAX_NAMED} more nodes" if len(notes) > MAX_NAMED else "")
 
 
 def sentence(notes: Sequence[BlockedNote]) -> str:
-    """The chains, and what would help: drains of one pool mostly have the same ways out, and each is reported once."""
+    """Return the chains and the fixes; drains of one pool mostly share fixes, so each is listed once."""
     return chains(notes) + would_help(dict.fromkeys(fix for note in notes[:MAX_NAMED] for fix in note.fixes))

@@ -1,8 +1,8 @@
-"""Whom a pool updates next; pure.
+"""Chooses the nodes that a pool updates next; pure. Entry point: :func:`choose_targets`.
 
-``maxUnavailable`` less the nodes that are down already is the capacity; candidates beyond it are taken by zone, oldest
-first (source: Machine Config Operator node controller; reference machine-config 3.4). Ours, by annotation: an order of
-nodes, canaries that go first and have to succeed, and nodes that are left out for now (docs/extensions.md).
+The capacity is ``maxUnavailable`` less the nodes that are down; if there are more candidates, they are taken by zone,
+oldest first (source: Machine Config Operator node controller; reference machine-config 3.4). Ours, by annotation: an
+order of nodes, canaries that must succeed first, and nodes that are deferred (docs/extensions.md).
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ _INTEGER = re.compile(r"-?[0-9]{1,6}")
 
 
 class LimitError(ValueError):
-    """A limit that is none; the text about ``spec.maxUnavailable`` is upstream's. ``fix``: which field to correct, and
-    what it may be."""
+    """An invalid limit; the message about ``spec.maxUnavailable`` is upstream's. ``fix``: which field to correct, and
+    the allowed values."""
 
     def __init__(self, text: str, fix: str) -> None:
         super().__init__(text)
@@ -83,7 +83,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class NodeWrite:
-    """What changes on a node; None as a value removes. ``taints`` None: they stay."""
+    """Changes of a node; a None value removes. ``taints`` None: no change."""
 
     node: str
     annotations: Mapping[str, str | None] = field(default_factory=dict)
@@ -93,8 +93,8 @@ class NodeWrite:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """``writes`` in order; ``targeted`` are the nodes that get a target, those that have it already left out;
-    ``waits``: candidates that are passed over."""
+    """The choice. ``writes`` in order; ``targeted``: nodes that get a new target; ``waits``: why candidates were passed
+    over."""
 
     writes: tuple[NodeWrite, ...] = ()
     targeted: tuple[str, ...] = ()
@@ -103,8 +103,8 @@ class Chosen:
 
 
 def max_unavailable(pool: Obj, nodes: int) -> int:
-    """Nodes that may be down at a time. A percentage is rounded down, and 0 means 1; negative limits stay (nothing is
-    updated). Raises :class:`LimitError`."""
+    """Return how many nodes may be down at a time. A percentage is rounded down, and 0 means 1; negative limits are
+    kept and stop updates. Raises :class:`LimitError`."""
     if name_of(pool) == ARBITER:
         return 1
     limit = dig(pool, "spec", "maxUnavailable")
@@ -117,7 +117,7 @@ def max_unavailable(pool: Obj, nodes: int) -> int:
 
 
 def _scaled(limit: Any, total: int) -> int:
-    """A count as it is, a percentage of ``total`` rounded down. Raises ValueError in Go's words."""
+    """Return a count, or a percentage of ``total`` rounded down. Raises ValueError with Go's message."""
     if isinstance(limit, int):
         return limit
     text = str(limit)
@@ -137,8 +137,8 @@ def unavailable(nodes: Sequence[Obj]) -> list[Obj]:
 
 
 def all_candidates(pool: Obj, nodes: Sequence[Obj], limit: int, layering: Layering) -> tuple[list[Obj], int]:
-    """Everybody who could be next, and how many may be. A node that fails at this very target takes a place: if its
-    trouble passes, not two shall go down at once."""
+    """Return all candidates and the capacity. A node that failed at this target uses capacity, since two nodes would be
+    down if it continued."""
     facts = facts_of_all(nodes)
     capacity = limit - sum(each.unavailable for each in facts)
     if capacity <= 0:
@@ -166,7 +166,7 @@ def choose_targets(
     pools: Sequence[Obj] = (),
     rendered: Mapping[str, Obj] | None = None,
 ) -> Chosen:
-    """The writes that target the next nodes. ``rendered``: rendered configs by name, to tell where a node was born."""
+    """Return the writes that target the next nodes. ``rendered``: rendered configs by name."""
     events: list[Said] = []
     left = list(candidates)
     waits: list[Wait] = []
@@ -194,7 +194,7 @@ def choose_targets(
 
 
 def update_order(node: Obj) -> tuple[Any, ...]:
-    """Upstream's order within the order that people gave: by zone, nodes without one last, oldest first."""
+    """Return the sort key: the user's order, then upstream's: by zone, nodes without one last, oldest first."""
     zone = labels_of(node).get(ZONE)
     return _given_order(node), zone is None, zone or "", str(dig(node, "metadata", "creationTimestamp", default=""))
 
@@ -213,7 +213,7 @@ def _unreadable_order(node: Obj) -> Said | None:
 
 
 def canaries_left(pool: Obj, nodes: Sequence[Obj], layering: Layering) -> int | None:
-    """How many more nodes may be targeted while canaries are out; None: no canaries are asked for, or all are done.
+    """Return how many more nodes may be targeted before the canaries are done; None without canaries left.
 
     Raises :class:`LimitError` for an annotation that is neither a count nor a percentage.
     """
@@ -238,7 +238,7 @@ def canaries_left(pool: Obj, nodes: Sequence[Obj], layering: Layering) -> int | 
 
 
 def _without_operator(candidates: list[Obj], pods: Sequence[Obj], events: list[Said], waits: list[Wait]) -> list[Obj]:
-    """The node of the operator's only pod waits while there are others."""
+    """Remove the node of the operator's only pod while there are other candidates."""
     key, value = OPERATOR
     mine = [pod for pod in pods if labels_of(pod).get(key) == value]
     if len(candidates) <= 1 or len(mine) != 1:
@@ -252,8 +252,8 @@ def _without_operator(candidates: list[Obj], pods: Sequence[Obj], events: list[S
 
 
 def _labels_of_provisioning(node: Obj, pools: Sequence[Obj], rendered: Mapping[str, Obj]) -> dict[str, str] | None:
-    """Labels that bring a node into the custom pool that it was born in; None: it is a candidate like others; empty:
-    it was born in a pool that selects by nothing that can be given to it, and waits."""
+    """Return the labels that put a node into the custom pool whose config it was installed with; None: no such pool;
+    empty: the pool's selector has no label to set, and the node waits."""
     found = annotations_of(node)
     config = rendered.get(found.get(FIRST_PIVOT, "")) if LABELS_APPLIED not in found else None
     owners = owner_references(config) if config is not None else []
@@ -272,7 +272,7 @@ def _labels_of_provisioning(node: Obj, pools: Sequence[Obj], rendered: Mapping[s
 
 
 def _target(node: Obj, pool: Obj, layering: Layering) -> NodeWrite | None:
-    """None if the node is targeted so already."""
+    """Return the write that targets the node, or None if it has the target."""
     wanted: dict[str, str | None] = {DESIRED: target_of(pool), DESIRED_IMAGE: None}
     if layering.layered:
         wanted = {DESIRED: layering.rendered, DESIRED_IMAGE: layering.image or None}

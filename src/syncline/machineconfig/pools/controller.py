@@ -1,4 +1,4 @@
-"""Binds the pool planner to the kinds that it watches."""
+"""The pool controller: binds its planner to the kinds that it watches."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ANNOTATIONS = (CURRENT, DESIRED, STATE, REASON, CURRENT_IMAGE, DESIRED_IMAGE, T
 
 
 def _matters(node: Obj) -> tuple[Any, ...]:
-    """What of a node its pool reads; heartbeats are left out."""
+    """Return the parts of a node that its pool reads, without heartbeats."""
     have = annotations_of(node)
     return tuple(have.get(key) for key in _ANNOTATIONS), not_ready(node), labels_of(node), dig(node, "spec", "taints")
 
@@ -53,7 +53,7 @@ def _phase(app: Obj) -> Any:
 
 
 def _wanted(pool: Obj) -> tuple[Any, ...]:
-    """The status is written by others, too: whether rendering failed counts."""
+    """Return the parts of a pool that count: its spec, and its failures to render or build."""
     kinds = ("RenderDegraded", "ImageBuildDegraded")
     said = [each for each in dig(pool, "status", "conditions", default=[]) if each.get("type") in kinds]
     notes = annotations_of(pool)
@@ -61,7 +61,7 @@ def _wanted(pool: Obj) -> tuple[Any, ...]:
 
 
 def pool_controller(settings: PoolSettings | None = None) -> Controller[Observed]:
-    """Keeps MachineConfigPools: who is updated next, and their status."""
+    """Return the controller of MachineConfigPools: it updates nodes and writes the status."""
     settings = settings or PoolSettings()
 
     def plan(observed: Observed, now: datetime) -> Plan:

@@ -1,7 +1,7 @@
-"""Image mode: what a pool's MachineOSConfig and MachineOSBuild mean for its roll-out; pure.
+"""Image mode: evaluates a pool's MachineOSConfig and MachineOSBuild for its roll-out; pure.
 
-A pool with either of them is *layered*: its nodes move to an image together with a config. Source: Machine Config
-Operator ``canLayeredContinue``, ``isLayeredPoolBuilding`` and ``mos_state``.
+A pool with either of them is *layered*: its nodes get an image together with a config. Source: Machine Config Operator
+``canLayeredContinue``, ``isLayeredPoolBuilding`` and ``mos_state``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BUILD_STATES = ("Prepared", "Building", "Failed", "Interrupted", "Succeeded")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """May the roll-out continue; ``error``: it cannot until a person does something."""
+    """Whether the roll-out may continue; ``error``: it is stopped until a user acts."""
 
     goes_on: bool
     reason: str
@@ -29,7 +29,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Layering:
-    """The two objects of a pool, None where there are none."""
+    """The two objects of a pool, or None."""
 
     config: Obj | None = None
     build: Obj | None = None
@@ -40,7 +40,7 @@ class Layering:
 
     @property
     def image(self) -> str:
-        """What the nodes are to run; empty while there is none."""
+        """The image that the nodes must run; empty if there is none yet."""
         return str(dig(self.config, "status", "currentImagePullSpec", default="") or "")
 
     @property
@@ -49,7 +49,7 @@ class Layering:
 
     @property
     def rendered(self) -> str:
-        """The rendered config that the build is of."""
+        """The rendered config of the build."""
         return str(dig(self.build, "spec", "machineConfig", "name", default="") or "")
 
     def build_is(self, state: str) -> bool:
@@ -62,7 +62,7 @@ class Layering:
 
     @property
     def building(self) -> bool:
-        """An unfinished, failed or not yet adopted build: nodes are not at what they are meant to be at."""
+        """Whether the build is unfinished, failed or not yet adopted, so nodes cannot be at their target."""
         if self.config is None or self.build is None:
             return False
         if any(self.build_is(state) for state in ("Building", "Prepared", "Failed")):
@@ -96,8 +96,8 @@ class Layering:
 
 
 def layering_of(pool: Obj, configs: Sequence[Obj], builds: Sequence[Obj]) -> Layering:
-    """The pool's MachineOSConfig and the build of what it is to reach: the one that the config names, if it is of the
-    rendered config in force, else any other of it."""
+    """Return the pool's MachineOSConfig and the build of its target: the one that the MachineOSConfig names if it is of
+    the current rendered config, else any other one."""
     mine = [each for each in configs if dig(each, "spec", "machineConfigPool", "name") == name_of(pool)]
     if not mine:
         return Layering()

@@ -1,4 +1,4 @@
-"""The room's Lease: while it is renewed, the GitOps bridge leaves ``spec.paused`` to people (DECISIONS 28)."""
+"""The Lease of this package: while it is renewed, the GitOps bridge leaves ``spec.paused`` to users (DECISIONS 28)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Observed:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Make it, or renew it when a third of its time is over, or when it was renewed by a clock far ahead of ours."""
+    """Create the Lease, or renew it after a third of its duration, or if its renew time is far in the future."""
     every = DURATION_S / 3
     again = Requeue(every, "the Lease is renewed", background=True)
     spec = {"holderIdentity": HOLDER, "leaseDurationSeconds": DURATION_S, "renewTime": format_micro_time(now)}
@@ -52,7 +52,7 @@ def _age_s(lease: Obj, now: datetime) -> float:
 
 
 def room_lease_controller(control_namespace: str) -> Controller[Observed]:
-    """One key: the Lease; awake as soon as there is a pool."""
+    """Return the controller of the Lease, which exists as soon as there is a pool."""
     lease = ObjectRef(LEASE.group, LEASE.kind, control_namespace, ROOM_LEASE)
 
     def mine(_pool: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:

@@ -1,7 +1,7 @@
-"""Which pool a node is in; pure.
+"""Determines the pool of a node; pure. Entry points: :class:`Pools`, :func:`members`.
 
-A master stays in ``master`` whatever else matches, one custom pool beats ``worker``, and a node of two custom pools is
-in no one's (source: Machine Config Operator ``pkg/helpers``, reference machine-config 3.1).
+A master stays in ``master`` whatever else matches, one custom pool takes precedence over ``worker``, and a node of two
+custom pools belongs to none (source: Machine Config Operator ``pkg/helpers``, reference machine-config 3.1).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ OS_LABEL = "kubernetes.io/os"
 
 
 class MembershipError(ValueError):
-    """A node that cannot be put into a pool; the text is upstream's."""
+    """The node's pool cannot be determined; the message is upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Belonging:
-    """``pools`` in order, the one that owns the node first; empty: unmanaged. ``alert``: a custom pool is ignored on a
+    """A node's pools. ``pools`` in order, the owner first; empty: unmanaged. ``alert``: a custom pool is ignored on a
     master (metric ``mcc_pool_alert``)."""
 
     pools: tuple[Obj, ...] = ()
@@ -54,7 +54,7 @@ def is_windows(node: Obj) -> bool:
 
 
 def node_selector(pool: Obj) -> Selector:
-    """Raises :class:`MembershipError` for a selector that cannot be read."""
+    """Return the parsed node selector. Raises :class:`MembershipError` if it is invalid."""
     return _selector(_selector_text(pool))
 
 
@@ -67,7 +67,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 @lru_cache(maxsize=256)
 def _selector(text: bytes) -> Selector:
-    """A pool's status is written all the time, its selector hardly ever."""
+    """Return the selector, cached: a pool's status changes often, its selector hardly ever."""
     try:
         return label_selector_from(msgspec.json.decode(text))
     except SelectorError as error:
@@ -75,12 +75,12 @@ def _selector(text: bytes) -> Selector:
 
 
 def selects_all(pool: Obj) -> bool:
-    """``nodeSelector: {}``: refused with an Event instead of taking every node."""
+    """Return whether the selector is ``{}``, which is rejected with an Event."""
     return bool(dig(pool, "spec", "nodeSelector") == {})
 
 
 class Pools:
-    """All pools of a cluster with their selectors read once, for those that ask about many nodes."""
+    """All pools of a cluster with parsed selectors, to look up many nodes."""
 
     def __init__(self, pools: Iterable[Obj]) -> None:
         self._pools: list[tuple[Obj, Selector]] = []
@@ -92,7 +92,7 @@ class Pools:
                 self._problem = self._problem or error
 
     def belonging(self, node: Obj) -> Belonging:
-        """Raises :class:`MembershipError`: a bad selector of any pool, or several custom pools."""
+        """Return a node's pools. Raises :class:`MembershipError` for any invalid selector, or several custom pools."""
         if is_windows(node):
             return Belonging()
         if self._problem is not None:
@@ -115,25 +115,25 @@ class Pools:
 
 
 def belonging(node: Obj, pools: Iterable[Obj]) -> Belonging:
-    """Of one node. Raises as :meth:`Pools.belonging`."""
+    """Return the pools of one node. Raises as :meth:`Pools.belonging`."""
     return Pools(pools).belonging(node)
 
 
 def primary_pool(node: Obj, pools: Iterable[Obj]) -> Obj | None:
-    """The pool that owns the node. Raises as :func:`belonging`."""
+    """Return the pool that owns the node. Raises as :func:`belonging`."""
     return belonging(node, pools).primary
 
 
 def pool_of_machine_config_node(node: Obj, pools: Iterable[Obj]) -> str:
-    """The name that the node's MachineConfigNode carries. Raises as :func:`belonging`."""
+    """Return the pool name for the node's MachineConfigNode. Raises as :func:`belonging`."""
     found = primary_pool(node, pools)
     return name_of(found) if found is not None else NOT_YET_SET
 
 
 def members(pool: Obj, nodes: Iterable[Obj], pools: Sequence[Obj]) -> Nodes:
-    """The nodes that the pool owns, in the order given; a node that cannot be determined is no one's.
+    """Return the nodes that the pool owns, in the given order, without nodes whose pool cannot be determined.
 
-    Raises :class:`MembershipError` if the pool's own selector is bad.
+    Raises :class:`MembershipError` if the pool's own selector is invalid.
     """
     node_selector(pool)
     known, name = Pools(pools), name_of(pool)
@@ -143,12 +143,12 @@ def members(pool: Obj, nodes: Iterable[Obj], pools: Sequence[Obj]) -> Nodes:
 
 @lru_cache(maxsize=16)
 def _one_key(selectors: tuple[tuple[str, bytes], ...]) -> object:
-    """The very same for the same selectors, so that it is compared by identity for each of thousands of nodes."""
+    """Return one object per set of selectors, so that comparison by identity suffices for thousands of nodes."""
     return object()
 
 
 def _home_of(node: Obj, pools: Pools, key: object) -> str:
-    """As :func:`_owner`; of a node that was read once it is looked up once for the same selectors."""
+    """Return the same as :func:`_owner`, cached in the node for the same selectors."""
     if type(node) is not ObservedNode:
         return _owner(node, pools)
     if node.asked is not key:
@@ -157,7 +157,7 @@ def _home_of(node: Obj, pools: Pools, key: object) -> str:
 
 
 def _owner(node: Obj, pools: Pools) -> str:
-    """The name of the pool that owns a node; empty: none does, or it cannot be determined."""
+    """Return the name of the pool that owns a node; empty if there is none, or it cannot be determined."""
     try:
         owner = pools.belonging(node).primary
     except MembershipError:

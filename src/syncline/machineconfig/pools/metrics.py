@@ -1,4 +1,4 @@
-"""What pools and drains tell Prometheus, under upstream's names; pure, from objects alone.
+"""Prometheus metrics of pools and drains under upstream's names, computed from objects; pure.
 
 Source: Machine Config Operator ``pkg/controller/common/metrics.go``; reference machine-config 6.2.
 """
@@ -36,7 +36,7 @@ _COUNTS = (
 
 
 def pool_metrics(pools: Sequence[Obj], nodes: Sequence[Obj], configs: Sequence[Obj], now: datetime) -> list[Family]:
-    """``configs``: MachineConfigs, to find pools with a chosen OS image."""
+    """Return the metrics of pools. ``configs``: MachineConfigs, to find pools with an overridden OS image."""
     by_name = {name_of(config): config for config in configs}
     found: list[Family] = [
         (name, report, [(_by("pool", pool), float(dig(pool, "status", key, default=0) or 0)) for pool in pools])
@@ -60,8 +60,8 @@ def cluster_metrics(
     configs: Sequence[Obj],
     builds: Sequence[Obj],
 ) -> list[Family]:
-    """Of image mode and of boot images. ``setting``: MachineConfiguration ``cluster``; ``configs`` and ``builds``:
-    MachineOSConfigs and MachineOSBuilds."""
+    """Return metrics of image mode and boot images. ``setting``: MachineConfiguration ``cluster``; ``configs`` and
+    ``builds``: MachineOSConfigs and MachineOSBuilds."""
     states: list[tuple[Labels, float]] = []
     for pool in pools:
         build = layering_of(pool, configs, builds).build
@@ -82,7 +82,8 @@ def _build_state(build: Obj) -> str:
 
 
 def _boot_images_are_anyones(setting: Obj | None, controller_config: Obj | None) -> bool:
-    """A machine that comes may boot an image that is too old, and no one minds; where no machine comes that is fine."""
+    """Return whether skew enforcement of boot images is off, except where it does not matter (single node, bare
+    metal)."""
     report = dig(setting, "status", "bootImageSkewEnforcementStatus", "mode")
     infra = dig(controller_config, "spec", "infra", "status", default={}) or {}
     alone = infra.get("controlPlaneTopology") == "SingleReplica"
@@ -95,7 +96,7 @@ def _by(label: str, obj: Obj) -> Labels:
 
 
 def _states(pools: Sequence[Obj], nodes: Sequence[Obj]) -> Iterator[tuple[Labels, float]]:
-    """For each node the condition of its pool that became true last; the value is the time at which it did."""
+    """Return for each node the condition of its pool that became true last, with its time."""
     for pool in pools:
         true = [each for each in dig(pool, "status", "conditions", default=[]) if each.get("status") == "True"]
         if not true:
@@ -114,7 +115,7 @@ def _states(pools: Sequence[Obj], nodes: Sequence[Obj]) -> Iterator[tuple[Labels
 
 
 def _alert(node: Obj, pools: Pools) -> float | None:
-    """1 where a custom pool is ignored on a master; None for nodes of no pool."""
+    """Return 1 if a custom pool is ignored on a master; None for nodes without a pool."""
     try:
         found = pools.belonging(node)
     except MembershipError:

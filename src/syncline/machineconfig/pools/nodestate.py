@@ -1,7 +1,7 @@
-"""What the annotations and conditions of one node mean to its pool; pure.
+"""Evaluates the annotations and conditions of a node for its pool; pure.
 
-Source: Machine Config Operator ``LayeredNodeState``; reference machine-config 3.2. A reconcile of a pool asks the same
-of each of its nodes several times, and a pool has thousands: a :class:`SeenNode` has been read once.
+Source: Machine Config Operator ``LayeredNodeState``; reference machine-config 3.2. A reconcile of a pool with thousands
+of nodes needs these facts several times, so an :class:`ObservedNode` reads them once.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _SAID = {"Ready": "NotReady", "DiskPressure": "OutOfDisk", "NetworkUnavailable":
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a node's pool reads of it. ``notes``: its annotations as they are; ``readable``: as a typed reader has them
-    (one that is no text makes them empty). ``image``: it is targeted at one; ``between_images``: and has one.
-    ``not_ready``: why workloads cannot be scheduled there. ``blocked``: its drain may be held back."""
+    """Facts of a node that its pool needs. ``notes``: its annotations as they are; ``readable``: the same for a typed
+    client (one non-text value makes them empty). ``image``: it is targeted at an image; ``between_images``: and has
+    one. ``not_ready``: why workloads cannot be scheduled there. ``blocked``: its drain may be blocked."""
 
     name: str
     notes: dict[str, str]
@@ -68,8 +68,8 @@ class NodeFacts:
 
 
 class ObservedNode(dict[str, Any]):
-    """A node, equal to what it was made of, and what is read of it. ``asked``: the selectors of all pools when its pool
-    was looked up, and ``home`` that pool's name, kept by ``membership.py``. It is not to be changed."""
+    """An immutable node, equal to its object, with its facts. ``asked``: the selectors of all pools at the last lookup,
+    and ``home``: the pool found, both set by ``membership.py``."""
 
     __slots__ = ("asked", "facts", "home")
 
@@ -124,18 +124,18 @@ def _read(node: Obj) -> NodeFacts:
 
 
 def mcd_state(node: Obj) -> str:
-    """What the node's agent says of itself: Done, Working, Degraded, Unreconcilable; empty before it ran."""
+    """Return the agent's state: Done, Working, Degraded, Unreconcilable; empty before its first run."""
     return facts_of(node).state
 
 
 def target_of(pool: Obj) -> str:
-    """The rendered config that the pool is to reach; empty before the first render."""
+    """Return the rendered config that the pool must reach; empty before the first render."""
     return str(dig(pool, "spec", "configuration", "name", default="") or "")
 
 
 def not_ready(node: Obj) -> str | None:
-    """Why workloads cannot be scheduled there, in upstream's words; None if they can. A condition that is missing
-    counts as fine."""
+    """Return in upstream's words why workloads cannot be scheduled on the node, or None. A missing condition is
+    fine."""
     return node.facts.not_ready if type(node) is ObservedNode else _not_ready(node)
 
 
@@ -150,7 +150,7 @@ def _not_ready(node: Obj) -> str | None:
 
 
 def is_done(node: Obj) -> bool:
-    """Current equals desired, for the config and for the image, and the agent says Done."""
+    """Return whether config and image are the desired ones and the agent reports Done."""
     return facts_of(node).done
 
 
@@ -162,18 +162,18 @@ def _image_done(found: dict[str, str]) -> bool:
 
 
 def is_failing(node: Obj) -> bool:
-    """An update was tried and failed. Not so while current equals desired, as after drift."""
+    """Return whether an update failed; False while current equals desired, as after drift."""
     return facts_of(node).failing
 
 
 def wants_build(node: NodeFacts, layering: Layering) -> bool:
-    """The node is targeted at what the pool's build made."""
+    """Return whether the node is targeted at the result of the pool's build."""
     image = bool(layering.image) and node.notes.get(DESIRED_IMAGE, "") == layering.image
     return image and layering.build is not None and node.desired == layering.rendered
 
 
 def finished_for(pool: Obj, layering: Layering) -> Callable[[NodeFacts], bool]:
-    """Who is done with what the pool wants now."""
+    """Return a predicate: the node is done with the pool's target."""
     wanted = target_of(pool)
     if layering.layered:
         return lambda node: node.done and node.desired == wanted and wants_build(node, layering)
@@ -181,7 +181,7 @@ def finished_for(pool: Obj, layering: Layering) -> Callable[[NodeFacts], bool]:
 
 
 def candidates_of(pool: Obj, layering: Layering) -> Callable[[NodeFacts], bool]:
-    """Who is not targeted at what the pool wants now, or has to leave image mode."""
+    """Return a predicate: the node is not targeted at the pool's target, or must leave image mode."""
     if layering.layered:
         return lambda node: not wants_build(node, layering)
     wanted = target_of(pool)

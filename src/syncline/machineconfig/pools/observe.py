@@ -1,4 +1,4 @@
-"""What the pool planner sees: pools, nodes, Holds, and which nodes our own controllers work on."""
+"""Reads the input of the pool planner: pools, nodes, Holds, and which nodes run our own controllers."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def indices() -> dict[str, IndexFn]:
 
 @dataclass(frozen=True)
 class Observed:
-    """``world`` knows nothing of time: Holds and operations are weighed by the plan. ``hosts``: Leases of our
-    controllers by the node that they name; ``operations`` are Applications that are being synced."""
+    """The planner's input. ``world`` has no times: the plan evaluates Holds and operations. ``hosts``: Leases of our
+    controllers by node name; ``operations``: Applications that are syncing."""
 
     pool: Obj
     world: World
@@ -78,7 +78,7 @@ def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
 
 
 def observe_plainly(state: Snapshot, ref: ObjectRef) -> Observed | None:
-    """The same of a look that has none of our indices."""
+    """Return the same from a snapshot without our indices."""
 
     def found(index: str) -> list[Obj]:
         rule = _INDICES[index]
@@ -118,7 +118,7 @@ def _observed(cache: Snapshot, ref: ObjectRef, indexed: Callable[[str], list[Obj
 
 
 def pools_of_node(node: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """The pools that the node matches, also where it is none's; a master's change is the arbiter's matter, too."""
+    """Yield the pools that match the node, even if none owns it; masters and arbiters wake each other's pool."""
     pools = cache.objects(POOL)
     try:
         found = belonging(node, pools).pools

@@ -1,4 +1,4 @@
-"""What a pool's status reads of a MachineConfigNode, read once for each version of it; pure."""
+"""Parts of a MachineConfigNode that a pool's status needs, read once per version; pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["ObservedRecord", "record_facts"]
 
 @dataclass(frozen=True, slots=True)
 class RecordFacts:
-    """``speaks``: it has conditions. ``degraded``: the message with which it says that its node is; None: it does not.
-    ``pinned``: all images that it was to pin are there."""
+    """Facts of a record. ``speaks``: it has conditions. ``degraded``: its message if it reports Degraded, else None.
+    ``pinned``: all images to pin are pulled."""
 
     name: str
     speaks: bool
@@ -22,7 +22,7 @@ class RecordFacts:
 
 
 class ObservedRecord(dict[str, Any]):
-    """A MachineConfigNode, equal to what it was made of, and what is read of it. It is not to be changed."""
+    """An immutable MachineConfigNode, equal to its object, with its facts."""
 
     __slots__ = ("facts",)
 

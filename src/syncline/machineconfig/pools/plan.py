@@ -1,8 +1,8 @@
-"""What the pool controller does: honour Holds, target the next nodes, keep the status; pure.
+"""Plans a reconcile of a pool: respect Holds, target the next nodes, write the status; pure.
 
-Rendering continues while a pool is held or paused, its nodes wait, so that all that changes meanwhile costs one reboot
-each (DECISIONS 28-30). Whom to update is decided in ``machineconfig/pools/rollout.py``; here stand the rules about
-time, and the writes.
+Rendering continues while a pool is held or paused, and its nodes wait, so that all changes of that time cost one reboot
+(DECISIONS 28-30). ``machineconfig/pools/rollout.py`` chooses the nodes; this module adds the rules about time, and the
+writes.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ CLOCKS = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class PoolSettings:
-    """``settle_s``: from the moment at which a pool has something to do to the first node, so that changes that come
-    together are taken together (upstream's debounce). ``defer_s``: how long an operation of Syncline controllers keeps
-    their node from being updated; after that it is updated, and the operation continues from its notes."""
+    """Times. ``settle_s``: from a pool's change to its first node, so that changes in that time share one update
+    (upstream's debounce). ``defer_s``: how long an operation of Syncline controllers defers the update of their node;
+    afterwards the operation resumes from its notes."""
 
     settle_s: float = 5.0
     defer_s: float = 900.0
@@ -61,7 +61,7 @@ def plan(observed: Observed, now: datetime, settings: PoolSettings = PoolSetting
 
 
 def looked(observed: Observed, now: datetime, settings: PoolSettings = PoolSettings()) -> tuple[World, PoolState]:
-    """What is decided now about the pool, for the plan and for explanations, and what it was decided from."""
+    """Return the current decision about the pool with its input, for the plan and for explanations."""
     name = name_of(observed.pool)
     world = replace(
         observed.world,
@@ -85,7 +85,7 @@ def _pools_at_once(name: str) -> tuple[str, ...]:
 
 
 def _held(living: Iterable[Hold]) -> dict[str, str]:
-    """By pool; of several Holds the one that lasts longest."""
+    """Return by pool the Hold that lasts longest."""
     latest: dict[str, Hold] = {}
     for hold in living:
         for pool in hold.pools:
@@ -96,8 +96,8 @@ def _held(living: Iterable[Hold]) -> dict[str, str]:
 
 
 def updating_since(pool: Obj) -> datetime | None:
-    """Since when its status says that there is something to do; None: it does not. A degraded pool in image mode says
-    that in place of Updating, and continues."""
+    """Return since when the status reports Updating, or None. A degraded pool in image mode continues and counts,
+    too."""
     for condition in dig(pool, "status", "conditions", default=[]):
         goes_on = condition.get("status") == "True" or condition.get("message") == DEGRADED_GOES_ON
         if condition.get("type") == "Updating" and goes_on:
@@ -106,13 +106,13 @@ def updating_since(pool: Obj) -> datetime | None:
 
 
 def _rests(pool: Obj | None, now: datetime, settings: PoolSettings) -> bool:
-    """It has just got something to do, or has not even said so."""
+    """Return whether the pool got its change just now, or has not reported it yet."""
     since = updating_since(pool) if pool is not None else None
     return since is None or since - CLOCKS <= now < since + timedelta(seconds=settings.settle_s)
 
 
 def _deferred(observed: Observed, now: datetime, settings: PoolSettings) -> dict[str, str]:
-    """Nodes on which our controllers sync something: an operation shall not have its node rebooted under it."""
+    """Return nodes on which our controllers run a sync, with the reason: a reboot must not interrupt it."""
     running = [app for app in observed.operations if _counts(app, now, settings)]
     if not running:
         return {}
@@ -136,7 +136,7 @@ def _is_renewed(lease: Obj, now: datetime) -> bool:
 def _next_look(
     observed: Observed, world: World, state: PoolState, living: list[Hold], now: datetime, settings: PoolSettings
 ) -> Requeue | Done:
-    """When time alone changes what is to be done."""
+    """Return when time alone changes the decision."""
     name = name_of(observed.pool)
     due: list[tuple[float, str, bool]] = []
     ends = [hold.expires for hold in living if name in hold.pools and hold.expires is not None]
@@ -157,7 +157,7 @@ def _next_look(
 
 
 def _note_holds(pool: Obj, names: list[str]) -> tuple[Patch, ...]:
-    """Who takes a Hold waits for this note; from then on no node of the pool begins an update."""
+    """Note the Holds on the pool. The holder waits for the note; afterwards no node of the pool starts an update."""
     if noted_holds(pool) == names:
         return ()
     note = json.dumps(names, separators=(",", ":")) if names else None
@@ -167,7 +167,8 @@ def _note_holds(pool: Obj, names: list[str]) -> tuple[Patch, ...]:
 
 
 def _writes(state: PoolState, world: World) -> tuple[tuple[Patch, ...], tuple[Patch, ...]]:
-    """MachineConfigNodes first: a node that is targeted is known to be. One conditional patch for each node."""
+    """Return the patches: MachineConfigNodes first, as targeted nodes need them, then one conditional patch per
+    node."""
     merged: dict[str, NodeWrite] = {}
     for write in (*state.writes, *_control_plane_labels(state, world)):
         old = merged.get(write.node, NodeWrite(write.node))
@@ -187,7 +188,7 @@ def _writes(state: PoolState, world: World) -> tuple[tuple[Patch, ...], tuple[Pa
 
 
 def _control_plane_labels(state: PoolState, world: World) -> list[NodeWrite]:
-    """Masters carry the newer label of their role, too."""
+    """Return writes of the newer role label of masters."""
     pool = world.pool(MASTER) if MASTER in state.statuses else None
     nodes = world.nodes_of(pool) if pool is not None else ()
     return [NodeWrite(name_of(n), {}, {CONTROL_PLANE: ""}) for n in nodes if CONTROL_PLANE not in labels_of(n)]
@@ -228,7 +229,7 @@ def _statuses(state: PoolState, world: World) -> tuple[SetStatus, ...]:
 
 
 def _stalled(state: PoolState, world: World, name: str) -> tuple[Emit, ...]:
-    """Ours: upstream tells its log alone."""
+    """Return an Event about a stopped roll-out, which upstream reports only in its log."""
     pool = world.pool(name)
     if pool is None or not state.error:
         return ()
@@ -249,7 +250,7 @@ def _why(state: PoolState, world: World, name: str) -> str:
 
 
 def _tell_blocked_drains(state: PoolState, world: World, now: datetime) -> None:
-    """Condition ``DrainBlocked``, with what the drain controller noted on the nodes; an Event when it is news."""
+    """Set condition ``DrainBlocked`` from the drain controller's notes on nodes; add an Event if it is new."""
     for name, status in state.statuses.items():
         pool = world.pool(name)
         assert pool is not None, "it was read"

@@ -1,7 +1,7 @@
-"""One MachineConfigNode for each node: made with it, reported of its pool, gone with it (by its owner reference).
+"""Creates a MachineConfigNode for each node and sets its pool; the owner reference deletes it with the node.
 
-Conditions are written by the agent and the drain controller, the desired config by the pool controller; here only its
-being there and ``spec.pool``. Source: Machine Config Operator ``syncMachineConfigNodes``; reference 1.7.
+Agent and drain controller write its conditions, the pool controller its desired config; this module only its existence
+and ``spec.pool``. Source: Machine Config Operator ``syncMachineConfigNodes``; reference 1.7.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NODE = GroupKind("", "Node")
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``pool``: the name that the record is to carry; None: it cannot be determined, and stays."""
+    """The planner's input. ``pool``: the name to record; None if unknown, then the record keeps its pool."""
 
     node: Obj
     record: Obj | None

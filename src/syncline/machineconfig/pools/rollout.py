@@ -1,8 +1,7 @@
-"""One snapshot of a pool: taints, topology, targets and the status that follow; pure.
+"""Decides on one snapshot of a pool: taints, topology, targets and the resulting status. Use :func:`pool_state`.
 
-What a reconcile of the pool controller decides, without clients and without our own rules about time: those stand in
-the plan. Source: Machine Config Operator ``syncMachineConfigPool`` and ``updatePools``; reference machine-config 3.4 to
-3.6.
+Pure and without our own rules about time, which are in the plan. Source: Machine Config Operator
+``syncMachineConfigPool`` and ``updatePools``; reference machine-config 3.4 to 3.6.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ ARBITER_TOPOLOGY = "HighlyAvailableArbiter"
 
 @dataclass(frozen=True)
 class World:
-    """What a look needs. ``rendered``: rendered configs by name; ``layerings`` by name of pool.
+    """The input of a decision. ``rendered``: rendered configs by name; ``layerings`` by name of pool.
 
-    ``held``: by which Hold a pool is kept from updating; ``resting``: pools whose nodes are not targeted yet;
-    ``deferred``: nodes that wait, each with a few words why.
+    ``held``: by pool, the Hold that stops its updates; ``resting``: pools whose nodes are not targeted yet;
+    ``deferred``: nodes that wait, each with a short reason.
     """
 
     pools: Sequence[Obj]
@@ -64,7 +63,7 @@ class World:
         return self.layerings.get(name_of(pool), Layering())
 
     def nodes_of(self, pool: Obj) -> Nodes:
-        """The nodes that the pool owns; raises MembershipError if its own selector is bad."""
+        """Return the nodes that the pool owns. Raises MembershipError if its own selector is invalid."""
         name = name_of(pool)
         if name not in self._members:
             self._members[name] = members(pool, self.nodes, self.pools)
@@ -84,9 +83,9 @@ class World:
 
 @dataclass(slots=True)
 class PoolState:
-    """What is to be done. ``writes`` in order (a node may be written twice); ``targets`` of MachineConfigNodes;
-    ``statuses``, ``events`` and ``waits`` by pool; ``wakes``: pools that have to look, too (watches wake them).
-    ``error``: why the look ended early, ``fix``: what a person can do about it."""
+    """The decision. ``writes`` in order (a node may be written twice); ``targets`` of MachineConfigNodes; ``statuses``,
+    ``events`` and ``waits`` by pool; ``wakes``: pools to reconcile, too (watches do that). ``error``: why the decision
+    is incomplete, ``fix``: what a user can do."""
 
     writes: list[NodeWrite] = field(default_factory=list)
     targets: dict[str, str] = field(default_factory=dict)
@@ -101,12 +100,12 @@ class PoolState:
         self.waits.setdefault(name_of(pool), []).extend(waits)
 
     def waits_for(self, reason: Reason) -> list[str]:
-        """The pools whose nodes wait for it."""
+        """Return the pools whose nodes wait for this reason."""
         return [name for name, waits in self.waits.items() if any(each.reason is reason for each in waits)]
 
 
 def pool_state(world: World, name: str, now: datetime) -> PoolState:
-    """Never raises for what objects contain: ``error`` says what is wrong, and what could be done is done."""
+    """Return the decision about a pool. Never raises for the content of objects, which ``error`` describes."""
     state = PoolState()
     pool = world.pool(name)
     if pool is None or not target_of(pool):
@@ -146,8 +145,8 @@ def _look(state: PoolState, world: World, pool: Obj, now: datetime) -> None:
 
 
 def _arbiter_alone(state: PoolState, world: World, arbiter: Obj, with_arbiter: bool) -> bool:
-    """The arbiter is examined together with the masters; alone only while they are paused and all there, since two
-    control-plane nodes down at once may cost the quorum."""
+    """Return whether the arbiter is updated now without the masters: only while these are paused and all up, since two
+    control-plane nodes down may lose the quorum."""
     masters = world.pool(MASTER)
     if masters is None:
         state.wait(
@@ -171,7 +170,7 @@ def _arbiter_alone(state: PoolState, world: World, arbiter: Obj, with_arbiter: b
 def _update(
     state: PoolState, world: World, pool: Obj, pools: Sequence[Obj], masters_down: int, now: datetime
 ) -> int | None:
-    """How many nodes of the pool are or may be down then; None: nothing more is to be done in this look."""
+    """Update one pool; return how many of its nodes are or may then be down, or None to stop here."""
     if selects_all(pool):
         text = "This machineconfigpool is selecting all nodes. A non-empty selector is required."
         state.events.append((name_of(pool), Said("SelectingAll", text, warning=True)))
@@ -210,7 +209,7 @@ def _update(
 
 
 def _may_go_on(state: PoolState, world: World, pool: Obj) -> bool:
-    """Neither paused nor held, and in image mode with an image."""
+    """Return whether the pool is neither paused nor held and, in image mode, has its image."""
     if world.paused(pool):
         held = world.held.get(name_of(pool))
         paused = Wait(Reason.PAUSED, "spec.paused is set")
@@ -227,13 +226,13 @@ def _may_go_on(state: PoolState, world: World, pool: Obj) -> bool:
 
 
 def _behind(pool: Obj, nodes: Sequence[Obj], layering: Layering, reason: Reason, text: str) -> tuple[Wait, ...]:
-    """The wait, if there is a node that is not at what its pool wants; else nothing waits."""
+    """Return the wait if a node is behind its pool, else nothing."""
     candidate = candidates_of(pool, layering)
     return (Wait(reason, text),) if any(candidate(each) for each in facts_of_all(nodes)) else ()
 
 
 def _no_place(pool: Obj, nodes: Sequence[Obj], layering: Layering, limit: int) -> tuple[Wait, ...]:
-    """No further node may be down: the limit is none, or these nodes take all of it."""
+    """Return the wait if no more nodes may be down: the limit is negative, or down nodes use it up."""
     if limit < 0:
         return _behind(pool, nodes, layering, Reason.LIMIT, f"maxUnavailable is {limit}: no node may ever begin")
     candidate = candidates_of(pool, layering)
@@ -250,7 +249,7 @@ def _some_down(world: World, pools: Sequence[Obj], name: str) -> bool:
 
 
 def _nodes_for(world: World, pool: Obj, doing: str) -> Sequence[Obj]:
-    """Raises MembershipError that begins with what was being done."""
+    """Return the pool's nodes. Raises MembershipError with ``doing`` as its beginning."""
     try:
         return world.nodes_of(pool)
     except MembershipError as error:
@@ -258,7 +257,7 @@ def _nodes_for(world: World, pool: Obj, doing: str) -> Sequence[Obj]:
 
 
 def _write_marks(state: PoolState, world: World, pool: Obj, nodes: Sequence[Obj]) -> None:
-    """Topology for the agents; a taint that keeps pods from nodes whose update is still to come."""
+    """Write the topology for agents, and the taint that keeps pods from nodes that are not updated yet."""
     layering = world.layering(pool)
     topology, target = world.topology, target_of(pool)
     for node, facts in zip(nodes, facts_of_all(nodes), strict=True):
@@ -281,7 +280,7 @@ def _taints(node: Obj, without: bool) -> tuple[Obj, ...]:
 def _take(
     state: PoolState, world: World, pool: Obj, candidates: Sequence[Obj], capacity: int, canaries: int | None
 ) -> None:
-    """Target the next ones; what keeps candidates from being next is noted."""
+    """Target the next nodes, and note why other candidates wait."""
     if name_of(pool) in world.resting:
         state.wait(pool, Wait(Reason.GATHERING, "changes that come together are taken together"))
         return
@@ -322,7 +321,7 @@ def _note_targets(state: PoolState, world: World, pool: Obj, chosen: Chosen) -> 
 
 
 def tell_status(state: PoolState, world: World, pool: Obj, now: datetime) -> None:
-    """From the state before the writes of this look."""
+    """Compute the pool's status from the state before the writes of this reconcile."""
     nodes = world.nodes_of(pool)
     known = world.machine_config_nodes
     mcns = [known[facts.name] for facts in facts_of_all(nodes) if facts.name in known]

@@ -1,7 +1,7 @@
-"""The status of a pool, from its nodes; pure.
+"""Computes the status of a pool from its nodes; pure. Entry point: :func:`pool_status`.
 
 Source of counts, conditions, their order and texts: Machine Config Operator ``calculateStatus``; reference
-machine-config 3.2, 3.3. A changed condition moves to the end of the list, its time moves only with its status.
+machine-config 3.2, 3.3. A changed condition moves to the end of the list; its time changes only with its status.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MCN_GATE = "ImageModeStatusReporting"
 
 @dataclass(frozen=True, slots=True)
 class PoolNodes:
-    """What a status is made of. ``machine_config_nodes`` in the order in which they are read."""
+    """The input of a status. ``machine_config_nodes`` in the order in which they are read."""
 
     pool: Obj
     nodes: Sequence[Obj]
@@ -49,7 +49,7 @@ class PoolNodes:
 
 @dataclass(slots=True)
 class _Reported:
-    """What MachineConfigNodes say."""
+    """The reports of MachineConfigNodes."""
 
     degraded: list[Obj] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
@@ -58,14 +58,14 @@ class _Reported:
 
 
 def condition_is(conditions: Sequence[Obj], kind: str, status: str = "True") -> bool:
-    """The first one of its type counts here, the last one where it is changed, as upstream."""
+    """Return whether the first condition of the type has ``status``; changes apply to the last one, as upstream."""
     return next((each.get("status") == status for each in conditions if each.get("type") == kind), False)
 
 
 def put_condition(
     conditions: list[Obj], kind: str, truth: bool, now: datetime, reason: str = "", message: str = ""
 ) -> None:
-    """Set a condition in place: nothing if it says so already, else it becomes the last one."""
+    """Set a condition in place; if it changes it moves to the end."""
     status = "True" if truth else "False"
     old = next((each for each in reversed(conditions) if each.get("type") == kind), None)
     same = old is not None and old.get("status") == status
@@ -79,13 +79,13 @@ def put_condition(
 
 
 def update_line(pool: Obj, layering: Layering) -> str:
-    """What the pool moves to: ``MachineConfig rendered-worker-…``, with the image in image mode."""
+    """Return the pool's target as text: ``MachineConfig rendered-worker-…``, with the image in image mode."""
     line = f"MachineConfig {target_of(pool)}"
     return f"{line} / Image {layering.image}" if layering.layered and layering.image else line
 
 
 def pool_status(observed: PoolNodes, now: datetime) -> Obj:
-    """The whole status as it should be now; the pool's own conditions of other writers are kept."""
+    """Return the complete status; the pool's conditions of other writers are kept."""
     pool, nodes, layering = observed.pool, observed.nodes, observed.layering
     reported = _reported(observed)
     facts = facts_of_all(nodes)
@@ -132,7 +132,7 @@ def pool_status(observed: PoolNodes, now: datetime) -> Obj:
 
 
 def _reached(pool: Obj) -> Obj:
-    """``spec.configuration``, kept as the status has it if it names the same."""
+    """Return ``spec.configuration``, or the status' copy if it has the same name."""
     old, new = dig(pool, "status", "configuration", default={}), dig(pool, "spec", "configuration", default={})
     same = old.get("name") == new.get("name") and (old.get("source") or []) == (new.get("source") or [])
     found: Obj = old if same else new
@@ -149,7 +149,7 @@ def _certificates(config: Obj | None) -> list[Obj]:
 
 
 def _reported(observed: PoolNodes) -> _Reported:
-    """The loop ends at the first MachineConfigNode that has no conditions, or no node in this pool."""
+    """Count the reports up to the first MachineConfigNode without conditions or without a node in this pool."""
     nodes = {facts.name: node for node, facts in zip(observed.nodes, facts_of_all(observed.nodes), strict=True)}
     gated = MCN_GATE in observed.gates
     found = _Reported()
@@ -170,7 +170,7 @@ def _reported(observed: PoolNodes) -> _Reported:
 
 
 def _says_updated(mcn: Obj, observed: PoolNodes) -> bool:
-    """Of Updated and NodeDegraded the one that stands first counts."""
+    """Return whether a true Updated for the pool's target comes before a true NodeDegraded."""
     for condition in dig(mcn, "status", "conditions", default=[]):
         if condition.get("status") != "True":
             continue
@@ -182,7 +182,7 @@ def _says_updated(mcn: Obj, observed: PoolNodes) -> bool:
 
 
 def _wants(mcn: Obj, observed: PoolNodes) -> bool:
-    """The MachineConfigNode's desired config and image are the pool's."""
+    """Return whether the MachineConfigNode's desired config and image are the pool's."""
     desired = dig(mcn, "status", "configVersion", "desired", default="")
     image = dig(mcn, "status", "configImage", "desiredImage", default="") or ""
     layering = observed.layering
@@ -213,7 +213,7 @@ def _say_progress(conditions: list[Obj], observed: PoolNodes, everything: bool, 
 
 
 def _say_build(conditions: list[Obj], observed: PoolNodes, config: Obj, everything: bool, now: datetime) -> None:
-    """Image mode overwrites Updating by the state of the build."""
+    """Set Updating from the state of the build in image mode."""
     paused = observed.paused
     old = dig(observed.pool, "status", "conditions", default=[])
     others = ("RenderDegraded", "NodeDegraded", "PinnedImageSetsDegraded")
@@ -282,7 +282,7 @@ def _say_degraded(
 
 
 def _build_recovers(layering: Layering, degraded: bool) -> tuple[str, str] | None:
-    """Reason and message with which ImageBuildDegraded is taken back; None: it stays as it is."""
+    """Return reason and message that clear ImageBuildDegraded, or None if it stays."""
     if layering.build is not None:
         if layering.build_is("Building") or layering.build_is("Prepared"):
             return "Building", "New build started"

@@ -1,7 +1,6 @@
-"""Why nodes that are behind their pool are not targeted: what a reconcile of a pool notes, for its plan and for people.
+"""Reasons why nodes behind their pool are not targeted, as a reconcile notes them for its plan and for users.
 
-The code that lets nodes wait records the reason at the same place, so that an explanation cannot disagree with the
-decision.
+The code that makes nodes wait records the reason at the same point, so an explanation cannot contradict the decision.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """``message``: a clause for people. ``nodes``: who waits for it, empty: all that are behind. ``takers``: nodes
-    that take the places of the others."""
+    """A noted wait. ``message``: a clause for users. ``nodes``: those that wait, empty: all behind the pool.
+    ``takers``: nodes that use up the limit."""
 
     reason: Reason
     message: str

@@ -1,1 +1,1 @@
-"""From many MachineConfigs to one for each pool."""
+"""Renders one MachineConfig per pool from many."""

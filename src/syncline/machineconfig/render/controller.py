@@ -1,4 +1,4 @@
-"""Binds rendering to pools."""
+"""The render controller: binds rendering to pools."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _all(_obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def render_controller(settings: RenderSettings) -> Controller[RenderObserved]:
-    """Kind MachineConfigPool. What changes within five seconds of the first change is one render, as upstream."""
+    """Return the controller of MachineConfigPool. Changes within five seconds share one render, as upstream."""
     others = (CONTROLLER_CONFIG, KUBELET_CONFIG, CONTAINER_RUNTIME_CONFIG, MACHINE_CONFIGURATION)
 
     def observe(cache: Snapshot, ref: ObjectRef) -> RenderObserved | None:

@@ -30,6 +30,6 @@ def rendered(pool: Obj, config: Obj) -> Emit:
 
 
 def refused(pool: Obj, culprit: str, error: str) -> Emit:
-    """Ours: upstream's condition does not say which MachineConfig is wrong."""
+    """Return our Event that names the MachineConfig at fault, which upstream's condition does not."""
     text = f"pool {name_of(pool)} keeps its configuration; MachineConfig {culprit}: {error}"
     return Emit(pool, "RenderRefused", text, COMPONENT, warning=True)

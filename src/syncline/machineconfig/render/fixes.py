@@ -1,4 +1,4 @@
-"""What a person can do about a refusal, by upstream's sentence; the first pattern that matches."""
+"""Fixes for refused renders, by upstream's message; the first pattern that matches decides."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ _FIXES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def fix_for(message: str) -> str:
-    """Empty where none is known."""
+    """Return a fix, or an empty string."""
     return next((text for pattern, text in _FIXES if pattern.search(message)), "")

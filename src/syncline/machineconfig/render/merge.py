@@ -1,4 +1,4 @@
-"""Many MachineConfigs as one spec, in merge order; pure, and the same bytes for the same input.
+"""Merges many MachineConfigs into one spec, in order; pure, and byte-identical for the same input.
 
 Source: reference machine-config 2.4, ``MergeMachineConfigs``.
 """
@@ -24,7 +24,7 @@ KERNELS = ("realtime", "64k-pages")
 
 @dataclass(frozen=True, slots=True)
 class BaseImages:
-    """The images that a pool has when no MachineConfig says otherwise."""
+    """The images of a pool if no MachineConfig overrides them."""
 
     os: str = ""
     extensions: str = ""
@@ -32,7 +32,7 @@ class BaseImages:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The rendered spec, and the MachineConfigs in the order in which they were merged."""
+    """The rendered spec, and the MachineConfigs in merge order."""
 
     spec: Obj
     order: tuple[Obj, ...]
@@ -41,8 +41,8 @@ class Merged:
 def merge_configs(configs: Sequence[Obj], images: BaseImages) -> Merged:
     """Merge MachineConfigs. Raises RenderError, also if there is none.
 
-    A later Ignition file, unit or user is laid over an earlier one of the same name; arguments and extensions are
-    concatenated; FIPS is on if anybody says so; the last kernel that is not the default one wins; images of generated
+    A later Ignition file, unit or user is merged over an earlier one of the same name; arguments and extensions are
+    concatenated; FIPS is on if any config enables it; the last non-default kernel wins; images of generated
     MachineConfigs do not count.
     """
     if not configs:
@@ -78,7 +78,7 @@ def _last(specs: Sequence[Obj], field: str) -> str:
 
 
 def _ignition(specs: Sequence[Obj]) -> Obj:
-    """The first configuration, each later one laid over it, and files that overwrite unless they say otherwise."""
+    """Return the first configuration with each later one merged over it; files overwrite by default."""
     first = specs[0].get("config")
     base: Obj = {"ignition": {"version": NEWEST_VERSION}} if first is None else lifted_config(first)
     # The encoding belongs to the contents: a later file without one is not encoded, whatever it covers.
@@ -92,10 +92,10 @@ def _ignition(specs: Sequence[Obj]) -> Obj:
 
 
 def _laid_over(configs: list[Obj]) -> Obj:
-    """All of them, each over those before it.
+    """Merge all configs, each over those before it.
 
-    Merging neighbours first gives the same as merging one after the other, and costs far less for many, unless a name
-    stands in two lists of one namespace: a directory takes the place of a file, and what comes later begins again.
+    Merging neighbours first gives the same result at far lower cost than merging one after the other, unless a name is
+    in two lists of one namespace: a directory replaces a file, and later entries start again.
     """
     if _crosses(configs):
         merged = configs[0]
@@ -110,7 +110,7 @@ def _laid_over(configs: list[Obj]) -> Obj:
 
 
 def _crosses(configs: Sequence[Obj]) -> bool:
-    """Whether a name stands in several lists of one namespace."""
+    """Return whether a name is in several lists of one namespace."""
     for section, lists, key in (
         ("storage", ("directories", "files", "links"), "path"),
         ("kernelArguments", ("shouldExist", "shouldNotExist"), ""),

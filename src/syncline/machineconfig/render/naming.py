@@ -1,8 +1,8 @@
-"""The name of a rendered MachineConfig: ``rendered-POOL-`` and a digest of its spec.
+"""Names a rendered MachineConfig: ``rendered-POOL-`` and a digest of its spec. Entry point: :func:`rendered_name`.
 
-The same content has the same name, so a change that is taken back returns to the old name and nothing reboots. The
-digest covers the YAML that Go writes for the typed spec, byte for byte; metadata does not count. Source: reference
-machine-config 2.2, ``pkg/controller/render/hash.go``.
+The same content has the same name, so a reverted change restores the old name and causes no reboot. The digest covers
+the YAML that Go writes for the typed spec, byte for byte, without metadata. Source: reference machine-config 2.2,
+``pkg/controller/render/hash.go``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ZERO: Obj = {
 
 
 def typed_spec(spec: Obj | None) -> Obj:
-    """The spec with each of upstream's seven fields and no other: absent ones have Go's zero value."""
+    """Return the spec with exactly upstream's seven fields; missing ones have Go's zero value."""
     given = spec or {}
     typed: dict[str, Any] = {}
     for key, zero in _ZERO.items():
@@ -46,11 +46,11 @@ def typed_spec(spec: Obj | None) -> Obj:
 
 
 def spec_yaml(spec: Obj | None) -> str:
-    """What the digest is taken of."""
+    """Return the text that the digest covers."""
     return yaml.dump_typed(typed_spec(spec))
 
 
 def rendered_name(pool: str, spec: Obj | None) -> str:
-    """``rendered-worker-0123…``."""
+    """Return the name: ``rendered-worker-0123…``."""
     digest = hashlib.md5(_SALT + spec_yaml(spec).encode(), usedforsecurity=False)
     return f"{PREFIX}{pool}-{digest.hexdigest()}"

@@ -1,6 +1,6 @@
-"""Where each part of a rendered configuration came from; pure.
+"""Finds the MachineConfigs that each part of a rendered configuration comes from; pure. Use :func:`parts_of`.
 
-The answer to «which MachineConfig put this file here», which the rendered object itself does not tell.
+It answers «which MachineConfig put this file here», which the rendered object does not show.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _VALUES = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that machines get. ``sources``: MachineConfigs that say something about it, in merge order; the last
-    one wins where they disagree. Parts of units are named ``UNIT/DROPIN``."""
+    """A part of the configuration. ``sources``: MachineConfigs that set it, in merge order; the last one wins a
+    conflict. Dropins are named ``UNIT/DROPIN``."""
 
     kind: str
     name: str
@@ -46,10 +46,9 @@ class Part:
 
 
 def parts_of(configs: Sequence[Obj]) -> list[Part]:
-    """The parts of what these MachineConfigs are merged to, by kind and in the order of their first appearance.
+    """Return the parts of the merged MachineConfigs, by kind and in the order of their first occurrence.
 
-    MachineConfigs that cannot be read are left out: what they would bring is not known. Raises RenderError for one
-    without labels.
+    Unreadable MachineConfigs are left out. Raises RenderError for one without labels.
     """
     found: dict[tuple[str, str], list[str]] = {}
     for config in merge_order(configs):
@@ -63,7 +62,7 @@ def parts_of(configs: Sequence[Obj]) -> list[Part]:
 
 
 def parts_of_spec(spec: Obj) -> Iterable[tuple[str, str]]:
-    """Kind and name of everything that one spec says something about."""
+    """Yield kind and name of every part that a spec sets."""
     try:
         config: Obj = lifted_config(spec["config"]) if spec.get("config") is not None else {}
     except ConfigError:

@@ -1,7 +1,7 @@
-"""What rendering does with one pool; pure.
+"""Plans the render of one pool; pure. Entry point: :func:`plan_render`.
 
-A pool that is paused is rendered all the same: only its nodes wait. What cannot be rendered leaves the pool at its old
-configuration, with RenderDegraded. Source: reference machine-config 2, ``syncMachineConfigPool``.
+A paused pool is rendered, too; only its nodes wait. If rendering fails, the pool keeps its old configuration and gets
+RenderDegraded. Source: reference machine-config 2, ``syncMachineConfigPool``.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ NOT_RENDERED = "could not generate rendered MachineConfig: "
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``waits``: why it is not rendered yet. ``error``: why it cannot be, which the pool's condition says; ``culprit``:
-    the MachineConfig that is to blame for it. ``create``, ``update``: the rendered MachineConfig to write.
+    """The decision. ``waits``: why the pool is not rendered yet. ``error``: why it cannot be, for the pool's condition;
+    ``culprit``: the MachineConfig at fault. ``create``, ``update``: the rendered MachineConfig to write.
     ``configuration``: of the pool's spec."""
 
     waits: str | None = None
@@ -53,7 +53,7 @@ class Decision:
 
 
 def plan_render(observed: RenderObserved, now: datetime) -> Plan:
-    """One pass for one pool."""
+    """Return the plan of one reconcile of a pool."""
     decision, pool = decide(observed), observed.pool
     name = name_of(pool)
     if decision.selects_all:
@@ -83,7 +83,7 @@ def plan_render(observed: RenderObserved, now: datetime) -> Plan:
 
 
 def _blamed(pool: Obj, decision: Decision) -> tuple[Emit, ...]:
-    """An Event that names the MachineConfig to correct, where one alone is to blame."""
+    """Return an Event that names the MachineConfig to correct, if a single one is at fault."""
     if not decision.culprit or decision.error is None:
         return ()
     return (events.refused(pool, decision.culprit, decision.error.removeprefix(NOT_RENDERED)),)
@@ -106,7 +106,7 @@ def _configuration(pool: Obj, wanted: Obj | None) -> tuple[Patch, ...]:
 
 
 def decide(observed: RenderObserved) -> Decision:
-    """What upstream's sync would do."""
+    """Return the decision of upstream's sync."""
     pool = observed.pool
     if dig(pool, "spec", "machineConfigSelector") == {}:
         return Decision(selects_all=True, emits=(events.selecting_all(pool),))
@@ -134,8 +134,8 @@ def decide(observed: RenderObserved) -> Decision:
 
 
 def _reconcilable(observed: RenderObserved, configs: tuple[Obj, ...]) -> Rendered:
-    """The rendered MachineConfig, if machines of the pool can take it on. Raises RenderError that names the culprit:
-    a MachineConfig that is refused for the same reason when it is alone."""
+    """Return the rendered MachineConfig if the pool's machines can apply it. Raises RenderError with the culprit: a
+    MachineConfig that alone is refused for the same reason."""
     assert observed.controller_config is not None, "waiting comes first"
     rendered = render(observed.pool, configs, observed.controller_config, observed.settings.release, observed.stream)
     current = observed.config(str(dig(observed.pool, "spec", "configuration", "name", default="") or ""))
@@ -204,7 +204,7 @@ def _default_image(observed: RenderObserved) -> str:
 
 
 def restored(found: Obj, wanted: Obj) -> Obj | None:
-    """A rendered MachineConfig that a user changed, as it was rendered; None if it is. Foreign annotations stay."""
+    """Return the original of a rendered MachineConfig that a user changed, with foreign annotations, or None."""
     spec = dict(found.get("spec") or {})
     for field, value in wanted["spec"].items():
         if value or not isinstance(value, str):
@@ -223,14 +223,14 @@ def restored(found: Obj, wanted: Obj) -> Obj | None:
 
 
 def _same(left: Obj, right: Obj) -> bool:
-    """Empty and absent are the same, but not inside of ``config``."""
+    """Return whether two specs are equal; empty equals absent, except inside ``config``."""
     keys = {*left, *right}
     return all((left.get(key) or None) == (right.get(key) or None) for key in keys)
 
 
 def _forgotten(observed: RenderObserved, target: str) -> tuple[Delete, ...]:
-    """Rendered MachineConfigs of this pool beyond the number that is kept, oldest first. What a pool or a node refers
-    to is never deleted; what is needed again has the same name when it is rendered again."""
+    """Delete this pool's oldest unreferenced rendered MachineConfigs beyond the number to keep. A deleted one gets the
+    same name when it is rendered again."""
     kept = observed.settings.kept
     if kept is None:
         return ()

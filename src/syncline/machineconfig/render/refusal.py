@@ -1,4 +1,4 @@
-"""Why something cannot be rendered, in upstream's words."""
+"""The error of a refused render, in upstream's words."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ __all__ = ["RenderError"]
 
 
 class RenderError(ValueError):
-    """A configuration that cannot be rendered; the text is what the pool's RenderDegraded says. ``culprit``: the
-    MachineConfig that is to blame, empty where that cannot be determined."""
+    """A configuration cannot be rendered; the message becomes the pool's RenderDegraded. ``culprit``: the MachineConfig
+    at fault, or empty."""
 
     def __init__(self, text: str, culprit: str = "") -> None:
         super().__init__(text)

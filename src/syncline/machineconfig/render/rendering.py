@@ -1,4 +1,4 @@
-"""A pool's rendered MachineConfig as an object: checked, merged, named, owned and marked.
+"""Builds a pool's rendered MachineConfig: checked, merged, named, owned and annotated. Use :func:`render`.
 
 Source: reference machine-config 2.1, 2.2 and 2.4, ``generateRenderedMachineConfig``.
 """
@@ -22,15 +22,14 @@ __all__ = ["Release", "Rendered", "release_of", "render"]
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The running controller: what it was built from. Objects of another release are left alone."""
+    """The release of the running controller. Objects of another release are left alone."""
 
     raw: str
     hash: str
 
 
 def release_of(controller_config: Obj | None, configs: Iterable[Obj]) -> Release:
-    """That of code that renders for a cluster, as its ControllerConfig and generated MachineConfigs tell: most of these
-    were made by code that runs now."""
+    """Return the release of the cluster's renderer, by its ControllerConfig and most generated MachineConfigs."""
     made = Counter(version for one in configs if (version := annotations_of(one).get(GENERATED_BY)))
     most = max(((count, version) for version, count in made.items()), default=(0, ""))[1]
     return Release(annotations_of(controller_config or {}).get(GENERATED_VERSION, ""), most)
@@ -38,19 +37,19 @@ def release_of(controller_config: Obj | None, configs: Iterable[Obj]) -> Release
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """``config``: the object to write. ``merged``: what it came from."""
+    """A render. ``config``: the object to write. ``merged``: its sources."""
 
     config: Obj
     merged: Merged
 
     @property
     def overridden(self) -> bool:
-        """Whether a person's MachineConfig names the OS image."""
+        """Whether a user's MachineConfig sets the OS image."""
         return annotations_of(self.config).get(OVERRIDDEN) == "true"
 
 
 def base_images(controller_config: Obj, stream: Obj | None = None) -> BaseImages:
-    """From the pool's image stream (``osImage``, ``osExtensionsImage``) or else the ControllerConfig."""
+    """Return the images of the pool's stream (``osImage``, ``osExtensionsImage``), or else the ControllerConfig's."""
     if stream is not None:
         return BaseImages(str(stream.get("osImage") or ""), str(stream.get("osExtensionsImage") or ""))
     spec = controller_config.get("spec") or {}
@@ -62,8 +61,8 @@ def base_images(controller_config: Obj, stream: Obj | None = None) -> BaseImages
 def render(
     pool: Obj, configs: Sequence[Obj], controller_config: Obj, release: Release, stream: Obj | None = None
 ) -> Rendered:
-    """The rendered MachineConfig of ``pool``. Raises RenderError; an invalid input is reported before merging, in
-    the order of ``configs``."""
+    """Return the rendered MachineConfig of ``pool``. Raises RenderError; an invalid input is reported before merging,
+    in the order of ``configs``."""
     _of_this_release(configs, controller_config, release)
     for config in configs:
         wrong = invalid_spec(config.get("spec"))

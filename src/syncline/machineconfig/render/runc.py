@@ -1,4 +1,4 @@
-"""RHEL 10 has no runc: a pool that would start there with it is refused.
+"""Refuses pools that would run runc on RHEL 10, which does not have it.
 
 Source: reference machine-config 2.4, ``DetectRuncInMachineConfig``.
 """
@@ -19,11 +19,11 @@ _SHAPE: toml.Shape = {"crio": {"runtime": {"default_runtime": str}}}
 
 
 class RuncError(ValueError):
-    """A drop-in that cannot be read; the text is upstream's."""
+    """A drop-in is unreadable; the message is upstream's."""
 
 
 def runs_runc(config: Obj) -> bool:
-    """Whether runc is the default runtime that a MachineConfig's drop-ins of CRI-O add up to. Raises RuncError."""
+    """Return whether runc is the default runtime by a MachineConfig's drop-ins of CRI-O. Raises RuncError."""
     raw, name = dig(config, "spec", "config"), name_of(config)
     if raw is None:
         return False
@@ -53,7 +53,7 @@ def _default_runtime(file: Obj, name: str) -> str:
 
 
 def refused_for_stream(pool: str, config: Obj, stream: str) -> str | None:
-    """Why a pool whose images are of ``stream`` must not get this configuration; None: it may."""
+    """Return why a pool with images of ``stream`` must not get this configuration, or None."""
     if stream not in RHEL10_STREAMS:
         return None
     try:
@@ -65,7 +65,7 @@ def refused_for_stream(pool: str, config: Obj, stream: str) -> str | None:
 
 
 def refusal(pool: str) -> str:
-    """Upstream's sentence, which says what to do."""
+    """Return upstream's message, which contains the fix."""
     return (
         f"MachineConfigPool {pool} targets a RHEL 10 OS image where runc is not available. To unblock, migrate to crun "
         "by removing any ContainerRuntimeConfig that sets defaultRuntime to runc, and removing any MachineConfig that "

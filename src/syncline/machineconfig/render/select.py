@@ -1,6 +1,6 @@
-"""Which MachineConfigs a pool is made of, and in which order they are merged.
+"""Selects the MachineConfigs of a pool and their merge order. Entry points: :func:`select`, :func:`merge_order`.
 
-Names compare as bytes, so ``100-x`` stands before ``99-x``. Source: reference machine-config 2.1 and 2.3.
+Names compare as bytes, so ``100-x`` precedes ``99-x``. Source: reference machine-config 2.1 and 2.3.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ __all__ = ["may_select", "merge_order", "references", "select"]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The MachineConfigs of a pool by name, and the selector that found them."""
+    """The MachineConfigs of a pool by name, and the selector that matched them."""
 
     selector: Selector
     configs: tuple[Obj, ...]
 
 
 def by_name(configs: Iterable[Obj]) -> list[Obj]:
-    """Sorted as Go sorts strings: by their bytes."""
+    """Return configs sorted by name as Go sorts strings: by their bytes."""
     return sorted(configs, key=lambda config: name_of(config).encode())
 
 
 def select(pool: Obj, configs: Iterable[Obj]) -> Selection:
-    """What the controller renders: an absent selector finds nothing, an empty one everything. Raises SelectorError."""
+    """Return the selection: an absent selector matches nothing, an empty one everything. Raises SelectorError."""
     selector = label_selector_from(dig(pool, "spec", "machineConfigSelector"))
     return Selection(selector, tuple(by_name(one for one in configs if selector.matches(labels_of(one)))))
 
 
 def may_select(pool: Obj, config: Obj) -> bool:
-    """Whether a change of this MachineConfig may concern the pool: by its labels, or because the pool owns it. A
-    selector that is wrong may mean anything."""
+    """Return whether a change of this MachineConfig may affect the pool: by its labels, owner, or an invalid
+    selector."""
     if any(owner.get("uid") == meta(pool).get("uid") for owner in meta(config).get("ownerReferences") or ()):
         return True
     try:
@@ -48,7 +48,7 @@ def may_select(pool: Obj, config: Obj) -> bool:
 
 
 def merge_order(configs: Sequence[Obj]) -> list[Obj]:
-    """MachineConfigs of the role ``worker`` by name, then all others by name; each is merged over what stands before.
+    """Return MachineConfigs in merge order: those of role ``worker`` by name, then all others by name.
 
     Raises RenderError for a MachineConfig without labels.
     """
@@ -63,6 +63,6 @@ def _is_workers(config: Obj) -> bool:
 
 
 def references(configs: Iterable[Obj]) -> list[Obj]:
-    """``spec.configuration.source`` of a pool."""
+    """Return ``spec.configuration.source`` of a pool."""
     kind = {"apiVersion": MACHINE_CONFIG.api_version, "kind": MACHINE_CONFIG.kind}
     return [kind | {"name": name_of(config)} for config in configs]

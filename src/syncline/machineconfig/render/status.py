@@ -1,4 +1,4 @@
-"""The one condition of a pool that rendering owns; all others are left as they are."""
+"""Writes RenderDegraded, the only condition of a pool that rendering owns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RENDER_DEGRADED = "RenderDegraded"
 
 
 def render_status(pool: Obj, error: str | None, now: datetime) -> Obj:
-    """``status`` with RenderDegraded; ``error`` says why the pool cannot be rendered, None that it can."""
+    """Return ``status`` with RenderDegraded. ``error``: why the pool cannot be rendered, or None."""
     status: Obj = dict(pool.get("status") or {})
     conditions = list(dig(pool, "status", "conditions", default=[]) or [])
     if error is None and condition_is(conditions, RENDER_DEGRADED, "False"):

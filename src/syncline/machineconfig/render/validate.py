@@ -1,4 +1,4 @@
-"""Whether one MachineConfig may be rendered: nothing judges it when it is written, so the render does.
+"""Validates one MachineConfig before rendering, since no admission does so when it is written.
 
 Source: reference machine-config 2.6, ``ValidateMachineConfig``.
 """
@@ -15,7 +15,7 @@ KERNEL_TYPES = ("", "default", "realtime", "64k-pages")
 
 
 def invalid_spec(spec: Obj | None) -> str | None:
-    """Why this spec may not be rendered; None: it is fine. Extensions are only examined beside a ``config``."""
+    """Return why this spec must not be rendered, or None. Extensions are only checked beside a ``config``."""
     given = spec or {}
     kernel = given.get("kernelType") or ""
     if kernel not in KERNEL_TYPES:

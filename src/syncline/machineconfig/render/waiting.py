@@ -1,6 +1,6 @@
-"""What a render waits for: the templates, and the controllers that make MachineConfigs from other objects.
+"""Checks what a render waits for: the templates, and the controllers that generate MachineConfigs.
 
-Upstream waits silently; we put the reason into the plan, and the pool's condition stays as it was. Source: reference
+Upstream waits silently; here the plan has the reason, and the pool's condition is unchanged. Source: reference
 machine-config 2.1, ``pkg/apihelpers``.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["controller_config_wait", "sub_controller_wait"]
 
 
 def controller_config_wait(config: Obj | None) -> str | None:
-    """What is missing before the ControllerConfig may be used; None: nothing."""
+    """Return what is missing before the ControllerConfig is usable, or None."""
     if config is None:
         resource = f"{CONTROLLER_CONFIG.kind.lower()}.{CONTROLLER_CONFIG.group}"
         return f'{resource} "{CONTROLLER_CONFIG_NAME}" not found'
@@ -38,10 +38,10 @@ _TEMPLATE_STATES = ("Completed", "Running", "Failing")
 def sub_controller_wait(
     pool_labels: dict[str, str], kubelet_configs: Iterable[Obj], runtime_configs: Iterable[Obj]
 ) -> str | None:
-    """What is missing before the MachineConfigs made from these objects are complete; None: nothing.
+    """Return what is missing before the MachineConfigs of these objects are complete, or None.
 
-    An empty selector matches every pool, an absent one none; the last condition decides. A ContainerRuntimeConfig that
-    has no condition yet counts as not completed.
+    An empty selector matches every pool, an absent one none; the last condition decides. A ContainerRuntimeConfig
+    without a condition counts as incomplete.
     """
     for kind, configs, done in (
         ("ContainerRuntimeConfig", runtime_configs, _runtime_done),

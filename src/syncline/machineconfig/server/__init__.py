@@ -1,1 +1,1 @@
-"""The config server: what a machine that joins asks for before it is a node, answered from a pool's rendered config."""
+"""The config server: serves a pool's rendered config to machines that join the cluster."""

@@ -1,9 +1,8 @@
-"""What the config server answers to a request; pure.
+"""Computes the config server's responses; pure. Entry point: :func:`served`.
 
-``/config/POOL`` in the version of Ignition that the Accept header asks for, ``/healthz``, 404 for other paths. Refusals
-have no body: they go to machines that may be anybody's; :attr:`Answer.why` is for the log. Source: reference
-machine-config 4.10; Machine Config Operator ``pkg/server/api.go`` and ``server.go``. Its paths are matched as Go's
-``http.ServeMux`` matches them.
+``/config/POOL`` in the Ignition version of the Accept header, ``/healthz``, and 404 for other paths. Refusals have no
+body, since any client may read them; :attr:`Answer.why` is for the log. Source: reference machine-config 4.10; Machine
+Config Operator ``pkg/server/api.go`` and ``server.go``. Paths match as in Go's ``http.ServeMux``.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _METHODS = ("GET", "HEAD")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``target``: path and query as they were sent. ``accept``: that header, empty without one."""
+    """A request. ``target``: path and query as sent. ``accept``: that header, or empty."""
 
     method: str
     target: str
@@ -35,8 +34,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``body`` of a HEAD request is what its GET would have: its size is reported, it is not sent. It holds a
-    credential. ``why``: a refusal's reason, never for the client."""
+    """A response. For HEAD, ``body`` is that of GET: its size is sent, its content not. It contains a credential.
+    ``why``: the reason of a refusal, never sent to the client."""
 
     status: int
     body: str = field(default="", repr=False)
@@ -47,7 +46,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A config that is still to be made. ``key``: equal ones have the same answer; None: it is not to be kept."""
+    """A config to build. ``key``: equal keys give equal responses; None: do not cache."""
 
     pool: str
     choice: Choice
@@ -58,13 +57,13 @@ class Asked:
 
 
 def served(request: Request, world: World) -> Answer:
-    """The answer; never raises for what a request or the cluster holds."""
+    """Return the response; never raises for the content of a request or the cluster."""
     found = looked_up(request, world)
     return made(found) if isinstance(found, Asked) else found
 
 
 def looked_up(request: Request, world: World) -> Answer | Asked:
-    """The quick part: what is asked for, or why it is not given."""
+    """Return the config to build, or a final response; this part is fast."""
     path, _, query = request.target.partition("?")
     moved = _moved(path) if request.method != "CONNECT" else None
     if moved is not None:
@@ -92,7 +91,7 @@ def _config(pool: str, accept: str, world: World) -> Answer | Asked:
 
 
 def made(asked: Asked) -> Answer:
-    """The part that takes its time."""
+    """Return the response with the built config; this part is slow."""
     try:
         return Answer(200, dump(config_of(asked.choice)), "application/json")
     except Unserved as problem:
@@ -104,7 +103,7 @@ def _refused(pool: str, version: str, problem: Unserved) -> Answer:
 
 
 def _moved(path: str) -> str | None:
-    """Where the path is in short form, if it is not in it."""
+    """Return the canonical path if it differs, else None."""
     rooted = path if path.startswith("/") else f"/{path}"
     short = clean(rooted)
     if rooted.endswith("/") and short != "/":

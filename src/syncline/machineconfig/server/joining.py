@@ -1,5 +1,5 @@
-"""The Ignition config of a machine that joins: its pool's rendered config, and the files with which the machine finds
-the cluster and the node agent finds what it was born with; pure.
+"""Builds the Ignition config of a joining machine: its pool's rendered config, and files for its access and its agent;
+pure.
 
 Source: reference machine-config 4.10; Machine Config Operator ``pkg/server/*_server.go`` and ``server.go``.
 """
@@ -47,7 +47,7 @@ _FIELDS = ("osImageURL", "baseOSExtensionsContainerImage", "config", "kernelArgu
 
 
 class Unserved(Exception):
-    """No config for this request: ``status`` is for the client, the text for the log."""
+    """The request gets no config: ``status`` is for the client, the message for the log."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -56,8 +56,8 @@ class Unserved(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a machine that asked is to get: all that its config depends on. ``version``: ``2.2.0``, ``3.0.0`` to
-    ``3.5.0``; ``image``: of image mode, else empty."""
+    """All that a machine's config depends on. ``version``: ``2.2.0``, ``3.0.0`` to ``3.5.0``; ``image``: of image mode,
+    else empty."""
 
     found: Obj
     controller_config: Obj
@@ -68,7 +68,7 @@ class Choice:
 
     @property
     def key(self) -> tuple[str | bool, ...] | None:
-        """Equal ones have the same config; None where an object does not tell its version."""
+        """A cache key: equal keys have the same config; None if an object has no uid or version."""
         lines = [(uid_of(each), resource_version(each)) for each in (self.found, self.controller_config)]
         if not all(uid and version for uid, version in lines):
             return None
@@ -76,7 +76,7 @@ class Choice:
 
 
 def choose(pool_name: str, version: str, world: World) -> Choice:
-    """What ``pool_name`` gives to a machine that joins. Raises Unserved."""
+    """Return what ``pool_name`` serves to a joining machine. Raises Unserved."""
     pool = _pool(pool_name, world)
     rendered = str(dig(pool, "status", "configuration", "name", default="")) if world.bootstrap else served_config(pool)
     if not rendered:
@@ -93,7 +93,7 @@ def choose(pool_name: str, version: str, world: World) -> Choice:
 
 
 def config_of(choice: Choice) -> Obj:
-    """The config, made: milliseconds of work for a large one. Raises Unserved."""
+    """Return the built config; a large one takes milliseconds. Raises Unserved."""
     asked = parse_version(choice.version)
     assert asked is not None
     try:
@@ -110,8 +110,8 @@ def config_of(choice: Choice) -> Obj:
 
 
 def joining_files(found: Obj, image: str) -> tuple[tuple[str, str], ...]:
-    """Paths and texts that a machine which joins with the rendered config ``found`` gets beside the config's own files:
-    for the first boot, and for its agent. ``image``: of image mode, else empty."""
+    """Return paths and texts of the files that a machine gets besides those of the rendered config ``found``: for its
+    first boot and its agent. ``image``: of image mode, else empty."""
     return _agents_files(_sent_config(found, typed_spec(found.get("spec"))), image, EMPTY)
 
 
@@ -132,8 +132,8 @@ def _pool(name: str, world: World) -> Obj:
 
 
 def _with_arguments(found: Obj, config: Obj, asked: Version) -> Obj:
-    """The MachineConfig as it is asked to the machine. Kernel arguments in ``config`` that its version cannot say move
-    there (they leave ``config``). Raises Unserved where they cannot."""
+    """Return the MachineConfig to send. Kernel arguments that the config's version does not support move from
+    ``config`` to it. Raises Unserved if that is impossible."""
     spec = typed_spec(found.get("spec"))
     if asked.older_than(FIRST_WITH_ARGUMENTS):
         arguments = config.pop("kernelArguments", None) or {}
@@ -152,7 +152,7 @@ def _sent_config(found: Obj, spec: Obj) -> Obj:
 
 
 def _provisioning_annotations(rendered: str, image: str, found: Obj) -> Obj:
-    """What the node agent puts on the node when it first runs."""
+    """Return the annotations that the node agent sets at its first run."""
     known = {CURRENT: rendered, DESIRED: rendered, FIRST_PIVOT: rendered, STATE: DONE}
     image = annotations_of(found).get(PRE_BUILT_IMAGE) or image
     if image:
@@ -161,7 +161,7 @@ def _provisioning_annotations(rendered: str, image: str, found: Obj) -> Obj:
 
 
 def _add_authorities(config: Obj, controller_config: Obj) -> None:
-    """The authorities of this moment: a paused pool's rendered config may hold older ones."""
+    """Add the current authorities: a paused pool's rendered config may have older ones."""
     for path, source in ((KUBELET_CA, "kubeAPIServerServingCAData"), (CLOUD_CA, "cloudProviderCAData")):
         encoded = dig(controller_config, "spec", source, default="") or ""
         try:

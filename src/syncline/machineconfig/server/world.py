@@ -1,4 +1,4 @@
-"""What the config server answers from, and which config a pool gives to a machine that joins; pure.
+"""The config server's input, and its choice of a pool's config for a joining machine; pure.
 
 Source: reference machine-config 4.10; Machine Config Operator ``pkg/server/cluster_server.go``.
 """
@@ -22,8 +22,8 @@ _INTERNAL_REGISTRY = re.compile(r"[^/]+\.openshift-image-registry\.svc(\.cluster
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """``pools`` and ``configs`` by name. ``kubeconfig``: what a machine reaches the cluster with, empty while there is
-    none. ``bootstrap``: before the cluster exists, for its first control-plane machines."""
+    """The input. ``pools`` and ``configs`` by name. ``kubeconfig``: for joining machines, empty if there is none.
+    ``bootstrap``: for the first control-plane machines, before the cluster exists."""
 
     pools: Mapping[str, Obj]
     configs: Mapping[str, Obj]
@@ -35,7 +35,7 @@ class World:
 
 
 def world_of(cache: Snapshot, kubeconfig: str) -> World:
-    """As the machine-config controllers see it."""
+    """Return the input from the machine-config controllers' cache."""
     return World(
         {name_of(each): each for each in cache.objects(POOL)},
         {name_of(each): each for each in cache.objects(MACHINE_CONFIG)},
@@ -47,22 +47,22 @@ def world_of(cache: Snapshot, kubeconfig: str) -> World:
 
 
 def address_in_cluster(world: World) -> str:
-    """Where machines reach the API server, by the ControllerConfig; empty if it does not say."""
+    """Return the API server's address for machines, by the ControllerConfig, or an empty string."""
     infra = dig(world.controller_config, "spec", "infra", "status", default={}) or {}
     return str(infra.get("apiServerInternalURI") or infra.get("apiServerURL") or "")
 
 
 def served_config(pool: Obj) -> str:
-    """Name of the rendered config for a machine that joins ``pool``: the new one once a node has it, so that a bad one
-    does not reach new machines first; else the proven one. Empty if there is none."""
+    """Return the name of the rendered config for a machine that joins ``pool``: the new one once a node has it, so that
+    a bad one does not reach new machines first; else the proven one. Empty if there is none."""
     place = "spec" if (dig(pool, "status", "updatedMachineCount", default=0) or 0) > 0 else "status"
     return str(dig(pool, place, "configuration", "name", default="") or "")
 
 
 def image_for_new_machine(pool: Obj, world: World) -> str:
-    """Image mode: the image that a new machine boots into at once, empty if it starts with the pool's base image. It
-    has to be built of the config that is served, proven by a node, and not in the cluster's own registry, which a
-    machine outside the cluster cannot resolve."""
+    """Return the image of image mode that a new machine boots at once; empty if it starts with the pool's base image.
+    It must be built from the served config, proven by a node, and outside the cluster's own registry, whose name a new
+    machine cannot resolve."""
     config = next((each for each in world.os_configs if _pool_of(each) == name_of(pool)), None)
     if config is None or not dig(pool, "status", "updatedMachineCount", default=0):
         return ""

@@ -1,1 +1,1 @@
-"""From the cluster's image configuration and mirrors to MachineConfigs with the registries of every machine."""
+"""Generates MachineConfigs with the registries of every machine from the cluster's image configuration and mirrors."""

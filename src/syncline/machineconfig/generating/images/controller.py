@@ -1,4 +1,4 @@
-"""Binds the cluster's registries to its image configuration."""
+"""The controller that generates registry files from the cluster's image configuration."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _the_one(_obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def image_controller(release: Release) -> Controller[ImagesObserved]:
-    """Kind Image of config.openshift.io."""
+    """Return the controller of kind Image of config.openshift.io."""
 
     def observe(cache: Snapshot, ref: ObjectRef) -> ImagesObserved | None:
         image, config = cache.get(ref), cache.get(_CONTROLLER)

@@ -1,4 +1,4 @@
-"""``99-ROLE-generated-registries`` of every built-in pool; pure.
+"""Plans ``99-ROLE-generated-registries`` of every built-in pool; pure.
 
 Source: reference machine-config 1.6, ``syncImageConfig``.
 """
@@ -32,7 +32,7 @@ BUILT_IN = "machineconfiguration.openshift.io/mco-built-in"
 
 @dataclass(frozen=True)
 class ImagesObserved:
-    """``image``: config.openshift.io Image ``cluster``; without it there is nothing to do."""
+    """The planner's input. ``image``: config.openshift.io Image ``cluster``; without it nothing is planned."""
 
     image: Obj
     rules: MirrorRules
@@ -43,7 +43,7 @@ class ImagesObserved:
 
 
 def plan_images(observed: ImagesObserved) -> Plan:
-    """One pass for the image configuration."""
+    """Return the plan of one reconcile."""
     try:
         files, left_out = _files(observed)
     except RegistryError as error:

@@ -1,1 +1,1 @@
-"""From KubeletConfig objects to files of the kubelet."""
+"""Generates files of the kubelet from KubeletConfig objects."""

@@ -11,11 +11,11 @@ _SECOND = ("systemd.unified_cgroup_hierarchy=1", 'cgroup_no_v1="all"')
 
 
 class CgroupError(ValueError):
-    """A mode that is not known (any more)."""
+    """The cgroup mode is unknown or no longer supported."""
 
 
 def with_cgroup_arguments(mode: str, arguments: Sequence[str]) -> list[str]:
-    """``arguments`` without those of version 1 and with those of version 2. Raises CgroupError for other modes."""
+    """Return ``arguments`` with those of cgroup version 2 in place of version 1. Raises CgroupError for other modes."""
     if mode not in ("", "v2"):
         raise CgroupError(f"unknown cgroup mode found {mode}, failed to update the machine config resource")
     kept = [one for one in arguments if one not in _FIRST]

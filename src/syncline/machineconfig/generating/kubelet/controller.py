@@ -1,4 +1,4 @@
-"""Binds KubeletConfigs to the MachineConfigs they stand for."""
+"""The controller that generates MachineConfigs from KubeletConfigs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _plan(observed: GeneratingObserved, now: datetime) -> Plan:
 
 
 def kubelet_config_controller(release: Release) -> Controller[GeneratingObserved]:
-    """Kind KubeletConfig."""
+    """Return the controller of kind KubeletConfig."""
     everything = every_key(KUBELET_CONFIG.group_kind)
     kinds = (MACHINE_CONFIG_POOL, CONTROLLER_CONFIG, NODE_CONFIG, API_SERVER_CONFIG)
 

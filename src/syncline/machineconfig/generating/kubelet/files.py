@@ -1,4 +1,4 @@
-"""Files that a KubeletConfig stands for: kubelet.conf as a whole, the log level, and the reserved resources.
+"""Generates a KubeletConfig's files: a complete kubelet.conf, the log level, and the reserved resources.
 
 Source: reference machine-config 1.5, ``pkg/controller/kubelet-config/helpers.go``.
 """
@@ -27,12 +27,12 @@ _LATENCY = {"Default": "10s", "MediumUpdateAverageReaction": "20s", "LowUpdateSl
 
 
 class KubeletError(ValueError):
-    """What cannot be merged; the text is what the object's condition says."""
+    """The configuration cannot be merged; the message becomes the object's condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class KubeletFile:
-    """One file of the MachineConfig; mode 0644, it overwrites."""
+    """A file of the MachineConfig, with mode 0644 and overwrite."""
 
     path: str
     text: str
@@ -47,7 +47,7 @@ def _compact(raw: Any) -> str:
 
 
 def is_control_plane(pool: Obj) -> bool:
-    """By its name (master, arbiter), or because it selects nodes with the label of masters."""
+    """Return whether the pool is for the control plane: by its name (master, arbiter), or by the label it selects."""
     if name_of(pool) in ("master", "arbiter"):
         return True
     selector = dig(pool, "spec", "nodeSelector") or {}
@@ -59,9 +59,9 @@ def is_control_plane(pool: Obj) -> bool:
 
 
 def invalid_kubelet_config(config: Obj, pool: Obj | None = None) -> str | None:
-    """Why upstream refuses this KubeletConfig (for this pool); None: it is fine.
+    """Return why upstream rejects this KubeletConfig (for this pool), or None.
 
-    Values that could leave a machine unable to boot may not be set by people.
+    Users may not set values that could keep a machine from booting.
     """
     level = dig(config, "spec", "logLevel")
     if level is not None and not 0 <= level <= 10:
@@ -116,8 +116,8 @@ def _go(value: bool) -> str:
 
 
 def latency_profile(original: Obj, node_config: Obj | None) -> tuple[Obj, str | None]:
-    """The templates' configuration with the interval of the workers' latency profile, and upstream's error for an
-    unknown profile (which it ignores)."""
+    """Return the templates' configuration with the interval of the workers' latency profile, and upstream's error for
+    an unknown profile (which it ignores)."""
     profile = str(dig(node_config, "spec", "workerLatencyProfile", default="") or "")
     if not profile:
         return original, None
@@ -128,7 +128,7 @@ def latency_profile(original: Obj, node_config: Obj | None) -> tuple[Obj, str | 
 
 
 def kubelet_files(config: Obj, original: Obj) -> list[KubeletFile]:
-    """The files, in the order in which they are written; ``original`` is the templates' KubeletConfiguration as JSON.
+    """Return the files in writing order. ``original``: the templates' KubeletConfiguration as JSON.
 
     Raises KubeletError.
     """
@@ -154,7 +154,7 @@ def kubelet_files(config: Obj, original: Obj) -> list[KubeletFile]:
 
 
 def _merged(config: Obj, base: Obj) -> tuple[Obj, dict[str, str]]:
-    """The user's values over the templates', and the reserved resources that go into the environment file."""
+    """Return the user's values merged over the templates', and the reserved resources for the environment file."""
     profile = dig(config, "spec", "tlsSecurityProfile")
     if profile is not None:
         version, suites = tls_settings(profile)
@@ -178,7 +178,7 @@ def _merged(config: Obj, base: Obj) -> tuple[Obj, dict[str, str]]:
 
 
 def _without_system_enforcement(merged: Obj) -> Obj:
-    """Reserved CPUs take the place of the cgroup of the system."""
+    """Remove the enforcement of the system's cgroup, which reserved CPUs replace."""
     if not merged.get("reservedSystemCPUs"):
         return merged
     kept = [key for key in merged.get("enforceNodeAllocatable") or () if key not in SYSTEM_KEYS]
@@ -196,7 +196,7 @@ def _sizing(enabled: bool, reserved: dict[str, str]) -> str:
 
 
 def accepted_conditions(error: str | None) -> list[Obj]:
-    """The conditions, without their time: Accepted, and the older kind that other programs still look at."""
+    """Return the conditions without times: Accepted, and the older type that other programs still read."""
     message = "Success" if error is None else f"Error: {error}"
     accepted = {"type": "Accepted", "status": "True" if error is None else "False", "reason": "", "message": message}
     older = {"type": "Success" if error is None else "Failure", "status": "True", "reason": "", "message": message}

@@ -90,12 +90,12 @@ _RANGES = {"int": (-(2**31), 2**31), "long": (-(2**63), 2**63), "uint": (0, 2**3
 
 
 class KubeletDecodeError(ValueError):
-    """The configuration has a value of the wrong type; the text is near to Go's."""
+    """A value has the wrong type; the message resembles Go's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """``wraps``: what is around the type, outermost first: ``[`` for a list, ``{`` for a map."""
+    """A field. ``wraps``: containers around its type, outermost first: ``[`` for a list, ``{`` for a map."""
 
     name: str
     wraps: str
@@ -124,8 +124,8 @@ def _folded(kind: str) -> dict[str, Field]:
 
 
 def decode(raw: Any) -> Obj:
-    """The known fields of ``raw``, keys in any case; what is zero is left out unless zero is said. What JSON would
-    refuse is tried as YAML, where texts may be written as numbers. Raises KubeletDecodeError."""
+    """Return the known fields of ``raw``, with keys in any case and without implicit zero values. Invalid JSON values
+    are parsed as YAML, which allows numbers as text. Raises KubeletDecodeError."""
     try:
         return _object(raw, ROOT, as_yaml=False)
     except KubeletDecodeError as refused:
@@ -177,7 +177,7 @@ def _value(field: Field, wraps: str, value: Any, kind: str, *, as_yaml: bool) ->
 
 
 def _scalar(kind: str, value: Any) -> Any:
-    """A value in the form in which it is kept: nanoseconds, canonical sizes. Raises TypeError."""
+    """Return a value in canonical form: nanoseconds, quantities. Raises TypeError."""
     if kind in _RANGES:
         low, high = _RANGES[kind]
         if type(value) is not int or not low <= value < high:
@@ -209,8 +209,8 @@ def _go_kind(value: Any) -> str:
 
 
 def merge(base: Obj, over: Obj, kind: str = ROOT) -> Obj:
-    """``over`` laid over ``base``, both as :func:`decode` returns them: values that are zero are lost, lists replace,
-    maps are joined, objects merged (``mergo.Merge`` with override, which cannot see into sizes and loses them)."""
+    """Return ``base`` with ``over`` merged in, both as :func:`decode` returns them: zero values are dropped, lists
+    replaced, maps and objects merged (as ``mergo.Merge`` with override, which cannot read sizes and drops them)."""
     merged = dict(base)
     for name, value in over.items():
         field = _objects()[kind][name]
@@ -232,7 +232,7 @@ def merge(base: Obj, over: Obj, kind: str = ROOT) -> Obj:
 
 
 def encode(config: Obj, kind: str = ROOT) -> Obj:
-    """JSON of a configuration as :func:`decode` returns it."""
+    """Return a configuration of :func:`decode` as JSON."""
     written: Obj = {}
     for name, field in _objects()[kind].items():
         if field.wraps:

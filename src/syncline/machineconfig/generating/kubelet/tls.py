@@ -1,4 +1,4 @@
-"""TLS profiles of config.openshift.io: the least version and the cipher suites, by the names that kubelets know.
+"""TLS profiles of config.openshift.io: minimum version and cipher suites, by the names that kubelets accept.
 
 Source: ``openshift/api`` config/v1 ``types_tlssecurityprofile.go`` and the cipher table of library-go.
 """
@@ -73,7 +73,7 @@ _KNOWN = {
 
 
 def tls_settings(profile: Obj | None) -> tuple[str, list[str]]:
-    """``tlsMinVersion`` and ``tlsCipherSuites`` for a ``tlsSecurityProfile``; without one: Intermediate."""
+    """Return ``tlsMinVersion`` and ``tlsCipherSuites`` of a ``tlsSecurityProfile``; None means Intermediate."""
     kind = "Intermediate" if profile is None else str(profile.get("type") or "")
     custom = (profile or {}).get("custom") if kind == "Custom" else None
     if custom is not None:

@@ -1,1 +1,1 @@
-"""From ContainerRuntimeConfig objects and registry rules to files of the container runtime."""
+"""Generates files of the container runtime from ContainerRuntimeConfig objects and registry rules."""

@@ -1,4 +1,4 @@
-"""Binds ContainerRuntimeConfigs to the MachineConfigs they stand for."""
+"""The controller that generates MachineConfigs from ContainerRuntimeConfigs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _plan(observed: GeneratingObserved, now: datetime) -> Plan:
 
 
 def runtime_config_controller(release: Release) -> Controller[GeneratingObserved]:
-    """Kind ContainerRuntimeConfig."""
+    """Return the controller of kind ContainerRuntimeConfig."""
     everything = every_key(CONTAINER_RUNTIME_CONFIG.group_kind)
 
     def observe(cache: Snapshot, ref: ObjectRef) -> GeneratingObserved | None:

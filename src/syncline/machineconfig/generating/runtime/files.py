@@ -1,6 +1,6 @@
-"""Files that a ContainerRuntimeConfig stands for: drop-ins of CRI-O, and storage.conf.
+"""Generates a ContainerRuntimeConfig's files: drop-ins of CRI-O, and storage.conf.
 
-One drop-in for each field, so that what is not said keeps the default of the machine's own release. Source: reference
+Each field has its own drop-in, so that an unset field keeps the default of the machine's release. Source: reference
 machine-config 1.6, ``pkg/controller/container-runtime-config/helpers.go``.
 """
 
@@ -37,7 +37,7 @@ _STORE = re.compile(r"/[a-zA-Z0-9/._-]+")
 
 @dataclass(frozen=True, slots=True)
 class RuntimeFile:
-    """One file of the MachineConfig, in the order in which they are written."""
+    """A file of the MachineConfig, in the order in which they are written."""
 
     path: str
     text: str
@@ -58,7 +58,7 @@ def _written_size(given: Obj, name: str) -> str:
 
 
 def invalid_runtime_config(config: Obj) -> str | None:
-    """Why upstream refuses this ContainerRuntimeConfig; several reasons of stores are lines. None: it is fine."""
+    """Return why upstream rejects this ContainerRuntimeConfig, one line per error of stores, or None."""
     given = _given(config)
     if given is None:
         return None
@@ -95,14 +95,14 @@ def _paths(given: Obj, name: str) -> list[str]:
 
 
 def runtime_condition(error: str | None) -> Obj:
-    """The condition, without its time."""
+    """Return the condition, without its time."""
     if error is None:
         return {"type": "Success", "status": "True", "message": "Success"}
     return {"type": "Failure", "status": "True", "message": f"Error: {error}"}
 
 
 def dropin_files(config: Obj, *, additional_storage: bool = False) -> list[RuntimeFile]:
-    """The drop-ins of CRI-O; ``additional_storage`` is the feature gate of that name."""
+    """Return CRI-O's drop-ins; ``additional_storage`` is the feature gate of that name."""
     given = _given(config) or {}
     log = _quantity(given, "logSizeMax")
     artifacts = _paths(given, "additionalArtifactStores") if additional_storage else []
@@ -121,7 +121,7 @@ def dropin_files(config: Obj, *, additional_storage: bool = False) -> list[Runti
 
 
 def needs_storage(config: Obj, *, additional_storage: bool = False) -> bool:
-    """Whether storage.conf must be rewritten."""
+    """Return whether storage.conf must be rewritten."""
     given = _given(config) or {}
     stores = _paths(given, "additionalLayerStores") + _paths(given, "additionalImageStores")
     return bool(_quantity(given, "overlaySize")) or bool(additional_storage and stores)
@@ -169,7 +169,7 @@ _STORAGE: toml.Shape = {
 
 
 def storage_file(template: str, config: Obj, *, additional_storage: bool = False) -> RuntimeFile:
-    """storage.conf of the templates with the object's values; raises TomlError."""
+    """Return the templates' storage.conf with the object's values. Raises TomlError."""
     given = _given(config) or {}
     try:
         storage = toml.read(template, _STORAGE).get("storage") or {}
@@ -192,7 +192,7 @@ def storage_file(template: str, config: Obj, *, additional_storage: bool = False
 
 
 def _written(found: dict[str, Any], shape: Any, always: tuple[str, ...] = ()) -> dict[str, Any]:
-    """As Go's library writes a struct: empty texts, lists, tables and false are left out, numbers never."""
+    """Return the fields that Go's library writes: no empty texts, lists, tables and false values, but all numbers."""
     written: dict[str, Any] = {}
     for name, kind in shape.items():
         value = found.get(name)

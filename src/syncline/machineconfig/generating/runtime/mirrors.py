@@ -1,8 +1,8 @@
-"""registries.conf: mirrors, insecure and blocked registries of the cluster, edited into the file of the templates.
+"""Adds the cluster's mirrors, insecure and blocked registries to the templates' registries.conf.
 
-Mirrors of several objects for one source are put into one order that respects each of them where that is possible, and
-the flags and mirrors of a scope are repeated for the scopes nested in it, since the container tools only look at the
-most precise entry. Source: ``openshift/runtime-utils`` ``pkg/registries``.
+Mirrors of several objects for one source are merged into an order that keeps each object's order if possible. Flags and
+mirrors of a scope are repeated for nested scopes, since the container tools read only the most specific entry. Source:
+``openshift/runtime-utils`` ``pkg/registries``.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ CONF: toml.Shape = {
 
 
 class RegistryError(ValueError):
-    """Rules that cannot be written down; the text is upstream's."""
+    """The rules cannot be written; the message is upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorRules:
-    """The objects that name mirrors. Policies of the older kind count as digest mirrors."""
+    """The objects that define mirrors. Policies of the older kind count as digest mirrors."""
 
     digest_sets: tuple[Obj, ...] = ()
     tag_sets: tuple[Obj, ...] = ()
@@ -62,7 +62,7 @@ class MirrorRules:
         return bool(self.digest_sets or self.tag_sets or self.source_policies)
 
     def digest(self) -> list[Obj]:
-        """Entries with ``source``, ``mirrors`` and perhaps ``mirrorSourcePolicy``."""
+        """Return digest mirrors: entries with ``source``, ``mirrors`` and optionally ``mirrorSourcePolicy``."""
         entries = list(_entries(self.digest_sets, "imageDigestMirrors"))
         older = _entries(self.source_policies, "repositoryDigestMirrors")
         return entries + [{"source": one.get("source"), "mirrors": one.get("mirrors")} for one in older]
@@ -77,7 +77,7 @@ def _entries(objects: Iterable[Obj], field: str) -> Iterable[Obj]:
 
 
 def is_nested(scope: str, outer: str) -> bool:
-    """Whether ``scope`` is ``outer`` or lies in it; ``*.example.com`` is the only form of a wildcard."""
+    """Return whether ``scope`` equals ``outer`` or is inside it; ``*.example.com`` is the only wildcard form."""
     if scope == outer or scope.startswith(f"{outer}/"):
         return True
     if not outer.startswith("*."):
@@ -89,14 +89,14 @@ def is_nested(scope: str, outer: str) -> bool:
 
 
 def valid_scope(scope: str) -> bool:
-    """Whether registries.conf can hold it."""
+    """Return whether registries.conf accepts the scope."""
     if not scope or "*" not in scope:
         return bool(scope)
     return scope.startswith("*.") and not any(sign in scope[2:] for sign in "/@:*")
 
 
 def check_scopes(listed: Iterable[tuple[str, Sequence[str]]], rules: MirrorRules) -> None:
-    """Raises RegistryError for the first list entry, source or mirror that cannot be used."""
+    """Raise RegistryError for the first invalid list entry, source or mirror."""
     for name, scopes in listed:
         for scope in scopes:
             if not valid_scope(scope):
@@ -129,7 +129,7 @@ class _Merged:
 
 
 def _merged(entries: Iterable[Obj]) -> list[_Merged]:
-    """One entry for each source, sorted by it; entries that only repeat the source say nothing."""
+    """Return one entry per source, sorted; entries that only repeat the source are dropped."""
     lists: dict[str, list[list[str]]] = {}
     never = set()
     for entry in entries:
@@ -164,7 +164,7 @@ def _order(source: str, lists: list[list[str]]) -> list[str]:
 
 
 def _topological(after: dict[str, set[str]], before: dict[str, set[str]]) -> list[str]:
-    """Nodes in an order that respects the edges; a loop is broken at its first node by name."""
+    """Return the nodes in an order that respects the edges; a cycle is broken at its first node by name."""
     names = sorted(after, key=str.encode)
     ready = deque(node for node in names if not before[node])
     rest = deque(names)
@@ -190,7 +190,7 @@ def _scope(entry: Obj) -> str:
 
 
 def _entry(registries: list[Obj], scope: str) -> Obj:
-    """The entry for ``scope``, made if there is none."""
+    """Return the entry for ``scope``; create it if missing."""
     for entry in registries:
         if _scope(entry) == scope:
             return entry
@@ -200,7 +200,7 @@ def _entry(registries: list[Obj], scope: str) -> Obj:
 
 
 def edited(conf: Obj, insecure: Sequence[str], blocked: Sequence[str], rules: MirrorRules) -> Obj:
-    """``conf`` (fields of registries.conf) with the rules of the cluster; the argument stays as it is."""
+    """Return a copy of ``conf`` (fields of registries.conf) with the rules of the cluster."""
     registries: list[Obj] = [
         dict(one) | {"mirror": list(one.get("mirror") or ())} for one in conf.get("registry") or ()
     ]
@@ -238,7 +238,7 @@ def _spread_insecure(registries: list[Obj], scope: str) -> None:
 
 
 def _spread_mirrors(registries: list[Obj], source: str) -> None:
-    """Mirrors of a source serve the scopes nested in it that have none of their own."""
+    """Add the mirrors of a source to nested scopes that have none."""
     mirrored = _entry(registries, source)
     outer = _scope(mirrored)
     for entry in registries:
@@ -252,7 +252,7 @@ def _spread_mirrors(registries: list[Obj], source: str) -> None:
 
 
 def registries_conf(template: str, insecure: Sequence[str], blocked: Sequence[str], rules: MirrorRules) -> str:
-    """The text of /etc/containers/registries.conf; raises RegistryError."""
+    """Return the text of /etc/containers/registries.conf. Raises RegistryError."""
     try:
         conf = toml.read(template, CONF)
     except toml.TomlError as error:
@@ -262,7 +262,7 @@ def registries_conf(template: str, insecure: Sequence[str], blocked: Sequence[st
 
 
 def conf_text(conf: Obj) -> str:
-    """Fields of registries.conf as the container tools' library writes them; absent lists are left out."""
+    """Return the fields as the container tools' library writes them, without absent lists."""
     written: dict[str, Any] = {
         "unqualified-search-registries": conf.get("unqualified-search-registries"),
         "credential-helpers": conf.get("credential-helpers"),

@@ -1,6 +1,6 @@
-"""What the cluster's image configuration makes of registries: blocked and allowed ones, policy.json, search order.
+"""Computes blocked and allowed registries, policy.json and search order from the cluster's image configuration.
 
-The repository that the cluster itself comes from is never made unreachable. Source: reference machine-config 1.6,
+The repository of the cluster's own release stays reachable. Source: reference machine-config 1.6,
 ``pkg/controller/container-runtime-config/helpers.go``.
 """
 
@@ -50,8 +50,8 @@ class PayloadError(RegistryError):
 
 @dataclass(frozen=True, slots=True)
 class RegistryLists:
-    """``blocked`` for registries.conf; ``policy_blocked`` and ``allowed`` for policy.json. None: nothing is said.
-    ``error``: why an entry was left out; the rest continues."""
+    """The lists of registries. ``blocked`` for registries.conf; ``policy_blocked`` and ``allowed`` for policy.json;
+    None: unset. ``error``: why an entry was left out."""
 
     blocked: tuple[str, ...] | None = None
     policy_blocked: tuple[str, ...] | None = None
@@ -60,7 +60,7 @@ class RegistryLists:
 
 
 def _named(reference: str) -> str | None:
-    """The repository of a full image reference (with a domain, as written); None if it is none."""
+    """Return the repository of a full image reference (with a domain, as written), or None."""
     domain, slash, rest = reference.partition("/")
     whole = _REFERENCE.fullmatch(reference)
     if not whole or not slash or not ("." in domain or ":" in domain or domain == "localhost"):
@@ -72,9 +72,9 @@ def _named(reference: str) -> str | None:
 
 
 def registry_lists(release_image: str, image_spec: Obj | None, rules: MirrorRules) -> RegistryLists:
-    """What is blocked and allowed; raises PayloadError.
+    """Return the blocked and allowed registries. Raises PayloadError.
 
-    A blocked entry that covers the payload is left out with an error, unless a digest mirror of the payload is not
+    A blocked entry that covers the payload is dropped with an error, unless a digest mirror of the payload is not
     blocked: then the entry stays, and the payload's repository is allowed by name.
     """
     if image_spec is None:
@@ -117,7 +117,7 @@ def _refusal(refused: Sequence[str]) -> str | None:
 
 
 def _has_open_mirror(image: str, repository: str, sources: Obj, rules: MirrorRules) -> bool:
-    """Whether the payload can be fetched from somewhere that is not blocked, by digest."""
+    """Return whether an unblocked digest mirror provides the payload."""
     blocked = sources.get("blockedRegistries") or []
     digest_only = MirrorRules(rules.digest_sets, (), rules.source_policies)
     conf = edited({}, sources.get("insecureRegistries") or [], blocked, digest_only)
@@ -143,7 +143,7 @@ def _prefix(entry: Obj) -> str:
 
 
 def _match_end(reference: str, prefix: str) -> int:
-    """Where ``prefix`` ends in ``reference``, if it is the beginning of it by whole parts; otherwise -1."""
+    """Return the end of ``prefix`` in ``reference`` if it matches whole parts, else -1."""
     if prefix.startswith("*."):
         at = reference.find(prefix[1:])
         if at < 0 or "/" in reference[:at]:
@@ -157,7 +157,7 @@ def _match_end(reference: str, prefix: str) -> int:
 
 
 def wants_registries(sources: Obj, lists: RegistryLists, rules: MirrorRules) -> bool:
-    """Whether registries.conf must be written; an empty list of insecure registries asks for it too."""
+    """Return whether registries.conf must be written; an empty list of insecure registries counts, too."""
     return sources.get("insecureRegistries") is not None or lists.blocked is not None or bool(rules)
 
 
@@ -167,9 +167,9 @@ _REQUIREMENTS = ("insecureAcceptAnything", "reject", "signedBy", "signedBaseLaye
 
 
 def policy_json(template: str, lists: RegistryLists, release_image: str) -> str:
-    """The text of /etc/containers/policy.json; raises RegistryError.
+    """Return the text of /etc/containers/policy.json. Raises RegistryError.
 
-    Only what is allowed may be used if anything is; otherwise everything but what is blocked.
+    If any registry is allowed, only those are; otherwise all but the blocked ones.
     """
     blocked, allowed = lists.policy_blocked or (), lists.allowed or ()
     if blocked and allowed:
@@ -229,5 +229,5 @@ def _check_requirements(found: object) -> None:
 
 
 def search_file(registries: Sequence[str]) -> RuntimeFile:
-    """The drop-in with the registries in which images without a registry are looked for."""
+    """Return the drop-in with the search registries for images without a registry."""
     return RuntimeFile(SEARCH_PATH, conf_text({"unqualified-search-registries": list(registries)}))

@@ -1,7 +1,7 @@
-"""TOML as the container tools read and write it (BurntSushi's library): fields of known tables, in a given order.
+"""Reads and writes TOML as the container tools do (BurntSushi's library): known fields, in a given order.
 
-Reading is generous with the case of keys and drops what is not known; writing indents tables by two spaces and puts
-plain values before tables.
+Reading ignores the case of keys and drops unknown ones; writing indents tables by two spaces and puts plain values
+before tables.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _ESCAPES = {
 
 
 class TomlError(ValueError):
-    """Text that is not TOML, or a value of the wrong type."""
+    """The text is no TOML, or a value has the wrong type."""
 
 
 def read(text: str, shape: Shape) -> dict[str, Any]:
-    """The known fields of ``text``; raises TomlError."""
+    """Return the known fields of ``text``. Raises TomlError."""
     if len(text) > MAX_BYTES:
         raise TomlError(f"toml: the text has {len(text)} characters, at most {MAX_BYTES} are read")
     try:
@@ -48,7 +48,7 @@ def read(text: str, shape: Shape) -> dict[str, Any]:
 
 
 def shaped(found: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
-    """``found`` with the fields of ``shape`` and no other, keys in its spelling; raises TomlError for a wrong type."""
+    """Return only the fields of ``shape``, with its spelling of keys. Raises TomlError for a wrong type."""
     folded = {name.casefold(): name for name in shape}
     kept: dict[str, Any] = {}
     for key, value in found.items():
@@ -81,7 +81,7 @@ def _wrong(name: str, value: Any) -> TomlError:
 
 
 def write(table: Mapping[str, Any]) -> str:
-    """Text for ``table``, in its order; None, and only None, is left out."""
+    """Return the text of ``table`` in its order; only None is left out."""
     lines: list[str] = []
     _table(lines, (), table)
     return "\n".join(lines) + "\n" if lines else ""

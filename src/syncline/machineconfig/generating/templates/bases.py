@@ -1,8 +1,8 @@
-"""What every machine of a role is configured with before anybody says anything: kubelet, container runtime, proxy.
+"""Builds the base MachineConfigs of each role: kubelet, container runtime, proxy. Entry point: :func:`base_configs`.
 
-Small on purpose: the files that other controllers and people build upon, and units for the two services that a node
-cannot do without. Names and places are upstream's (``00-ROLE``, ``01-ROLE-kubelet``, ``01-ROLE-container-runtime``).
-Source: reference machine-config 1.2.
+They are small on purpose: files that other controllers and users extend, and units for the two services that a node
+needs. Names and paths are upstream's (``00-ROLE``, ``01-ROLE-kubelet``, ``01-ROLE-container-runtime``). Source:
+reference machine-config 1.2.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _SYSCTL = "fs.inotify.max_user_watches = 65536\nfs.inotify.max_user_instances = 
 
 
 def roles(controller_config: Obj) -> tuple[str, ...]:
-    """The built-in pools; an arbiter only where there is one."""
+    """Return the built-in pools; arbiter only in clusters with arbiters."""
     topology = dig(controller_config, "spec", "infra", "status", "controlPlaneTopology", default="")
     return ("master", "worker", "arbiter") if topology == "HighlyAvailableArbiter" else ("master", "worker")
 
 
 def kubelet_configuration(controller_config: Obj, api_server: Obj | None = None) -> Obj:
-    """KubeletConfiguration ``kubelet.config.k8s.io/v1beta1`` of all roles, as JSON."""
+    """Return the KubeletConfiguration ``kubelet.config.k8s.io/v1beta1`` of all roles as JSON."""
     version, suites = tls_settings(dig(api_server, "spec", "tlsSecurityProfile"))
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -95,7 +95,7 @@ def kubelet_configuration(controller_config: Obj, api_server: Obj | None = None)
 
 
 def base_configs(controller_config: Obj, release: Release, api_server: Obj | None = None) -> list[Obj]:
-    """The base MachineConfigs of all roles, in the order of their names within a role."""
+    """Return the base MachineConfigs of all roles, sorted by name within a role."""
     found = []
     for role in roles(controller_config):
         image = {"osImageURL": str(dig(controller_config, "spec", "baseOSContainerImage", default="") or "")}

@@ -1,4 +1,4 @@
-"""Binds the base MachineConfigs to the ControllerConfig."""
+"""The controller that generates the base MachineConfigs from the ControllerConfig."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _the_one(_obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def template_controller(release: Release) -> Controller[TemplatesObserved]:
-    """Kind ControllerConfig."""
+    """Return the controller of kind ControllerConfig."""
 
     def observe(cache: Snapshot, ref: ObjectRef) -> TemplatesObserved | None:
         found = cache.get(ref)

@@ -1,4 +1,4 @@
-"""Keeps the base MachineConfigs as they should be, and tells in the ControllerConfig's status that they are; pure."""
+"""Plans the base MachineConfigs and reports their completion in the ControllerConfig's status; pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FAILING = ("TemplateControllerFailing", "False")
 
 @dataclass(frozen=True)
 class TemplatesObserved:
-    """``configs``: all MachineConfigs by name. ``api_server``: config.openshift.io APIServer ``cluster``."""
+    """The input. ``configs``: all MachineConfigs by name. ``api_server``: config.openshift.io APIServer ``cluster``."""
 
     controller_config: Obj
     configs: Mapping[str, Obj]
@@ -33,7 +33,7 @@ class TemplatesObserved:
 
 
 def plan_templates(observed: TemplatesObserved, now: datetime) -> Plan:
-    """One pass for the ControllerConfig."""
+    """Return the plan of one reconcile."""
     config, release = observed.controller_config, observed.release
     made = annotations_of(config).get(GENERATED_VERSION, "")
     if made and not made.startswith(OURS):
