@@ -1,4 +1,4 @@
-"""``syncline completion``: what a shell needs to complete commands and flags."""
+"""``syncline completion``: prints a shell's completion script for commands and flags."""
 
 from __future__ import annotations
 

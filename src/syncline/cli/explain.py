@@ -1,4 +1,4 @@
-"""``syncline explain``: what blocks an object, down to the cause, and what to do next."""
+"""``syncline explain``: shows what blocks an object, down to the cause, and the next step."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, ObjectRef, name_of
 
 LOG_LINES = 20
-"""Last lines of a failed container's log that are asked for."""
+"""Last log lines read from a failed container."""
 POD = GVK("", "v1", "Pod")
 SHOWN = 5
-"""Names listed in the message where one is not found."""
+"""Existing names listed when a name is not found."""
 
 
 @click.command()
@@ -75,7 +75,7 @@ def explain(
 
 
 def meant(mapper: Mapper, target: str, spaces: tuple[str, str]) -> ObjectRef:
-    """See :func:`object_ref`; what can mean no object is a usage error."""
+    """As :func:`object_ref`; an invalid name is a usage error."""
     try:
         return object_ref(mapper, target, spaces)
     except NamingError as error:
@@ -83,7 +83,7 @@ def meant(mapper: Mapper, target: str, spaces: tuple[str, str]) -> ObjectRef:
 
 
 def _missing(cache: Cache, ref: ObjectRef, target: str) -> str:
-    """Names what there is instead, since most of those that are not found are misspelt."""
+    """Return the message for a missing object, with existing names, as most missing ones are misspelt."""
     where = f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
     text = f"{ref.kind} {where} does not exist"
     if "/" not in target and cache.mapper.by_name(SHORT.get(target.lower(), target)) is not None:

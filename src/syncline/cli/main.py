@@ -1,4 +1,4 @@
-"""``syncline``: the command line. Commands are imported when they are called, so ``--help`` answers at once."""
+"""``syncline``: the command line. Commands are imported when called, so ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from syncline.cli.frame.terminal import clean_output
 __all__ = ["cli", "main"]
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
-"""What a write to standard output fails with, beside a reader that has gone."""
+"""Errors of a write to standard output other than a closed pipe."""
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "admin": ("admin.group:admin", "Exports, checks of settings and manifests, with the verbs of argocd admin."),
@@ -53,7 +53,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class Root(LazyGroup):
-    """Runs ``syncline-NAME`` of the path for a NAME that is none of ours, as argocd runs ``argocd-NAME``."""
+    """Runs the program ``syncline-NAME`` on PATH for an unknown NAME, as argocd runs ``argocd-NAME``."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -66,8 +66,7 @@ class Root(LazyGroup):
 
 
 def plugin(name: str) -> str | None:
-    """The program of a plugin. A folder of the path that is none by itself (``.``, empty) holds none, and a name with
-    a separator names none."""
+    """Return the path of a plugin, or None. Relative entries of PATH and names with a separator are ignored."""
     if not name or name.startswith("-") or os.sep in name or "\0" in name:
         return None
     folders = [one for one in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(one)]
@@ -92,12 +91,12 @@ def cli() -> None:
 
 
 def kubectl_plugin() -> int:
-    """``kubectl syncline …``: kubectl runs the program ``kubectl-syncline`` that it finds on the path."""
+    """Entry point of ``kubectl syncline …``: kubectl runs the program ``kubectl-syncline`` on PATH."""
     return main(program="kubectl syncline")
 
 
 def main(arguments: list[str] | None = None, program: str = "syncline") -> int:
-    """Run a command; returns the exit code. A refusal prints one line, never a traceback."""
+    """Run a command; return the exit code. A refusal prints one line, never a traceback."""
     with clean_output():
         return _run(arguments, program)
 
@@ -106,7 +105,7 @@ def _run(arguments: list[str] | None, program: str) -> int:
     try:
         result: Any = cli.main(args=arguments, prog_name=program, standalone_mode=False)
         if sys.stdout is not None:
-            sys.stdout.flush()  # here it can still be reported
+            sys.stdout.flush()  # here a failure can still be reported
         return result if isinstance(result, int) else 0
     except click.NoSuchOption as error:
         return _unknown_flag(error)
@@ -131,7 +130,7 @@ def _run(arguments: list[str] | None, program: str) -> int:
 
 
 def _unknown_flag(error: click.NoSuchOption) -> int:
-    """A flag of argocd that we have not says what to use instead; another one is a usage error."""
+    """Report an unknown flag: for a flag of argocd, what to use instead; else a usage error."""
     from syncline.cli.frame.refused import refused_flag
 
     words = [] if error.ctx is None else command_words(error.ctx)
@@ -144,13 +143,13 @@ def _unknown_flag(error: click.NoSuchOption) -> int:
 
 
 def _group(arguments: list[str] | None) -> str:
-    """The first word of the command line."""
+    """Return the first word of the command line."""
     words = sys.argv[1:] if arguments is None else arguments
     return next((word for word in words if not word.startswith("-")), "")
 
 
 def _leave_output() -> None:
-    """What is left in the buffer goes nowhere, so that the interpreter does not try again when it ends."""
+    """Discard buffered output, so that the interpreter does not try to write it at exit."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""``syncline plan``: what the next sync of an Application would do, from the functions that will do it."""
+"""``syncline plan``: previews the next sync of an Application, with the functions of the sync itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from syncline.rehearsal.exported import Exported
 
 DIFFERENCES = 2
-"""Exit code where there is something to do, as ``diff`` has it."""
+"""Exit code if there are changes, as ``diff`` has it."""
 
 
 @click.command()
@@ -113,7 +113,7 @@ def plan(
 
 
 def exit_code(verdict: Verdict) -> int:
-    """What scripts test."""
+    """Return the exit code of a verdict."""
     match verdict:
         case Verdict.NOTHING:
             return 0
@@ -145,7 +145,7 @@ def _applications(
 
 
 def _of_folder(folder: Path, namespace: str) -> Obj:
-    """An Application that brings the folder to namespace ``default``."""
+    """Return an Application that deploys the folder to namespace ``default``."""
     name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "local"
     spec = {
         "project": "default",
@@ -157,7 +157,7 @@ def _of_folder(folder: Path, namespace: str) -> Obj:
 
 
 def application_ref(target: str, namespace: str) -> ObjectRef:
-    """``shop``, ``argocd/shop``, ``app/shop`` or ``Application/shop``."""
+    """Parse ``shop``, ``argocd/shop``, ``app/shop`` or ``Application/shop``."""
     head, slash, name = target.rpartition("/")
     kind, _, inner = head.partition("/")
     if kind.lower() in ("app", "apps", "application", "applications"):
@@ -168,7 +168,7 @@ def application_ref(target: str, namespace: str) -> ObjectRef:
 
 
 def _as_stored(cache: Cache, app: Obj) -> Obj:
-    """The Application of a file on top of the one in the cluster, if there is one: spec and annotations win."""
+    """Return a file's Application merged over the stored one, if any: its spec and annotations win."""
     ref = ObjectRef(APPLICATION.group, APPLICATION.kind, namespace_of(app), name_of(app))
     known = cache.get(ref)
     if known is None:
@@ -178,13 +178,13 @@ def _as_stored(cache: Cache, app: Obj) -> Obj:
 
 
 def plan_ahead(link: Connection, app: Obj, request: SyncRequest) -> PlannedSync | None:
-    """The plan of a sync that is about to be asked for, for its live view; None where it cannot be made."""
+    """Return the plan of a sync that is about to be requested, for its live view; None if planning fails."""
     settings = AppSettings(control_namespace=control_namespace(link, namespace_of(app)))
     try:
         with looking(link, settings.control_namespace, tell=False) as snapshot:
             return _planned(link, snapshot, app, settings, request, None, None)
     except (CommandFailed, OSError):
-        return None  # the sync itself will say what is wrong
+        return None  # the sync itself will report the error
 
 
 def _planned(
@@ -196,7 +196,7 @@ def _planned(
     folder: Path | None,
     ask: Callable[[Elsewhere, str], Questions | None] | None,
 ) -> PlannedSync:
-    """``ask``: whom to ask for dry runs, among the clusters of the command."""
+    """Plan the sync. ``ask`` returns where to send dry runs, among the clusters of the command."""
     now = link.now() if link is not None else SystemClock().now()
     namespace = settings.control_namespace
     include(cache, app, namespace)
@@ -210,5 +210,5 @@ def _planned(
 
 
 def _questions(stand: Exported | None, others: Elsewhere, server: str) -> Questions | None:
-    """The cluster itself, or what stands for it."""
+    """Return where to send dry runs: the cluster itself, or its offline stand-in."""
     return stand.questions if stand is not None else Questions(others.link(server))

@@ -1,1 +1,1 @@
-"""What commands reach: clusters, repositories, files of this machine."""
+"""Access of commands to clusters, repositories and files of this machine."""

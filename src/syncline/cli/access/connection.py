@@ -1,7 +1,7 @@
-"""How commands reach a cluster: kubeconfig, one HTTP client, blocking calls.
+"""Connections of commands to a cluster: kubeconfig, one HTTP client, blocking calls.
 
-A command is short-lived and sequential, so it takes the client that is imported at once; behind a proxy the other one,
-driven on a private event loop.
+A command is short-lived and sequential, so it uses the client that is fast to import; behind a proxy it uses the other
+one, on a private event loop.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ __all__ = ["Connection", "connection_options", "default_kubeconfig", "refused", 
 
 T = TypeVar("T")
 MACHINE_GROUPS = ("machineconfiguration.openshift.io", "operator.openshift.io")
-"""Served where machines are configured."""
+"""API groups of clusters with machine configuration."""
 
 
 def state_directory() -> Path:
-    """Where ``syncline up`` keeps its data: $SYNCLINE_HOME, else the XDG state folder."""
+    """Return the data directory of ``syncline up``: $SYNCLINE_HOME, else the XDG state folder."""
     home = os.environ.get("SYNCLINE_HOME")
     if home:
         return Path(home)
@@ -43,7 +43,7 @@ def state_directory() -> Path:
 
 
 def default_kubeconfig() -> str | None:
-    """$KUBECONFIG, else what the last ``syncline up`` wrote, else kubectl's default."""
+    """Return None for $KUBECONFIG, else the file of the last ``syncline up``, else None for kubectl's default."""
     if os.environ.get("KUBECONFIG"):
         return None
     own = state_directory() / "kubeconfig"
@@ -51,7 +51,7 @@ def default_kubeconfig() -> str | None:
 
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--kubeconfig`` and ``--context``."""
+    """Add the options ``--kubeconfig`` and ``--context``."""
     command = click.option("--context", default=None, help="Context of the kubeconfig.")(command)
     return click.option(
         "--kubeconfig", default=None, help="Kubeconfig [default: $KUBECONFIG, else that of the last `syncline up`]."
@@ -59,10 +59,10 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Proxied:
-    """The client that knows proxies, with the calls of :class:`BlockingClient`; it takes longer to import."""
+    """A client that supports proxies, with the interface of :class:`BlockingClient`; slower to import."""
 
     def __init__(self, access: ClusterAccess) -> None:
-        import asyncio  # takes as long as the whole of http.client, and few clusters stand behind a proxy
+        import asyncio  # slow to import, and few clusters are behind a proxy
 
         self._loop = asyncio.new_event_loop()
         self._client = HttpClient(access)
@@ -84,7 +84,7 @@ class _Proxied:
 
 
 def refused(error: ApiError) -> str:
-    """A refusal for lack of rights, with the Role to ask for."""
+    """Return the error text; if a right is missing, with the Role to request."""
     right = missing_right(str(error)) if isinstance(error, Forbidden) else None
     return str(error) if right is None else f"{error}; ask for {role_for([right])}"
 
@@ -105,7 +105,7 @@ class Connection:
 
     @classmethod
     def to(cls, access: ClusterAccess) -> Connection:
-        """To a cluster that no kubeconfig names."""
+        """Connect to a cluster that no kubeconfig names."""
         made = cls.__new__(cls)
         made._begin(access)
         return made
@@ -130,30 +130,30 @@ class Connection:
         return self._clock.now()
 
     def send(self, request: Request) -> Response:
-        """One request; a server that is not there is a failure of the command."""
+        """Send one request. Raises CommandFailed if the server is unreachable."""
         try:
             return self._client.send(request)
         except ApiError as error:
             raise self.failed(error) from error
 
     def failed(self, error: ApiError) -> CommandFailed:
-        """With the server's name, which a sentence about reaching it has already."""
+        """Return the failure, with the server's name unless the text has it already."""
         text = refused(error)
         return CommandFailed(text if self.server in text else f"{self.server}: {text}")
 
     def ask(self, request: Request) -> Any:
-        """The body of a success; a refusal is a failure of the command."""
+        """Send a request and return the body. Raises CommandFailed for a refusal."""
         return self.check(self.send(request))
 
     def check(self, answer: Response) -> Any:
-        """The body of a success; a refusal is a failure of the command."""
+        """Return the body of a response. Raises CommandFailed for a refusal."""
         try:
             return answer.or_raise()
         except ApiError as error:
             raise CommandFailed(refused(error)) from error
 
     def run(self, steps: Generator[Any, Any, T]) -> T:
-        """Drive a generator of requests to its end; a refusal that it does not take is a failure of the command."""
+        """Run a generator of requests and return its result. Raises CommandFailed for an unhandled refusal."""
         try:
             return run_in_place(steps, self)
         except ApiError as error:
@@ -179,7 +179,7 @@ class Connection:
         return info
 
     def lines(self, request: Request) -> Iterator[str]:
-        """Lines of a log that is followed, on a connection of its own, so that several threads may ask. Raises the
+        """Yield the lines of a followed log, on a separate connection, so that several threads may call it. Raises the
         ApiError of a refusal."""
         follower = _client_of(self._access)
         try:
@@ -189,7 +189,7 @@ class Connection:
             follower.close()
 
     def watch(self, request: Request) -> Iterator[Obj]:
-        """Decoded watch events until the server ends the watch."""
+        """Yield decoded watch events until the server ends the watch."""
         try:
             for line in self._client.watch(request):
                 event = msgspec.json.decode(line)

@@ -1,6 +1,6 @@
-"""Secrets that declare repositories and clusters: their names, their labels, their plain fields.
+"""Secrets that declare repositories and clusters: their names, labels and plain fields.
 
-Used by ``syncline repo`` and ``syncline cluster``. Only fields that are no credentials ever leave :func:`plain_fields`.
+Used by ``syncline repo`` and ``syncline cluster``. :func:`plain_fields` returns only fields without credentials.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ namespace_option = click.option(
 
 
 def _fnv32a(text: str) -> int:
-    """FNV-1a, with which Argo CD names these Secrets (``util/db`` secrets.go)."""
+    """Return the FNV-1a hash, with which Argo CD names these Secrets (``util/db`` secrets.go)."""
     value = FNV_OFFSET
     for byte in text.encode():
         value = (value ^ byte) * FNV_PRIME & 0xFFFFFFFF
@@ -67,17 +67,17 @@ def _fnv32a(text: str) -> int:
 
 
 def repository_secret_name(url: str, project: str = "", prefix: str = "repo") -> str:
-    """``repo-<hash>``: one Secret for a URL in a project."""
+    """Return ``repo-<hash>``: one Secret per URL and project."""
     return f"{prefix}-{_fnv32a(url + project)}"
 
 
 def cluster_secret_name(server: str) -> str:
-    """``cluster-<host>-<hash>``."""
+    """Return ``cluster-<host>-<hash>``."""
     return f"cluster-{(urlsplit(server).hostname or 'local').lower()}-{_fnv32a(server)}"
 
 
 def secret_object(kind: str, namespace: str, name: str, fields: Mapping[str, str]) -> Obj:
-    """A Secret of secret-type ``kind``; empty fields are left out."""
+    """Return a Secret of secret-type ``kind``, without empty fields."""
     data = {key: base64.b64encode(value.encode()).decode() for key, value in sorted(fields.items()) if value}
     return {
         "apiVersion": "v1",
@@ -94,7 +94,7 @@ def secret_object(kind: str, namespace: str, name: str, fields: Mapping[str, str
 
 
 def fields_of(secret: Obj) -> dict[str, str]:
-    """Every field, decoded: for looking things up, never for showing. What cannot be decoded is left out."""
+    """Return all decodable fields, decoded; for look-ups only, never for output."""
     found = {}
     for key, value in (dig(secret, "data", default={}) or {}).items():
         try:
@@ -105,19 +105,19 @@ def fields_of(secret: Obj) -> dict[str, str]:
 
 
 def plain_fields(secret: Obj) -> dict[str, str]:
-    """The fields that are no credentials."""
+    """Return the fields without credentials."""
     return {key: value for key, value in fields_of(secret).items() if key in PLAIN}
 
 
 def declared(link: Connection, namespace: str, kind: str) -> list[Obj]:
-    """The Secrets of a type, by name."""
+    """Return the Secrets of a type, sorted by name."""
     request = client.list_(link.resource(SECRET), namespace, label_selector=f"{LABEL}={kind}")
     found: list[Obj] = sorted(link.ask(request).get("items") or [], key=name_of)
     return found
 
 
 def write(link: Connection, secret: Obj, *, upsert: bool, what: str) -> str:
-    """``created``, ``unchanged`` or ``updated``; a different one of this name is refused without ``upsert``."""
+    """Return ``created``, ``unchanged`` or ``updated``; without ``upsert`` a different Secret is not replaced."""
     info = link.resource(SECRET)
     answer = link.send(client.create(info, secret, field_manager="syncline"))
     if answer.status != 409:

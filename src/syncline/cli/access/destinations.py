@@ -1,7 +1,7 @@
-"""The clusters that Applications go to, for one command: one look and one connection each, where they are needed.
+"""The destination clusters of Applications, for one command: one snapshot and one connection each, on demand.
 
-``plan``, ``explain`` and the verbs of ``app`` ask it instead of taking every destination for the cluster of their
-kubeconfig. It gets in with the cluster Secrets of the control namespace, if the person may read them, and reads alone.
+``plan``, ``explain`` and the verbs of ``app`` use it to find an Application's destination. It connects with the cluster
+Secrets of the control namespace, if the user may read them, and only reads.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ UNREAD = "its Secret cannot be read with this kubeconfig"
 
 
 class Elsewhere:
-    """``home`` None: without a cluster; ``cache``: what is in it, if the command has looked. Satisfies ``Destinations``
-    of observation. Use as a context manager."""
+    """``home``: the kubeconfig's cluster, None without one; ``cache``: its snapshot, if there is one. Implements
+    ``Destinations`` of observation. Use as a context manager."""
 
     def __init__(self, home: Connection | None, control_namespace: str, cache: Cache | None = None) -> None:
         self._home = home
@@ -40,7 +40,7 @@ class Elsewhere:
         self._looks: dict[str, PulledCache] = {}
         self._problems: dict[str, str] = {}
         self._unread = ""
-        """Why it is not known which clusters are declared."""
+        """Why the declared clusters are unknown, or ""."""
 
     def __enter__(self) -> Elsewhere:
         return self
@@ -81,12 +81,12 @@ class Elsewhere:
     # -- for commands --------------------------------------------------------------------------------------------
 
     def link(self, server: str) -> Connection:
-        """A connection to a cluster, empty for ours. Raises CommandFailed."""
+        """Return a connection to a cluster; "" means the kubeconfig's. Raises CommandFailed."""
         assert self._home is not None, "without a cluster there is nothing to connect to"
         return self._link(server) if server else self._home
 
     def link_to(self, app: Obj) -> Connection:
-        """A connection to the cluster of an Application. Raises CommandFailed."""
+        """Return a connection to an Application's destination. Raises CommandFailed."""
         assert self._home is not None, "commands that write have a cluster"
         server = self._server_of(app)
         try:
@@ -95,7 +95,7 @@ class Elsewhere:
             raise CommandFailed(f"cluster {server}: {error}") from error
 
     def look_for(self, app: Obj, home: Cache) -> Cache:
-        """What is in the cluster of an Application; ``home``: what is in ours. Raises CommandFailed."""
+        """Return the snapshot of an Application's destination; ``home``: the local one. Raises CommandFailed."""
         server = self._server_of(app)
         found = self.snapshot(server) if server else home
         if found is None:
@@ -103,7 +103,7 @@ class Elsewhere:
         return found
 
     def _server_of(self, app: Obj) -> str:
-        """Empty for the cluster in which Applications live."""
+        """Return the server URL of an Application's destination; "" if it is the Applications' own cluster."""
         cluster = destination_of(app, self._system().clusters(self._secrets()))
         if isinstance(cluster, str):
             raise CommandFailed(self._unread or cluster)
@@ -123,14 +123,14 @@ class Elsewhere:
         return self._links[server]
 
     def _system(self) -> SystemSettings:
-        """The settings of the controllers; as they come where they may not be read, for the API judges each request."""
+        """Return the controllers' settings; the defaults if unreadable, as the API judges each request."""
         if self._home is None:
             return SystemSettings()
         answer = self._home.send(client.get(self._home.resource(SETTINGS), self._namespace, CONFIG_MAP))
         return parse_system(dig(answer.obj, "data", default={}) or {}) if answer.ok else SystemSettings()
 
     def _secrets(self) -> list[Obj]:
-        """Those that declare clusters; none where they may not be listed."""
+        """Return the cluster Secrets; empty if they cannot be listed."""
         if self._declared is None:
             self._declared = []
             if self._home is not None:

@@ -1,6 +1,6 @@
-"""A folder of this machine's disk as renderers see a repository at a commit: what is there, committed or not.
+"""A local folder in the form of a repository at a commit, with uncommitted files; for renderers.
 
-Called by ``plan --local``. Only files below the root are read, whatever links say; ``.git`` is left out.
+Called by ``plan --local``. Only files below the root are read, wherever links point; ``.git`` is excluded.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ __all__ = ["DiskTree", "repository_root"]
 
 MAX_FILES = 100_000
 MAX_FILE = 64 * 1024 * 1024
-"""Bytes of one file; larger ones are no manifests."""
+"""Limit of one file in bytes; larger ones are no manifests."""
 
 
 def repository_root(folder: Path) -> Path:
-    """The working tree that ``folder`` lies in, or the folder itself: what its files may refer to."""
+    """Return the working tree of ``folder``, or the folder itself: the files that it may refer to."""
     resolved = folder.resolve()
     return next((each for each in (resolved, *resolved.parents) if (each / ".git").exists()), resolved)
 
 
 class DiskTree:
-    """``path`` is the folder below ``root``, empty for the root itself."""
+    """``path``: the folder below ``root``, empty for the root itself."""
 
     def __init__(self, root: Path, path: str = "") -> None:
         self._root = root
@@ -53,7 +53,7 @@ class DiskTree:
         return tuple(sorted(found))
 
     def _entry(self, file: Path) -> Entry | None:
-        """None for pipes, sockets and devices, which no commit holds: reading one waits for ever."""
+        """Return the entry of a file or link; None for pipes, sockets and devices, whose read could block."""
         info = file.lstat()
         if not stat.S_ISREG(info.st_mode) and not stat.S_ISLNK(info.st_mode):
             return None
@@ -65,7 +65,7 @@ class DiskTree:
         try:
             file = (self._folder / entry.path).resolve()
             wrong = "" if file.is_relative_to(self._root) else f"leaves {self._root}"
-        except (OSError, RuntimeError):  # Python says so of links that lead to themselves
+        except (OSError, RuntimeError):  # Python raises this for links that lead to themselves
             wrong = "goes in circles"
         if wrong:
             raise SourceError(

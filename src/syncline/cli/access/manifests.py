@@ -1,5 +1,4 @@
-"""Manifests of machine configuration from files, folders and standard input; Butane documents are translated on the
-way."""
+"""Reads machine configuration manifests from files, folders and standard input, and translates Butane documents."""
 
 from __future__ import annotations
 
@@ -20,14 +19,14 @@ ENDINGS = (".yaml", ".yml", ".json", *BUTANE)
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 MAX_FILES = 5_000
 MAX_BYTES = 64 * 1024 * 1024
-"""Of one file; an API server takes far less at a time."""
+"""Limit of one file in bytes; an API server accepts far less at once."""
 
 
 def read_manifests(place: str) -> list[Obj]:
-    """All objects of a file, of a folder, or of standard input. Raises CommandFailed.
+    """Return all objects of a file, a folder, or standard input. Raises CommandFailed.
 
-    A folder with a kustomization is what that builds. Of another one every file below is read; documents that are no
-    manifests, and Kustomize's own files, are passed over there.
+    A folder with a kustomization is built. Of any other folder every file is read; other documents and Kustomize's own
+    files are skipped.
     """
     if place == STDIN:
         return list(_documents(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input", Path.cwd(), butane=False))
@@ -56,7 +55,7 @@ def read_manifests(place: str) -> list[Obj]:
 
 
 def _built(folder: Path) -> bytes:
-    """What Kustomize makes of the folder, without the network."""
+    """Build the folder with Kustomize, without network."""
     from syncline.cli.files.kustomize import DiskFiles
     from syncline.sources.errors import SourceError
     from syncline.sources.kustomize.build import build
@@ -95,7 +94,7 @@ def _is_butane(value: Any) -> bool:
 
 
 def _is_no_manifest(value: Any) -> bool:
-    """Values of charts, install-config.yaml, what belongs to Kustomize: they lie beside manifests."""
+    """Return whether a document is not a manifest: values of charts, install-config.yaml, Kustomize's own files."""
     return not isinstance(value, dict) or not (value.get("apiVersion") and value.get("kind"))
 
 
@@ -115,11 +114,11 @@ def _checked(one: Any, file: str) -> Obj:
 
 
 def _translated(data: bytes, file: str, folder: Path) -> Obj:
-    """The MachineConfig of a Butane document; ``local`` reads below the folder of the document."""
+    """Return the MachineConfig of a Butane document; its ``local`` files are read below its folder."""
     from syncline.cli.files.butane import DiskFiles
     from syncline.ignition.butane.transpile import Options, transpile
 
-    # Butane would take the first and lose the others without a word.
+    # Butane would silently use the first one only.
     loaded = load_all(data, file=file, budget=Budget(bytes=MAX_BYTES))
     several = sum(document.value is not None for document in loaded.documents)
     if several > 1:

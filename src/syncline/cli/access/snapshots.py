@@ -1,4 +1,4 @@
-"""What commands look at that need more than one object: the whole cluster once, and repositories."""
+"""Snapshots of clusters and readers of repositories, for commands that need more than one object."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ __all__ = [
 
 SECRETS = GroupKind("", "Secret")
 ACCESS_MAPS = (KNOWN_HOSTS_MAP, CERTIFICATES_MAP)
-"""ConfigMaps that say whom to trust."""
+"""ConfigMaps with trusted hosts and certificates."""
 ENDINGS = (".yaml", ".yml", ".json")
 MAX_EXPORT = 256 * 1024 * 1024
-"""Bytes of one file of an export."""
+"""Limit of one file of an export in bytes."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @contextlib.contextmanager
 def looking(link: Connection, control_namespace: str, *, tell: bool = True) -> Iterator[PulledCache]:
-    """The cluster, read where it is examined. What may not be read is said on stderr at the end (unless ``tell`` is
-    False), with the rights to ask for: the answer knows less then."""
+    """Yield a lazy cache of the cluster. At the end, unreadable objects are reported on stderr (unless ``tell`` is
+    False) with the rights to request, as the result lacks them."""
     indices = application_indices(AppSettings(control_namespace=control_namespace))
     cache = None
     failed = True
@@ -71,8 +71,8 @@ def looking(link: Connection, control_namespace: str, *, tell: bool = True) -> I
 
 
 def include(cache: Cache, app: Obj, control_namespace: str) -> None:
-    """Look for what this Application tracks, too. A project that may not be read is taken for one without limits: the
-    controller, which may read it, applies it in any case."""
+    """Read this Application's tracked objects too. An unreadable project counts as one without limits: the controller,
+    which can read it, enforces it anyway."""
     if not isinstance(cache, PulledCache):
         return
     cache.followed.append(app)
@@ -97,7 +97,7 @@ def _without_limits(ref: ObjectRef) -> Obj:
 
 
 def look_at(link: Connection, control_namespace: str) -> Cache:
-    """Everything that may be listed, for questions about the whole cluster."""
+    """Return everything that may be listed, for commands about the whole cluster."""
     snapshot = link.run(snapshot_of_cluster(application_indices(AppSettings(control_namespace=control_namespace))))
     for problem in snapshot.unreadable:
         click.echo(f"warning: not seen: {problem}", err=True)
@@ -106,8 +106,8 @@ def look_at(link: Connection, control_namespace: str) -> Cache:
 
 @contextlib.contextmanager
 def source_reader(link: Connection | None, cache: Cache, control_namespace: str) -> Iterator[GitSourceReader]:
-    """Repositories with the credentials that may be read; by path only where the cluster runs on this machine.
-    ``link`` None: there is no cluster but the one in ``cache``."""
+    """Yield a reader of repositories with all readable credentials; local paths only if the cluster runs on this
+    machine. ``link`` None: the only cluster is the one in ``cache``."""
     with scratch() as folder:
         reader = GitSourceReader(folder, allow_local=link is None or is_local(link))
         secrets = cache.objects(SECRETS, control_namespace)
@@ -122,7 +122,7 @@ def _config_maps(cache: Cache, namespace: str, names: Iterable[str]) -> list[Obj
 
 
 def local_reader(folder: Path, root: Path | None, cache: Cache, control_namespace: str) -> FolderReader:
-    """Reads a folder as it lies here; ``root`` of the repository, None to find it. Raises CommandFailed."""
+    """Return a reader of a local folder; ``root`` of its repository, None to find it. Raises CommandFailed."""
     folder, root = folder.resolve(), root.resolve() if root else repository_root(folder)
     if not folder.is_relative_to(root):
         raise CommandFailed(f"--local {folder} does not lie in --local-repo-root {root}", USAGE)
@@ -131,14 +131,14 @@ def local_reader(folder: Path, root: Path | None, cache: Cache, control_namespac
 
 
 def rules_in(cache: Cache, control_namespace: str) -> SourceRules:
-    """What the settings and projects that may be read say about reading sources."""
+    """Return the rules for reading sources from the readable settings and projects."""
     maps = _config_maps(cache, control_namespace, RULE_MAPS)
-    # A project that may not be read is no project that lists nothing: the credentials are the person's own.
+    # An unreadable project is not an empty one: the user's own credentials are at stake.
     return source_rules(_projects(cache, control_namespace), maps, unseen=True)
 
 
 def _projects(cache: Cache, namespace: str) -> list[Obj]:
-    """Those of the Applications that are followed, and the global ones; all where none is."""
+    """Return the projects of the followed Applications and the global ones; all if none is followed."""
     kind = APP_PROJECT.group_kind
     if not isinstance(cache, PulledCache) or not cache.followed:
         return cache.objects(kind, namespace)
@@ -150,7 +150,7 @@ def _projects(cache: Cache, namespace: str) -> list[Obj]:
 
 
 def exported(against: str) -> list[Obj]:
-    """The objects of a file or of every YAML and JSON file below a folder; ``empty`` holds none."""
+    """Return the objects in a file or in every YAML and JSON file below a folder; none for ``empty``."""
     if against == "empty":
         return []
     place = Path(against)
@@ -174,12 +174,12 @@ def _objects_in(file: Path) -> Iterator[Obj]:
 
 
 def look_offline(against: str, control_namespace: str) -> Cache:
-    """An exported cluster as if it were examined; what cannot be placed in it is said on stderr."""
+    """Return an exported cluster as a snapshot; objects that do not fit are reported on stderr."""
     return stand_offline(against, control_namespace).snapshot.cache
 
 
 def stand_offline(against: str, control_namespace: str) -> Exported:
-    """As :func:`look_offline`, with an empty cluster to be asked."""
+    """As :func:`look_offline`, with an empty cluster for dry runs."""
     from syncline.rehearsal.exported import exported_cluster
 
     settings = AppSettings(control_namespace=control_namespace)
@@ -190,5 +190,5 @@ def stand_offline(against: str, control_namespace: str) -> Exported:
 
 
 def is_local(link: Connection) -> bool:
-    """Whether the cluster runs on this machine, and so may read its disk."""
+    """Return whether the cluster runs on this machine, and so may read its disk."""
     return (urlsplit(link.server).hostname or "") in LOOPBACK

@@ -24,7 +24,7 @@ __all__ = ["export", "import_"]
 CONFIG_MAP, SECRET = GVK("", "v1", "ConfigMap"), GVK("", "v1", "Secret")
 APPLICATION_SET = GVK(APPLICATION.group, APPLICATION.version, "ApplicationSet")
 MAX_EXPORT = 256 * 1024 * 1024
-"""Bytes of a file."""
+"""Limit of a file in bytes."""
 MAX_CONFLICTS = 5
 
 namespace_option = click.option(
@@ -72,7 +72,7 @@ def _patterns(link: Connection, namespace: str, spaces: str) -> tuple[str, ...]:
 
 
 def _there(link: Connection, namespace: str, patterns: tuple[str, ...]) -> list[Obj]:
-    """What belongs to an installation, in the order of an export."""
+    """Return the objects of an installation in the order of an export."""
     found: list[Obj] = []
     for gvk in (CONFIG_MAP, SECRET, APP_PROJECT, APPLICATION, APPLICATION_SET):
         info = link.mapper.find(gvk)
@@ -152,7 +152,7 @@ def _do(link: Connection, step: Step, *, override: bool) -> None:
             link.ask(client.create(info, step.obj, field_manager="syncline"))
         case Change.PRUNE:
             if step.obj["kind"] == APPLICATION.kind and finalizers(step.obj):
-                # What it has deployed stays, as upstream.
+                # Its deployed objects stay, as upstream.
                 bare = {key: value for key, value in meta(step.obj).items() if key != "finalizers"}
                 link.ask(client.update(info, step.obj | {"metadata": bare}, field_manager="syncline"))
             link.ask(client.delete(info, *where))

@@ -1,4 +1,4 @@
-"""Files with what commands export: no other user may read them, for there may be credentials in them."""
+"""Writes exported objects to files that only their owner may read, as they may contain credentials."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["text_of", "written"]
 
 
 def text_of(objects: Sequence[Obj], form: str = "yaml") -> str:
-    """All of them as one text."""
+    """Return all objects as one text."""
     if form == "json":
         return "\n".join(json.dumps(one, indent=2, ensure_ascii=False) for one in objects) + "\n"
     return "---\n".join(dump(one) for one in objects)
 
 
 def written(path: Path, objects: Sequence[Obj], form: str = "yaml") -> None:
-    """Write a new file, or replace the file as a whole. Raises CommandFailed."""
+    """Write a new file, or replace a file atomically. Raises CommandFailed."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -1,4 +1,4 @@
-"""What an import does to each object of an export and to what is there; pure. Rules: Argo CD ``admin import``."""
+"""Plans an import: the step for each object of the export and of the cluster; pure. Rules: Argo CD ``admin import``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANYWHERE = ("Application", "ApplicationSet")
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 TRACKING = ("argocd.argoproj.io/tracking-id", "app.kubernetes.io/instance")
 PASSING = ("reconciledAt", "observedAt")
-"""Of a status, what says nothing."""
+"""Fields of a status that an import ignores."""
 
 
 class Change(StrEnum):
@@ -39,18 +39,18 @@ class ImportOptions:
     stop_operation: bool = False
     ignore_tracking: bool = False
     skip_label: str = ""
-    """``KEY=VALUE``: objects with it are neither written nor deleted."""
+    """``KEY=VALUE``: objects with this label are neither written nor deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     change: Change
     obj: Obj
-    """What is to be written, or what is there."""
+    """The object to write, or the live one."""
 
 
 def belongs(obj: Obj) -> bool:
-    """Whether a ConfigMap or Secret is one of Argo CD's settings."""
+    """Return whether a ConfigMap or Secret belongs to Argo CD's settings."""
     if obj.get("kind") == "ConfigMap":
         return name_of(obj) in CONFIG_MAPS
     notes = annotations_of(obj)
@@ -62,7 +62,7 @@ def belongs(obj: Obj) -> bool:
 
 
 def exported(obj: Obj, control_namespace: str) -> Obj:
-    """``obj`` as an export keeps it: without what the server fills in."""
+    """Return ``obj`` as exported: without the server's fields."""
     known = meta(obj)
     kept = {key: known[key] for key in ("name", "labels", "annotations", "finalizers") if known.get(key)}
     if namespace_of(obj) != control_namespace:
@@ -73,7 +73,7 @@ def exported(obj: Obj, control_namespace: str) -> Obj:
 
 
 def plan_import(wanted: Iterable[Obj], live: Iterable[Obj], options: ImportOptions) -> list[Step]:
-    """The steps in order: what the export has, then what it has not."""
+    """Return the steps in order: objects of the export, then live objects that it lacks."""
     there = {_ref(one): one for one in live}
     steps: list[Step] = []
     for obj in wanted:
@@ -115,7 +115,7 @@ def _step(obj: Obj, live: Obj | None, options: ImportOptions) -> Step:
 
 
 def _tracked_as(obj: Obj, live: Obj) -> Obj:
-    """``obj`` with the tracking data of what is there, where both have some."""
+    """Return ``obj`` with the live object's tracking data, if both have some."""
     metadata: dict[str, Any] = dict(meta(obj))
     for field, key in zip(("annotations", "labels"), TRACKING, strict=True):
         now, before = metadata.get(field) or {}, meta(live).get(field) or {}
@@ -125,7 +125,7 @@ def _tracked_as(obj: Obj, live: Obj) -> Obj:
 
 
 def _said(obj: Obj) -> Mapping[str, Any]:
-    """What makes two objects equal to an import."""
+    """Return the fields that an import compares."""
     notes = {key: value for key, value in annotations_of(obj).items() if key != LAST_APPLIED}
     said: dict[str, Any] = {
         "annotations": notes,
@@ -140,7 +140,7 @@ def _said(obj: Obj) -> Mapping[str, Any]:
 
 
 def _updated(obj: Obj, live: Obj, stops: bool) -> Obj:
-    """What is there with spec, data, labels, annotations and finalizers of the export."""
+    """Return the live object with spec, data, labels, annotations and finalizers of the export."""
     metadata: dict[str, Any] = dict(meta(live))
     for field in ("labels", "annotations", "finalizers"):
         metadata.pop(field, None)

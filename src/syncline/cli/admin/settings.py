@@ -1,4 +1,4 @@
-"""``syncline admin settings``: are the settings of argocd-cm readable, and what do they make of an object?"""
+"""``syncline admin settings``: validates the settings of argocd-cm and shows their effect on an object."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ file_type = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the settings are."""
+    """Add the options for the source of the settings."""
     for option in (
         click.option("-N", "-n", "--app-namespace", "--namespace", "namespace", default="argocd", show_default=True),
         click.option("--load-cluster-settings", "load", is_flag=True, help="Take the settings of the cluster."),
@@ -46,7 +46,7 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _data(given: Mapping[str, Any]) -> Data:
-    """``data`` of argocd-cm. Raises CommandFailed."""
+    """Return ``data`` of argocd-cm. Raises CommandFailed."""
     if given["file"] is not None:
         found: Any = _loaded(given["file"])
     elif given["load"]:
@@ -73,7 +73,7 @@ def _loaded(file: Path) -> Obj:
 
 
 def checks(data: Data) -> dict[str, tuple[str, ...]]:
-    """By group of settings: what is wrong with them."""
+    """Return the problems by group of settings."""
     problems = list(parse_system(data).problems)
     overrides = [one for one in problems if "resource.customizations" in one]
     try:

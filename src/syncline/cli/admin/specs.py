@@ -1,4 +1,4 @@
-"""``syncline admin app|proj|repo|cluster generate-spec``: what the create and add commands would write, as YAML."""
+"""``syncline admin app|proj|repo|cluster generate-spec``: prints the objects of the create and add commands as YAML."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from syncline.kube.objects import Obj
 
 FORMS = click.Choice(["yaml", "json"])
 OF_CLUSTERS = ("kubeconfig", "context", "upsert", "validate", "file", "yes")
-"""What only means something where a cluster is written to."""
+"""Options that only matter when writing to a cluster."""
 
 
 def _command(made: Callable[[str, dict[str, Any]], Obj], of: click.Command, about: str, name: str) -> click.Command:
-    """The flags of ``of`` with those that all of these commands have."""
+    """Return a command with the flags of ``of`` and those common to these commands."""
     example = {"app": "shop --repo https://github.com/org/shop --path deploy", "proj": "team --src '*'"}.get(
         name, "URL"
     )
@@ -78,7 +78,7 @@ def _project(file: str, given: dict[str, Any]) -> Obj:
 
 
 def _readable(secret: Obj) -> Obj:
-    """With plain values, as people keep it in Git where they encrypt it."""
+    """Return the Secret with plain values (``stringData``), for users who encrypt it in Git."""
     texts = {key: base64.b64decode(value).decode() for key, value in secret["data"].items()}
     return {key: value for key, value in secret.items() if key != "data"} | {"stringData": texts}
 

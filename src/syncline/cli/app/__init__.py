@@ -1,1 +1,1 @@
-"""``syncline app``: the verbs of ``argocd app``, a module for each few of them. Start at ``group.py``."""
+"""``syncline app``: the verbs of ``argocd app``, a few per module. Start at ``group.py``."""

@@ -1,7 +1,7 @@
-"""``syncline app actions list|run``: restart, pause, scale and the like, for one object of an Application.
+"""``syncline app actions list|run``: actions such as restart, pause and scale on one object of an Application.
 
-Actions run with the rights of who calls them: Kubernetes RBAC decides. Nothing is written before every object that
-comes out of the action was checked against the project, and every creation was tried as a dry run.
+Actions run with the user's rights: Kubernetes RBAC decides. Before anything is written, every resulting object is
+checked against the project, and every creation is tried as a dry run.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def run(name: str, action: str, every: bool, params: tuple[str, ...], app_namesp
 
 @contextlib.contextmanager
 def elsewhere(given: Mapping[str, Any], where: tuple[str, str]) -> Iterator[tuple[Connection, Elsewhere]]:
-    """Our cluster, and those that an Application at ``where`` may go to."""
+    """Yield the connection to the kubeconfig's cluster, and the destinations of an Application at ``where``."""
     with contextlib.ExitStack() as stack:
         home = stack.enter_context(Connection(given["kubeconfig"], given["context"]))
         yield home, stack.enter_context(Elsewhere(home, control_namespace(home, where[0])))
@@ -157,7 +157,7 @@ def _scripts(link: Connection, namespace: str) -> Mapping[str, ActionScripts]:
 
 
 def live_objects(link: Connection, app: Obj, given: Mapping[str, Any]) -> Iterator[Obj]:
-    """Live objects of the Application's own list that fit; children of theirs are not offered, as upstream."""
+    """Yield the matching live objects in the Application's status; not those that they own, as upstream."""
     wanted = (
         ("group", given["group"]),
         ("kind", given["kind"]),
@@ -177,7 +177,7 @@ def live_objects(link: Connection, app: Obj, given: Mapping[str, Any]) -> Iterat
 
 
 def pick(found: list[Obj], every: bool) -> list[Obj]:
-    """Upstream's words (``FilterResources``)."""
+    """Return the matches, all of one kind; raises CommandFailed in upstream's words (``FilterResources``)."""
     if not found:
         raise CommandFailed("No matching resource found; see `syncline app resources`")
     if len(found) > 1 and not every:

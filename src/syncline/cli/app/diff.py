@@ -1,4 +1,4 @@
-"""``syncline app diff`` and ``app manifests``: the two sides of an Application, and what differs between them."""
+"""``syncline app diff`` and ``app manifests``: manifests and live objects of an Application, and their differences."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from syncline.kube.objects import Obj, gvk_of, namespace_of
 __all__ = ["compared", "diff", "manifests"]
 
 GENERAL_ERROR = 20
-"""argocd's exit code of a comparison that could not be made; 1 says that there are differences."""
+"""argocd's exit code of a failed comparison; 1 means differences."""
 SHOWN = 5
 """Objects that a message names."""
 EXTERNAL_DIFF = "KUBECTL_EXTERNAL_DIFF"
@@ -119,7 +119,7 @@ def _compared(name: str, given: dict[str, Any]) -> AppDifferences:
 
 
 def compared(link: Connection, app: Obj, given: Mapping[str, Any]) -> AppDifferences:
-    """The two sides of ``app``, with the sources that ``given`` names. Raises CommandFailed."""
+    """Compare manifests and live objects of ``app``, with the sources in ``given``. Raises CommandFailed."""
     app = revised(app, given)
     namespace = control_namespace(link, namespace_of(app))
     settings = AppSettings(control_namespace=namespace)
@@ -137,7 +137,7 @@ def compared(link: Connection, app: Obj, given: Mapping[str, Any]) -> AppDiffere
 
 
 def _dry_run(link: Connection) -> DryRun:
-    """Asks the cluster of ``link`` what a server-side apply would make of an object."""
+    """Return a function that dry-runs a server-side apply in the cluster of ``link``."""
 
     def ask(target: Obj) -> Prediction:
         request = client.server_side_apply(
@@ -164,7 +164,7 @@ def _as_obj(one: ObjectDifference) -> Obj:
 
 
 def _external(one: ObjectDifference) -> str:
-    """What the person's own program says to the two files; it ends with 1 where they differ."""
+    """Return the output of the user's diff program for the two files; its exit code 1 means a difference."""
     with tempfile.TemporaryDirectory(prefix="syncline-diff-", dir=credentials_folder()) as folder:
         files = [Path(folder) / f"{side}.yaml" for side in ("live", "wanted")]
         for path, obj in zip(files, (one.live, one.wanted), strict=True):

@@ -1,4 +1,4 @@
-"""``syncline app history``, ``rollback`` and ``terminate-op``: what was deployed, the way back, and the brake."""
+"""``syncline app history``, ``rollback`` and ``terminate-op``: past deployments, return to one, end an operation."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def rollback(name: str, deployment: int | None, prune: bool, timeout: int, outpu
 
 
 def rollback_operation(app: Obj, deployment: int | None, *, prune: bool) -> Obj:
-    """The operation that goes back; raises CommandFailed in upstream's words (``server/application`` Rollback)."""
+    """Return the rollback operation; raises CommandFailed in upstream's words (``server/application`` Rollback)."""
     entry = _deployment(app, deployment)
     policy = dig(app, "spec", "syncPolicy", default={})
     automated = policy.get("automated")

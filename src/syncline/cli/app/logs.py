@@ -1,4 +1,4 @@
-"""``syncline app logs``: what the pods of an Application wrote."""
+"""``syncline app logs``: prints the logs of an Application's pods."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["logs"]
 
 POD = GVK("", "v1", "Pod")
 MAX_FOLLOWED = 50
-"""Containers followed at once; each takes a connection."""
+"""Limit of containers followed at once; each needs a connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def logs(
 
 
 def _chosen(trees: Sequence[ResourceNode], wanted: ObjectRef) -> tuple[ResourceNode, ...]:
-    """The trees below the objects that were asked for; all of them without a name or kind."""
+    """Return the trees below the selected objects; all of them without a name or kind."""
     if not (wanted.group or wanted.kind or wanted.name):
         return tuple(trees)
     return tuple(
@@ -110,7 +110,7 @@ def _chosen(trees: Sequence[ResourceNode], wanted: ObjectRef) -> tuple[ResourceN
 
 
 def streams_of(trees: Sequence[ResourceNode], container: str = "", namespace: str = "") -> list[Stream]:
-    """Every container of every pod in the trees, each once, in their order."""
+    """Return every container of every pod in the trees, each once, in order."""
     found: dict[Stream, None] = {}
     for node in walk(tuple(trees)):
         if node.ref.group_kind != POD.group_kind or node.live is None or namespace not in ("", node.ref.namespace):
@@ -128,7 +128,7 @@ def _containers(pod: Obj) -> list[str]:
 
 
 def _wanted(line: str, text: str, match_case: bool) -> bool:
-    """As argocd filters: capitals make no difference unless they are asked for."""
+    """Return whether a line matches, as argocd filters: case-insensitive by default; ``!`` negates."""
     if not match_case:
         line, text = line.lower(), text.lower()
     return text.removeprefix("!") not in line if text.startswith("!") else text in line
@@ -142,7 +142,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def _before(lines: Iterator[tuple[Stream, str]], until: datetime) -> Iterator[tuple[Stream, str]]:
-    """Lines that begin with a time of ``until`` or before, without it."""
+    """Yield the lines with a time stamp up to ``until``, without the time stamp."""
     for stream, line in lines:
         at, _, rest = line.partition(" ")
         written = time_or_none(at)
@@ -156,7 +156,7 @@ def _request(link: Connection, stream: Stream, query: dict[str, str]) -> Request
 
 
 def _read(link: Connection, streams: list[Stream], query: dict[str, str]) -> Iterator[tuple[Stream, str]]:
-    """One after the other. A container that has not started yet is said on stderr."""
+    """Yield the logs one after the other. A container that has not started yet is reported on stderr."""
     for stream in streams:
         answer = link.send(_request(link, stream, query))
         if not answer.ok:
@@ -167,7 +167,7 @@ def _read(link: Connection, streams: list[Stream], query: dict[str, str]) -> Ite
 
 
 def _followed(link: Connection, streams: list[Stream], query: dict[str, str]) -> Iterator[tuple[Stream, str]]:
-    """All at once, line by line as they come, until every container has ended."""
+    """Yield the lines of all logs as they arrive, until every container has ended."""
     if len(streams) > MAX_FOLLOWED:
         raise CommandFailed(
             f"{len(streams)} containers; choose at most {MAX_FOLLOWED} with --kind, --name, --container"

@@ -1,4 +1,4 @@
-"""One Application with the clusters in which it and its objects are, for the verbs that show what it has."""
+"""Snapshots of an Application's cluster and its destination, for verbs that show its objects."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Looked:
     home: Cache
     others: Elsewhere
     there: Cache
-    """What is in the cluster of its destination."""
+    """Snapshot of the destination."""
 
     @property
     def project(self) -> Obj:
-        """Empty where there is none, or it may not be read."""
+        """The Application's project; empty if missing or unreadable."""
         name = str(dig(self.app, "spec", "project") or "default")
         found = self.home.get(ObjectRef(*APP_PROJECT.group_kind, self.settings.control_namespace, name))
         return found or {}
@@ -37,7 +37,7 @@ class Looked:
 
 @contextlib.contextmanager
 def looked_for(link: Connection, where: tuple[str, str], app: Obj | None = None) -> Iterator[Looked]:
-    """The Application at (namespace, name); ``app``: as it was read already. Raises CommandFailed."""
+    """Yield the snapshots for the Application at (namespace, name), or for ``app``. Raises CommandFailed."""
     app = app or get_app(link, where)
     settings = AppSettings(control_namespace=control_namespace(link, where[0]))
     with (

@@ -1,6 +1,6 @@
 """``syncline app get-resource``, ``patch-resource`` and ``delete-resource``: live objects of an Application.
 
-They run with the rights of who calls them. What the project does not permit is neither patched nor deleted.
+They run with the user's rights. Objects that the project does not permit are neither patched nor deleted.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def get_resource(
 
 
 def filtered(obj: Obj, paths: Sequence[tuple[str, ...]]) -> Obj:
-    """The fields at ``paths``, in lists those of each entry, and the name; all of it without paths."""
+    """Return the name and the fields at ``paths``, in lists of each entry; the whole object without paths."""
     made: Any = {}
     for path in paths:
         made = _joined(made, _at(obj, path))
@@ -64,7 +64,7 @@ def filtered(obj: Obj, paths: Sequence[tuple[str, ...]]) -> Obj:
 
 
 def _at(value: Any, path: tuple[str, ...]) -> Any:
-    """``value`` with only what is at ``path``; None where nothing is there."""
+    """Return ``value`` reduced to the field at ``path``; None if it is missing."""
     if not path:
         return value
     if isinstance(value, list):
@@ -112,7 +112,7 @@ def patch_resource(name: str, app_namespace: str, text: str, patch_type: str, ev
 
     def change(link: Connection, obj: Obj) -> None:
         info, where = link.resource(gvk_of(obj)), (namespace_of(obj), name_of(obj))
-        # Only an apply may take fields from others, and only where it says so.
+        # Only an apply may take over fields of others, and only if it requests that.
         link.ask(client.patch(info, *where, form, body, field_manager=MANAGER))
 
     _each(name, app_namespace, every, given, change, "patched")
@@ -152,7 +152,7 @@ def _each(
     change: Callable[[Connection, Obj], None],
     did: str,
 ) -> None:
-    """Change the objects that fit; nothing is written unless the project permits all of them."""
+    """Change the matching objects; nothing is written unless the project permits all of them."""
     where = split(name, namespace)
     with elsewhere(given, where) as (home, others):
         app = get_app(home, where)

@@ -1,4 +1,4 @@
-"""``syncline app resources``: the objects of an Application, and what grew out of them."""
+"""``syncline app resources``: lists the objects of an Application and those that they own."""
 
 from __future__ import annotations
 

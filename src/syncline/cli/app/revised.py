@@ -1,5 +1,5 @@
-"""``--revision``, ``--revisions`` with ``--source-positions`` or ``--source-names``, and ``--local``: what stands in
-for the revisions of an Application's sources in one command. Rules: Argo CD ``cmd/argocd/commands/app.go``."""
+"""``--revision``, ``--revisions`` with ``--source-positions`` or ``--source-names``, and ``--local``: replace the
+revisions of an Application's sources for one command. Rules: Argo CD ``cmd/argocd/commands/app.go``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["folder_reader", "local_options", "revised", "revision_options"]
 
 
 def revision_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The flags that :func:`revised` reads."""
+    """Add the options that :func:`revised` reads."""
     for option in (
         click.option("--source-names", multiple=True, help="Source of a --revisions, by its name; repeatable."),
         click.option("--source-positions", type=int, multiple=True, help="The same by its place, from 1; repeatable."),
@@ -34,7 +34,7 @@ def revision_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def local_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The flags that :func:`folder_reader` reads."""
+    """Add the options that :func:`folder_reader` reads."""
     place = click.Path(exists=True, file_okay=False, path_type=Path)
     for option in (
         click.option("--local-repo-root", type=place, help="Root of the repository; found by itself without it."),
@@ -45,7 +45,7 @@ def local_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def revised(app: Obj, given: Mapping[str, Any]) -> Obj:
-    """``app`` with the revisions of the flags in its sources; as it is if there are none. Raises CommandFailed."""
+    """Return ``app`` with the revisions of the flags; unchanged without any. Raises CommandFailed."""
     sources = list(AppView(app).sources)
     several = bool(app["spec"].get("sources"))
     if given.get("local") is not None and (given["revision"] or given["revisions"]):
@@ -86,8 +86,8 @@ def _with_sources(app: Obj, sources: list[Obj]) -> Obj:
 
 
 def folder_reader(given: Mapping[str, Any], cache: Cache, namespace: str) -> FolderReader | None:
-    """Reads ``--local`` instead of the Application's one source, with the settings of ``namespace`` in ``cache``; None
-    where it was not given."""
+    """Return a reader of ``--local`` in place of the Application's single source, with the settings of ``namespace`` in
+    ``cache``; None without the flag."""
     if given.get("local") is None:
         return None
     return local_reader(given["local"], given["local_repo_root"], cache, namespace)

@@ -1,5 +1,5 @@
-"""``--resource``, ``--label`` and ``--project`` of ``app sync`` and ``app wait``: which objects and Applications are
-meant. Rules: Argo CD ``cmd/util/common`` and ``cmd/argocd/commands`` (``ParseSelectedResources``)."""
+"""``--resource``, ``--label`` and ``--project`` of ``app sync`` and ``app wait``: select objects and Applications.
+Rules: Argo CD ``cmd/util/common`` and ``cmd/argocd/commands`` (``ParseSelectedResources``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ANY = "*"
 
 
 def selected(text: str) -> Obj:
-    """``[!]GROUP:KIND:[NAMESPACE/]NAME`` as an operation has it; an empty part or ``*`` is any."""
+    """Parse ``[!]GROUP:KIND:[NAMESPACE/]NAME`` into the form of an operation; an empty part or ``*`` matches any."""
     parts = text.removeprefix("!").split(":")
     if len(parts) != 3:
         raise CommandFailed(f"--resource {text!r}: write GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME", USAGE)
@@ -27,8 +27,8 @@ def selected(text: str) -> Obj:
 
 
 def expanded(app: Obj, wanted: Sequence[Obj]) -> list[Obj]:
-    """``wanted`` without globs and exclusions, which only this command knows: the Application's objects stand for
-    them. Raises CommandFailed where none is left."""
+    """Replace globs and exclusions, which operations lack, by the Application's matching objects. Raises CommandFailed
+    if none matches."""
     if not any(one.get("exclude") or not one["kind"] or ANY in "".join(map(str, one.values())) for one in wanted):
         return list(wanted)
     rows = [row for row in dig(app, "status", "resources", default=[]) if is_selected(row, wanted)]
@@ -38,7 +38,7 @@ def expanded(app: Obj, wanted: Sequence[Obj]) -> list[Obj]:
 
 
 def is_selected(row: Obj, wanted: Sequence[Obj]) -> bool:
-    """Whether an object of ``status.resources`` is meant: one of those that are named, none of those left out."""
+    """Return whether an object of ``status.resources`` is selected and not excluded."""
     named = [one for one in wanted if not one.get("exclude")]
     refused = [one for one in wanted if one.get("exclude")]
     return (not named or any(_fits(row, one) for one in named)) and not any(_fits(row, one) for one in refused)
@@ -53,7 +53,7 @@ def _fits(row: Obj, wanted: Obj) -> bool:
 
 
 def labelled(objects: Iterable[Obj], labels: Sequence[str]) -> list[Obj]:
-    """The objects that have every one of ``KEY=VALUE``, as an operation names them. Raises CommandFailed for none."""
+    """Return the objects with all labels ``KEY=VALUE``, for an operation. Raises CommandFailed for none."""
     pairs: dict[str, str] = {}
     for text in labels:
         key, equals, value = text.partition("=")

@@ -75,7 +75,7 @@ def list_apps(
 
 
 def _fits(app: Obj, wanted: dict[str, str]) -> bool:
-    """All that was asked for; what sources share has to be true of one of them."""
+    """Return whether an Application matches all filters; a filter on sources must match one of them."""
     place = dig(app, "spec", "destination", default={})
     for key, value in wanted.items():
         match key:
@@ -145,7 +145,7 @@ def get(
 
 
 def _source(app: Obj, given: Mapping[str, Any]) -> Obj:
-    """The source that is asked for; the first without a flag. Raises CommandFailed."""
+    """Return the selected source; the first without a flag. Raises CommandFailed."""
     sources = AppView(app).sources
     at = position_of(app["spec"], given["source_position"], given["source_name"]) or 1
     if not 1 <= at <= len(sources):
@@ -154,7 +154,7 @@ def _source(app: Obj, given: Mapping[str, Any]) -> Obj:
 
 
 def _project(link: Connection, found: Obj, namespace: str) -> Obj | None:
-    """The Application's project; empty where there is none, None where it may not be read."""
+    """Return the Application's project; empty if missing, None if unreadable."""
     name = str(dig(found, "spec", "project", default="default"))
     answer = link.send(client.get(link.resource(APP_PROJECT), namespace, name))
     if answer.status == Forbidden.code:

@@ -1,4 +1,4 @@
-"""``syncline app sync``, and what other verbs that start an operation share with it."""
+"""``syncline app sync``, and the functions that it shares with other verbs that start an operation."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OPTION_FLAGS = {
     "server_side": "ServerSideApply=true",
     "apply_out_of_sync_only": "ApplyOutOfSyncOnly=true",
 }
-"""Flag → the sync option it stands for; any of them takes the place of the spec's options, as upstream."""
+"""Flag → its sync option; any of them replaces the spec's options, as upstream."""
 
 
 @click.command()
@@ -109,7 +109,7 @@ def sync(names: tuple[str, ...], selector: str, output: str | None, app_namespac
 
 
 def _sync_one(link: Connection, where: tuple[str, str], given: Mapping[str, Any], *, quiet: bool) -> Obj | None:
-    """Start the operation and follow it to its end; None where nothing waits for it."""
+    """Start the operation and follow it to its end; None if the command does not wait for it."""
     known = get_app(link, where)
     _check_request(known, given)
     _check_windows(link, known, control_namespace(link, where[0]))
@@ -135,7 +135,7 @@ def _sync_one(link: Connection, where: tuple[str, str], given: Mapping[str, Any]
 
 
 def _previewed(link: Connection, app: Obj, given: Mapping[str, Any]) -> bool:
-    """Whether there is something to sync, and a person wants it."""
+    """Return whether there are differences and the user confirms the sync."""
     found = compared(link, app, given).modified
     for one in found:
         print(describe_difference(one))
@@ -149,7 +149,7 @@ def _previewed(link: Connection, app: Obj, given: Mapping[str, Any]) -> bool:
 
 
 def _choose(link: Connection, app: Obj, given: Mapping[str, Any], wanted: Obj) -> None:
-    """Objects by label or by glob become those that are meant today; ``wanted`` is the sync of an operation."""
+    """Resolve labels and globs to the objects that match now; ``wanted`` is the sync of an operation."""
     if given["labels"] and given["resources"]:
         raise CommandFailed("give --resource or --label, not both", USAGE)
     if given["labels"]:
@@ -160,7 +160,7 @@ def _choose(link: Connection, app: Obj, given: Mapping[str, Any], wanted: Obj) -
 
 
 def _blame(final: Obj, given: Mapping[str, Any]) -> Obj:
-    """``final`` with the flag for the field, where a revision of the command line cannot be resolved."""
+    """Name the flag instead of the field in the error of an unresolvable revision from the command line."""
     flag = "--revision" if given["revision"] else "--revisions" if given["revisions"] else ""
     state = dig(final, "status", "operationState", default={})
     message = str(state.get("message") or "")
@@ -171,7 +171,7 @@ def _blame(final: Obj, given: Mapping[str, Any]) -> Obj:
 
 
 def request_sync(link: Connection, app: Obj, operation: Obj) -> Obj:
-    """Write ``.operation`` and take the old operation's state away, as the API server of Argo CD does."""
+    """Write ``.operation`` and remove the old operation's state, as the API server of Argo CD does."""
     return merge(link, app, {"operation": operation, "status": {"operationState": None}}, _check_idle)
 
 
@@ -182,7 +182,7 @@ def _check_idle(app: Obj) -> None:
 
 
 def _check_request(app: Obj, given: Mapping[str, Any]) -> None:
-    """What the API server of Argo CD refuses before anything is started."""
+    """Refuse what the API server of Argo CD refuses before anything starts."""
     _check_idle(app)
     automated = dig(app, "spec", "syncPolicy", "automated")
     if automated is None or automated.get("enabled") is False or given["dry_run"]:
@@ -196,7 +196,7 @@ def _check_request(app: Obj, given: Mapping[str, Any]) -> None:
 
 
 def _local_manifests(link: Connection, app: Obj, namespace: str, given: Mapping[str, Any]) -> list[str]:
-    """What the folder renders to, each object as JSON, as upstream's client sends them."""
+    """Return the rendered objects of the folder, each as JSON, as upstream's client sends them."""
     settings = AppSettings(control_namespace=namespace)
     view = AppView(app)
     with looking(link, namespace) as cache:
@@ -210,8 +210,8 @@ def _local_manifests(link: Connection, app: Obj, namespace: str, given: Mapping[
 
 
 def _check_windows(link: Connection, app: Obj, namespace: str) -> None:
-    """A closed window refuses a request up front; a client that may not read the project learns it from the
-    controller."""
+    """Refuse a request at once if a sync window is closed; without the right to read the project, the controller
+    refuses it."""
     name = str(dig(app, "spec", "project") or "default")
     answer = link.send(client.get(link.resource(APP_PROJECT), namespace, name))
     problem = window_problem(answer.obj, app, link.now(), manual=True) if answer.ok else ""
@@ -220,7 +220,7 @@ def _check_windows(link: Connection, app: Obj, namespace: str) -> None:
 
 
 def follow(link: Connection, app: Obj, timeout_s: float, progress: Progress | None) -> Obj:
-    """Show the operation until it ended; returns the Application at its end."""
+    """Show the operation until it ends; return the Application at its end."""
 
     def ended(state: Obj) -> bool:
         if progress is not None:
@@ -244,14 +244,14 @@ def follow(link: Connection, app: Obj, timeout_s: float, progress: Progress | No
 
 
 def _settled(link: Connection, final: Obj) -> Obj:
-    """``final`` after the controller has compared once more, where that decides whether something has to be pruned."""
+    """Return ``final`` after one more comparison by the controller, if that decides whether pruning is needed."""
     if not _unpruned(final) or dig(final, "status", "sync", "status") == "Synced":
         return final
     return refresh(link, (namespace_of(final), name_of(final)))
 
 
 def judge(final: Obj, *, full: bool = True) -> None:
-    """A failure where the operation did not succeed, or left something that has to be pruned and is not Synced."""
+    """Raise CommandFailed if the operation failed, or left objects that need pruning and is not Synced."""
     phase = dig(final, "status", "operationState", "phase")
     if phase != "Succeeded":
         message = dig(final, "status", "operationState", "message", default="")
@@ -270,7 +270,7 @@ def _unpruned(final: Obj) -> list[Obj]:
 
 
 def operation_from(given: Mapping[str, Any], retry: Obj | None = None) -> Obj:
-    """``.operation`` as the flags of ``app sync`` ask for it; ``retry`` of the spec where they say nothing of it."""
+    """Return ``.operation`` from the flags of ``app sync``; ``retry``: the spec's policy, used without retry flags."""
     sync_: Obj = {}
     if given["revision"]:
         sync_["revision"] = given["revision"]

@@ -1,4 +1,4 @@
-"""Which Application is meant, and how to read, change and follow it. Shared by the verbs of ``syncline app``."""
+"""Finds, reads, changes and follows an Application. Shared by the verbs of ``syncline app``."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ __all__ = [
 ]
 
 MANAGER = "syncline"
-"""Field manager of what people change by this command."""
+"""Field manager of users' changes through this command."""
 CONTROL_NAMESPACE = "argocd"
-"""Where settings and projects are, unless ``-N`` names another namespace that has them."""
+"""Namespace of settings and projects, unless ``-N`` names another one that has them."""
 MAX_CONFLICTS = 5
-"""Attempts to write over the controller's own writes."""
+"""Attempts to write despite the controller's concurrent writes."""
 REFRESH = "argocd.argoproj.io/refresh"
 REFRESH_S = 60.0
-"""How long a refresh may take before the command gives up."""
+"""Seconds that a refresh may take before the command gives up."""
 WATCH_S = 30
-"""Seconds of one watch; the deadline is examined between two."""
+"""Seconds of one watch; the deadline is checked between two."""
 
 selector_option = click.option("-l", "--selector", default="", help="All Applications with these labels.")
 namespace_option = click.option("-N", "--app-namespace", default="argocd", show_default=True, help="Its namespace.")
 
 
 def split(name: str, namespace: str) -> tuple[str, str]:
-    """``ns/name`` wins over ``--app-namespace``."""
+    """Return (namespace, name); ``ns/name`` wins over ``--app-namespace``."""
     before, slash, after = name.rpartition("/")
     return (before, after) if slash else (namespace, name)
 
@@ -65,8 +65,8 @@ def chosen(
     projects: Sequence[str] = (),
     none: str = "No matching apps found for filter:",
 ) -> list[tuple[str, str]]:
-    """Each Application that is meant, by name, by label or by project, as (namespace, name). ``none``: how the
-    sentence begins where there is none."""
+    """Return the selected Applications, by name, label or project, as (namespace, name). ``none``: start of the error
+    message if there are none."""
     if bool(names) == bool(selector or projects):
         raise click.UsageError("give either names of Applications, -l SELECTOR or --project PROJECT")
     if names:
@@ -85,8 +85,8 @@ def chosen(
 
 
 def control_namespace(link: Connection, namespace: str) -> str:
-    """The namespace of settings and projects for an Application in ``namespace``: this one where projects are kept in
-    it, else the usual one. ``-N`` names where the Application is."""
+    """Return the namespace of settings and projects for an Application in ``namespace``: this one if it has projects,
+    else the usual one. ``-N`` is the Application's namespace."""
     if namespace == CONTROL_NAMESPACE:
         return namespace
     known = link.send(client.get(link.resource(APP_PROJECT), namespace, "default")).ok
@@ -94,7 +94,7 @@ def control_namespace(link: Connection, namespace: str) -> str:
 
 
 def get_app(link: Connection, where: tuple[str, str]) -> Obj:
-    """The Application at (namespace, name)."""
+    """Return the Application at (namespace, name). Raises CommandFailed."""
     answer = link.send(client.get(link.resource(APPLICATION), *where))
     if answer.status == 404:
         near = suggestion(link, link.resource(APPLICATION), *where)
@@ -106,9 +106,9 @@ def get_app(link: Connection, where: tuple[str, str]) -> Obj:
 
 
 def merge(link: Connection, app: Obj, body: Obj, check: Callable[[Obj], None] | None = None) -> Obj:
-    """A merge patch that only applies to the state that was read; a conflict is answered with the newest state.
+    """Apply a merge patch to the state that was read; after a conflict, retry on the newest state.
 
-    ``check`` sees each state before it is written over, and may refuse.
+    ``check`` is called with each state before it is changed, and may raise.
     """
     info = link.resource(APPLICATION)
     where = (namespace_of(app), name_of(app))
@@ -133,8 +133,8 @@ def change_spec(
     change: Callable[[Obj], Obj],
     check: Callable[[Obj], None] = lambda _app: None,
 ) -> bool:
-    """Write what ``change`` makes of the spec; what was wrote meanwhile is read, and changed, again. False where
-    nothing is to be written. ``check`` sees the Application before it is written, and may refuse."""
+    """Write the spec that ``change`` returns; after a conflict, read and change it again. Returns False if nothing
+    changes. ``check`` is called with the Application before the write, and may raise."""
     info: ResourceInfo = link.resource(APPLICATION)
     for attempt in range(1, MAX_CONFLICTS + 1):
         found = get_app(link, where)
@@ -151,7 +151,7 @@ def change_spec(
 
 
 def replace_spec(link: Connection, app: Obj, spec: Obj) -> Obj:
-    """PUT with this spec; refused where a user changed the Application since it was read, or a field is unknown."""
+    """PUT with this spec; refused if the Application changed since it was read, or a field is unknown."""
     info: ResourceInfo = link.resource(APPLICATION)
     wanted = app | {"spec": spec}
     found: Obj = link.ask(client.update(info, wanted, field_manager=MANAGER, field_validation="Strict"))
@@ -159,13 +159,13 @@ def replace_spec(link: Connection, app: Obj, spec: Obj) -> Obj:
 
 
 def refresh(link: Connection, where: tuple[str, str], kind: str = "normal", timeout_s: float = REFRESH_S) -> Obj:
-    """Have the controller look at the repository; ``hard`` also forgets what it rendered."""
+    """Make the controller read the repository; ``hard`` also discards its cached renders."""
     ask_refresh(link, where, kind, get_app(link, where))
     return until(link, where, lambda app: not is_refreshing(app), timeout_s, "the refresh")
 
 
 def ask_refresh(link: Connection, where: tuple[str, str], kind: str, app: Obj) -> None:
-    """Ask for it, without waiting; of an Application that is hydrated also for a look at its dry source."""
+    """Request a refresh without waiting; for a hydrated Application also of its dry source."""
     asked = {REFRESH: kind}
     if AppView(app).hydrator is not None:
         asked |= {HYDRATE: kind, HYDRATE_STAMP: format_time(link.now())}
@@ -174,13 +174,13 @@ def ask_refresh(link: Connection, where: tuple[str, str], kind: str, app: Obj) -
 
 
 def is_refreshing(app: Obj) -> bool:
-    """Whether the controller has still to look."""
+    """Return whether a refresh is still pending."""
     return REFRESH in annotations_of(app)
 
 
 def _now(link: Connection, where: tuple[str, str]) -> tuple[Obj, str]:
-    """The Application, and the revision of the cluster at which it stands so. A watch continues from there: from the
-    Application's own, which may be old, the server may not know any more what happened since."""
+    """Return the Application and the cluster's resourceVersion of this state, for a watch: the Application's own
+    version may be too old for the server."""
     request = client.list_(link.resource(APPLICATION), where[0], field_selector=f"metadata.name={where[1]}")
     listed = link.ask(request)
     items = listed.get("items") or []
@@ -195,7 +195,7 @@ def until(
     what: str | Callable[[], str],
 ) -> Obj:
     """Watch one Application until ``reached``; the deadline is checked at every event and every watch timeout.
-    ``what`` is said where the time is over."""
+    ``what``: named in the error when the time is over."""
     info = link.resource(APPLICATION)
     deadline = link.now() + timedelta(seconds=timeout_s) if timeout_s else None
     while True:

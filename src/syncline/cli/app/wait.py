@@ -105,7 +105,7 @@ def _check_revision(app: Obj, revision: str) -> None:
 
 
 def outstanding(app: Obj, given: Mapping[str, Any]) -> list[str]:
-    """What is still to come before the wait is over, a sentence each. Raises CommandFailed where it cannot come."""
+    """Return the pending conditions of the wait, one sentence each. Raises CommandFailed if one cannot be reached."""
     left = []
     if given["want_sync"] and is_refreshing(app):
         left.append("the controller reads the repository")
@@ -126,7 +126,7 @@ def outstanding(app: Obj, given: Mapping[str, Any]) -> list[str]:
 
 
 def _of_hydration(app: Obj) -> list[str]:
-    """Raises CommandFailed where there is nothing to hydrate."""
+    """Return the pending hydration. Raises CommandFailed if the Application is not hydrated."""
     view = AppView(app)
     if view.hydrator is None:
         raise CommandFailed(f"application '{view.name}' has no spec.sourceHydrator: nothing is hydrated")
@@ -165,7 +165,7 @@ def _of_resources(app: Obj, given: Mapping[str, Any]) -> list[str]:
 
 
 def _never(app: Obj, *, running: bool) -> str:
-    """That only a person can end this wait, if it is so."""
+    """Return a hint if only a user can end this wait."""
     automated = dig(app, "spec", "syncPolicy", "automated")
     manual = automated is None or automated.get("enabled") is False
     stuck = manual and not running and _said(app, "sync") == "OutOfSync" and not is_refreshing(app)
@@ -179,7 +179,7 @@ def _revisions(app: Obj) -> list[str]:
 
 
 def wait_gone(link: Connection, where: tuple[str, str], timeout_s: float) -> None:
-    """Wait until there is no Application at (namespace, name); 0 seconds is for ever."""
+    """Wait until the Application at (namespace, name) is deleted; 0 seconds: forever."""
     if link.send(client.get(link.resource(APPLICATION), *where)).status == 404:
         return
     try:

@@ -21,7 +21,7 @@ from syncline.cli.frame.terminal import plain_bytes, print_exact
 __all__ = ["DiskFiles", "butane"]
 
 MAX_LOCAL_BYTES: Final = 512 * 1024 * 1024
-"""Size of one local file; far above what a machine can be given in a config."""
+"""Limit of one local file in bytes, far above what a config can carry."""
 
 _USAGE: Final = """\
 Usage: syncline butane [options] [input-file]
@@ -54,8 +54,7 @@ _TRUTHS: Final = {
 
 
 class DiskFiles:
-    """Files below one directory of the disk, links followed, as upstream does; paths are checked before they come
-    here."""
+    """Files below one directory of the disk, with links followed, as upstream; paths are already checked."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -100,12 +99,12 @@ class DiskFiles:
 
 
 class UsageError(Exception):
-    """The words are no command line of this program."""
+    """The arguments are not a valid command line of this program."""
 
 
 @dataclass(slots=True)
 class _Words:
-    """A command line, read as Go's pflag reads it: flags and files in any order, ``--`` ends the flags."""
+    """A command line, parsed as Go's pflag does: flags and files in any order, ``--`` ends the flags."""
 
     on: dict[str, bool] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
@@ -149,7 +148,7 @@ class _Words:
             letter, letters = letters[0], letters[1:]
             name = _SHORT.get(letter)
             if name is None:
-                shown = chr(letter.encode("utf-8", "surrogateescape")[0])  # of a letter beyond ASCII its first byte
+                shown = chr(letter.encode("utf-8", "surrogateescape")[0])  # of a non-ASCII letter its first byte
                 raise UsageError(f"unknown shorthand flag: {shown!r} in -{letter}{letters}")
             if name in _SWITCHES and len(letters) > 1 and letters[0] == "=":
                 self._switch(name, letters[1:])
@@ -180,7 +179,7 @@ class _Words:
 
 
 class _Verbatim(click.Command):
-    """Leaves every word to the command itself, so that flags mean what they mean for the original."""
+    """Passes all arguments to the command unparsed, so that flags mean the same as for the original."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.params["words"] = tuple(args)
@@ -226,7 +225,7 @@ def _fail(message: str) -> NoReturn:
 
 
 def _input(source: str) -> bytes:
-    """All of the document; a byte more than may be read, if it is longer."""
+    """Return the whole document; if it exceeds the limit, one byte more than allowed."""
     from syncline.ignition.butane.reading import BUDGET
 
     if not source:

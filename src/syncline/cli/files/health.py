@@ -1,4 +1,4 @@
-"""``syncline health``: how healthy the objects of a file are, by the rules that a sync waits for."""
+"""``syncline health``: prints the health of objects in a file, by the rules that a sync waits for."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def health(file: Path, customizations: Path | None, output: str | None) -> int:
 
 
 def _objects_in(file: Path) -> list[Obj]:
-    """The objects of all documents; a List gives its items."""
+    """Return the objects of all documents; a List yields its items."""
     text = sys.stdin.read() if str(file) == "-" else _read(file)
     loaded = load_all(text, file=str(file))
     if not loaded.report.ok:
@@ -73,7 +73,7 @@ def _read(file: Path) -> str:
 
 
 def _check(customizations: Path | None, worker: LuaWorker) -> Callable[[Obj], Health | None]:
-    """``data`` of the ConfigMap, or of a file that holds the data alone."""
+    """Return a health check by ``data`` of the ConfigMap, or by a file that contains the data alone."""
     if customizations is None:
         return checked_with({}, worker)
     try:

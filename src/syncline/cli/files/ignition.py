@@ -1,7 +1,7 @@
-"""``syncline ignition``: judge, convert and merge configurations of machines, without any binary.
+"""``syncline ignition``: validates, converts and merges machine configurations without any binary.
 
-``validate`` is a drop-in for ``ignition-validate``: same texts, same streams, same exit codes; a file that is Butane
-or a MachineConfig gets a hint on standard error beside.
+``validate`` is a drop-in for ``ignition-validate``: same texts, streams and exit codes; for a Butane file or a
+MachineConfig it adds a hint on standard error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["ignition"]
 
 HEAD = 4096
-"""Bytes that are examined to say what a file is in place of Ignition."""
+"""Bytes read to recognize a file that is not Ignition."""
 _FORMS = click.Choice(("json", "yaml"))
 
 
@@ -202,7 +202,7 @@ def _read(file: str) -> bytes:
 
 
 def _mistaken(raw: bytes, file: str) -> str:
-    """A line for those who gave what Ignition is made of, or what holds it."""
+    """Return a hint for a file that is Butane or a MachineConfig instead of Ignition."""
     head = raw[:HEAD]
     if re.search(rb"(?m)^variant:", head):
         return f"hint: {file} is Butane; `syncline butane {file}` makes Ignition of it\n"

@@ -1,8 +1,8 @@
 """``syncline kustomize build``: a drop-in for ``kustomize build`` that needs no binary.
 
-Reads folders of this machine's disk, as the original does, and prints YAML. Nothing is written or fetched: charts come
-from the folder of charts, remote bases are refused. For plugins and functions the ``kustomize`` program on PATH takes
-over, since they are programs written for it.
+Reads local folders like the original, and prints YAML. Nothing is written or fetched: charts come from the chart
+folder, remote bases are refused. Plugins and functions are programs for the ``kustomize`` program, so that one on PATH
+takes over.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PROGRAM = "kustomize"
 
 
 class DiskFiles:
-    """The disk from its root; paths are relative to ``/``. Only what a build names is examined."""
+    """The disk from its root; paths are relative to ``/``. Only files that a build names are read."""
 
     absolute_links = True
 
@@ -78,7 +78,7 @@ class DiskFiles:
 
 
 def _hand_over() -> NoReturn:
-    """Become the kustomize program, with the words of this command line."""
+    """Replace this process by the kustomize program, with the same arguments."""
     program = shutil.which(_PROGRAM)
     if program is None:
         message = "plugins and functions are programs for kustomize, and there is no kustomize on PATH"

@@ -1,4 +1,4 @@
-"""``syncline render``: what a folder stands for, without a cluster."""
+"""``syncline render``: prints the manifests of a folder, without a cluster."""
 
 from __future__ import annotations
 

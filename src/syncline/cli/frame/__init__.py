@@ -1,1 +1,1 @@
-"""How commands are found, called and answered."""
+"""The frame of all commands: lookup, arguments, output and failures."""

@@ -1,4 +1,4 @@
-"""How a command line is read beyond what click does: booleans as Go programs write them, and names that are near."""
+"""Parsing beyond click: booleans as in Go programs, and suggestions of similar names."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ __all__ = ["did_you_mean", "go_booleans"]
 BOOLEANS = dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True) | dict.fromkeys(
     ("0", "f", "F", "false", "FALSE", "False"), False
 )
-"""What Go's ``strconv.ParseBool`` takes."""
+"""Values accepted by Go's ``strconv.ParseBool``."""
 MAX_COMPARED = 2000
-"""Names that one word is compared with."""
+"""Limit of names that one word is compared with."""
 
 
 def near(word: str, known: Iterable[str]) -> list[str]:
-    """Up to three of ``known`` that ``word`` may stand for, the nearest first."""
+    """Return up to three of ``known`` that are similar to ``word``, the most similar first."""
     return difflib.get_close_matches(word[:256], list(islice(known, MAX_COMPARED)), n=3, cutoff=0.6)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`` Did you mean 'x'?`` for the end of a sentence; empty where no name is near."""
+    """Return `` Did you mean 'x'?`` for the end of a sentence; empty if no name is similar."""
     found = near(word, known)
     return f" Did you mean {' or '.join(repr(name) for name in found)}?" if found else ""
 
 
 def go_booleans(command: click.Command, arguments: list[str]) -> list[str]:
-    """``arguments`` with ``--flag=true`` and ``--flag=false`` in click's words. The last one counts, as in Go."""
+    """Convert ``--flag=true`` and ``--flag=false`` to click's form. The last one wins, as in Go."""
     options = {
         text: param
         for param in command.params

@@ -1,8 +1,8 @@
-"""Names for shells that complete a command line: of Applications, projects, clusters, repositories, pools and nodes.
+"""Shell completion of names: Applications, projects, clusters, repositories, pools and nodes.
 
-The group puts :class:`Names` instead of an argument's type while a shell asks; nothing of it is imported before. Each
-question is one request to the cluster of the kubeconfig, bounded in time and number; where it fails there is nothing to
-complete, and nothing is said.
+While a shell completes, the group replaces an argument's type by :class:`Names`; nothing is imported before. Each
+completion is one request to the kubeconfig's cluster, bounded in time and number; if it fails, nothing is completed and
+no error is shown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["complete_names"]
 
 LIMIT_S = 2.0
-"""A shell waits no longer."""
+"""Seconds that a shell waits at most."""
 APPLICATIONS, PROJECTS, CLUSTERS, CONTEXTS = "applications", "projects", "clusters", "contexts"
 REPOSITORIES, CREDENTIALS, NODES, POOLS = "repositories", "credentials", "nodes", "pools"
 CONFIGS, NAMESPACES = "machineconfigs", "namespaces"
@@ -38,7 +38,7 @@ KINDS = {
     "explain": {"words": APPLICATIONS},
     "context": {"name": CONTEXTS},
 }
-"""Group → argument → what it names."""
+"""Group → argument → the kind of its names."""
 OPTIONS = {
     "context": CONTEXTS,
     "app_namespace": NAMESPACES,
@@ -49,15 +49,15 @@ OPTIONS = {
     "projects": PROJECTS,
     "pool": POOLS,
 }
-"""Option of any command → what it names."""
+"""Option of any command → the kind of its names."""
 NEW = {("app", "create"): None, ("proj", "create"): None, ("repo", "add"): None, ("node", "add"): None} | {
     ("cluster", "add"): CONTEXTS
 }
-"""Commands whose argument is a new name, or another one than of their group."""
+"""Commands whose argument is a new name, or of another kind than in their group."""
 
 
 class Names(click.types.StringParamType):
-    """A text that names something in the cluster."""
+    """A parameter type: the name of an object in the cluster."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -68,7 +68,7 @@ class Names(click.types.StringParamType):
 
 
 def complete_names(words: Sequence[str], command: click.Command) -> None:
-    """Have the parameters of ``command`` (named by ``words``) complete names."""
+    """Make the parameters of ``command`` (named by ``words``) complete names."""
     arguments = KINDS.get(words[0], {}) if words else {}
     for param in command.params:
         name = param.name or ""
@@ -81,13 +81,13 @@ def complete_names(words: Sequence[str], command: click.Command) -> None:
 
 
 def in_time(ask: Callable[[], Iterable[str]], limit_s: float) -> list[str]:
-    """What ``ask`` finds within the time; nothing where it takes longer or fails."""
+    """Return the result of ``ask``, or [] if it fails or takes longer than ``limit_s`` seconds."""
     found: list[str] = []
 
     def run() -> None:
         try:
             found.extend(ask())
-        except Exception:  # a completion never says what is wrong; the command does
+        except Exception:  # a completion never reports errors; the command does
             return
 
     asking = threading.Thread(target=run, daemon=True)
@@ -97,7 +97,7 @@ def in_time(ask: Callable[[], Iterable[str]], limit_s: float) -> list[str]:
 
 
 def names_for(kind: str, given: dict[str, object]) -> list[str]:
-    """The names of a kind; ``given``: the parameters of the command line so far."""
+    """Return the names of a kind; ``given``: the parameters of the command line so far."""
     from syncline.cli.access.connection import Connection, default_kubeconfig
     from syncline.kube.transport.kubeconfig import named_contexts
 
@@ -140,5 +140,5 @@ def _kind(kind: str) -> GVK:
 
 
 def _plain(name: str) -> bool:
-    """Whether a shell can be given it as one word."""
+    """Return whether a shell can insert the name as one word."""
     return bool(name) and name.isprintable() and not any(letter.isspace() for letter in name)

@@ -1,4 +1,4 @@
-"""A document in the editor of the person who asks."""
+"""Opens a document in the user's editor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["edited"]
 
 
 def edited(spec: Obj) -> Obj | None:
-    """What $EDITOR made of ``spec``; None where nothing changed. Raises CommandFailed."""
+    """Return ``spec`` as edited in $EDITOR; None if unchanged. Raises CommandFailed."""
     from syncline.kube.yaml.loading import YamlError, dump, load
 
     text = click.edit(dump(spec), extension=".yaml")

@@ -1,4 +1,4 @@
-"""How a command fails: one line for people, one exit code for scripts."""
+"""Failures of commands: one line for users, one exit code for scripts."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ __all__ = ["ARGOCD", "BLOCKED", "FAILED", "GENERAL", "UNSAFE", "USAGE", "Command
 
 FAILED, USAGE, BLOCKED, UNSAFE = 1, 2, 3, 4
 GENERAL = 20
-"""argocd's code of any error; there 1 says that something differs, or that a sync did not succeed."""
+"""argocd's exit code of any error; its code 1 means differences or a failed sync."""
 LIKE_ARGOCD = ("app", "appset", "proj", "repo", "repocreds", "cluster", "admin")
-"""Groups that end with argocd's codes."""
+"""Groups that use argocd's exit codes."""
 ARGOCD = (*LIKE_ARGOCD, "cert", "completion", "context", "gpg", "login", "logout", "version")
-"""What argocd has too."""
+"""Groups that argocd has too."""
 
 
 class CommandFailed(Exception):
-    """``str`` of it is the line to print. ``code`` None: an error as any other."""
+    """A failed command; ``str`` of it is the line to print. ``code`` None: the general error code."""
 
     def __init__(self, message: str, code: int | None = None) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class CommandFailed(Exception):
 
 
 def exit_code(error: CommandFailed, group: str) -> int:
-    """``group``: the first word of the command line. Where scripts know argocd's codes, a time-out is an error too."""
+    """Return the exit code; ``group``: the first word. In argocd's groups a time-out is a general error."""
     if group in LIKE_ARGOCD and error.code in (None, BLOCKED):
         return GENERAL
     return FAILED if error.code is None else error.code

@@ -1,4 +1,4 @@
-"""Groups of commands that import a command when it is called, so that ``--help`` and short commands answer at once."""
+"""Command groups that import a command when it is called, so that ``--help`` and short commands start fast."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
 def command_words(ctx: click.Context) -> list[str]:
-    """The words that name a command, without that of the program."""
+    """Return the words of a command, without the program's name."""
     words: list[str] = []
     at: click.Context | None = ctx
     while at is not None and at.parent is not None:
@@ -29,7 +29,7 @@ def command_words(ctx: click.Context) -> list[str]:
 
 
 def refuse_command(words: list[str]) -> None:
-    """Raises CommandFailed where argocd has this command and we have not."""
+    """Raise CommandFailed if argocd has this command and Syncline does not."""
     from syncline.cli.frame.refused import refused_command
 
     sentence = refused_command(words)
@@ -38,7 +38,7 @@ def refuse_command(words: list[str]) -> None:
 
 
 class Group(click.Group):
-    """Reads Go's booleans for each of its commands, and says which command a wrong word is near to."""
+    """Accepts Go's booleans for its commands, and suggests similar commands for a wrong word."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -57,14 +57,14 @@ class Group(click.Group):
 
 
 class LazyGroup(Group):
-    """Knows its commands by name: name → (``module:attribute`` below ``syncline.cli``, one line for ``--help``)."""
+    """A group with a table of commands: name → (``module:attribute`` below ``syncline.cli``, help line)."""
 
     def __init__(self, *arguments: Any, table: Mapping[str, tuple[str, str]], **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._table = table
 
     def main(self, *arguments: Any, **settings: Any) -> Any:
-        """Whatever a command prints goes through one function."""
+        """Run a command with cleaned output."""
         with clean_output():
             return super().main(*arguments, **settings)
 
@@ -76,7 +76,7 @@ class LazyGroup(Group):
         if entry is None:
             return None
         module, _, attribute = entry[0].partition(":")
-        gc.disable()  # modules stay: looking for garbage among them takes a tenth of the time
+        gc.disable()  # modules stay loaded: searching them for garbage takes a tenth of the time
         try:
             command: click.Command = getattr(importlib.import_module(f"syncline.cli.{module}"), attribute)
         finally:
@@ -85,6 +85,6 @@ class LazyGroup(Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands without importing any."""
+        """Write the list of commands without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, self._table[name][1]) for name in self.list_commands(ctx)])

@@ -1,4 +1,4 @@
-"""Tables like kubectl's, and the other forms of ``-o``."""
+"""Output of commands: tables like kubectl's, and the other forms of ``-o``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from syncline.cli.frame.terminal import one_cell, plain
 __all__ = ["age", "one_line", "output_option", "print_documents", "print_names", "print_table", "table"]
 
 GAP = 3
-"""Spaces between columns, as kubectl's printer."""
+"""Spaces between columns, as in kubectl."""
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Left-aligned columns with three spaces between; empty cells as ``<none>``."""
+    """Return left-aligned columns, three spaces apart; empty cells as ``<none>``."""
     cells = [[one_cell(str(cell)) if cell != "" else "<none>" for cell in row] for row in rows]
     widths = [max([len(header), *(len(row[i]) for row in cells)]) for i, header in enumerate(headers)]
     lines = []
@@ -29,7 +29,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def age(since: datetime | None, now: datetime) -> str:
-    """Kubernetes' short form of a duration: 12s, 3m4s, 5h, 2d3h."""
+    """Return a duration in Kubernetes' short form: 12s, 3m4s, 5h, 2d3h."""
     if since is None:
         return "<unknown>"
     seconds = max(int((now - since).total_seconds()), 0)
@@ -48,12 +48,12 @@ def age(since: datetime | None, now: datetime) -> str:
 
 
 def one_line(text: str) -> str:
-    """Lines of a report one after the other, so that what stands around it keeps its shape."""
+    """Join the lines of a text by semicolons, so that it fits into one line."""
     return "; ".join(part.strip() for part in text.split("\n") if part.strip())
 
 
 def output_option(*forms: str, also: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """``-o/--output`` with these forms; empty is the table, and so is ``wide`` where a table knows no wider form.
+    """Add ``-o/--output`` with these forms; no value means the table, as does ``wide`` if there is no wider one.
     ``also``: other names of the flag."""
     known = forms if "wide" in forms else (*forms, "wide")
 
@@ -73,13 +73,13 @@ def output_option(*forms: str, also: tuple[str, ...] = ()) -> Callable[[Callable
 
 
 def print_names(resource: str, names: Iterable[str]) -> None:
-    """``-o name``: ``resource/name``, a line each, as kubectl writes and reads it."""
+    """Print ``resource/name`` lines for ``-o name``, as kubectl does."""
     for name in names:
         print(f"{resource}/{name}")
 
 
 def print_table(text: str, count: int, kind: str) -> None:
-    """``text``; where it has no row, that no ``kind`` was found, on stderr as kubectl says it."""
+    """Print ``text``; without rows, report on stderr that no ``kind`` was found, as kubectl does."""
     if count:
         print(text)
     else:
@@ -87,12 +87,12 @@ def print_table(text: str, count: int, kind: str) -> None:
 
 
 def print_documents(value: Any, form: str) -> None:
-    """``json`` or ``yaml`` of any JSON value."""
+    """Print any JSON value as ``json`` or ``yaml``."""
     if form == "json":
         print(json.dumps(value, indent=2, ensure_ascii=False))
         return
     from syncline.kube.yaml.loading import dump
 
     text = dump(value)
-    # What would be shown as an escape is written as one: JSON is YAML.
+    # A character that would be escaped on output is written as JSON's escape: JSON is YAML.
     print(text if plain(text) == text else json.dumps(value, indent=2, ensure_ascii=False) + "\n", end="")

@@ -1,7 +1,7 @@
-"""What argocd has and Syncline has not, with the sentence that says what to use instead.
+"""Commands and flags of argocd that Syncline lacks, each with a sentence on what to use instead.
 
-Data and the look-up alone; read where a command or a flag is not known. The table of argocd's commands in
-``docs/compatibility.md`` lists all of it, and a test holds the two against each other.
+Data and look-up only; imported for an unknown command or flag. ``docs/compatibility.md`` lists all of it in the table
+of argocd's commands; a test compares both.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ COMMANDS: dict[str, str] = {
     ),
     "relogin": "there is no session that could expire; the kubeconfig holds the credentials",
 }
-"""Command → what it says. A group's sentence is that of all its verbs that have none."""
+"""Command → its sentence. A group's sentence covers its verbs without one."""
 
 EVERYWHERE: dict[str, str] = {
     **dict.fromkeys(
@@ -119,7 +119,7 @@ EVERYWHERE: dict[str, str] = {
     ),
     **dict.fromkeys(("--loglevel", "--logformat"), "commands write no log; errors are lines on stderr; leave it out"),
 }
-"""Flag of every command of argocd → what it says."""
+"""Flag of every argocd command → its sentence."""
 
 _SPEC = {"--env": "environments of ksonnet are gone from Argo CD too; name a folder with --path"}
 _AZURE = dict.fromkeys(
@@ -179,11 +179,11 @@ FLAGS: dict[str, dict[str, str]] = {
     "repo add": _REPOSITORY,
     "repocreds add": _AZURE,
 }
-"""Command → flag → what it says."""
+"""Command → flag → its sentence."""
 
 
 def refused_command(words: Sequence[str]) -> str:
-    """The sentence for a command line that begins with ``words``; empty where argocd has no such command either."""
+    """Return the sentence for a command line that begins with ``words``; empty if argocd lacks the command too."""
     names = list(words[:8])
     while names:
         found = COMMANDS.get(" ".join(names))
@@ -194,6 +194,6 @@ def refused_command(words: Sequence[str]) -> str:
 
 
 def refused_flag(words: Sequence[str], flag: str) -> str:
-    """The sentence for a flag of the command ``words``; empty where argocd has none either."""
+    """Return the sentence for a flag of the command ``words``; empty if argocd lacks the flag too."""
     found = FLAGS.get(" ".join(words), {}).get(flag) or EVERYWHERE.get(flag)
     return f"{flag} of argocd is not here: {found}" if found else ""

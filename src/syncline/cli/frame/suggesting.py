@@ -1,4 +1,4 @@
-"""Names that a cluster has, for a name that it has not and for shells that complete one. One request, bounded."""
+"""Suggests an existing name for a missing object. One bounded request."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from syncline.kube.objects import ResourceInfo, name_of
 __all__ = ["MAX_NAMES", "suggestion"]
 
 MAX_NAMES = 500
-"""Objects that are asked for."""
+"""Limit of objects in the request."""
 
 
 def suggestion(link: Connection, info: ResourceInfo, namespace: str, name: str) -> str:
-    """`` Did you mean 'x'?``, or empty: also where the names may not be listed."""
+    """Return `` Did you mean 'x'?``, or "" if no name is similar or the names cannot be listed."""
     answer = link.send(client.list_(info, namespace, limit=MAX_NAMES))
     if not answer.ok:
         return ""

@@ -38,7 +38,7 @@ def plain(text: str) -> str:
 
 
 def plain_bytes(raw: bytes) -> bytes:
-    """As :func:`plain`; bytes that are no UTF-8 stay."""
+    """As :func:`plain` for bytes; invalid UTF-8 stays."""
     return _CONTROL.sub(_escaped, raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
@@ -52,14 +52,14 @@ def one_cell(text: str) -> str:
 
 
 class _Clean:
-    """A text stream that writes to another one in plain characters; everything else is the other's."""
+    """A text stream that writes escaped text to another one; all else is the other's."""
 
     def __init__(self, inner: TextIO) -> None:
         self.inner = inner
 
     @property
     def encoding(self) -> str:
-        """Programs that would go around a stream of ASCII stay."""
+        """Always UTF-8: libraries bypass a stream that reports ASCII."""
         return "utf-8"
 
     def write(self, text: str) -> int:
@@ -80,7 +80,7 @@ class _Clean:
 
 @contextlib.contextmanager
 def clean_output() -> Iterator[None]:
-    """Standard output and standard error in plain characters, until the context ends. Does nothing inside itself."""
+    """Escape standard output and standard error until the context ends. Nested uses have no effect."""
     before: dict[str, Any] = {name: getattr(sys, name) for name in ("stdout", "stderr")}
     mine = {name: _Clean(one) for name, one in before.items() if one is not None and not isinstance(one, _Clean)}
     for name, stream in mine.items():
@@ -99,20 +99,20 @@ def clean_output() -> Iterator[None]:
 
 
 def undecorated() -> TextIO:
-    """Standard output itself, for what draws on a terminal and cleans its texts with :func:`one_cell`."""
+    """Return standard output itself, for code that draws on a terminal and cleans its texts with :func:`one_cell`."""
     stream: Any = sys.stdout
     return stream.inner if isinstance(stream, _Clean) else stream
 
 
 def print_exact(document: str | bytes) -> None:
-    """A document for other programs: byte by byte into a file or a pipe, plain on a terminal."""
+    """Print a document for other programs: exact bytes into a file or a pipe, escaped on a terminal."""
     raw = document if isinstance(document, bytes) else document.encode("utf-8", "replace")
     click.echo(plain_bytes(raw) if undecorated().isatty() else raw, nl=False)
 
 
 class LogLines(logging.Formatter):
-    """One line for each record, whatever its message holds, without what looks like a credential; the lines of a trace
-    are indented, so that none of them looks like a record."""
+    """Formats each record as one line without anything like a credential; the lines of a traceback are indented, so
+    that none looks like a record."""
 
     def format(self, record: logging.LogRecord) -> str:
         lines = mask_credentials(super().format(record)).split("\n")
@@ -122,7 +122,7 @@ class LogLines(logging.Formatter):
 
 
 def start_logging() -> None:
-    """Records of a service to standard error."""
+    """Log a service's records to standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(LogLines(LOG_FORMAT))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

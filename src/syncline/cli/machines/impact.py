@@ -1,4 +1,4 @@
-"""``syncline mc impact``: what a change would do to nodes, before anything is touched."""
+"""``syncline mc impact``: forecasts the effect of a change on nodes before it is made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["impact"]
 
 CHANGES = 2
-"""Exit code where nodes are touched, as ``plan`` has it for changes."""
+"""Exit code if nodes are affected, as ``plan`` has it for changes."""
 
 
 @click.command("impact")
@@ -153,7 +153,7 @@ def _has_pool(cache: Cache, name: str) -> None:
 def _asked(
     cache: Cache, files: Sequence[str], given: Sequence[Obj], deletions: Sequence[str]
 ) -> tuple[Change, list[str]]:
-    """What files and flags ask for. Objects that do not concern machines are counted and passed over."""
+    """Return the change described by files and flags. Objects that do not affect machines are counted and skipped."""
     from syncline.assembly.machines.impact import impact_kinds
     from syncline.kube.objects import gvk_of
     from syncline.machineconfig.impact.forecast import Change
@@ -169,7 +169,7 @@ def _asked(
 
 
 def _placed(cache: Cache, obj: Obj) -> Obj:
-    """What has no namespace of its own goes to ``default``."""
+    """Return the object, in namespace ``default`` if its kind is namespaced and it names none."""
     from syncline.kube.objects import gvk_of, namespace_of
 
     info = cache.mapper.preferred(gvk_of(obj).group_kind)

@@ -1,4 +1,4 @@
-"""``syncline mc``: MachineConfigs, what a pool is rendered from, and what changes."""
+"""``syncline mc``: lists MachineConfigs, renders pools from them, and shows changes."""
 
 from __future__ import annotations
 
@@ -175,11 +175,11 @@ def render_pool(
 
 
 OFFLINE: Obj = {"metadata": {"annotations": {GENERATED_VERSION: "offline"}}, "spec": {}}
-"""A ControllerConfig that says nothing."""
+"""A ControllerConfig without content."""
 
 
 def _offline_pool(given: list[Obj], name: str) -> Obj:
-    """The pool as the files have it; else as clusters have it: a pool of its own takes the workers' configs too."""
+    """Return the pool from the files, else the usual one: a custom pool takes the workers' configs too."""
     for one in given:
         if gvk_of(one).kind == MACHINE_CONFIG_POOL.kind and name_of(one) == name:
             return one
@@ -198,7 +198,7 @@ def _overlaid(stored: list[Obj], given: list[Obj], without: tuple[str, ...]) -> 
 
 
 def _read(place: str) -> list[Obj]:
-    """MachineConfigs and pools of a file, a folder or standard input; other objects are passed over."""
+    """Return the MachineConfigs and pools of a file, a folder or standard input; other objects are skipped."""
     found = [one for one in read_manifests(place) if gvk_of(one).group_kind in READ]
     if not any(gvk_of(one).kind == MACHINE_CONFIG.kind for one in found):
         raise CommandFailed(f"-f {place}: there is no MachineConfig in it", USAGE)
@@ -211,7 +211,7 @@ def _read(place: str) -> list[Obj]:
 
 
 def _rendered(pool: Obj, configs: list[Obj], controller: Obj) -> Rendered:
-    """By the rules of the release that made the cluster's configs: its release is taken over."""
+    """Render by the rules of the release that rendered the cluster's configs."""
     release = release_of(controller, (one for one in configs if not is_rendered(one)))
     try:
         selection = select(pool, configs)
@@ -220,7 +220,7 @@ def _rendered(pool: Obj, configs: list[Obj], controller: Obj) -> Rendered:
         for config in selection.configs:
             wrong = invalid_spec(config.get("spec"))
             if wrong:
-                # Upstream's sentence does not say which one.
+                # Upstream's message does not name the config.
                 raise RenderError(f"MachineConfig {name_of(config)}: {wrong}")
         return render(pool, selection.configs, controller, release)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""``syncline node``: nodes with their pools and configs; simulated machines added, removed, rebooted, broken, mended.
+"""``syncline node``: shows nodes and their configs; adds, removes, reboots, fails and recovers simulated ones.
 
-All of it is objects: a Node with the right annotations makes a machine, its deletion removes it, and annotations ask
-for power and reboots. So the same can be done with kubectl, or kept in Git.
+All of it is done by objects: a Node with the right annotations creates a machine, its deletion removes it, and
+annotations control power and reboots. So kubectl or Git can do the same.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ node.add_command(node_kubeconfig)
 
 
 def label_pairs(given: tuple[str, ...]) -> dict[str, str]:
-    """``KEY=VALUE`` each; a refusal says what is wrong."""
+    """Parse labels ``KEY=VALUE``. Raises CommandFailed."""
     pairs = {}
     for text in given:
         key, equals, value = text.partition("=")
@@ -56,7 +56,7 @@ def label_pairs(given: tuple[str, ...]) -> dict[str, str]:
 
 
 def _taint(text: str) -> dict[str, str]:
-    """``KEY[=VALUE]:EFFECT`` as kubectl writes taints."""
+    """Parse a taint ``KEY[=VALUE]:EFFECT``, as kubectl writes it."""
     named, colon, effect = text.rpartition(":")
     key, _, value = named.partition("=")
     if not colon or not key or effect not in EFFECTS:
@@ -125,7 +125,7 @@ def _node(link: Connection, name: str) -> Obj:
 
 
 def _pools(link: Connection) -> list[Obj]:
-    """None where the cluster knows no pools."""
+    """Return the pools; empty if the cluster has no such kind."""
     kind = link.mapper.find(MACHINE_CONFIG_POOL)
     found: list[Obj] = link.ask(client.list_(kind)).get("items") or [] if kind is not None else []
     return found
@@ -237,7 +237,7 @@ def recover(name: str, wait: bool, kubeconfig: str | None, context: str | None) 
 
 
 def _simulated(link: Connection, name: str) -> Obj:
-    """The Node; a machine that is none of ours is left alone."""
+    """Return the Node. Raises CommandFailed if it is not a simulated machine."""
     found = _node(link, name)
     if MACHINE not in annotations_of(found):
         raise CommandFailed(f"node {name} has no annotation {MACHINE}: it is no simulated machine")
@@ -252,7 +252,7 @@ def _annotate(link: Connection, name: str, annotations: dict[str, str]) -> Obj:
 
 
 def _wait_until(link: Connection, changed: Obj, has_booted: Callable[[Obj], bool]) -> None:
-    """Until it has booted and is Ready, or the server ends the watch; raises CommandFailed then."""
+    """Wait until the node has booted and is Ready. Raises CommandFailed if the server ends the watch before."""
     name, since = changed["metadata"]["name"], changed["metadata"]["resourceVersion"]
     watched = client.watch(link.resource(NODE), resource_version=since, field_selector=f"metadata.name={name}")
     for event in link.watch(watched):

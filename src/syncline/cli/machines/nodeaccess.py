@@ -1,4 +1,4 @@
-"""``syncline node kubeconfig``: a way into the cluster for the agent of one node, with no more rights than it needs."""
+"""``syncline node kubeconfig``: creates a kubeconfig for the agent of one node, with the least rights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["node_kubeconfig"]
 
 WAIT_S, LOOK_S = 30.0, 0.2
-"""For the signer; it answers within a second where there is one."""
+"""Seconds to wait for the signer, which usually responds within one, and between two checks."""
 MAX_DAYS = 3650
 ATTEMPTS = 5
 
@@ -96,7 +96,7 @@ def _certificate(link: Connection, node: str, key: Secret, lifetime: timedelta) 
         if answer.status != 409:
             link.check(answer)
             break
-        made = link.ask(client.get(kind, "", name))  # the cluster may approve it by itself, as a kubelet's
+        made = link.ask(client.get(kind, "", name))  # the cluster may approve it automatically, as for a kubelet
     return _signed(link, kind, name)
 
 

@@ -1,4 +1,4 @@
-"""``syncline node-agent``: bring the machine that it runs on to the MachineConfig of its node, or a tree to a file."""
+"""``syncline node-agent``: applies the MachineConfig of its node to this machine, or of a file to a directory tree."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from syncline.machineconfig.configs.parsing import NEWEST_VERSION, ConfigError
 __all__ = ["node_agent"]
 
 BEYOND = ("kernelArguments", "kernelType", "extensions", "fips", "osImageURL")
-"""Fields of a MachineConfig that are no files of a tree."""
+"""Fields of a MachineConfig that are not files of a tree."""
 SHOWN = 3
-"""Kinds that are named where there are too many."""
+"""Kinds named in a message before it is cut."""
 
 _ROOT = click.option(
     "--root",
@@ -212,7 +212,7 @@ def _host(root: Path, offline: bool, dry_run: bool) -> LinuxHost:
 
 
 def _machine_config(place: str) -> tuple[Obj, list[str]]:
-    """The one MachineConfig of a file, and what it says that is no part of a tree."""
+    """Return the single MachineConfig of a file, and its fields that a tree cannot hold."""
     found = read_manifests(place)
     if [one["kind"] for one in found] != ["MachineConfig"]:
         message = ", ".join(str(one["kind"]) for one in found[:SHOWN]) or "nothing"

@@ -1,4 +1,4 @@
-"""``syncline node-agent install``: the agent as a service of systemd, on this machine or below a root directory."""
+"""``syncline node-agent install``: installs the agent as a systemd service, here or below a root directory."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _this_program() -> str:
 
 
 def _checked(kubeconfig: Path | None) -> bytes | None:
-    """It is to be read where its files are not: what it names has to be in it."""
+    """Return the kubeconfig's content. It must be self-contained, as it will be read where its files do not exist."""
     if kubeconfig is None:
         return None
     try:

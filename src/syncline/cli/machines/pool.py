@@ -1,7 +1,7 @@
-"""``syncline pool``: keep machine config pools from beginning node updates, and let them go on.
+"""``syncline pool``: pauses machine config pools, so that they start no node updates, and resumes them.
 
-A pause is a Hold (kind ``Hold`` of ``syncline.dev``): it says who holds and why, and it ends by itself. ``--spec`` sets
-``spec.paused`` as ``oc patch`` does, without owner and without end.
+A pause is a Hold (kind ``Hold`` of ``syncline.dev``) with owner, reason and end. ``--spec`` sets ``spec.paused`` as
+``oc patch`` does, without owner and end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MANAGER = "syncline-pool"
 RESOURCE = f"machineconfigpool.{POOL.group}"
 NAME = re.compile(r"[^a-z0-9.-]+")
 MAX_NAME = 200
-"""Characters of a Hold's name that come from pool and person."""
+"""Limit of characters from pool and user in a Hold's name."""
 
 
 @click.group(cls=Group, context_settings=CONTEXT)
@@ -47,7 +47,7 @@ def pool() -> None:
 
 
 def _hold_name(pool_name: str, owner: str) -> str:
-    """One Hold for a person and a pool, so that pausing twice prolongs it."""
+    """Return the Hold's name, unique per user and pool, so that a second pause extends the first."""
     return NAME.sub("-", f"{pool_name}-{owner}".lower())[:MAX_NAME].strip("-.")
 
 
@@ -145,7 +145,7 @@ def resume(
 
 
 def _end(link: Connection, hold: Hold, name: str) -> None:
-    """A Hold on several pools keeps the others."""
+    """End the Hold on pool ``name``; it keeps its other pools."""
     left = sorted(hold.pools - {name})
     info = link.resource(HOLD)
     if left:

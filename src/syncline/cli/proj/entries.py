@@ -18,14 +18,14 @@ __all__ = ["account_entry", "key_id"]
 
 
 def account_entry(server: str, namespace: str, account: str) -> Obj:
-    """An entry of ``destinationServiceAccounts``; who is impersonated has no glob in the name."""
+    """Return an entry of ``destinationServiceAccounts``; the account's name must not be a glob."""
     if "*" in account:
         raise CommandFailed(f"service account {account!r}: write one name, without *", USAGE)
     return {"server": server, "namespace": namespace, "defaultServiceAccount": account}
 
 
 def key_id(text: str) -> str:
-    """A GnuPG key id as projects name it: the last 16 digits of a fingerprint."""
+    """Return a GnuPG key id as in projects: the last 16 digits of a fingerprint."""
     if not re.fullmatch("[0-9A-Fa-f]{16}|[0-9A-Fa-f]{40}", text):
         raise CommandFailed(f"key {text!r}: write the 16 hexadecimal digits of its id, or all 40", USAGE)
     return text[-16:].upper()
@@ -82,13 +82,13 @@ def _ignored(group: str, kind: str, name: str) -> Obj:
 
 
 def with_ignored(spec: Obj, entry: Obj) -> Obj:
-    """``spec`` with one more kind that is never an orphan."""
+    """Return ``spec`` with one more kind excluded from the orphans."""
     words = "Specified resource is already defined in the orphaned ignore list of project"
     return spec | {"orphanedResources": with_entry(spec.get("orphanedResources") or {}, "ignore", entry, words)}
 
 
 def without_ignored(spec: Obj, entry: Obj) -> Obj:
-    """``spec`` without it; orphans are still watched for."""
+    """Return ``spec`` with a kind no longer excluded; orphans are still monitored."""
     words = "Specified resource does not exist in the orphaned ignore list of project"
     return spec | {"orphanedResources": without_entry(spec.get("orphanedResources") or {}, "ignore", entry, words)}
 

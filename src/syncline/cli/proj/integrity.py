@@ -1,4 +1,4 @@
-"""``syncline proj source-integrity git policies``: which signatures the commits of a project's repositories need."""
+"""``syncline proj source-integrity git policies``: the required signatures on commits of a project's repositories."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def policies() -> None:
 
 
 def policies_of(spec: Obj) -> list[Obj]:
-    """The policies as they are written."""
+    """Return the policies as written."""
     found: list[Obj] = dig(spec, "sourceIntegrity", "git", "policies", default=[]) or []
     return found
 
 
 def with_policies(spec: Obj, wanted: list[Obj]) -> Obj:
-    """``spec`` with these policies; without any the field goes."""
+    """Return ``spec`` with these policies; without any the field is removed."""
     rest = {key: value for key, value in spec.items() if key != "sourceIntegrity"}
     return rest | ({"sourceIntegrity": {"git": {"policies": wanted}}} if wanted else {})
 
@@ -78,14 +78,14 @@ def _at(spec: Obj, number: int) -> Obj:
 
 
 def _listed(before: list[str], wanted: tuple[str, ...], added: tuple[str, ...], gone: tuple[str, ...]) -> list[str]:
-    """``wanted`` instead of all; else ``before`` without ``gone`` and with ``added``."""
+    """Return ``wanted`` if given; else ``before`` without ``gone`` and with ``added``."""
     if wanted:
         return list(dict.fromkeys(wanted))
     return list(dict.fromkeys([*(one for one in before if one not in gone), *added]))
 
 
 def changed_policy(policy: Obj, given: dict[str, Any]) -> Obj:
-    """``policy`` as the flags of ``update`` want it. Raises CommandFailed."""
+    """Return ``policy`` changed by the flags of ``update``. Raises CommandFailed."""
     for flag in ("gpg_key", "repo_url"):
         if given[flag] and (given[f"add_{flag}"] or given[f"delete_{flag}"]):
             name = flag.replace("_", "-")

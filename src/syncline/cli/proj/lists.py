@@ -1,4 +1,4 @@
-"""``syncline proj add-source`` and its kin: one entry into or out of one of a project's lists."""
+"""``syncline proj add-source`` and similar verbs: add or remove one entry of a project's lists."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["with_entry", "without_entry"]
 
 
 def with_entry(spec: Obj, field: str, entry: Any, refusal: str = "") -> Obj:
-    """``spec`` with ``entry`` at the end of a list. One that is there already is refused, or left if no words are
-    given."""
+    """Return ``spec`` with ``entry`` appended to a list. An existing entry raises ``refusal``; without one, nothing
+    changes."""
     known = list(spec.get(field) or [])
     if entry in known:
         if refusal:
@@ -27,7 +27,7 @@ def with_entry(spec: Obj, field: str, entry: Any, refusal: str = "") -> Obj:
 
 
 def without_entry(spec: Obj, field: str, entry: Any, refusal: str = "") -> Obj:
-    """``spec`` without ``entry`` in a list; an empty list goes, except where empty means "nothing is allowed"."""
+    """Return ``spec`` without ``entry`` in a list; an empty list is removed, unless empty allows nothing."""
     known = list(spec.get(field) or [])
     if entry not in known:
         if refusal:
@@ -143,8 +143,8 @@ def remove_destination(project: str, server: str, destination_namespace: str, by
 
 
 def _kind_command(verb: str, scope: str, usual: str, about: str) -> click.Command:
-    """``allow`` adds to the allow list or takes out of the deny list, ``deny`` the other way round; argocd's default
-    list is ``usual``."""
+    """Build a command: ``allow`` adds to the allow list or removes from the deny list, ``deny`` the reverse; ``usual``
+    is argocd's default list."""
 
     @click.command(f"{verb}-{scope}-resource", help=about)
     @click.argument("project")

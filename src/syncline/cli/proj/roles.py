@@ -1,6 +1,6 @@
-"""``syncline proj role``: roles of a project, as an argocd-server beside us reads them.
+"""``syncline proj role``: roles of a project, for an argocd-server that runs beside Syncline.
 
-Syncline has no server that asks them: Kubernetes RBAC decides. Tokens are signed by argocd-server, so none is made.
+Syncline itself ignores them: Kubernetes RBAC decides. argocd-server signs tokens, so none is created here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from syncline.kube.objects import Obj, dig
 
 
 def role_of(spec: Obj, name: str) -> Obj:
-    """The role of this name."""
+    """Return the role of this name. Raises CommandFailed."""
     roles = spec.get("roles") or []
     found: Obj | None = next((one for one in roles if one.get("name") == name), None)
     if found is None:
@@ -30,7 +30,7 @@ def role_of(spec: Obj, name: str) -> Obj:
 
 
 def with_role(spec: Obj, name: str, description: str) -> Obj:
-    """``spec`` with the role; as it is where there is one of this name."""
+    """Return ``spec`` with the role; unchanged if it exists."""
     roles = list(spec.get("roles") or [])
     if any(one.get("name") == name for one in roles):
         return spec
@@ -38,14 +38,14 @@ def with_role(spec: Obj, name: str, description: str) -> Obj:
 
 
 def without_role(spec: Obj, name: str) -> Obj:
-    """``spec`` without the role; as it is where there is none."""
+    """Return ``spec`` without the role; unchanged if it does not exist."""
     left = [one for one in spec.get("roles") or [] if one.get("name") != name]
     rest = {key: value for key, value in spec.items() if key != "roles"}
     return rest | ({"roles": left} if left else {})
 
 
 def changed_role(spec: Obj, name: str, change: Callable[[Obj], Obj]) -> Obj:
-    """``spec`` with what ``change`` makes of one role. Raises CommandFailed where there is none of this name."""
+    """Return ``spec`` with one role replaced by ``change``. Raises CommandFailed if it does not exist."""
     role_of(spec, name)
     return spec | {"roles": [change(one) if one.get("name") == name else one for one in spec["roles"]]}
 
@@ -62,7 +62,7 @@ def _without_text(role: Obj, field: str, text: str) -> Obj:
 
 
 def policy_of(project: str, role: str, given: dict[str, Any]) -> str:
-    """A line of policy as Argo CD writes it."""
+    """Return a policy line in Argo CD's form."""
     parts = (given["resource"], given["action"], f"{project}/{given['object']}", given["permission"])
     return f"p, proj:{project}:{role}, {', '.join(parts)}"
 
@@ -115,7 +115,7 @@ def get_role(project: str, role: str, output: str | None, namespace: str, **give
 
 
 def _tokens(role: Obj, named: str, *, unix: bool) -> list[tuple[str, str, str]]:
-    """Tokens that an argocd-server made; ``named``: the field that identifies one."""
+    """Return the tokens that an argocd-server issued; ``named``: the field that identifies one."""
 
     def moment(seconds: Any) -> str:
         if unix or not isinstance(seconds, int):
@@ -234,7 +234,7 @@ def list_tokens(project: str, role: str, unixtime: bool, output: str | None, nam
 
 
 def without_token(role: Obj, issued_at: int) -> Obj:
-    """``role`` without the token of this moment. Raises CommandFailed where it has none."""
+    """Return ``role`` without the token issued at this time. Raises CommandFailed if there is none."""
     known = role.get("jwtTokens") or []
     left = [one for one in known if one.get("iat") != issued_at]
     if len(left) == len(known):

@@ -1,4 +1,4 @@
-"""Which project is meant, and how to read and change it. Shared by the verbs of ``syncline proj``."""
+"""Finds, reads and changes a project. Shared by the verbs of ``syncline proj``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from syncline.kube.objects import Obj, dig
 __all__ = ["Change", "change_spec", "check_project", "get_project", "namespace_option"]
 
 MAX_CONFLICTS = 5
-"""Attempts to write over what another client writes."""
+"""Attempts to write despite concurrent writes."""
 Change = Callable[[Obj], Obj]
-"""The spec before → the spec after; raises CommandFailed where it cannot be."""
+"""Old spec → new spec; raises CommandFailed if impossible."""
 
 namespace_option = click.option(
     "-N", "--app-namespace", "namespace", default="argocd", show_default=True, help="Namespace of projects."
@@ -28,7 +28,7 @@ namespace_option = click.option(
 
 
 def get_project(link: Connection, namespace: str, name: str) -> Obj:
-    """The project of this name."""
+    """Return the project of this name. Raises CommandFailed."""
     answer = link.send(client.get(link.resource(APP_PROJECT), namespace, name))
     if answer.status == 404:
         near = suggestion(link, link.resource(APP_PROJECT), namespace, name)
@@ -38,7 +38,7 @@ def get_project(link: Connection, namespace: str, name: str) -> Obj:
 
 
 def check_project(project: Obj) -> Obj:
-    """The same, if it is one that the controllers take."""
+    """Return the project if the controllers accept it. Raises CommandFailed."""
     try:
         validate_project(project)
     except ProjectError as error:
@@ -47,9 +47,8 @@ def check_project(project: Obj) -> Obj:
 
 
 def change_spec(given: Mapping[str, Any], name: str, change: Change, *, unchanged: str = "", did: str = "") -> None:
-    """Read the project, change its spec, write it back; what was changed meanwhile is read again. ``unchanged`` is
-    printed where nothing has to be written; without it the project is written anyhow. ``did`` is printed after the
-    write."""
+    """Read the project, change its spec and write it; after a conflict, start over. ``unchanged``: printed if nothing
+    changes; without it the project is written anyway. ``did``: printed after the write."""
     with Connection(given["kubeconfig"], given["context"]) as link:
         info = link.resource(APP_PROJECT)
         for attempt in range(1, MAX_CONFLICTS + 1):

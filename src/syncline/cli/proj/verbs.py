@@ -1,4 +1,4 @@
-"""``syncline proj create|list|get|delete``."""
+"""``syncline proj create|list|get|delete`` and ``set|edit``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OPTIONS = (
 
 
 def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The flags of ``proj create`` and ``proj set`` that say what a project has."""
+    """Add the options of ``proj create`` and ``proj set`` for the fields of a project."""
     for option in reversed(OPTIONS):
         command = option(command)
     return command
@@ -105,7 +105,7 @@ def create(name: str | None, file: str | None, upsert: bool, **given: Any) -> No
 
 
 def from_file(path: Path) -> Obj:
-    """The project of a manifest file. Raises CommandFailed."""
+    """Return the project in a manifest file. Raises CommandFailed."""
     from syncline.kube.yaml.loading import YamlError, load
 
     try:
@@ -118,7 +118,7 @@ def from_file(path: Path) -> Obj:
 
 
 def project_from_flags(name: str, given: dict[str, Any]) -> Obj:
-    """The AppProject that ``proj create`` writes; lists that were not given are left out."""
+    """Return the AppProject of ``proj create``, without lists that were not given."""
     spec: Obj = {
         "description": given["description"],
         "sourceRepos": list(given["sources"]),

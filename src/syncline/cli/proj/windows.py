@@ -1,4 +1,4 @@
-"""``syncline proj windows``: when the Applications of a project may be synced."""
+"""``syncline proj windows``: the sync windows of a project."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def delete(project: str, window: int, **given: Any) -> None:
 
 
 def without_window(spec: Obj, window: int) -> Obj:
-    """``spec`` without one window; raises CommandFailed where there is none of this ID."""
+    """Return ``spec`` without one window. Raises CommandFailed if the ID does not exist."""
     entries = _entries(spec, window)
     left = [entry for index, entry in enumerate(entries) if index != window]
     rest = {key: value for key, value in spec.items() if key != "syncWindows"}
@@ -105,12 +105,12 @@ def without_window(spec: Obj, window: int) -> Obj:
 
 
 def manual(window: int, allowed: bool) -> Change:
-    """The change that lets people sync in spite of a window, or no longer."""
+    """Return the change that lets users sync despite a window, or no longer."""
     return changed_window(window, {"manualSync": allowed})
 
 
 def changed_window(window: int, fields: Obj) -> Change:
-    """The change that gives these values to fields of one window."""
+    """Return the change that sets fields of one window."""
 
     def change(spec: Obj) -> Obj:
         entries = _entries(spec, window)

@@ -1,4 +1,4 @@
-"""``syncline cluster``: destinations of Applications and managed clusters, together (column TYPE)."""
+"""``syncline cluster``: destinations of Applications and managed clusters, in one list (column TYPE)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def add(wanted: str, source: str | None, upsert: bool, namespace: str, **given: 
 
 
 def cluster_object(wanted: str, source: str | None, namespace: str, given: dict[str, Any]) -> Obj:
-    """The Secret that declares the cluster of context ``wanted``. Raises CommandFailed."""
+    """Return the Secret that declares the cluster of context ``wanted``. Raises CommandFailed."""
     try:
         access = load_kubeconfig(source, wanted)
     except (KubeconfigError, OSError) as error:
@@ -108,7 +108,7 @@ def cluster_object(wanted: str, source: str | None, namespace: str, given: dict[
 
 
 def secret_fields(access: ClusterAccess, name: str, *, compressed: bool = True) -> dict[str, str]:
-    """The fields of a cluster Secret; ``config`` is JSON, as Argo CD reads it (``ClusterConfig``)."""
+    """Return the fields of a cluster Secret; ``config`` is JSON in Argo CD's form (``ClusterConfig``)."""
     tls: Obj = {"insecure": access.skip_tls_verify, "serverName": access.tls_server_name}
     if access.ca_pem and not access.skip_tls_verify:
         tls["caData"] = _encoded(access.ca_pem)
@@ -263,13 +263,13 @@ def _all(link: Connection, namespace: str) -> list[Destination]:
 
 
 def _is_disabled(link: Connection, namespace: str) -> bool:
-    """Whether the settings keep Applications from the cluster in which they live; not where they may not be read."""
+    """Return whether the settings disable the Applications' own cluster; False if they cannot be read."""
     answer = link.send(client.get(link.resource(CONFIG_MAP), namespace, SETTINGS_MAP))
     return answer.ok and not parse_system(answer.obj.get("data") or {}).in_cluster
 
 
 def _here(link: Connection) -> Destination:
-    """The cluster that was asked, which Applications know as in-cluster."""
+    """Return the connected cluster, which Applications know as in-cluster."""
     answer = link.send(client.Request("GET", "/version"))
     version = str(dig(answer.obj, "gitVersion", default="")) if answer.ok else ""
     status = "Successful" if answer.ok else "Failed"
@@ -277,7 +277,7 @@ def _here(link: Connection) -> Destination:
 
 
 def declared_cluster(secret: Obj) -> Destination:
-    """A destination from its Secret."""
+    """Return a destination from its Secret."""
     shown = plain_fields(secret)
     namespaces = tuple(part.strip() for part in shown.get("namespaces", "").split(",") if part.strip())
     server = shown.get("server", "")
@@ -285,7 +285,7 @@ def declared_cluster(secret: Obj) -> Destination:
 
 
 def managed_cluster(obj: Obj) -> Destination:
-    """A row from a ManagedCluster: Available is its status."""
+    """Return a row for a ManagedCluster; its status is the condition Available."""
     urls = [str(one.get("url") or "") for one in dig(obj, "spec", "managedClusterClientConfigs", default=[])]
     conditions = {one.get("type"): one for one in dig(obj, "status", "conditions", default=[])}
     available = conditions.get("ManagedClusterConditionAvailable") or {}

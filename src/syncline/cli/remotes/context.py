@@ -1,4 +1,4 @@
-"""``syncline context``: contexts of the kubeconfig, as there is no server with sessions."""
+"""``syncline context``: lists the kubeconfig's contexts, as there is no server with sessions."""
 
 from __future__ import annotations
 

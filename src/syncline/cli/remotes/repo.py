@@ -1,4 +1,4 @@
-"""``syncline repo``: repositories that are declared by Secrets, as argocd declares them. Values are never printed."""
+"""``syncline repo``: repositories declared by Secrets in argocd's form. Secret values are never printed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CREDENTIALS = (
     "gcpServiceAccountKey",
     "azureServicePrincipalClientSecret",
 )
-"""Fields of which one makes a repository have credentials of its own."""
+"""Fields of which one suffices for a repository to have its own credentials."""
 refresh_option = click.option("--refresh", type=click.Choice(["hard"]), default=None, help="Connect to it.")
 file_type = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -108,7 +108,7 @@ def add(url: str, upsert: bool, namespace: str, kubeconfig: str | None, context:
 
 
 def _check_flags(url: str, given: dict[str, Any]) -> None:
-    """Refuse what cannot all be meant (``repo add`` of argocd and its API server). Raises CommandFailed."""
+    """Refuse contradictory flags (rules: ``repo add`` of argocd and its API server). Raises CommandFailed."""
     https = url.lower().startswith("https://")
     client = (given["tls_client_cert_path"], given["tls_client_cert_key_path"])
     password = given["password"] or given["password_stdin"]
@@ -136,7 +136,7 @@ def _check_flags(url: str, given: dict[str, Any]) -> None:
 
 
 def repository_fields(url: str, given: dict[str, Any]) -> dict[str, str]:
-    """The fields of the Secret. Reads the files and, where asked, the standard input."""
+    """Return the fields of the Secret. Reads the files and, if requested, standard input."""
     if given["kind"] == "helm" and not given["name"]:
         raise CommandFailed("a Helm repository needs --name", USAGE)
     if given["password_stdin"] and given["password"]:
@@ -203,14 +203,14 @@ def list_repositories(
 
 
 def declared_repositories(secrets: Iterable[Obj], templates: Iterable[Obj]) -> list[Declared]:
-    """Repositories by URL, from Secrets of the types ``repository`` and ``repo-creds``."""
+    """Return repositories sorted by URL, from Secrets of the types ``repository`` and ``repo-creds``."""
     prefixes = _prefixes(templates)
     found = [_declared(secret, prefixes) for secret in secrets]
     return sorted(found, key=lambda one: (one.url, one.project))
 
 
 def connected(secrets: list[Obj], templates: list[Obj], *, local: bool) -> list[Declared]:
-    """The same, each asked with its own credentials for its branches or its charts. ``local``: paths too."""
+    """As :func:`declared_repositories`, after a query to each for branches or charts. ``local``: paths too."""
     book = credential_store([*secrets, *templates], [])
     with scratch() as folder:
         sources = Sources(GitSettings(folder, allow_local=local))
@@ -294,7 +294,7 @@ def rm(urls: tuple[str, ...], project: str, namespace: str, kubeconfig: str | No
 
 
 def _secret(link: Connection, namespace: str, url: str, project: str) -> Obj:
-    """Of several with one address the one of ``project``; the only one whatever its project is, if none is given."""
+    """Return the Secret for this URL and ``project``; without a project, the only one of this URL."""
     every = ((secret, plain_fields(secret)) for secret in declared(link, namespace, "repository"))
     found = [(secret, shown) for secret, shown in every if _names(url, shown)]
     fitting = [secret for secret, shown in found if shown.get("project", "") == project]

@@ -1,4 +1,4 @@
-"""``syncline repocreds``: credentials for every repository below an address, as argocd declares them."""
+"""``syncline repocreds``: credentials for all repositories below a URL, in argocd's form."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Commands that run until stopped, and what they keep."""
+"""Commands that serve until stopped, and backups of their data."""

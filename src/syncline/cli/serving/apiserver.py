@@ -26,10 +26,10 @@ COUNT = click.IntRange(0, 1_000_000)
 
 
 def _chosen(text: str) -> tuple[str, ...] | None:
-    """None is all."""
+    """Return the chosen controllers; None: all."""
     if text in ("all", "none"):
         return None if text == "all" else ()
-    # Half of what there is to load: only for those who name some.
+    # Half of the code to load, so only imported when controllers are named.
     from syncline.cluster.builtin import builtin_controllers
     from syncline.cluster.builtin.access.certificates.controller import signing_request_controllers
 

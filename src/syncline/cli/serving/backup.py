@@ -1,4 +1,4 @@
-"""``syncline backup`` and ``syncline restore``: a data directory as one file, and back."""
+"""``syncline backup`` and ``syncline restore``: save a data directory to one file, and restore it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def backup(file: Path, data: Path | None, force: bool) -> int:
 
 
 def _to_file(directory: Path, file: Path, force: bool) -> Backup:
-    """Under its name only when it is whole and on disk."""
+    """Write the backup; the file gets its name only when it is complete and on disk."""
     if file.exists() and not force:
         raise CommandFailed(f"{file}: exists; name another file, or add --force", USAGE)
     draft = file.with_name(f".{file.name}.{os.getpid()}.part")

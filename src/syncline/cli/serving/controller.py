@@ -1,4 +1,4 @@
-"""``syncline controller``: controllers of chosen roles against any cluster."""
+"""``syncline controller``: runs controllers of chosen roles against any cluster."""
 
 from __future__ import annotations
 

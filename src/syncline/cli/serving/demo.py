@@ -1,4 +1,4 @@
-"""``syncline demo``: the main job from end to end, on a repository that it makes itself."""
+"""``syncline demo``: shows a scenario from end to end, on a repository that it creates."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from syncline.rehearsal.stage import APPLICATIONS, Stage, over
 from syncline.sources.helm.rendering import helm_engine
 
 PATIENCE_S = 300.0
-"""A demonstration without machines to update that takes longer has gone wrong."""
+"""Seconds after which a demo without machine updates has failed."""
 LOOK_S = 0.5
-"""Between reads what a step waits for."""
+"""Seconds between checks of a step's conditions."""
 REST_S = 5.0
-"""At most, where a story leaves the cluster alone: people watch."""
+"""Longest pause in seconds where a story leaves the cluster alone, as people watch."""
 CALM_S = 1.0
-"""Between what was there before and the first step."""
+"""Seconds between the initial state and the first step."""
 LONG = timedelta(minutes=30)
-"""A step that may take longer is not for watching."""
+"""A step that may take longer is not suitable for watching."""
 
 
 @click.command()
@@ -85,7 +85,7 @@ def demo(exit_: bool, listen: str, example: Path | None, virtual: bool, steps: i
 
 
 def _check_helm(story: Scenario) -> None:
-    """A story with a chart is not begun without Helm. Raises CommandFailed."""
+    """Refuse a story with a chart if Helm is missing. Raises CommandFailed."""
     chart = next((file for file in sorted(story.folder.rglob("Chart.yaml")) if file.is_file()), None)
     if chart is not None and not helm_engine():
         raise CommandFailed(
@@ -139,7 +139,7 @@ def _served(story: Scenario, simulated: tuple[Step, ...], scratch: Path, listen:
 
 
 class Showing:
-    """A story on a served cluster, reported while it happens."""
+    """Plays a story on a served cluster and reports its progress."""
 
     def __init__(self, story: Scenario, scratch: Path, clock: SystemClock) -> None:
         self.story = story
@@ -150,7 +150,7 @@ class Showing:
         self._commit = ""
 
     async def begin(self, cluster: LiveCluster, problem: str) -> None:
-        """Start the controllers and the machines, and apply what has to be there before."""
+        """Start the controllers and the machines, and apply the story's initial objects."""
         story, application_settings = self.story, AppSettings(poll_s=5)
         mirrors = self._scratch / "mirrors"
         await cluster.start_gitops(GitOpsSettings(mirrors, allow_local_repos=True, application=application_settings))
@@ -174,10 +174,10 @@ class Showing:
         if made:
             print(f"before      an administrator applied {', '.join(made)}")
         await asyncio.sleep(CALM_S)
-        self.stage.news()  # what was reported before is not of the story
+        self.stage.news()  # earlier reports do not belong to the story
 
     async def simulate(self, cluster: LiveCluster, step: Step) -> None:
-        """One step: of a commit, from the plan of its sync to its end."""
+        """Play one step; with a commit, from the plan of its sync to its end."""
         story, port, first = self.story, DirectPort(cluster.core.transport()), step is self.story.steps[0]
         began = self._clock.now()
         commits = story.commits(step)
@@ -207,7 +207,7 @@ class Showing:
         return reasons(self.stage.causes(), self._clock.now())
 
     async def _reached(self, step: Step) -> None:
-        """Wait for the end of the sync that an earlier step began, and for what the step waits for beside it."""
+        """Wait for the end of an earlier step's sync, and for the step's own conditions."""
         while not self.stage.is_over(step, self._commit):
             await asyncio.sleep(LOOK_S)
         for until in step.until:
@@ -226,7 +226,7 @@ async def _within(patience_s: float, what: str, reasons: Callable[[], str] = str
 
 
 def _example() -> Path:
-    """``examples/shop`` of the clone that this file belongs to."""
+    """Return ``examples/shop`` of the clone that contains this file."""
     found = Path(__file__).resolve().parents[4] / "examples" / "shop"
     if not found.is_dir():
         raise CommandFailed(f"{found} is not there; run it from a clone, or give --example FOLDER")
@@ -234,7 +234,7 @@ def _example() -> Path:
 
 
 async def _plan(cluster: LiveCluster, app: Obj, mirrors: Path, clock: SystemClock) -> PlannedSync:
-    """What the sync will do, from the functions that will do it."""
+    """Return the plan of the sync."""
     settings = AppSettings()
     snapshot = run_in_place(snapshot_of_cluster(application_indices(settings)), cluster.core.transport())
     reader = GitSourceReader(mirrors, allow_local=True)
@@ -244,7 +244,7 @@ async def _plan(cluster: LiveCluster, app: Obj, mirrors: Path, clock: SystemCloc
 async def _follow(
     port: DirectPort, story: Scenario, step: Step, commit: str, progress: Progress, clock: SystemClock
 ) -> None:
-    """Show the sync until every Application that the story waits for is where the step ends."""
+    """Show the sync until all Applications of the story have reached the end of the step."""
     seen: dict[str, Obj] = {}
     try:
         async for batch in port.watch(client.watch(APPLICATIONS, "argocd")):

@@ -8,7 +8,7 @@ __all__ = ["event_loop_runner"]
 
 
 def event_loop_runner() -> asyncio.Runner:
-    """With uvloop's event loop, or asyncio's where uvloop is not installed."""
+    """Return a runner with uvloop's event loop, or asyncio's if uvloop is not installed."""
     try:
         import uvloop
     except ImportError:

@@ -1,4 +1,4 @@
-"""What ``apiserver``, ``up`` and ``demo`` share: run until a signal, and say clearly why it could not start."""
+"""Shared by ``apiserver``, ``up`` and ``demo``: run until a signal, and report why a start failed."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ __all__ = [
 ]
 
 NODES = click.IntRange(0, 5000)
-"""Simulated nodes at the start: as many as Kubernetes is made for."""
+"""Simulated nodes at the start, up to Kubernetes' own limit."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def host_and_port(listen: str, *, tls: bool) -> tuple[str, int]:
-    """``127.0.0.1:6443``, ``:6443`` or ``[::1]:0``. Off the loopback only with TLS."""
+    """Parse ``127.0.0.1:6443``, ``:6443`` or ``[::1]:0``. Other addresses than loopback require TLS."""
     host, colon, port = listen.rpartition(":")
     host = host.strip("[]") or "127.0.0.1"
     if not colon or not port.isdigit() or int(port) > 65535:
@@ -57,7 +57,7 @@ def host_and_port(listen: str, *, tls: bool) -> tuple[str, int]:
 
 
 def endpoint_address(option: str, listen: str | None) -> tuple[str, int] | None:
-    """Where webhooks or metrics listen, in plain HTTP: ``127.0.0.1:8082``, ``:8082`` (loopback), ``0.0.0.0:8082``."""
+    """Parse the address of webhooks or metrics: ``127.0.0.1:8082``, ``:8082`` (loopback), ``0.0.0.0:8082``."""
     if listen is None:
         return None
     host, colon, port = listen.rpartition(":")
@@ -84,7 +84,7 @@ allowed_host_option = click.option(
 
 
 def trace_target(endpoint: str | None) -> TraceSettings | None:
-    """Where traces go, by the option or OpenTelemetry's variables; raises CommandFailed."""
+    """Return where traces go, by the option or OpenTelemetry's variables; raises CommandFailed."""
     try:
         return trace_settings(endpoint, os.environ)
     except SettingError as error:
@@ -100,7 +100,7 @@ plugins_option = click.option(
 
 
 def checked_plugins(folder: Path | None) -> Path | None:
-    """``folder`` if its declarations can be used; raises CommandFailed if not."""
+    """Return ``folder`` if its plugin declarations are valid; raises CommandFailed if not."""
     from syncline.sources.rendering.plugins import PluginError, load_plugins
 
     try:
@@ -112,7 +112,7 @@ def checked_plugins(folder: Path | None) -> Path | None:
 
 
 def endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--webhook-listen``, ``--metrics-listen``, ``--metrics-application-labels``, ``--allowed-host`` and
+    """Add ``--webhook-listen``, ``--metrics-listen``, ``--metrics-application-labels``, ``--allowed-host`` and
     ``--otlp-endpoint``."""
     traces = "URL of an OpenTelemetry collector (OTLP over HTTP) for traces [default: $OTEL_EXPORTER_OTLP_ENDPOINT]."
     command = click.option("--otlp-endpoint", default=None, help=traces)(command)
@@ -166,7 +166,7 @@ encrypt_option = click.option(
 
 
 def run_commands_of(value: str | None) -> RunCommands:
-    """The value of ``--run-commands``, which may stand alone. Refused at once where this machine makes no sandbox."""
+    """Return the value of ``--run-commands``. Raises CommandFailed if this machine cannot create a sandbox."""
     chosen = RunCommands.OFF if value is None else RunCommands(value)
     if chosen is RunCommands.SANDBOXED:
         from syncline.assembly.machines.virtual import sandbox_problem
@@ -193,7 +193,7 @@ def run_cluster(
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The failure that people should see: our own refusals before anything else."""
+    """Return the failure to report: our own refusals first."""
     leaves: list[BaseException] = []
     stack: list[BaseException] = [group]
     while stack:

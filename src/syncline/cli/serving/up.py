@@ -1,4 +1,4 @@
-"""``syncline up``: cluster and GitOps controllers on this machine."""
+"""``syncline up``: runs the cluster and the GitOps controllers on this machine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _zones(text: str) -> tuple[str, ...]:
 
 
 def _labels(labels: tuple[str, ...], machine_config: bool) -> dict[str, str]:
-    """With pools, the first nodes are workers unless they are given a role."""
+    """Return the labels of the first nodes; with pools they are workers unless a role is given."""
     given = label_pairs(labels)
     roles = any(key.startswith("node-role.kubernetes.io/") for key in given)
     return given if roles or not machine_config else given | {"node-role.kubernetes.io/worker": ""}

@@ -1,1 +1,1 @@
-"""What commands print: values in, text out."""
+"""The output of commands: functions from values to text."""

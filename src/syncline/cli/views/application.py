@@ -1,4 +1,4 @@
-"""An Application as people read it: rows, header, operation block. Text in, text out; no requests."""
+"""Formats an Application: rows, header, operation block. Values in, text out; no requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LABEL_WIDTH = 20
 
 
 def short_revision(revision: str) -> str:
-    """A commit in seven characters; names stay."""
+    """Shorten a commit to seven characters; names stay."""
     return revision[:7] if len(revision) == 40 and all(c in "0123456789abcdef" for c in revision) else revision
 
 
@@ -42,12 +42,12 @@ def _sources(app: Obj) -> list[Obj]:
 
 
 def _repo(source: Obj) -> str:
-    """Its address; credentials that a user wrote into it are masked."""
+    """Return the repository URL with credentials masked."""
     return mask_credentials(str(source.get("repoURL") or ""))
 
 
 def policy_text(app: Obj) -> str:
-    """``Manual``, ``Auto`` or ``Auto-Prune``."""
+    """Return ``Manual``, ``Auto`` or ``Auto-Prune``."""
     automated = dig(app, "spec", "syncPolicy", "automated")
     if automated is None or automated.get("enabled") is False:
         return "Manual"
@@ -62,7 +62,7 @@ def conditions_text(app: Obj) -> str:
 
 
 def app_rows(apps: list[Obj], *, wide: bool) -> str:
-    """The table of ``app list``."""
+    """Return the table of ``app list``."""
     rows = []
     for app in apps:
         destination = dig(app, "spec", "destination", default={})
@@ -84,7 +84,7 @@ def app_rows(apps: list[Obj], *, wide: bool) -> str:
 
 
 def resource_rows(app: Obj) -> list[tuple[str, ...]]:
-    """Rows of the last operation first, then other resources.
+    """Return the rows of the last operation, then those of other resources.
 
     A hook or pruned row shows its phase as STATUS and its result code as HEALTH (behaviour 97).
     """
@@ -111,7 +111,7 @@ def _line(label: str, value: str) -> str:
 
 
 def describe_app(app: Obj, windows: Sequence[str] = (), *, resources: bool = True) -> str:
-    """The text of ``app get``; ``windows`` as :func:`windows_lines` makes them."""
+    """Return the text of ``app get``; ``windows``: from :func:`windows_lines`."""
     destination = dig(app, "spec", "destination", default={})
     lines = [
         _line("Name", f"{meta(app).get('namespace')}/{meta(app).get('name')}"),
@@ -146,14 +146,14 @@ def describe_app(app: Obj, windows: Sequence[str] = (), *, resources: bool = Tru
 
 
 def parameter_rows(source: Obj) -> str:
-    """The Helm parameters of a source, long values cut."""
+    """Return the Helm parameters of a source; long values are cut."""
     parameters = dig(source, "helm", "parameters", default=[])
     return table(("NAME", "VALUE"), [(str(one.get("name")), str(one.get("value"))[:80]) for one in parameters])
 
 
 def windows_lines(project: Obj | None, app: Obj, now: datetime) -> list[str]:
-    """What the project's windows mean for this Application now, in argocd's words. Unreadable windows are said so, and
-    a project that may not be read (None)."""
+    """Return the state of the project's windows for this Application now, in argocd's words. Invalid windows are
+    reported, as is an unreadable project (None)."""
     if project is None:
         return [_line("SyncWindow", "Unknown")]
     entries = matching_windows(dig(project, "spec", "syncWindows", default=[]), app)
@@ -174,7 +174,7 @@ def windows_lines(project: Obj | None, app: Obj, now: datetime) -> list[str]:
 
 
 def history_text(app: Obj, *, ids_only: bool = False) -> str:
-    """The table of ``app history``: one for each repository, deployments from old to new."""
+    """Return the table of ``app history``: one per repository, oldest deployment first."""
     entries = dig(app, "status", "history", default=[])
     if ids_only:
         return "\n".join(str(entry.get("id")) for entry in entries)
@@ -214,7 +214,7 @@ def _health_text(app: Obj) -> str:
 
 
 def operation_block(app: Obj) -> str:
-    """What the last operation did, empty if there was none."""
+    """Return the result of the last operation; empty if there was none."""
     state = dig(app, "status", "operationState")
     if not state:
         return ""

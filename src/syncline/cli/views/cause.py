@@ -1,4 +1,4 @@
-"""A chain of causes as people read it: ten lines at most. Values in, text out."""
+"""Formats a chain of causes in at most ten lines. Values in, text out."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from syncline.kube.objects import ObjectRef
 __all__ = ["describe_cause"]
 
 MAX_LINES = 10
-"""An explanation fits the eye; ``-o json`` has all of it."""
+"""Limit of lines in an explanation; ``-o json`` has all of it."""
 REF_PARTS = 4
 
 
 def describe_cause(cause: Cause, now: datetime) -> str:
-    """The head with its state and since when, the chain below it indented, the next step last: each way out has its
-    own line."""
+    """Return the head with its state and start, the indented chain below it, and the next steps, one line each."""
     step = _next_step(cause)
     ways = [f"{word:>4}: {way}" for word, way in zip(("next", *("or",) * MAX_LINES), step.split(OR))] if step else []
     ways = ways[: MAX_LINES // 2]
@@ -46,7 +45,7 @@ def _line(cause: Cause, depth: int, now: datetime) -> str:
 
 
 def _subject(subject: str) -> str:
-    """``apps/Deployment/demo/web`` as ``Deployment demo/web``; plain names stay."""
+    """Return ``Deployment demo/web`` for ``apps/Deployment/demo/web``; plain names stay."""
     if subject.count("/") != REF_PARTS - 1 or " " in subject:
         return subject
     ref = ObjectRef.parse(subject)
@@ -54,7 +53,7 @@ def _subject(subject: str) -> str:
 
 
 def _next_step(cause: Cause) -> str:
-    """The deepest advice on the way of the most important causes; else any."""
+    """Return the deepest advice along the most important causes; else any."""
     for each in cause.because:
         found = _next_step(each)
         if found:

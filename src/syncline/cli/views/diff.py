@@ -1,4 +1,4 @@
-"""Differences as people read them: a header per object and a unified diff. Masked objects in, text out."""
+"""Formats differences: a header per object and a unified diff. Masked objects in, text out."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["describe_difference", "header", "object_text"]
 
 
 def header(ref: ObjectRef) -> str:
-    """``===== group/Kind namespace/name ======``, as argocd prints it."""
+    """Return ``===== group/Kind namespace/name ======``, as argocd prints it."""
     return f"===== {ref.group}/{ref.kind} {ref.namespace}/{ref.name} ======"
 
 
 def object_text(obj: Obj | None) -> str:
-    """YAML without managedFields; empty for a missing object."""
+    """Return YAML without managedFields; empty for a missing object."""
     if obj is None:
         return ""
     metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}
@@ -25,7 +25,7 @@ def object_text(obj: Obj | None) -> str:
 
 
 def describe_difference(one: ObjectDifference) -> str:
-    """The header and what a sync would change, live lines with ``-``, wanted lines with ``+``."""
+    """Return the header and the changes of a sync: live lines with ``-``, wanted lines with ``+``."""
     lines = difflib.unified_diff(
         object_text(one.live).splitlines(), object_text(one.wanted).splitlines(), "live", "wanted", lineterm=""
     )

@@ -1,4 +1,4 @@
-"""An impact as people read it: the conclusion first, then why, then node by node. Values in, text out."""
+"""Formats an impact: the conclusion first, then the reasons, then the nodes. Values in, text out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEPS = {
 
 
 def describe_impact(found: Impact, notes: Sequence[str] = (), *, everything: bool = False) -> str:
-    """``notes``: about the question; those of the answer follow. ``everything``: every node is listed."""
+    """``notes``: about the request; those of the result follow. ``everything``: list every node."""
     blocks = ["\n".join(found.changed)]
     summary = [_indented(pool.clauses()) for pool in found.pools]
     summary += [_indented((f"refused: {first}", *rest)) for first, *rest in (each.clauses() for each in found.refused)]
@@ -80,7 +80,7 @@ def _row(node: NodeImpact) -> list[str]:
 
 
 def _span(seconds: float | None) -> str:
-    """``+5m20s`` from now."""
+    """Return the time from now, such as ``+5m20s``."""
     if seconds is None:
         return "-"
     minutes, left = divmod(round(seconds), 60)

@@ -1,4 +1,4 @@
-"""MachineConfigs as people read them: what is in them, where it came from, what changes."""
+"""Formats MachineConfigs: their content, its origin, and changes."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ PLURALS = {"directory": "directories"}
 
 
 def is_rendered(config: Obj) -> bool:
-    """By its name; a person's MachineConfig may not begin so."""
+    """Return whether it is rendered, by its name; a user's MachineConfig must not have this prefix."""
     return name_of(config).startswith(PREFIX)
 
 
 def pools_of(config: Obj, pools: Iterable[Obj]) -> list[str]:
-    """Names of the pools that it is in; of a rendered one, of those that aim at it."""
+    """Return the names of its pools; of a rendered config, of the pools that target it."""
     found = []
     for pool in pools:
         if is_rendered(config):
@@ -56,7 +56,7 @@ def pools_of(config: Obj, pools: Iterable[Obj]) -> list[str]:
 
 
 def config_row(config: Obj, pools: Sequence[Obj]) -> Obj:
-    """One MachineConfig for a table or for ``-o json``."""
+    """Return one MachineConfig for a table or for ``-o json``."""
     parts = Counter(kind for kind, _ in parts_of_spec(config.get("spec") or {}))
     return {
         "name": name_of(config),
@@ -87,7 +87,7 @@ def _cells(row: Obj, now: datetime) -> list[str]:
 
 
 def contents_text(config: Obj) -> str:
-    """``2 files, 1 unit``; empty where nothing is in it."""
+    """Return ``2 files, 1 unit``; empty without content."""
     return _counts(dict(Counter(kind for kind, _ in parts_of_spec(config.get("spec") or {}))))
 
 
@@ -101,7 +101,7 @@ def _counts(parts: dict[str, int]) -> str:
 
 
 def shown(config: Obj) -> Obj:
-    """A MachineConfig for ``-o``: without managedFields, and passwords masked."""
+    """Return a MachineConfig for ``-o``: without managedFields, with passwords masked."""
     metadata = {key: value for key, value in meta(config).items() if key != "managedFields"}
     identity = {"apiVersion": MACHINE_CONFIG.api_version, "kind": MACHINE_CONFIG.kind}
     return {**identity, **config, "metadata": metadata, "spec": _masked(config.get("spec") or {})}
@@ -114,7 +114,7 @@ def _masked(value: object) -> object:
 
 
 def describe_config(config: Obj, pools: Sequence[Obj], *, contents: bool) -> str:
-    """One MachineConfig in words; with ``contents`` also the texts of its files and units."""
+    """Describe one MachineConfig; with ``contents`` also the texts of its files and units."""
     row = config_row(config, pools)
     lines = [
         f"Name:       {row['name']}",
@@ -154,7 +154,7 @@ def _readable(file: Obj) -> str:
 
 
 def part_table(parts: Sequence[Part]) -> str:
-    """What machines get and from whom; the MachineConfig that decides comes first."""
+    """Return a table of the parts and their origin; the MachineConfig that decides comes first."""
     rows = []
     for part in parts:
         *over, last = part.sources
@@ -165,12 +165,12 @@ def part_table(parts: Sequence[Part]) -> str:
 
 
 def change_rows(found: Sequence[Change]) -> list[Obj]:
-    """For ``-o json``."""
+    """Return the changes for ``-o json``."""
     return [{"kind": one.kind, "name": one.name, "verb": one.verb, "what": one.what} for one in found]
 
 
 def change_text(found: Sequence[Change], *, contents: bool) -> str:
-    """One line for each change; with ``contents`` a unified diff of texts under it."""
+    """Return one line per change; with ``contents`` a unified diff of texts under it."""
     lines = []
     for one in found:
         sign = {"added": "+", "removed": "-"}.get(one.verb, "~")

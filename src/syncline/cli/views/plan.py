@@ -1,4 +1,4 @@
-"""A planned sync as people read it. Values in, text out; no requests, no colours."""
+"""Formats a planned sync. Values in, text out; no requests, no colours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MARKS = {
     Verb.UNCHANGED: " ",
 }
 GATE_NAMES = 3
-"""Objects of a gate that a line names; the rest is counted."""
+"""Objects of a gate that a line names; the others are counted."""
 WORDS = {
     WaitKind.HOOK: "completion of",
     WaitKind.HEALTH: "healthy state of",
@@ -40,13 +40,13 @@ WORDS = {
 
 
 def short_ref(ref: ObjectRef) -> str:
-    """``Deployment shop/web``: kind and place, without the group."""
+    """Return ``Deployment shop/web``: kind, namespace and name, without the group."""
     return f"{ref.kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{ref.kind} {ref.name}"
 
 
 def describe_plan(plan: PlannedSync, *, everything: bool = False, differences: bool = False) -> str:
-    """Header, waves, what to know, verdict. ``everything``: unchanged objects are listed too; ``differences``: what
-    changes of them line by line, values of Secrets masked."""
+    """Return header, waves, notes and verdict. ``everything``: list unchanged objects too; ``differences``: add the
+    changes line by line, values of Secrets masked."""
     lines = _header(plan)
     for group in plan.groups:
         lines += ["", *_group(group, everything)]

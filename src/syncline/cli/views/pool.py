@@ -1,4 +1,4 @@
-"""Machine config pools as people read them: lists, one pool with its nodes, and its history. Values in, text out."""
+"""Formats machine config pools: lists, one pool with its nodes, and its history. Values in, text out."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = [
 ]
 
 WIDEST = 160
-"""Of a value in a line."""
+"""Limit of characters of a value in a line."""
 HEADERS = ("NAME", "CONFIG", "STATE", "UPDATED", "PAUSED", "HELD BY", "SINCE", "UNTIL", "REASON")
 
 
 def pool_row(pool: Obj, holds: Sequence[Hold]) -> dict[str, Any]:
-    """One pool as ``-o json`` shows it. ``holds``: those that live and name it."""
+    """Return one pool for ``-o json``. ``holds``: the active ones that name it."""
     paused = dig(pool, "spec", "paused") is True
     writer, since = pause_writer(pool) if paused else ("", "")
     status = pool.get("status") or {}
@@ -67,7 +67,7 @@ def pool_row(pool: Obj, holds: Sequence[Hold]) -> dict[str, Any]:
 
 
 def state_of(pool: Obj, *, held: bool) -> str:
-    """One word: what matters most."""
+    """Return the most important state in one word."""
     said = {each.get("type"): each.get("status") == "True" for each in dig(pool, "status", "conditions", default=[])}
     if said.get("Degraded"):
         return "Degraded"
@@ -87,7 +87,7 @@ def pool_table(rows: Iterable[dict[str, Any]], now: datetime) -> str:
 
 
 def _cells(row: dict[str, Any], now: datetime) -> tuple[str, ...]:
-    """Who holds or paused it, since when, until when."""
+    """Return the cells of a row: who holds or paused the pool, since when, until when."""
     owners = [hold["owner"] for hold in row["holds"]] + ([row["pausedBy"] or "spec.paused"] if row["paused"] else [])
     begun = [hold["since"] for hold in row["holds"]] + [row["pausedSince"]]
     since = min((each for each in begun if each), default="")
@@ -129,7 +129,7 @@ def node_row(node: Obj) -> dict[str, str]:
 
 
 def _is_down(node: Obj) -> bool:
-    """Not ready for another reason than a cordon."""
+    """Return whether a node is not ready for another reason than a cordon."""
     reason = not_ready(node)
     return reason is not None and not reason.endswith("Unschedulable")
 
@@ -186,7 +186,7 @@ WIDE = ("VERSION", "INTERNAL-IP", "OS-IMAGE", "KERNEL-VERSION", "CONTAINER-RUNTI
 
 
 def _machine(node: Obj) -> tuple[str, ...]:
-    """What ``kubectl get nodes -o wide`` adds."""
+    """Return the columns that ``kubectl get nodes -o wide`` adds."""
     system = dig(node, "status", "nodeInfo", default={})
     addresses = dig(node, "status", "addresses", default=[])
     address = next((str(one.get("address")) for one in addresses if one.get("type") == "InternalIP"), "")
@@ -195,7 +195,7 @@ def _machine(node: Obj) -> tuple[str, ...]:
 
 
 def node_table(nodes: Sequence[Obj], pools: Sequence[Obj], now: datetime, *, wide: bool = False) -> str:
-    """As ``kubectl get nodes``, with the pool and how far the config is."""
+    """Return a table like ``kubectl get nodes``, with pool and progress of the config."""
     cells: list[tuple[str, ...]] = []
     for node in nodes:
         row = node_row(node)
@@ -218,7 +218,7 @@ def pool_of(node: Obj, pools: Sequence[Obj]) -> str:
 
 
 def describe_node(node: Obj, pools: Sequence[Obj], record: Obj | None, now: datetime) -> str:
-    """``record``: its MachineConfigNode, None where there is none."""
+    """Describe a node. ``record``: its MachineConfigNode, or None."""
     row = node_row(node)
     system = dig(node, "status", "nodeInfo", default={})
     lines = [
@@ -250,7 +250,7 @@ def describe_node(node: Obj, pools: Sequence[Obj], record: Obj | None, now: date
 
 
 def _record_lines(record: Obj | None) -> list[str]:
-    """What the node's record says beside its phases."""
+    """Return lines from the node's record beyond its phases."""
     lines = [f"Pins:        {_pins(one)}" for one in dig(record, "status", "pinnedImageSets", default=[])]
     for change in dig(record, "status", "irreconcilableChanges", default=[]):
         text = " ".join(str(change.get("diff") or "").split())
@@ -279,7 +279,7 @@ def _phase_cells(condition: Obj, now: datetime) -> tuple[str, ...]:
 
 
 def history_rows(pool: Obj, configs: Iterable[Obj], nodes: Sequence[Obj]) -> list[dict[str, Any]]:
-    """The rendered configs of a pool, the newest first."""
+    """Return the rendered configs of a pool, newest first."""
     mine = [c for c in configs if any(owner.get("uid") == uid_of(pool) for owner in owner_references(c))]
     wanted = dig(pool, "spec", "configuration", "name", default="")
     reached = dig(pool, "status", "configuration", "name", default="")
@@ -297,7 +297,7 @@ def history_rows(pool: Obj, configs: Iterable[Obj], nodes: Sequence[Obj]) -> lis
 
 
 def describe_history(rows: Sequence[dict[str, Any]], events: Sequence[Obj], now: datetime) -> str:
-    """Configs, then what the pool reported of its roll-outs, the oldest first."""
+    """Return the configs, then the pool's rollout Events, oldest first."""
     cells = [
         (
             row["name"],

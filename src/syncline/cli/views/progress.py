@@ -1,7 +1,7 @@
-"""A sync as it runs: phases, waves, what each object came to, and what the operation waits for.
+"""Formats a running sync: phases, waves, results of objects, and waits.
 
-Fed with the Application's successive states, and with the plan if there is one; knows nothing of requests. On a
-terminal the plan is a tree that redraws itself; in a pipe each change is one plain line.
+It gets the Application's successive states, and the plan if there is one; it sends no requests. On a terminal the plan
+is a tree that redraws itself; in a pipe each change is one plain line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DONE = ("Succeeded", "Failed", "Error")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One object in one phase of the operation, as people read it."""
+    """One object in one phase of the operation."""
 
     phase: str
     kind: str
@@ -36,7 +36,7 @@ class Row:
 
 
 class Waves:
-    """In which wave an object runs, as the plan says; names that were still to be generated match by their prefix."""
+    """The wave of each object by the plan; names that were still to be generated match by prefix."""
 
     def __init__(self, plan: PlannedSync | None = None) -> None:
         self._exact: dict[tuple[str, str, str], int] = {}
@@ -59,7 +59,7 @@ class Waves:
 
 
 def rows_of(app: Obj) -> list[Row]:
-    """Result rows of the operation, in the order in which they were recorded."""
+    """Return the result rows of the operation, in the order in which they were recorded."""
     return [_row(entry) for entry in dig(app, "status", "operationState", "syncResult", "resources", default=[])]
 
 
@@ -123,11 +123,11 @@ class LineProgress:
             self._line(clock, "", "", text, "", "")
 
     def close(self) -> None:
-        """Nothing to put back."""
+        """Do nothing: there is no terminal state to restore."""
 
 
 class TreeProgress:
-    """The plan as a tree of phases and waves that is drawn again in place."""
+    """The plan as a tree of phases and waves, redrawn in place."""
 
     def __init__(self, plan: PlannedSync | None = None) -> None:
         from rich.console import Console
@@ -170,7 +170,7 @@ class TreeProgress:
         return f"  {waiting} ({int((now - self._since[1]).total_seconds())}s)"
 
     def _groups(self, app: Obj) -> dict[tuple[str, int | None], list[tuple[str, str]]]:
-        """Planned objects as waiting, replaced by what has run; unchanged ones are counted only."""
+        """Return planned objects as waiting, replaced by their results; unchanged ones are only counted."""
         ran = {(row.phase, row.kind, row.name): row for row in rows_of(app)}
         groups: dict[tuple[str, int | None], list[tuple[str, str]]] = {
             (group.phase, group.wave): [] for group in (self._plan.groups if self._plan is not None else ())
@@ -191,7 +191,7 @@ class TreeProgress:
 
 
 def _unnamed(ref: ObjectRef) -> bool:
-    """Its name is still to be generated; it shows up once it has one."""
+    """Return whether the name is still to be generated; the object is shown once it has one."""
     return ref.name.endswith("…")
 
 
@@ -199,5 +199,5 @@ Progress = LineProgress | TreeProgress
 
 
 def progress_for(plan: PlannedSync | None = None, terminal: bool | None = None) -> Progress:
-    """A tree on a terminal, lines in a pipe."""
+    """Return a tree for a terminal, lines for a pipe."""
     return TreeProgress(plan) if (sys.stdout.isatty() if terminal is None else terminal) else LineProgress(plan)

@@ -1,4 +1,4 @@
-"""AppProjects as people read them. Objects in, text out."""
+"""Formats AppProjects. Objects in, text out."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LABEL_WIDTH = 31
 
 
 def project_rows(projects: Iterable[Obj]) -> str:
-    """The table of ``proj list``: a single entry as it is, several as their number."""
+    """Return the table of ``proj list``: a single entry is shown, several are counted."""
     rows = []
     for project in projects:
         spec = dig(project, "spec", default={})
@@ -63,7 +63,7 @@ def project_rows(projects: Iterable[Obj]) -> str:
 
 
 def describe_project(project: Obj) -> str:
-    """The text of ``proj get``: every entry on a line of its own."""
+    """Return the text of ``proj get``, one line per entry."""
     spec = dig(project, "spec", default={})
     lists = (
         ("Destinations", [_destination(one) for one in spec.get("destinations") or []]),
@@ -84,7 +84,7 @@ def describe_project(project: Obj) -> str:
 
 
 def window_rows(entries: list[Obj], now: datetime) -> str:
-    """The table of ``proj windows list``; the ID counts from 0."""
+    """Return the table of ``proj windows list``; the ID counts from 0."""
     return table(WINDOW_HEADERS, [_window(index, entry, now) for index, entry in enumerate(entries)])
 
 
@@ -129,7 +129,7 @@ def _destination(entry: Obj) -> str:
 
 
 def _kinds(entries: list[Obj] | None) -> list[str]:
-    """``group/kind``, with a leading slash in the core group; a name follows after another slash."""
+    """Return ``group/kind`` entries, with a leading slash for the core group; a name follows after another slash."""
     texts = []
     for one in entries or []:
         name = f"/{one['name']}" if one.get("name") else ""
@@ -138,7 +138,7 @@ def _kinds(entries: list[Obj] | None) -> list[str]:
 
 
 def _allowed(spec: Obj) -> list[str]:
-    """No list allows everything; an empty one nothing."""
+    """Return the allowed kinds: all without a list, none with an empty one."""
     listed = spec.get("namespaceResourceWhitelist")
     return ["*/*"] if listed is None else _kinds(listed)
 

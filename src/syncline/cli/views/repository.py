@@ -1,4 +1,4 @@
-"""Declared repositories and clusters as people read them. Values without credentials in, text out."""
+"""Formats declared repositories and clusters. Values without credentials in, text out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLUSTER_HEADERS = ("SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT", 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """One repository. ``credentials``: ``true``, ``inherited`` or ``false``; ``status`` as argocd says it."""
+    """One repository. ``credentials``: ``true``, ``inherited`` or ``false``; ``status``: in argocd's words."""
 
     url: str
     name: str = ""
@@ -45,7 +45,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """One cluster. ``kind``: ``destination`` for what Applications name, ``managed`` for a ManagedCluster."""
+    """One cluster. ``kind``: ``destination`` for one that Applications may name, ``managed`` for a ManagedCluster."""
 
     server: str
     name: str
@@ -55,7 +55,7 @@ class Destination:
     project: str = ""
     kind: str = "destination"
     namespaces: tuple[str, ...] = ()
-    """The only ones that are managed there; empty: all."""
+    """The only managed namespaces; empty: all."""
 
     def to_obj(self) -> Obj:
         return {
@@ -70,7 +70,7 @@ class Destination:
 
 
 def repository_rows(found: Iterable[Declared]) -> str:
-    """The table of ``repo list``."""
+    """Return the table of ``repo list``."""
     rows = []
     for one in found:
         switches = [str(value).lower() for value in (one.insecure, one.oci, one.lfs)]
@@ -80,7 +80,7 @@ def repository_rows(found: Iterable[Declared]) -> str:
 
 
 def cluster_rows(found: Iterable[Destination]) -> str:
-    """The table of ``cluster list``; a restricted cluster says to how many namespaces."""
+    """Return the table of ``cluster list``; a restricted cluster shows its number of namespaces."""
     rows = []
     for one in found:
         server = f"{one.server} ({len(one.namespaces)} namespaces)" if one.namespaces else one.server

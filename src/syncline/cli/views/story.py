@@ -1,4 +1,4 @@
-"""What a scenario shows of a step, as text; and that text without what differs from run to run."""
+"""Formats the steps of a scenario, and removes from the text what differs between runs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ COUNTED = (
     (re.compile(r"\brendered-([a-z]+)-[0-9a-f]{32}\b"), r"rendered-{0}-<{1}>"),
     (re.compile(r"\b([a-z][a-z0-9-]*)-[bcdf-hj-np-tv-xz24-9]{8,10}-[bcdf-hj-np-tv-xz24-9]{5}\b"), "{0}-<pod {1}>"),
 )
-"""Names with a generated ending; the number says which of them it is, in the order in which they appear."""
+"""Names with a generated ending; they are numbered in order of appearance."""
 
 
 @contextmanager
 def failing() -> Iterator[None]:
-    """What keeps a scenario from being played, as a failure of the command."""
+    """Convert errors of a scenario into failures of the command."""
     try:
         yield
     except NotReached as error:
@@ -45,17 +45,17 @@ def failing() -> Iterator[None]:
 
 
 def reasons(causes: Mapping[str, Cause], now: datetime) -> str:
-    """Why Applications are as they are, by their names."""
+    """Return the causes of Applications, by name."""
     return "\n".join(f"{name}: {describe_cause(cause, now).strip()}" for name, cause in causes.items())
 
 
 def explained(stage: Stage, target: str) -> str:
-    """What ``syncline explain`` says."""
+    """Return the output of ``syncline explain``."""
     return describe_cause(stage.cause(target), stage.clock.now())
 
 
 def transcript(stage: Stage, simulated: StepResult) -> str:
-    """What there is to see after a step: results of the sync, the Applications, what the story reads, Events, and
+    """Return the text of a step: results of the sync, the Applications, the objects that the story shows, Events, and
     explanations."""
     step, took = simulated.step, simulated.took_s
     story = stage.story
@@ -113,8 +113,8 @@ def _looked(stage: Stage, snapshot: View) -> str:
 
 
 def _cell(obj: Obj, path: str) -> str:
-    """``spec.paused``, ``spec.containers.0.image``, ``metadata.annotations[a.b/c]``, and, by the type or name of an
-    item, ``status.conditions[Ready].status``."""
+    """Return a value by path: ``spec.paused``, ``spec.containers.0.image``, ``metadata.annotations[a.b/c]``, and, by
+    the type or name of an item, ``status.conditions[Ready].status``."""
     found: Any = obj
     for key, plain in SEGMENT.findall(path):
         found = _part(found, key or plain)
@@ -140,7 +140,7 @@ def _text(found: Any) -> str:
 
 
 def _event(event: Obj, began: datetime) -> tuple[str, ...]:
-    """When it was reported last since the step began, about what, why and what."""
+    """Return the cells of an Event: time since the start of the step, object, reason and message."""
     about = event.get("involvedObject") or {}
     at = int((parse_time(said_at(event)) - began).total_seconds())
     count = int(event.get("count") or 1)
@@ -154,7 +154,7 @@ def _event(event: Obj, began: datetime) -> tuple[str, ...]:
 
 
 def masked(text: str, commits: list[str]) -> str:
-    """A transcript without what differs from run to run: commits, moments, generated endings, where the copy lies."""
+    """Return a transcript without what differs between runs: commits, times, generated endings, the copy's path."""
     for number, commit in enumerate(commits, 1):
         text = text.replace(commit, f"<commit {number}>").replace(commit[:7], f"<commit-{number}>")
     text = re.sub(r"(?<=sync-)(\d{10}|[0-9a-f]{8}-\d{10})\b", "<time>", text)

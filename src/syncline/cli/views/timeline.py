@@ -1,4 +1,4 @@
-"""The roll-out of a pool as people would rather look at it: bars on a time axis, in a terminal or as SVG.
+"""Draws the rollout of a pool: bars on a time axis, in a terminal or as SVG.
 
 Values in, text out.
 """
@@ -17,7 +17,7 @@ from syncline.machineconfig.nodes.timeline import NodeTimeline, Outcome, Stretch
 __all__ = ["describe_timeline", "draw_timeline", "timeline_document"]
 
 MAX_ROWS = 60
-"""Nodes that a picture shows: those in trouble or at work first; the numbers below count all."""
+"""Nodes in a picture: those in trouble or in progress first; the numbers below count all."""
 BAR = {Stretch.DRAINS: "▒", Stretch.REBOOTS: "█", Stretch.IN_PLACE: "▓"}
 LEGEND = "▒ drained and written   █ reboots   ▓ changed in place   › goes on"
 MIN_BAR = 20
@@ -27,7 +27,7 @@ MOST_TICKS = 8
 
 
 def summary(timeline: Timeline) -> str:
-    """``worker → rendered-worker-b: 3 of 3 nodes in 2m32s, one at a time``."""
+    """Return ``worker → rendered-worker-b: 3 of 3 nodes in 2m32s, one at a time``."""
     text = f"{timeline.pool} → {timeline.config or 'nothing yet'}: {timeline.done} of {len(timeline.nodes)} nodes"
     if timeline.began is None:
         return text
@@ -38,7 +38,7 @@ def summary(timeline: Timeline) -> str:
 
 
 def describe_timeline(timeline: Timeline, width: int = 100) -> str:
-    """A line for each node that has begun; those that wait, and those of which no Event tells, are counted."""
+    """Return a line per node that has started; waiting nodes and those without Events are counted."""
     shown, left = _shown(timeline)
     lines = [summary(timeline)]
     if timeline.began is not None:
@@ -66,7 +66,7 @@ def _scale(began: datetime, until: datetime, cells: int) -> Callable[[datetime],
 
 
 def _bar(each: NodeTimeline, at: Callable[[datetime], int], cells: int) -> str:
-    """Every stretch has a cell at least, so that none is lost by rounding."""
+    """Return the bar of a node; each span has at least one cell, so that rounding removes none."""
     text = ""
     for span in each.spans:
         text = text.ljust(at(span.since))
@@ -77,7 +77,7 @@ def _bar(each: NodeTimeline, at: Callable[[datetime], int], cells: int) -> str:
 
 
 def _shown(timeline: Timeline) -> tuple[list[NodeTimeline], list[str]]:
-    """The nodes that get a line, and words about all others."""
+    """Return the nodes that get a line, and sentences about the others."""
     begun = [each for each in timeline.nodes if each.targeted is not None]
     urgent = [each for each in begun if each.outcome is not Outcome.DONE]
     kept = (urgent + [each for each in reversed(begun) if each.outcome is Outcome.DONE])[:MAX_ROWS]
@@ -102,7 +102,7 @@ def _names(nodes: Sequence[NodeTimeline]) -> str:
 
 
 def timeline_document(timeline: Timeline) -> dict[str, Any]:
-    """As ``-o json`` shows it; instants as RFC 3339, lengths in seconds, what is not known is missing."""
+    """Return the value for ``-o json``: times as RFC 3339, durations in seconds, without unknown values."""
     return _known(
         {
             "pool": timeline.pool,
@@ -152,12 +152,12 @@ STYLE = """<style>
 @media(prefers-color-scheme:dark){.ground{fill:#1d1f21}.title{fill:#eceae4}.name{fill:#d6d3cc}.wrong{fill:#ff7b6b}
 .faint{fill:#a09c93}.grid{stroke:#3a3d40}.drains{fill:#d9a441}.reboots{fill:#6fa3dc}.place{fill:#6cbd87}}
 </style>"""
-"""Colours for light ground, and for those whose screen is dark."""
+"""Colours for light and dark backgrounds."""
 
 
 def draw_timeline(timeline: Timeline) -> str:
-    """The same as an SVG of its own: no fonts, scripts or links from elsewhere, on light or dark ground as the reader
-    has it."""
+    """Return the timeline as a self-contained SVG: no external fonts, scripts or links, for light and dark backgrounds.
+    """
     shown, left = _shown(timeline)
     began, until = timeline.began or timeline.now, timeline.ended or timeline.now
     length = max((until - began).total_seconds(), 1.0)
@@ -194,7 +194,7 @@ def draw_timeline(timeline: Timeline) -> str:
 
 
 def _met(shown: Sequence[NodeTimeline]) -> list[Stretch]:
-    """What the picture has bars of; a legend of anything else would be looked for in vain."""
+    """Return the spans that occur in the picture, for its legend."""
     there = {span.stretch for each in shown for span in each.spans}
     return [stretch for stretch in CLASSES if stretch in there]
 

@@ -1,4 +1,4 @@
-"""Trees of objects as tables. Nodes in, text out."""
+"""Formats trees of objects as tables. Nodes in, text out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Nodes = tuple[ResourceNode, ...]
 
 
 def app_tree(nodes: Nodes, now: datetime, *, detailed: bool = False) -> str:
-    """The tree of ``app get -o tree``."""
+    """Return the tree of ``app get -o tree``."""
     headers = ("KIND/NAME", "STATUS", "HEALTH", *(("AGE",) if detailed else ()), "MESSAGE")
     rows = []
     for lead, node in _lines(nodes, ""):
@@ -30,13 +30,13 @@ def app_tree(nodes: Nodes, now: datetime, *, detailed: bool = False) -> str:
 
 
 def resource_table(nodes: Nodes, orphans: Nodes) -> str:
-    """The table of ``app resources``: every object, then those that no Application tracks."""
+    """Return the table of ``app resources``: every object, then those that no Application tracks."""
     rows = [_row(node, "", orphaned) for part, orphaned in ((nodes, "No"), (orphans, "Yes")) for node in walk(part)]
     return table(("GROUP", "KIND", "NAMESPACE", "NAME", "ORPHANED"), rows)
 
 
 def resource_tree_table(nodes: Nodes, orphans: Nodes, now: datetime, *, detailed: bool = False) -> str:
-    """The same with children under their owners; ``detailed`` adds age, health and why."""
+    """As :func:`resource_table`, with children under their owners; ``detailed`` adds age, health and reason."""
     headers = ("GROUP", "KIND", "NAMESPACE", "NAME", "ORPHANED", *(("AGE", "HEALTH", "REASON") if detailed else ()))
     rows = []
     for part, orphaned in ((nodes, "No"), (orphans, "Yes")):
@@ -48,7 +48,7 @@ def resource_tree_table(nodes: Nodes, orphans: Nodes, now: datetime, *, detailed
 
 
 def node_objects(nodes: Nodes, orphaned: bool) -> list[Obj]:
-    """Plain JSON of every node, parents first."""
+    """Return plain JSON of every node, parents first."""
     found: list[Obj] = []
     for node in walk(nodes):
         health = node.health
@@ -67,7 +67,7 @@ def _row(node: ResourceNode, lead: str, orphaned: str) -> tuple[str, ...]:
 
 
 def _lines(nodes: Nodes, lead: str, *, top: bool = True) -> Iterator[tuple[str, ResourceNode]]:
-    """Each node with the branches that are drawn before it."""
+    """Yield each node with the branches drawn before it."""
     for index, node in enumerate(nodes):
         last = index == len(nodes) - 1
         yield ("" if top else lead + ("└─" if last else "├─")), node

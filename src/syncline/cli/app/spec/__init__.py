@@ -1,1 +1,1 @@
-"""Commands that make and change the spec of an Application."""
+"""Commands that create an Application or change its spec."""

@@ -21,9 +21,9 @@ from syncline.kube.objects import Obj, ResourceInfo, meta, name_of
 __all__ = ["CASCADE", "applications_in", "create", "from_flags", "with_overrides"]
 
 MAX_FILE = 16 * 1024 * 1024
-"""Bytes that are read of the standard input."""
+"""Limit of bytes read from standard input."""
 CASCADE = "resources-finalizer.argocd.argoproj.io"
-"""Finalizer with which an Application's resources go too."""
+"""Finalizer that deletes an Application's resources with it."""
 
 
 @click.command()
@@ -69,7 +69,7 @@ def create(
 
 
 def with_overrides(app: Obj, name: str | None, named: str, given: dict[str, Any], *, single: bool) -> Obj:
-    """An Application of a file with what the flags say; several sources are left as they are. Raises CommandFailed."""
+    """Apply the flags to an Application from a file, but not to several sources. Raises CommandFailed."""
     if named and single:
         app = app | {"metadata": {**meta(app), "name": named}}
     if name and name != name_of(app):
@@ -86,7 +86,7 @@ def with_overrides(app: Obj, name: str | None, named: str, given: dict[str, Any]
 
 
 def applications_in(path: Path, namespace: str) -> list[Obj]:
-    """The Applications of a manifest file, in ``namespace`` unless they say another. Also read by ``plan -f``."""
+    """Return the Applications in a manifest file, in ``namespace`` by default. Also used by ``plan -f``."""
     from syncline.kube.yaml.loading import load_all
 
     text = sys.stdin.buffer.read(MAX_FILE) if str(path) == "-" else path.read_bytes()
@@ -100,7 +100,7 @@ def applications_in(path: Path, namespace: str) -> list[Obj]:
 
 
 def from_flags(name: str | None, namespace: str, given: dict[str, Any]) -> Obj:
-    """The Application that the flags describe."""
+    """Return the Application that the flags describe."""
     if not name or not given["repo"]:
         raise click.UsageError("give NAME and --repo, or -f FILE")
     namespace, name = split(name, namespace)

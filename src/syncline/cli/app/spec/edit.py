@@ -1,4 +1,4 @@
-"""``syncline app edit``, ``app patch`` and ``app confirm-deletion``: changes to an Application as it is."""
+"""``syncline app edit``, ``app patch`` and ``app confirm-deletion``: change an existing Application."""
 
 from __future__ import annotations
 

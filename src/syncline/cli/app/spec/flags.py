@@ -1,7 +1,7 @@
-"""The flags that make or change an Application's spec, and what each does to it.
+"""The flags for an Application's spec, and the change that each makes.
 
-Shared by ``app create`` and ``app set``. Spec in, spec out; nothing is asked of a cluster. Flag names and rules:
-Argo CD ``cmd/util/app.go`` (reference argocd-sync §9).
+Shared by ``app create`` and ``app set``. Takes and returns a spec; sends no requests. Flag names and rules: Argo CD
+``cmd/util/app.go`` (reference argocd-sync §9).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from syncline.kube.objects import Obj
 __all__ = ["image_name", "position_of", "spec_options", "with_flags"]
 
 Flags = Mapping[str, Any]
-"""Values by flag, None where it was not given."""
+"""Values by flag; None if not given."""
 
 HYDRATOR = (
     ("--dry-source-repo", "Hydrator: repository that is rendered.", ("drySource", "repoURL")),
@@ -29,7 +29,7 @@ HYDRATOR = (
     ("--sync-source-path", "Hydrator: folder that is synced.", ("syncSource", "path")),
     ("--hydrate-to-branch", "Hydrator: branch that rendered manifests are pushed to.", ("hydrateTo", "targetBranch")),
 )
-"""Flag, help, place in ``spec.sourceHydrator``."""
+"""Flag, help, path in ``spec.sourceHydrator``."""
 POLICIES = ("none", "manual", "automated", "auto", "automatic")
 OPTIONS = (
     click.option("--repo", help="Git repository: URL, file:// or a path."),
@@ -92,21 +92,21 @@ FIELDS = {
     "namesuffix": ("kustomize", "nameSuffix"),
     "kustomize_namespace": ("kustomize", "namespace"),
 }
-"""Flag → where in a source its value goes."""
+"""Flag → field of a source."""
 BACKOFF = {"sync_retry_backoff_duration": "duration", "sync_retry_backoff_max_duration": "maxDuration"}
 DEFAULT_BACKOFF: Obj = {"duration": "5s", "maxDuration": "3m0s", "factor": 2}
 """Argo CD's defaults of ``--sync-retry-backoff-*``."""
 
 
 def spec_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Every flag about the spec."""
+    """Add every option for the spec."""
     for option in reversed(OPTIONS):
         command = option(command)
     return command
 
 
 def with_flags(spec: Obj, flags: Flags, position: int = 0) -> Obj:
-    """``spec`` with what the flags say; ``position`` (from 1) names one of several sources. Raises CommandFailed."""
+    """Apply the flags to ``spec``; ``position`` (from 1) selects one of several sources. Raises CommandFailed."""
     made = dict(spec)
     if _about_source(flags):
         made = _with_source(made, flags, position)
@@ -128,7 +128,7 @@ def with_flags(spec: Obj, flags: Flags, position: int = 0) -> Obj:
 
 
 def _hydrator(known: Obj, flags: Flags) -> Obj:
-    """``spec.sourceHydrator`` with what the flags say; an empty branch takes ``hydrateTo`` away."""
+    """Return ``spec.sourceHydrator`` with the flags applied; an empty branch removes ``hydrateTo``."""
     made = {block: dict(fields) for block, fields in known.items()}
     for flag, _, (block, field) in HYDRATOR:
         value = flags.get(flag.removeprefix("--").replace("-", "_"))
@@ -140,14 +140,14 @@ def _hydrator(known: Obj, flags: Flags) -> Obj:
 
 
 def repository_of(text: str) -> str:
-    """A URL stays; an existing folder becomes its absolute path."""
+    """Return a URL unchanged, and an existing folder as absolute path."""
     if "://" in text or "@" in text or not Path(text).is_dir():
         return text
     return str(Path(text).resolve())
 
 
 def position_of(spec: Obj, position: int, name: str) -> int:
-    """The place of a source, from 1, by ``--source-position`` or ``--source-name``; 0: neither was given."""
+    """Return the position of a source, from 1, by ``--source-position`` or ``--source-name``; 0 without both."""
     if position and name:
         raise CommandFailed("Only one of source-position and source-name can be specified.", USAGE)
     names = [one.get("name") for one in spec.get("sources") or []]
@@ -190,13 +190,13 @@ def _source(source: Obj, flags: Flags) -> Obj:
 
 
 def _with_images(known: list[str], given: tuple[str, ...]) -> list[str]:
-    """A later image of the same name takes the place of an earlier one."""
+    """Merge images; a later one of the same name replaces an earlier one."""
     images = {image_name(image): image for image in known}
     return list((images | {image_name(image): image for image in given}).values())
 
 
 def image_name(image: str) -> str:
-    """``nginx`` of ``nginx=mine:1``, ``nginx:1`` and ``nginx@sha256:…``."""
+    """Return ``nginx`` for ``nginx=mine:1``, ``nginx:1`` and ``nginx@sha256:…``."""
     name, equals, _ = image.partition("=")
     if equals:
         return name
@@ -206,7 +206,7 @@ def image_name(image: str) -> str:
 
 
 def _with_destination(known: Obj, given: Obj) -> Obj:
-    """A cluster is given by URL or by name; the one takes the place of the other."""
+    """Merge the destination; a cluster's URL replaces its name and vice versa."""
     if given["server"] and given["name"]:
         raise CommandFailed("give --dest-server or --dest-name, not both", USAGE)
     made = dict(known)

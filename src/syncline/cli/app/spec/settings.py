@@ -1,4 +1,4 @@
-"""``syncline app set`` and ``app unset``: fields of an Application's spec by flags."""
+"""``syncline app set`` and ``app unset``: change fields of an Application's spec by flags."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LISTS = {
     "kustomize_replicas": ("kustomize", "replicas"),
     "plugin_envs": ("plugin", "env"),
 }
-"""Flag → the list from which it removes entries, by their name or as they are."""
+"""Flag → the list from which it removes entries, by name or whole value."""
 
 
 @click.command("set")
@@ -52,7 +52,7 @@ def set_spec(name: str, source_position: int, **given: Any) -> None:
               syncline app set shop --sync-option CreateNamespace=true --sync-option '!Replace'
     """
     where = split(name, given["app_namespace"])
-    # One flag has two uses upstream too: with several sources it says which, with one it names it.
+    # As upstream, one flag has two uses: with several sources it selects one, with a single source it names it.
     wanted = given["source_name"] or ""
 
     def change(spec: Obj) -> Obj:
@@ -100,7 +100,7 @@ def unset(name: str, source_position: int, source_name: str, **given: Any) -> No
 
 
 def without(spec: Obj, given: Mapping[str, Any], position: int = 0) -> Obj:
-    """``spec`` without what the flags name; a tool block that is empty then goes too. Raises CommandFailed."""
+    """Return ``spec`` without the flags' fields and without empty tool blocks. Raises CommandFailed."""
     if not any(given.get(flag) for flag in (*SCALARS, *LISTS, "ref")):
         raise CommandFailed("say what to remove, for example --kustomize-image NAME; see --help", USAGE)
     several = spec.get("sources") or []
@@ -134,5 +134,5 @@ def _without(source: Obj, given: Mapping[str, Any]) -> Obj:
 
 
 def _entry_name(entry: Any) -> str:
-    """A mapping goes by its name, an image by the name in front of ``=``, ``:`` or ``@``, other texts by themselves."""
+    """Return a mapping's name, an image's name (before ``=``, ``:`` or ``@``), or the text itself."""
     return str(entry.get("name")) if isinstance(entry, dict) else image_name(str(entry))

@@ -1,4 +1,4 @@
-"""``syncline app add-source`` and ``app remove-source``: which sources an Application has."""
+"""``syncline app add-source`` and ``app remove-source``: change the list of an Application's sources."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_source(name: str, app_namespace: str, **given: Any) -> None:
 
 
 def with_source(spec: Obj, name: str, given: dict[str, Any]) -> Obj:
-    """``spec`` with one source more, as the flags say it."""
+    """Return ``spec`` with one more source, described by the flags."""
     if not given.get("repo") or not any(given.get(flag) for flag in ("path", "helm_chart", "ref")):
         raise CommandFailed("ApplicationSource needs atleast repoUrl, path or chart or ref field. No source to add.")
     if not spec.get("sources"):

@@ -1,7 +1,6 @@
-"""The flags of ``app create`` and ``app set`` that only one tool knows: Helm, Kustomize, Jsonnet, plugins.
+"""The flags of ``app create`` and ``app set`` for one tool: Helm, Kustomize, Jsonnet, plugins.
 
-Used by ``specflags``. A source and flags in, the source as it would be out. Names and rules: Argo CD
-``cmd/util/app.go``.
+Used by ``flags``. Takes a source and flags, and changes the source. Names and rules: Argo CD ``cmd/util/app.go``.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ TOOL_LISTS = (
     "plugin_envs",
     "values_literal_file",
 )
-"""Flags with rules of their own."""
+"""Flags with their own rules."""
 _PLAIN_LISTS = {
     "helm_api_versions": ("helm", "apiVersions"),
     "kustomize_api_versions": ("kustomize", "apiVersions"),
@@ -122,7 +121,7 @@ def put(source: Obj, place: tuple[str, ...], value: Any) -> None:
 
 
 def with_tool_flags(source: Obj, flags: Flags) -> None:
-    """Change ``source``, which is ours to change. Raises :class:`CommandFailed`."""
+    """Change ``source`` in place. Raises :class:`CommandFailed`."""
     for flag, place in TOOL_FIELDS.items():
         if flags.get(flag) is not None:
             put(source, place, flags[flag])
@@ -184,13 +183,13 @@ def _jsonnet(source: Obj, flags: Flags) -> None:
 
 
 def by_name(known: list[Obj] | None, given: list[Obj]) -> list[Obj]:
-    """``known`` with what is given: instead of one of the same name, else at the end. The last one counts."""
+    """Merge by name: given entries replace those of the same name, others are appended. The last one wins."""
     named = {one.get("name"): one for one in known or []}
     return list((named | {one["name"]: one for one in given}).values())
 
 
 def _values(name: str) -> Obj:
-    """The values of a file, as Argo CD keeps them."""
+    """Return the values in a file, in the form that Argo CD stores."""
     from syncline.kube.yaml.loading import YamlError, load
 
     if name.startswith(("http://", "https://")):

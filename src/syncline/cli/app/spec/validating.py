@@ -1,7 +1,7 @@
-"""What argocd-server checks before it stores an Application: its project, destination, sources, and that they render.
+"""Validates an Application before it is written, as argocd-server does: project, destination, sources, rendering.
 
-Called by ``app create``, ``set`` and ``add-source`` with what is about to be written. The rules are those by which the
-controllers judge a spec; repositories are read from this machine, with the credentials that the person may read.
+Called by ``app create``, ``set`` and ``add-source``. The rules are the controllers'; repositories are read from this
+machine, with the credentials that the user may read.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ validate_option = click.option(
 )
 SECRET, CONFIG_MAP = GVK("", "v1", "Secret"), GVK("", "v1", "ConfigMap")
 OF_DESTINATIONS = ("application destination", "there are no clusters with this name", "error getting cluster by server")
-"""How problems begin that depend on which clusters are declared."""
+"""First words of problems that depend on the declared clusters."""
 ANYWAY = "mend it, or give --validate=false to store it nevertheless"
 
 
 def checked(link: Connection, read: bool) -> Callable[[Obj], None]:
-    """A check of Applications before they are written; raises CommandFailed. ``read``: sources too."""
+    """Return a check of Applications before a write; it raises CommandFailed. ``read``: also read the sources."""
 
     def check(app: Obj) -> None:
         _check(link, app, read)
@@ -79,7 +79,7 @@ def _check(link: Connection, app: Obj, read: bool) -> None:
             f'app is not allowed in project "{name}", or the project does not exist; see `syncline proj list`'
         )
     found = [one.message for one in validate_spec(app, project, control_namespace=control, clusters=clusters)]
-    # Without the Secrets of clusters nothing is known of destinations elsewhere; all else is certain.
+    # Without the Secrets of clusters only remote destinations are unknown; other problems are certain.
     place = dig(app, "spec", "destination", default={}) or {}
     elsewhere = hidden and place.get("server") != IN_CLUSTER_SERVER and place.get("name") != IN_CLUSTER_NAME
     certain = [one for one in found if not (elsewhere and one.startswith(OF_DESTINATIONS))]
@@ -88,7 +88,7 @@ def _check(link: Connection, app: Obj, read: bool) -> None:
     if found:
         _unchecked("; ".join(found), "secrets", control)
     elif read and not dig(app, "spec", "sourceHydrator"):
-        # What a hydrator writes may not be there yet.
+        # The output of a hydrator may not exist yet.
         _read(link, app, cache, control, hidden=hidden)
 
 
@@ -122,5 +122,5 @@ def _refused(app: Obj, problems: list[str], fix: str) -> CommandFailed:
 
 
 def _unchecked(what: str, resource: str, namespace: str) -> None:
-    """What cannot be judged without a right is no reason to refuse; the controllers judge it."""
+    """Warn about a check that needs a missing right; it is no reason to refuse, as the controllers check it too."""
     click.echo(f"warning: not checked: {what}; it takes the right to list {resource} in {namespace}", err=True)
