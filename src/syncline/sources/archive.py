@@ -1,7 +1,7 @@
-"""Archives of charts and artifacts are unpacked into memory, never onto the disk.
+"""Unpacks archives of charts and artifacts into memory, never onto the disk: :func:`unpack`.
 
-``sources/remote/artifacts.py`` hands over the bytes of a ``.tar`` or ``.tar.gz``. Nothing that an archive says is
-believed: what it unpacks to is counted while it is read, names and links must stay inside, devices are refused.
+``sources/remote/artifacts.py`` passes the bytes of a ``.tar`` or ``.tar.gz``. Archives are untrusted: the size is
+counted while unpacking, names and links must stay inside, devices are refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ArchiveLimits:
 
 
 class _Counted(io.RawIOBase):
-    """A stream that ends in an error when it gives more than it may, before the memory for it is taken."""
+    """A stream that raises before it returns more bytes than allowed."""
 
     def __init__(self, stream: IO[bytes], limit: int, label: str) -> None:
         self._stream = stream
@@ -57,9 +57,9 @@ class _Counted(io.RawIOBase):
 
 
 def unpack(content: bytes, label: str, limits: ArchiveLimits = ArchiveLimits()) -> dict[str, bytes]:
-    """The regular files by path; links inside the archive stand for what they end at, dangling ones for nothing.
+    """Return the regular files by path; links inside the archive are resolved, dangling ones dropped.
 
-    Raises :class:`SourceError` for archives that are damaged, too large, or reach out of themselves.
+    Raises :class:`SourceError` for archives that are damaged, too large, or leave their folder.
     """
     plain: IO[bytes] = io.BytesIO(content)
     if content.startswith(GZIP):
@@ -121,7 +121,7 @@ def _take(
 
 
 def _inside(name: str, label: str) -> str:
-    """``name`` without ``.`` and empty parts; Windows names are refused, since some packer may have made them."""
+    """Return ``name`` without ``.`` and empty parts; Windows names are refused."""
     odd = any(ord(letter) < 32 or letter == "\\" or "\ud800" <= letter <= "\udfff" for letter in name)
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts or odd or len(name) > MAX_PATH or (parts and parts[0][1:2] == ":"):
@@ -131,7 +131,7 @@ def _inside(name: str, label: str) -> str:
 
 
 def _linked(files: dict[str, bytes], links: Mapping[str, str], label: str, limits: ArchiveLimits) -> dict[str, bytes]:
-    """Links may end at links, as many in a row as Linux follows; contents are shared, not copied."""
+    """Resolve links, in chains as long as Linux follows; contents are shared, not copied."""
     found = dict(files)
     size = sum(map(len, files.values()))
     todo = dict(links)
@@ -152,7 +152,7 @@ def _linked(files: dict[str, bytes], links: Mapping[str, str], label: str, limit
 
 
 def _ends(name: str, target: str, found: Mapping[str, bytes], names: Sequence[str]) -> list[tuple[str, str]]:
-    """The files that a link stands for, each with the one that it ends at; ``names`` are those of ``found``, sorted."""
+    """Return the files that a link stands for, each with its target; ``names`` are those of ``found``, sorted."""
     if target in found:
         return [(name, target)]
     below = f"{target}/" if target else ""

@@ -1,8 +1,8 @@
-"""Plain manifests: a folder of YAML and JSON files becomes a list of objects.
+"""Reads plain manifests: a folder of YAML and JSON files becomes a list of objects. :func:`read_manifests`.
 
-Called through ``sources/rendering/renderer.py``. A tree and the Application's ``directory`` block come in; objects with
-the place they were written at leave. Rules and messages: Argo CD ``reposerver/repository`` (reference argocd-app 5.2).
-Nothing here reads the disk; content comes from the tree.
+Called through ``sources/rendering/renderer.py`` with a tree and the Application's ``directory`` block; each object has
+its position. Rules and messages: Argo CD ``reposerver/repository`` (reference argocd-app 5.2). Nothing here reads the
+disk; content comes from the tree.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MANIFEST = re.compile(r".*\.(?:yaml|yml|json|jsonnet)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class DirectoryOptions:
-    """``spec.source.directory``: globs are gobwas without separator, against the path below the folder."""
+    """``spec.source.directory``. Globs are gobwas without separator, matched against the path below the folder."""
 
     recurse: bool = False
     include: str = ""
@@ -55,7 +55,7 @@ class DirectoryOptions:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryLimits:
-    """Bounds of one render, so that a wrong path costs an error and not the memory."""
+    """Limits of one render, so that a wrong path causes an error and does not fill the memory."""
 
     files: int = 10_000
     bytes: int = 10_000_000
@@ -65,7 +65,7 @@ class DirectoryLimits:
 
 @dataclass(frozen=True, slots=True)
 class SourcedObject:
-    """A manifest and where it begins; the file is the path from the repository's root."""
+    """A manifest and its position; the file is the path from the repository's root."""
 
     obj: Obj
     position: Position
@@ -73,7 +73,7 @@ class SourcedObject:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """Objects in the order of files and documents, and what is odd about the files without being wrong."""
+    """Objects in the order of files and documents, and warnings about the files."""
 
     objects: tuple[SourcedObject, ...]
     warnings: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Manifests:
 def select_files(
     tree: Tree, options: DirectoryOptions, limits: DirectoryLimits = DirectoryLimits()
 ) -> tuple[Entry, ...]:
-    """The files that a render reads, in the order of a walk; symlinks are replaced by what they end at.
+    """Return the files that a render reads, in walk order; symlinks are replaced by their targets.
 
     Raises :class:`SourceError` for links that leave the repository, invalid patterns and too many files.
     """
@@ -111,8 +111,8 @@ def select_files(
 
 
 def select_documents(tree: Tree, options: DirectoryOptions, suffix: str) -> tuple[Entry, ...]:
-    """The files called ``*SUFFIX`` that the options choose, as :func:`select_files` chooses manifests; links are left
-    out."""
+    """Return the files named ``*SUFFIX`` that the options select, as :func:`select_files` does for manifests, without
+    links."""
     if not options.butane:
         return ()
     found = (entry for entry in tree.entries if entry.path.endswith(suffix) and entry.is_file)
@@ -148,7 +148,7 @@ def read_manifests(
     limits: DirectoryLimits = DirectoryLimits(),
     evaluated: Mapping[str, str] | None = None,
 ) -> Manifests:
-    """Read ``files`` of ``tree``; raises :class:`SourceError` that names file and line of the first wrong one.
+    """Read ``files`` of ``tree``; raises :class:`SourceError` that names file and line of the first invalid one.
 
     ``evaluated`` is the JSON text of Jsonnet files, by path from the root.
     """
@@ -188,7 +188,7 @@ def _read_file(name: str, content: bytes, warnings: list[str], broken: list[Sour
 
 
 def _jsonnet_objects(name: str, text: str) -> Iterator[SourcedObject]:
-    """A program gives one object or a list of them."""
+    """Yield the objects of a program, which returns one or a list of them."""
     (document,) = yaml.load_all(text, file=name).documents
     values = document.value if isinstance(document.value, list) else [document.value]
     for value in values:
@@ -200,7 +200,7 @@ def _jsonnet_objects(name: str, text: str) -> Iterator[SourcedObject]:
 
 
 def read_output(name: str, text: str, limit: int) -> Iterator[SourcedObject]:
-    """The objects of what a tool printed; lines count in its output. Raises :class:`SourceError` for anything else."""
+    """Yield the objects of a tool's output, with their lines in it. Raises :class:`SourceError` for anything else."""
     loaded = yaml.load_all(text, file=name)
     documents = [document for document in loaded.documents if document.value is not None]
     problems = [(error.position or Position(name), str(error)) for error in loaded.report.errors]
@@ -217,7 +217,7 @@ def read_output(name: str, text: str, limit: int) -> Iterator[SourcedObject]:
 
 
 def _utf8(content: bytes) -> bytes:
-    """Text with a UTF-16 byte order mark is read as such, as upstream does."""
+    """Convert text with a UTF-16 byte order mark, as upstream does."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", "replace").encode()
     return content
@@ -241,8 +241,8 @@ def _json_document(name: str, content: bytes) -> list[yaml.Document]:
 
 
 def _yaml_documents(name: str, content: bytes, warnings: list[str], broken: list[SourceError]) -> list[yaml.Document]:
-    """All manifests of the file. A file with errors in which nothing looks like a manifest is none (Helm values); one
-    that is no YAML at all is noted in ``broken``."""
+    """Return all manifests of the file. A file with errors and nothing that looks like a manifest (Helm values) has
+    none; one that is no YAML is noted in ``broken``."""
     loaded = yaml.load_all(content, file=name)
     manifests = [document for document in loaded.documents if document.value is not None]
     problems: list[tuple[Position, str]] = [(d.position or Position(name), str(d)) for d in loaded.report.errors]
@@ -266,7 +266,7 @@ def _looks_like_manifest(content: bytes) -> bool:
 
 
 def _not_a_manifest(document: yaml.Document) -> str:
-    """Why the document is no Kubernetes object, empty if it is one (apimachinery's unstructured decoder)."""
+    """Return why the document is no Kubernetes object; empty if it is one (apimachinery's unstructured decoder)."""
     value = document.value
     if not isinstance(value, dict):
         return f"{document.position}: a manifest is a mapping, found {_kind_of(value)}"
@@ -284,7 +284,7 @@ def _kind_of(value: object) -> str:
 
 
 def _expand(document: yaml.Document) -> Iterator[SourcedObject]:
-    """An object with a list of ``items`` stands for its items; a List without items for nothing."""
+    """Yield the ``items`` of a list object; none for a List without items."""
     value: Obj = document.value
     items = value.get("items")
     if items is None and "items" in value and value["kind"].endswith("List"):

@@ -1,7 +1,7 @@
-"""What can go wrong on the way from a repository to objects.
+"""The errors between a repository and its objects: :class:`SourceError`.
 
-Raised by every module of this room, caught by those who ask for a render: the text is one sentence for a condition, the
-fields are for tests and for choosing what to do next. No message ever holds a credential.
+Every module of this room raises it, callers of a render catch it: the text is one sentence for a condition, the fields
+are for tests and for the decision what to do next. No message ever contains a credential.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Problem", "SourceError", "mask_credentials"]
 
 
 class Problem(StrEnum):
-    """Why a source gives no objects, for those who decide whether to try again."""
+    """The kind of an error, for callers that decide whether to try again."""
 
     UNREACHABLE = "unreachable"
     """The network, the host or the repository may come back: trying again makes sense."""
@@ -35,7 +35,8 @@ class Problem(StrEnum):
 
 
 class SourceError(Exception):
-    """``subject`` is the repository or file, ``field`` the Application's field to read, ``fix`` what to do."""
+    """A source cannot be read. ``subject``: the repository or file; ``field``: the Application's field; ``fix``: the
+    remedy."""
 
     def __init__(
         self,
@@ -60,5 +61,5 @@ _SCALAR = re.compile(r"(?<=unknown anchor )'[^'\n]*'|(?<= !!)(str|int|float|bool
 
 
 def _mask_scalars(text: str) -> str:
-    """What YAML readers (ours, Go's inside Helm) quote of a file may be a Secret's value: its place is enough."""
+    """Mask what YAML parsers (ours, Go's inside Helm) quote from a file: it may be a Secret's value."""
     return _SCALAR.sub(lambda found: f"{found[1]} `***`" if found[1] else "'***'", text)

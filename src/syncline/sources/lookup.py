@@ -21,7 +21,7 @@ MAX_LINKS = 20
 
 
 def join(folder: str, path: str) -> str | None:
-    """``path`` as seen from ``folder``, from the root; a leading ``/`` is the root. None if it leaves."""
+    """Resolve ``path`` in ``folder`` to a path from the root; a leading ``/`` is the root. None if it leaves."""
     parts: list[str] = []
     for part in (path if path.startswith("/") else f"{folder}/{path}").split("/"):
         if part == "..":
@@ -34,7 +34,7 @@ def join(folder: str, path: str) -> str | None:
 
 
 class Lookup:
-    """The files of a tree's repository and of ``refs``. Entries that leave here are named from the root."""
+    """The files of a tree's repository and of ``refs``. Returned entries have paths from the root."""
 
     def __init__(self, tree: Tree, refs: Mapping[str, Tree] | None = None) -> None:
         self._tree = tree
@@ -54,7 +54,7 @@ class Lookup:
         return {entry.path: entry for entry in self.whole.entries}
 
     def find(self, path: str) -> Entry | None:
-        """The regular file at ``path``, None if there is none; raises :class:`SourceError` for links that leave."""
+        """Return the regular file at ``path``, or None; raises :class:`SourceError` for links that leave."""
         if path.startswith("$"):
             name, _, rest = path.partition("/")
             found = self.refs[name[1:]].find(rest)
@@ -77,12 +77,12 @@ class Lookup:
         return False
 
     def paths(self) -> list[str]:
-        """All paths of the repository, sorted, then those of other sources."""
+        """Return all paths of the repository, sorted, then those of other sources."""
         others = [f"${name}/{path}" for name in sorted(self.refs) for path in self.refs[name].paths()]
         return [*sorted(self._all), *others]
 
     def below(self, folder: str, *, links: int = MAX_LINKS) -> Iterator[Entry]:
-        """Every file below ``folder``, under the names it has there; links to folders are walked too.
+        """Yield every file below ``folder`` by its path there; links to folders are followed, too.
 
         Raises :class:`SourceError` for links that leave the repository.
         """
@@ -102,7 +102,7 @@ class Lookup:
                 yield from self._through(path, links)
 
     def _through(self, path: str, links: int) -> Iterator[Entry]:
-        """The files of the folder that the link at ``path`` ends at, named below the link."""
+        """Yield the files of the folder that the link at ``path`` points to, with paths below the link."""
         link = self._all[path]
         text = self.whole.read([link])[link.path].decode("utf-8", "replace")
         target = join(posixpath.dirname(path), text)
@@ -113,7 +113,7 @@ class Lookup:
             yield Entry(name, entry.mode, entry.blob, entry.size)
 
     def read(self, entries: list[Entry]) -> dict[str, bytes]:
-        """Content by path."""
+        """Return contents by path."""
         contents = self.whole.read([entry for entry in entries if not entry.path.startswith("$")])
         for name, other in self.refs.items():
             there = f"${name}/"

@@ -1,8 +1,8 @@
-"""Hands credentials to one git child, and to no other client.
+"""Passes credentials to one git child process and to no other: :func:`git_environment`.
 
-Called by ``sources/git/mirrors.py`` around each call of a remote. Passwords and tokens go through the environment of
-that child, keys and certificates through files that only this user can read, in memory where the machine has it; they
-are gone when the call ends. Nothing of it stands in an argument, where other users of the machine could read it.
+Called by ``sources/git/mirrors.py`` around each remote call. Passwords and tokens go through the environment of that
+child, keys and certificates through files that only this user can read, in memory if possible; both are removed after
+the call. Credentials are never arguments, which other users of the machine can read.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _ANONYMOUS = {
 
 
 def out_of_arguments(url: str, access: RepositoryAccess | None) -> tuple[str, RepositoryAccess | None]:
-    """``url`` as it may stand in a list of processes, and credentials with those that stood in it: a password or a
-    token, which may be all of the user. As in git, the password of an address decides before any other."""
+    """Return ``url`` without credentials, so that it may appear in a process list, and the access with those of the
+    URL: a password, or a token as user. As in git, the password of a URL overrides all others."""
     parts = urlsplit(url)
     if parts.scheme.lower() not in ("http", "https") or "@" not in parts.netloc:
         return url, access
@@ -64,8 +64,8 @@ def out_of_arguments(url: str, access: RepositoryAccess | None) -> tuple[str, Re
 
 
 def git_options(access: RepositoryAccess | None) -> tuple[str, ...]:
-    """Options of git for one call: headers and certificates it would repeat wherever a redirect leads, so that none is
-    followed with them. Passwords are given by the helper, to their own origin alone."""
+    """Return git's options for one call. Headers and certificates would be repeated after a redirect, so with them
+    redirects are not followed; passwords come from the helper, for their own origin only."""
     if access is None or not _is_http(access):
         return ()
     shows = access.bearer_token is not None or (access.force_basic and access.password is not None)
@@ -76,9 +76,9 @@ def git_options(access: RepositoryAccess | None) -> tuple[str, ...]:
 def git_environment(
     access: RepositoryAccess | None, inherited: Mapping[str, str] | None = None
 ) -> Iterator[dict[str, str]]:
-    """What to add to the environment of a git child; its files live as long as the context.
+    """Yield the variables to add to the environment of a git child; its files exist until the context ends.
 
-    ``inherited``: the environment that it is added to (None: ours), whose own git settings stay in force.
+    ``inherited``: the environment they are added to (None: ours); its own git settings stay in force.
     """
     if access is None:
         yield {}
@@ -94,14 +94,14 @@ def git_environment(
 
 
 class _Place:
-    """Where the files of one call lie: made with the first of them."""
+    """The folder for the files of one call, created with the first of them."""
 
     def __init__(self, closing: contextlib.ExitStack) -> None:
         self._closing = closing
         self._folder: Path | None = None
 
     def file(self, name: str, content: str) -> str:
-        """Its path; only this user can read it."""
+        """Create a file that only this user can read; return its path."""
         if self._folder is None:
             made = tempfile.TemporaryDirectory(prefix="syncline-git-", dir=credentials_folder())
             self._folder = Path(self._closing.enter_context(made))
@@ -116,7 +116,7 @@ def _is_http(access: RepositoryAccess) -> bool:
 
 
 def _origin(access: RepositoryAccess) -> str:
-    """``https://host:port`` as git's credential protocol names it."""
+    """Return ``https://host:port`` as in git's credential protocol."""
     parts = urlsplit(access.url)
     return f"{parts.scheme.lower()}://{parts.netloc.rpartition('@')[2]}"
 
@@ -142,8 +142,8 @@ def _http(access: RepositoryAccess, place: _Place) -> dict[str, str]:
 
 
 def _settings(access: RepositoryAccess) -> list[tuple[str, str]]:
-    """Settings of git for this one call. An empty helper forgets those of the administrator, which would keep what they
-    are reported."""
+    """Return git's settings for this call. An empty helper disables those of the administrator, which would store the
+    credentials."""
     if not _is_http(access):
         return []
     pairs: list[tuple[str, str]] = []
@@ -163,7 +163,7 @@ def _settings(access: RepositoryAccess) -> list[tuple[str, str]]:
 
 
 def _config(pairs: list[tuple[str, str]], inherited: Mapping[str, str]) -> dict[str, str]:
-    """``GIT_CONFIG_COUNT`` and its pairs, after those that are there already."""
+    """Return ``GIT_CONFIG_COUNT`` and its pairs, after the existing ones."""
     if not pairs:
         return {}
     counted = inherited.get("GIT_CONFIG_COUNT", "0")

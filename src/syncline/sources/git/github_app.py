@@ -1,7 +1,7 @@
-"""Passwords of an hour for Git hosts that know an app instead of a person (GitHub Apps).
+"""Gets installation tokens, valid for an hour, for GitHub Apps: :func:`with_token`.
 
-``sources/git/mirrors.py`` asks :func:`with_token` before it calls a remote. The app signs who it is, the host answers
-with a token for the installation; the token is kept until it is about to end. Rules: Argo CD ``util/git`` creds.
+``sources/git/mirrors.py`` calls it before a remote call. The app signs a JWT, the host returns a token for the
+installation, which is cached until shortly before it expires. Rules: Argo CD ``util/git`` creds.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _lock = threading.Lock()
 
 
 def forget_tokens() -> None:
-    """For tests: as if the process had just begun."""
+    """Clear the cache, for tests."""
     with _lock:
         _tokens.clear()
 
 
 def with_token(access: RepositoryAccess) -> RepositoryAccess:
-    """``access`` with a password that its app was given, itself if it has no app. Raises :class:`SourceError`."""
+    """Return ``access`` with a token as password, or unchanged if it has no app. Raises :class:`SourceError`."""
     app = access.github_app
     if app is None or access.password is not None:
         return access

@@ -1,8 +1,8 @@
-"""Large files that a repository holds by name only (Git LFS): pointers become the content that they promise.
+"""Replaces Git LFS pointers by the content of the large files: :class:`LargeFiles`.
 
-``sources/git/mirrors.py`` hands over what it read of repositories with ``enableLfs``. Objects are asked for over the
-batch API (git-lfs ``docs/api``), checked against the SHA-256 and size of their pointers, and kept by it. No git-lfs is
-needed.
+``sources/git/mirrors.py`` calls it for repositories with ``enableLfs``. Objects are requested with the batch API
+(git-lfs ``docs/api``), verified against size and SHA-256 of their pointers, and cached by SHA-256. The git-lfs program
+is not needed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Pointer:
 
 
 def parse_pointer(content: bytes) -> Pointer | None:
-    """What a file points at, None if it is an ordinary file."""
+    """Return the pointer in a file's content, None for an ordinary file."""
     if len(content) > MAX_POINTER:
         return None
     match = _POINTER.fullmatch(content)
@@ -71,7 +71,7 @@ class _Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class LargeFiles:
-    """The large files of one repository; ``folder`` keeps them by content, ``configured`` is ``lfs.url``."""
+    """The large files of one repository; ``folder`` caches them by content, ``configured`` is ``lfs.url``."""
 
     url: str
     access: RepositoryAccess | None
@@ -88,7 +88,7 @@ class LargeFiles:
         return f"large files of {mask_credentials(self.url)}"
 
     def smudged(self, contents: dict[str, bytes]) -> dict[str, bytes]:
-        """``contents`` with pointers replaced by what they point at. Raises :class:`SourceError`."""
+        """Return ``contents`` with pointers replaced by their files. Raises :class:`SourceError`."""
         pointers = {path: found for path, body in contents.items() if (found := parse_pointer(body)) is not None}
         if not pointers:
             return contents
@@ -141,7 +141,7 @@ class LargeFiles:
         return self._over_ssh()
 
     def _configured(self) -> _Endpoint:
-        """A place that the repository names: with credentials only if its project may read the repository there."""
+        """Return the endpoint that the repository names, with credentials only if its project may read it."""
         address = parse_address(self.configured.rstrip("/"))
         repository = parse_address(address.dial.removesuffix("/info/lfs"))
         own = parse_address(self.url)
@@ -150,7 +150,7 @@ class LargeFiles:
         return _Endpoint(address.dial, self.lend(repository.dial).access if self.lend is not None else None)
 
     def _over_ssh(self) -> _Endpoint:
-        """The host is asked over ssh where its large files are, and for a password for them."""
+        """Request endpoint and password from the host over ssh."""
         parts, scp = urlsplit(self.url), _SCP.fullmatch(self.url)
         if parts.scheme == "ssh":
             user, host, path = parts.username, parts.hostname or "", parts.path.lstrip("/")

@@ -1,8 +1,8 @@
-"""Repositories: one bare mirror each, commits resolved by what the remote advertises, trees read without a checkout.
+"""Mirrors Git repositories, resolves revisions and reads trees without a checkout: :class:`Git`.
 
-Drivers call it in a worker thread: everything here blocks. An address and a revision come in, a commit and a
-:class:`GitTree` leave. It never runs anything that a repository brings along, never asks for a password, and never
-follows a path, link or address out of where the settings allow it.
+Drivers call it in a worker thread: everything here blocks. From an address and a revision it returns a commit and a
+:class:`GitTree`. It never runs anything from a repository, never prompts for a password, and never follows a path, link
+or address that the settings do not allow.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ GRAFTS_KEPT = 4
 
 @dataclass(frozen=True, slots=True)
 class GitSettings:
-    """``cache_directory`` holds the mirrors; it belongs to one process at a time."""
+    """Settings of :class:`Git`. ``cache_directory`` holds the mirrors; only one process at a time may use it."""
 
     cache_directory: Path
     allow_local: bool = False
@@ -86,37 +86,37 @@ class Git:
         self._lock = threading.Lock()
 
     def learn(self, book: CredentialStore) -> None:
-        """From now on remotes are reached with these credentials."""
+        """Use these credentials for remotes from now on."""
         self._border.learn(book)
 
     def read_submodules(self, wanted: bool) -> None:
-        """Whether what repositories mount is read too; the settings may forbid it for good."""
+        """Enable or disable submodules; the settings may forbid them."""
         self._submodules = wanted and self._settings.submodules
 
     def requests(self) -> list[tuple[str, str, bool, int]]:
-        """Calls of remotes until now, in order: address without credentials, ``ls-remote`` or ``fetch``, success, how
-        many."""
+        """Return the remote calls so far, sorted: address without credentials, ``ls-remote`` or ``fetch``, success,
+        count."""
         return self._requests.listed()
 
     @property
     def remembered(self) -> int:
-        """Of how many remotes something is remembered."""
+        """Return the number of cached remotes."""
         return len(self._mirrors)
 
     def repository(self, url: str, project: str = "", *, local: bool = True) -> Repository:
-        """The repository at ``url`` as an application of ``project`` may reach it; nothing is contacted yet.
+        """Return the repository at ``url`` with the access of ``project``; no connection yet.
 
-        Raises :class:`SourceError` if it is not allowed; ``local`` False: never a place on this machine. What was
-        brought with credentials of one project is in a mirror of its own, and so is what was read as anybody may.
+        Raises :class:`SourceError` if it is not allowed; ``local`` False forbids paths on this machine. Each project's
+        credentials have their own mirror, and so does anonymous access.
         """
         return self._opened(self._border.judge(url, project, local=local and self._settings.allow_local))
 
     def lent(self, lent: Lent) -> Repository:
-        """As :meth:`repository`, of an address that was judged."""
+        """Like :meth:`repository`, for an address that was judged already."""
         return self._opened(lent)
 
     def writable(self, lent: Lent, kind: type[R]) -> R:
-        """What may be pushed to, in a mirror of its own."""
+        """Return a repository to push to, with its own mirror."""
         return self._made(lent, kind, f"{lent.owner}\nwriting")
 
     def _made(self, lent: Lent, kind: type[R], owner: str) -> R:
@@ -142,22 +142,22 @@ class Git:
         return self._opened(self._beside(parent, url, project, local=self._settings.allow_local and parent.is_local))
 
     def _beside(self, parent: Repository, url: str, project: str, *, local: bool) -> Lent:
-        """What ``parent`` names: judged as any address; one that the project lists is opened with its own credentials,
-        else, at the same scheme, host and port, with the parent's."""
+        """Judge an address that ``parent`` names. If the project lists it, its own credentials are used, otherwise
+        those of the parent at the same scheme, host and port."""
         lent = self._border.judge(url, project, local=local)
         return self._border.beside(lent, parent.access, parse_address(parent.url).origin)
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How new an answer of a remote has to be: asked at ``since`` or later; None: asked after this look was wanted."""
+    """The required age of a remote's response: requested at ``since`` or later; None: requested after ``wanted``."""
 
     now: datetime
     since: datetime | None = None
     asked: bool = True
-    """A user waits: a remote that failed a short while ago is asked once more."""
+    """A user waits: a remote that failed a short while ago is requested once more."""
     wanted: int = 0
-    """The :func:`moment` at which it was wanted; 0: when it comes to the remote."""
+    """The :func:`moment` of the need; 0: that of the call."""
 
     def takes(self, at: datetime) -> bool:
         return self.since is not None and at >= self.since
@@ -167,13 +167,13 @@ _moments = itertools.count(1)
 
 
 def moment() -> int:
-    """A number for now: what begins later has a higher one. Clocks stand still for too long to tell it."""
+    """Return a number that grows with each call; clocks are too coarse to order requests."""
     return next(_moments)
 
 
 @dataclass(frozen=True, slots=True)
 class Advertised:
-    """What a remote answered when it was asked at ``at`` with ``access``, at this :func:`moment`."""
+    """The references of a remote, requested with ``access`` at this :func:`moment`."""
 
     at: datetime
     moment: int
@@ -183,7 +183,7 @@ class Advertised:
 
 @dataclass(slots=True)
 class _Kept:
-    """What is remembered of one mirror."""
+    """The cached state of one mirror."""
 
     listing: Listing | None = None
     whole: GitTree | None = None
@@ -199,7 +199,7 @@ class _Kept:
 
 
 class _Mirror:
-    """One remote, as one owner of credentials reaches it: its place on disk, its locks, its memory."""
+    """One remote as accessed with one set of credentials: its path on disk, its locks, its cache."""
 
     def __init__(self, settings: GitSettings, url: str, owner: str, entropy: Entropy | None) -> None:
         name = hashlib.sha256(f"{url}\n{owner}".encode() if owner else url.encode()).hexdigest()[:32]
@@ -212,8 +212,7 @@ class _Mirror:
 
 
 class Repository:
-    """One remote and its mirror, as one project sees it. Methods may be called from several threads; fetches of one
-    mirror take turns."""
+    """One remote and its mirror, as seen by one project. Thread-safe; fetches of one mirror run one at a time."""
 
     def __init__(
         self,
@@ -248,12 +247,12 @@ class Repository:
 
     @property
     def is_local(self) -> bool:
-        """Whether it lies on this machine."""
+        """True if the repository is on this machine."""
         return parse_address(self.url).is_local
 
     def advertised(self, freshness: Freshness | None) -> Refs:
-        """As :meth:`refs`; one look serves all that are content with its moment, and all that waited for it to begin.
-        Failures are shared, too: a remote that does not answer is not asked by a thousand applications in turn."""
+        """Like :meth:`refs`, but one response serves all callers whose ``freshness`` it satisfies. Errors are shared,
+        too: a remote that does not respond gets one request, not one from each of a thousand applications."""
         if freshness is None:
             return self.refs()
         wanted = freshness.wanted or moment()
@@ -281,7 +280,7 @@ class Repository:
             return Advertised(now, begun, access, error)
 
     def refs(self) -> Refs:
-        """What the remote advertises now: the cheap question whether anything moved."""
+        """Return the references that the remote advertises now: a cheap test for changes."""
         asked = ["ls-remote", "--symref", "--end-of-options", self.url]
         answer = self._ask_remote(asked)
         if answer.code != 0:
@@ -291,12 +290,12 @@ class Repository:
     def resolve(
         self, revision: str, refs: Refs | None = None, *, tag_prefix: str = "", freshness: Freshness | None = None
     ) -> ResolvedRevision:
-        """The commit that ``revision`` names now; empty means HEAD. ``refs`` saves a request to the remote,
-        ``freshness`` accepts an answer to another reader.
+        """Return the commit that ``revision`` names now; empty means HEAD. ``refs`` saves a request to the remote,
+        ``freshness`` accepts the response to another caller.
 
-        ``tag_prefix``: the revision is a range of versions among the tags that begin so.
+        ``tag_prefix``: the revision is a range of versions among the tags with this prefix.
 
-        Forty hex digits are believed, as upstream does; :meth:`tree` fails if the commit is missing.
+        Forty hex digits are not verified, as in upstream; :meth:`tree` fails if the commit is missing.
         """
         if revision.startswith("-") or any(ord(letter) < 32 for letter in revision) or len(revision) > 1024:
             raise self._unknown(revision, "it is not a name of a branch, tag or commit")
@@ -313,7 +312,7 @@ class Repository:
         raise self._unknown(revision or "HEAD")
 
     def _among_tags(self, revision: str, prefix: str, refs: Refs) -> ResolvedRevision:
-        """Rules: Argo CD ``util/versions`` MaxVersion; an exact version is the tag itself."""
+        """Choose by Argo CD's ``util/versions`` MaxVersion; an exact version is the tag of that name."""
         found = choose_tag(revision, prefix, refs)
         if found is None:
             why = f"tagPrefix {prefix!r} needs a range of versions that one of these tags lies in"
@@ -321,7 +320,7 @@ class Repository:
         return found
 
     def tree(self, revision: ResolvedRevision | str, path: str = "", *, nested: int = 0) -> GitTree | GraftedTree:
-        """The folder ``path`` at a commit, brought from the remote if the mirror lacks it; with its submodules."""
+        """Return the folder ``path`` at a commit with its submodules; fetch the commit if the mirror lacks it."""
         resolved = ResolvedRevision(revision, revision) if isinstance(revision, str) else revision
         folder = clean_path(path)
         self.ensure(resolved)
@@ -343,7 +342,7 @@ class Repository:
         return GitTree(self, resolved.sha, folder, tree_id)
 
     def _listing(self, sha: str) -> Listing | None:
-        """All files of the commit, from the third question about it on: then more will follow."""
+        """Return all files of the commit, from the third call for it on: then more calls will follow."""
         kept = self._kept.listing
         if kept is not None and kept.sha == sha:
             return kept
@@ -357,12 +356,12 @@ class Repository:
         return made
 
     def listed(self, sha: str) -> Listing | None:
-        """The files of the commit, if they were listed because many folders of it are read."""
+        """Return the files of the commit if they are listed already, because many of its folders are read."""
         kept = self._kept.listing
         return kept if kept is not None and kept.sha == sha else None
 
     def ensure(self, revision: ResolvedRevision) -> None:
-        """Bring the commit into the mirror, with all branches and tags, unless it is there."""
+        """Fetch the commit, with all branches and tags, unless the mirror has it."""
         if self._has(revision.sha):
             return
         with self._lock:
@@ -383,7 +382,7 @@ class Repository:
             raise self._unknown(revision.revision or "HEAD", f"the repository has no commit {revision.sha}")
 
     def _grafted(self, sha: str, nested: int) -> GraftedTree:
-        """The root with what it mounts; kept for its project, since many folders ask for the same."""
+        """Return the root with its submodules; cached per project, since many folders need it."""
         key = (sha, self.viewer)
         kept = self._kept.grafted.get(key)
         if kept is not None and kept[0] == self.access:
@@ -404,7 +403,7 @@ class Repository:
         return self.neighbour(url).tree(sha, nested=nested)
 
     def whole_tree(self, sha: str) -> GitTree:
-        """The root at a commit that the mirror has. The last one is kept: many folders ask for the same."""
+        """Return the root at a commit of the mirror. The last one is cached: many folders need it."""
         last = self._kept.whole
         if last is not None and last.sha == sha and last.is_of(self):
             return last
@@ -420,7 +419,7 @@ class Repository:
         environment: Mapping[str, str] | None = None,
         whole_complaint: bool = False,
     ) -> GitAnswer:
-        """Run a reading git command in the mirror."""
+        """Run a read-only git command in the mirror."""
         return run_git(
             arguments,
             directory=self._mirror,
@@ -432,8 +431,8 @@ class Repository:
         )
 
     def changed(self, before: str, after: str) -> tuple[str, ...] | None:
-        """The files by which two commits of the mirror differ. None: one of them is not there, there are more than
-        :data:`MAX_CHANGED`, or other repositories are mounted elsewhere."""
+        """Return the files that differ between two commits of the mirror. None: one of them is missing, more than
+        :data:`MAX_CHANGED` differ, or other repositories are mounted elsewhere."""
         if before == after:
             return ()
         asked = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--end-of-options", before, after]
@@ -444,7 +443,7 @@ class Repository:
         return tuple(paths)
 
     def annotated_tag(self, sha: str, *names: str) -> str:
-        """The first of ``names`` that is an annotated tag of the commit in the mirror, empty for none."""
+        """Return the first of ``names`` that is an annotated tag of the commit, or an empty text."""
         for name in names:
             tag = name.removeprefix("refs/tags/")
             if not tag or tag.startswith("-") or "\n" in tag:
@@ -457,21 +456,22 @@ class Repository:
         return ""
 
     def tags_at(self, sha: str) -> list[str]:
-        """Tags of the commit in the mirror."""
+        """Return the tags of the commit in the mirror."""
         asked = ["for-each-ref", f"--points-at={sha}", "--format=%(refname:strip=2)", "refs/tags"]
         return self.read_mirror(asked).output.decode("utf-8", "replace").splitlines()
 
     def renew_tags(self) -> None:
-        """Bring the tags as they are now: one may have been made again at the same commit."""
+        """Fetch the tags: one may have been recreated at the same commit."""
         with self._lock:
             self._fetch("+refs/tags/*:refs/tags/*", quietly=True)
 
     def object_at(self, sha: str, path: str) -> tuple[str, str]:
-        """Kind and id of what stands at ``path``, links followed; kind says ``missing``, ``symlink``, ... if none."""
+        """Return kind and id of the object at ``path``, links followed; kind is ``missing``, ``symlink``, ... if
+        none."""
         return self.objects_at(sha, path)[0]
 
     def objects_at(self, sha: str, *paths: str) -> list[tuple[str, str]]:
-        """As :meth:`object_at`, several in one question."""
+        """Like :meth:`object_at`, for several paths in one git call."""
         # The protocol is one line per question.
         asked = ["" if "\n" in path else f"{sha}:{path}" for path in paths]
         command = ["cat-file", "--follow-symlinks", "--batch-check"]
@@ -488,7 +488,7 @@ class Repository:
         return found
 
     def smudged(self, sha: str, contents: dict[str, bytes]) -> dict[str, bytes]:
-        """What was read at a commit, with large files instead of their pointers where the Secret asks for it."""
+        """Return contents of a commit, with large files in place of their pointers if the Secret enables LFS."""
         if self.access is None or not self.access.lfs:
             return contents
         access = self._current_access()
@@ -499,7 +499,7 @@ class Repository:
         return LargeFiles(self.url, access, *place).smudged(contents)
 
     def settings_at(self, sha: str, path: str, *asked: str) -> GitAnswer:
-        """What a file of a commit says in git's own form. It includes nothing: git would read files of this machine."""
+        """Parse a file of a commit in git's config format, without includes: git would read files of this machine."""
         return self.read_mirror(["config", "--no-includes", f"--blob={sha}:{path}", *asked])
 
     def _has(self, sha: str) -> bool:
@@ -546,13 +546,13 @@ class Repository:
                 raise self._failure(answer)
 
     def _tidy_up(self) -> None:
-        """What a fetch that was ended has left half."""
+        """Remove the leftovers of a fetch that was killed."""
         for half in self._mirror.glob("objects/pack/tmp_*"):
             half.unlink(missing_ok=True)
 
     def _ask_remote(self, arguments: Sequence[str], *, directory: Path | None = None) -> GitAnswer:
-        """Run a git command that talks to the remote, with the credentials for it. A remote that could not be reached a
-        short while ago is not asked: its failure is raised again."""
+        """Run a git command that contacts the remote, with its credentials. If the remote failed a short while ago,
+        raise that error again instead."""
         self._failing.check(self.access)
         began = current().time()
         try:
@@ -636,7 +636,7 @@ def _problem_of(complaint: str) -> Problem:
 
 
 def _parse_refs(text: str) -> Refs:
-    """``git ls-remote --symref``: ``^{}`` after a tag's name gives the commit behind an annotated tag."""
+    """Parse ``git ls-remote --symref``: ``^{}`` after a tag's name marks the commit of an annotated tag."""
     head = ""
     shas: dict[str, str] = {}
     for line in text.splitlines():
@@ -649,7 +649,7 @@ def _parse_refs(text: str) -> Refs:
 
 
 def _answered(output: bytes) -> tuple[str, bytes]:
-    """The first answer of ``--batch-check``; what ends at a link or nowhere takes a second line for the path."""
+    """Split off the first result of ``--batch-check``; links without a target take a second line for the path."""
     line, _, rest = output.partition(b"\n")
     text = line.decode("utf-8", "replace")
     word, _, size = text.partition(" ")

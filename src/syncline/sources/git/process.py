@@ -1,7 +1,7 @@
-"""Runs git as a child process, the one way ``sources/git/mirrors.py`` does it.
+"""Runs git as a child process, on behalf of ``sources/git/mirrors.py``: :func:`run_git`.
 
-Arguments go in, bytes come out. Children get no terminal, no hooks, no credentials of ours beyond the administrator's
-own git and ssh configuration; their time and their output are bounded, and a timeout ends their children too.
+Children get no terminal, no hooks and no credentials beyond the administrator's own git and ssh configuration; their
+time and output are limited, and a timeout also ends their children.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SAYS_NOTHING = (
 
 @dataclass(frozen=True, slots=True)
 class GitAnswer:
-    """Exit code, standard output, and what git complained about in one line without credentials."""
+    """Exit code, standard output, and git's error message in one line without credentials."""
 
     code: int
     output: bytes
@@ -68,9 +68,9 @@ class GitAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of one child. ``quiet_s``: without a byte from it; 0: as long as the whole. ``file_bytes``: the largest
-    file that it and its children may write; 0: any. ``memory_bytes``: what each may take beside the files that it maps,
-    since a chain of deltas unpacks to any size."""
+    """Limits of one child. ``quiet_s``: the longest time without output (0: as for the whole). ``file_bytes``: the
+    largest file that it and its children may write (0: any). ``memory_bytes``: the memory of each process beside mapped
+    files, since a chain of deltas may unpack to any size."""
 
     whole_s: float
     quiet_s: float = 0.0
@@ -81,8 +81,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class RemoteLimits:
-    """Bounds of conversations with a Git remote. Over HTTP the quiet time also counts while there are less than
-    ``trickle`` bytes a second; what a remote advertises comes at once, so without HTTP only the whole counts."""
+    """Limits of calls to a Git remote. Over HTTP the quiet time also counts below ``trickle`` bytes a second;
+    references arrive at once, so without HTTP only the total time counts."""
 
     listing: Bounds = Bounds(90.0)
     """For asking a remote what it has (Argo CD's exec timeout)."""
@@ -92,13 +92,13 @@ class RemoteLimits:
     trickle: int = 16
 
     def options(self, bounds: Bounds) -> list[str]:
-        """What git is notified of it."""
+        """Return the git options that set these limits."""
         quiet = max(int(bounds.quiet_s or self.listing_quiet_s), 1)
         return ["-c", f"http.lowSpeedLimit={self.trickle}", "-c", f"http.lowSpeedTime={quiet}"]
 
 
 class Children:
-    """Children that run now, so that they can be ended with the process that waits for them."""
+    """The running children, so that they end with the process that waits for them."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
@@ -118,7 +118,7 @@ class Children:
                 self._running.discard(child)
 
     def end(self, *, over: bool = False) -> None:
-        """End all of them; who waits for one hears that it failed. ``over``: also those that begin after this."""
+        """End all children; their callers get an error. ``over``: also those started later."""
         with self._lock:
             self._over = over
             for child in self._running:
@@ -140,11 +140,11 @@ def run_git(
     environment: Mapping[str, str] | None = None,
     whole_complaint: bool = False,
 ) -> GitAnswer:
-    """Run ``git ARGUMENTS``; a failed command is an answer, not an exception.
+    """Run ``git ARGUMENTS``; a failed command is a result, not an exception.
 
-    Raises :class:`SourceError` if git is missing or comes to one of its ``bounds``. ``label`` is what the message calls
-    the work; ``environment`` is what this one child gets beyond the usual. ``whole_complaint``: all it complained, not
-    the telling line.
+    Raises :class:`SourceError` if git is missing or exceeds one of its ``bounds``. ``label`` names the work in
+    messages; ``environment`` is added for this child. ``whole_complaint``: return the whole error output, not only its
+    most important line.
     """
     place = ["-C", str(directory)] if directory is not None else []
     command = ["git", *_SAFE_CONFIG, *place, *arguments]
@@ -156,8 +156,8 @@ def run_git(
 def run_bounded(
     command: Sequence[str], environment: Mapping[str, str], bounds: Bounds, label: str, stdin: bytes = b""
 ) -> tuple[int, bytes, bytes]:
-    """Exit code, output, and the end of the complaint. Raises :class:`SourceError` at a bound, and if the program
-    cannot be started."""
+    """Return exit code, output, and the end of the error output. Raises :class:`SourceError` at a limit, or if the
+    program cannot be started."""
     with tempfile.TemporaryFile() as given:
         given.write(stdin)
         given.seek(0)
@@ -194,7 +194,7 @@ def run_bounded(
 
 
 def _converse(child: subprocess.Popen[bytes], bounds: Bounds, label: str) -> tuple[bytes, bytes]:
-    """Until the child has closed its output and ended. Something that it left behind may keep its complaints open."""
+    """Read until the child has closed its output and ended; a left-over grandchild may keep its error output open."""
     assert child.stdout is not None, "it is a pipe"
     assert child.stderr is not None, "it is a pipe"
     parts: list[bytes] = []
@@ -239,7 +239,7 @@ def _too_late(seconds: float, label: str, *, silent: bool) -> SourceError:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """End the child with all it started; it leads a process group of its own."""
+    """Kill the child with its process group."""
     try:
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -247,7 +247,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 def child_environment() -> dict[str, str]:
-    """What git and ssh may know of the process that starts them."""
+    """Return the environment variables of this process that git and ssh may have."""
     kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
     kept.setdefault("GIT_SSH_COMMAND", " ".join(SSH))
     return kept | {

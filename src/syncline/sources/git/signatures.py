@@ -1,9 +1,9 @@
-"""Whether a revision was signed by a user whom its project trusts.
+"""Verifies that a revision is signed by a key that its project trusts: :func:`check_signatures`.
 
-``sources/sourcing.py`` asks before a Git source is rendered. Policies come from AppProjects, keys from the ConfigMap
-``argocd-gpg-keys-cm`` (PGP) and, beyond upstream, ``syncline-ssh-signers-cm`` (SSH, as OpenSSH's allowed signers). Git
-itself checks, with ``gpg`` and ``ssh-keygen`` and a keyring that holds exactly these keys; where one of them is missing
-the revision is refused. Rules and words: Argo CD ``util/sourceintegrity``, ``util/git`` (reference argocd-app 2.4).
+``sources/sourcing.py`` calls it before a Git source is rendered. Policies come from AppProjects, keys from the
+ConfigMap ``argocd-gpg-keys-cm`` (PGP) and, beyond upstream, ``syncline-ssh-signers-cm`` (SSH allowed signers). Git
+itself verifies, with ``gpg`` and ``ssh-keygen`` and a keyring of exactly these keys; without these programs the
+revision is refused. Rules and words: Argo CD ``util/sourceintegrity``, ``util/git`` (reference argocd-app 2.4).
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ _HEX_40, _HEX_16 = re.compile(r"[0-9A-F]{40}"), re.compile(r"[0-9A-F]{16}")
 
 @dataclass(frozen=True, slots=True)
 class GitPolicy:
-    """``mode`` head: the tag or commit itself; strict: its history too. ``keys``: ids, fingerprints, ``SHA256:…``."""
+    """The policy. ``mode`` head: the tag or commit itself; strict: its history too. ``keys``: ids or fingerprints."""
 
     mode: str
     keys: tuple[str, ...]
 
     def trusts(self, key: str) -> bool:
-        """Whether ``key``, as git tells it, is one of the policy's; what is no id of a key trusts no one."""
+        """Return True if ``key``, as printed by git, is one of the policy's; an invalid id is never trusted."""
         for given in self.keys:
             if given.startswith("SHA256:"):
                 if given == key:
@@ -77,7 +77,7 @@ class GitPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Keyring:
-    """Whom anybody may trust: PGP keys in armour, and lines of allowed signers."""
+    """The known keys: armoured PGP keys, and lines of allowed signers."""
 
     pgp: tuple[str, ...] = ()
     signers: str = ""
@@ -87,7 +87,7 @@ NO_KEYS = Keyring()
 
 
 def policy_for(project: Obj, url: str) -> GitPolicy | None:
-    """What ``project`` asks of repositories at ``url``, None for nothing. Raises :class:`SourceError`."""
+    """Return the policy of ``project`` for repositories at ``url``, or None. Raises :class:`SourceError`."""
     legacy = [str(one.get("keyID") or "") for one in dig(project, "spec", "signatureKeys", default=[]) or []]
     policies = dig(project, "spec", "sourceIntegrity", "git", "policies", default=None)
     if policies is None:
@@ -121,7 +121,7 @@ def _covers(policy: Mapping[str, object], url: str) -> bool:
 
 
 def _names(pattern: str, url: str) -> bool:
-    """Also by their normal forms: another spelling of an address does not leave its policy. Raises GlobError."""
+    """Match also normal forms: another spelling of an address is still subject to its policy. Raises GlobError."""
     forms = parse_address(url).forms
     return glob_match(pattern, url) or any(glob_match(address_pattern(pattern), form) for form in forms)
 
@@ -137,9 +137,9 @@ class _Signature:
 def check_signatures(
     repository: Repository, sha: str, tag: str, policy: GitPolicy, keyring: Keyring, folder: Path
 ) -> None:
-    """Raise :class:`SourceError` unless the commit (and the annotated ``tag`` it was named by) is signed as asked.
+    """Raise :class:`SourceError` unless the commit (and the annotated ``tag`` that named it) is signed as required.
 
-    ``folder`` keeps the keyring, made again when its keys change.
+    ``folder`` holds the keyring, which is recreated when its keys change.
     """
     environment, options = _prepared(keyring, folder)
     found: list[_Signature] = []
@@ -159,7 +159,7 @@ def check_signatures(
 
 
 def _problems(found: Sequence[_Signature], policy: GitPolicy) -> list[str]:
-    """The first ten; commits by one key are named once, unsigned ones each."""
+    """Return the first ten problems; commits by one key are one, unsigned ones are listed each."""
     reported: set[str] = set()
     problems: list[str] = []
     for one in found:
@@ -175,7 +175,7 @@ def _problems(found: Sequence[_Signature], policy: GitPolicy) -> list[str]:
 
 
 def _prepared(keyring: Keyring, folder: Path) -> tuple[dict[str, str], list[str]]:
-    """Environment and options for git, with the keyring in a folder of its own. Raises :class:`SourceError`."""
+    """Return environment and options for git, with the keyring in its own folder. Raises :class:`SourceError`."""
     name = hashlib.sha256("\0".join((*keyring.pgp, keyring.signers)).encode()).hexdigest()[:32]
     home = folder / name
     if not (home / "ready").exists():
@@ -253,7 +253,7 @@ def _commit_signatures(
 
 
 def _history(repository: Repository, sha: str, environment: Mapping[str, str], options: Sequence[str]) -> list[str]:
-    """All ancestors up to signed commits that seal what lies before them."""
+    """Return all ancestors, up to signed commits that seal the history before them."""
     asked = [*options, *LIST, "--pretty=tformat:%G? %H", f"--grep={SEAL}"]
     answer = repository.read_mirror([*asked, "--regexp-ignore-case", sha, "--"], environment=environment)
     seals = [line[2:] for line in answer.output.decode().splitlines() if line.startswith("G ")]

@@ -1,8 +1,8 @@
-"""Repositories that a repository mounts: one tree out of several mirrors, still without a checkout.
+"""Submodules: builds one tree from several mirrors without a checkout: :class:`GraftedTree`.
 
-``sources/git/mirrors.py`` makes a :class:`GraftedTree` for commits that hold ``.gitmodules``. A submodule is brought
-when files below it are first asked for. Addresses in ``.gitmodules`` are a stranger's: they pass the same checks as
-those of Applications, and places on this machine are allowed only to repositories of this machine.
+``sources/git/mirrors.py`` creates it for commits with ``.gitmodules``. A submodule is fetched when files below it are
+first read. Addresses in ``.gitmodules`` are untrusted: they pass the same checks as those of Applications, and only
+repositories of this machine may name paths on this machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 
 
 def parse_modules(listing: bytes) -> dict[str, str]:
-    """Address by path, from ``git config --null --list``; those that are not to be updated are left out."""
+    """Parse ``git config --null --list`` into addresses by path, without those that are not to be updated."""
     found: dict[str, dict[str, str]] = {}
     for line in listing.decode("utf-8", "replace").split("\0"):
         key, _, value = line.partition("\n")
@@ -43,7 +43,7 @@ def parse_modules(listing: bytes) -> dict[str, str]:
 
 
 def submodule_url(parent: str, given: str) -> str:
-    """The address that ``given`` means in the repository at ``parent``; ``./`` and ``../`` count from there."""
+    """Return the address that ``given`` means in the repository at ``parent``; it may begin with ``./`` or ``../``."""
     if not given.startswith(("./", "../")):
         return given
     base = parent.rstrip("/")
@@ -64,9 +64,9 @@ def submodule_url(parent: str, given: str) -> str:
 
 @dataclass(slots=True)
 class Graft:
-    """One repository at a commit, with what it mounts: shared by the trees of all its folders.
+    """One repository at a commit with its submodules, shared by the trees of all its folders.
 
-    ``open_module`` brings the repository at an address and a commit; ``left`` counts down what may still be opened.
+    ``open_module`` opens the repository at an address and a commit; ``left`` counts how many more may be opened.
     """
 
     base: Tree
@@ -81,7 +81,7 @@ class Graft:
         return {entry.path: entry for entry in self.base.entries if entry.mode == SUBMODULE_MODE}
 
     def module(self, entry: Entry) -> Tree | None:
-        """The tree that is mounted at ``entry``; None for one that is not to be brought."""
+        """Return the tree mounted at ``entry``; None if it is not to be fetched."""
         if entry.path in self._mounted:
             return self._mounted[entry.path]
         if entry.path not in self.urls:
@@ -102,7 +102,7 @@ class Graft:
         return found
 
     def listed(self, below: str) -> list[Entry]:
-        """Every file below a folder, named from the root."""
+        """Return every file below a folder, with its path from the root."""
         prefix = f"{below}/" if below else ""
         found: list[Entry] = []
         for entry in self.base.entries:

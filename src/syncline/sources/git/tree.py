@@ -1,6 +1,6 @@
-"""A folder at a commit of a mirror: its files, read without a checkout.
+"""Reads the files of a folder at a commit of a mirror: :class:`GitTree`.
 
-Opened by ``sources/git/mirrors.py``. What many folders of one commit hold is read ahead in one question to git.
+Opened by ``sources/git/mirrors.py``. If many folders of a commit are read, their small files are read in one git call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AHEAD_BYTES, AHEAD_FILES = 8 * 1024 * 1024, 4_000
 
 
 class GitTree:
-    """A folder at a commit. The list of files is read when first asked for, contents in one go."""
+    """A folder at a commit. The list of files is read on first use, contents in one git call."""
 
     def __init__(
         self, repository: Repository, sha: str, path: str, tree_id: str, entries: tuple[Entry, ...] | None = None
@@ -35,7 +35,7 @@ class GitTree:
         self.id = tree_id
 
     def is_of(self, repository: Repository) -> bool:
-        """Whether it reads as ``repository`` does: large files are brought with the rights of one project."""
+        """Return True if it has the access of ``repository``: large files need the rights of its project."""
         mine, other = self._repository.access, repository.access
         if not any(one is not None and one.lfs for one in (mine, other)):
             return True
@@ -69,8 +69,8 @@ class GitTree:
         return {entry.path: found[entry.path] if entry.path in found else known[entry.blob] for entry in wanted}
 
     def _read_ahead(self, wanted: list[Entry]) -> bool:
-        """Where many folders of one commit are read: the small files of those that follow, in one question. True if
-        something was read, also by another reader meanwhile."""
+        """If many folders of one commit are read, read the small files of the next ones in one call. Return True if
+        something was read, also by a concurrent reader."""
         listing = self._repository.listed(self.sha)
         if listing is None:
             return False
@@ -131,7 +131,7 @@ class GitTree:
 
 
 def _parse_entry(line: bytes) -> Entry:
-    """``MODE TYPE OBJECT SIZE<tab>PATH``; bytes of a name that are no UTF-8 are shown as escapes."""
+    """Parse ``MODE TYPE OBJECT SIZE<tab>PATH``; bytes of a name that are no UTF-8 are escaped."""
     head, _, path = line.partition(b"\t")
     mode, _, blob, size = head.decode().split()
     return Entry(path.decode("utf-8", "backslashreplace"), mode, blob, 0 if mode == SUBMODULE_MODE else int(size))

@@ -1,7 +1,7 @@
-"""What Helm would read of this machine while it loads a chart; called in the render worker before Helm is.
+"""Refuses charts whose values schemas name local files, in the render worker before Helm: :func:`check_chart`.
 
-A values schema may name others by ``file://``, also where it lies in a packed dependency, or in one that is packed in
-that. Every schema that Helm will read is examined, and what cannot be read here is not handed to Helm either.
+A schema may name others by ``file://``, also in a packed dependency or one nested in that. Every schema that Helm will
+read is checked; those that cannot be parsed are refused, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HARMLESS = ("#", "http://", "https://", "urn:")
 
 
 def check_chart(folder: str) -> None:
-    """``folder`` holds a chart. Raises :class:`SourceError` for schemas that name files, and for broken archives."""
+    """Check a chart's folder. Raises :class:`SourceError` for schemas that name files, and for broken archives."""
     todo = [(name, content, 0) for name, content in _read(folder)]
     while todo:
         name, content, depth = todo.pop()
@@ -52,7 +52,7 @@ def _read(top: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _check_schema(content: bytes, name: str) -> None:
-    """Read at least as leniently as Go does, which takes any bytes in texts and numbers of any length."""
+    """Parse at least as leniently as Go, which accepts any bytes in texts and numbers of any length."""
     try:
         todo = [json.loads(content.decode("utf-8", "replace"), parse_int=str, parse_float=str)]
     except (ValueError, RecursionError) as error:

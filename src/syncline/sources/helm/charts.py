@@ -1,7 +1,7 @@
-"""The index of a chart repository over HTTP: which versions of a chart there are, and where their archives lie. Pure.
+"""Reads the index of a chart repository: the versions of a chart and the addresses of their archives. Pure.
 
-``sources/remote/artifacts.py`` brings the text. An index may list thousands of charts in tens of megabytes, so only the
-lines of the chart that is asked for are read. Rules: Helm ``pkg/repo`` and Argo CD ``util/helm`` (reference argocd-app
+``sources/remote/artifacts.py`` fetches the text. An index may list thousands of charts in tens of megabytes, so only
+the lines of the requested chart are parsed. Rules: Helm ``pkg/repo`` and Argo CD ``util/helm`` (reference argocd-app
 5.6).
 """
 
@@ -30,7 +30,7 @@ MAX_VERSIONS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ChartVersion:
-    """``digest`` is the SHA-256 of the archive in hex, empty where the index does not say."""
+    """One version of a chart. ``digest`` is the SHA-256 of the archive in hex, empty if the index has none."""
 
     version: str
     urls: tuple[str, ...]
@@ -38,13 +38,13 @@ class ChartVersion:
 
 
 def index_url(repo_url: str) -> str:
-    """``https://host/path/index.yaml``, with the query of the repository if it has one."""
+    """Return ``https://host/path/index.yaml``, with the repository's query if it has one."""
     parts = urlsplit(repo_url)
     return urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/index.yaml", parts.query, ""))
 
 
 def archive_url(repo_url: str, given: str) -> str:
-    """Where an archive lies that the index of ``repo_url`` names; relative ones count from the repository.
+    """Return the address of an archive in the index of ``repo_url``; relative ones start at the repository.
 
     Raises :class:`SourceError`."""
     parts = urlsplit(repo_url)
@@ -59,7 +59,7 @@ def archive_url(repo_url: str, given: str) -> str:
 
 
 def chart_versions(content: bytes, chart: str, label: str) -> tuple[ChartVersion, ...]:
-    """The versions of ``chart`` in the order of the index. Raises :class:`SourceError`."""
+    """Return the versions of ``chart`` in the order of the index. Raises :class:`SourceError`."""
     entries = _sliced(content, chart, label)
     if entries is None:
         entries = _listed(content, chart, label)
@@ -87,7 +87,7 @@ _FIRST_KEY = re.compile(rb"\n(?:[ \t]*(?:#[^\n]*)?\r?\n)*( +)[^\s#]")
 
 
 def _sliced(content: bytes, chart: str, label: str) -> list[Any] | None:
-    """The entry out of its own lines, None where the text is not laid out as Helm writes it."""
+    """Parse only the lines of the chart; None if the text is not laid out as Helm writes it."""
     start = _ENTRIES.search(content)
     first = _FIRST_KEY.match(content, start.end()) if start is not None else None
     if start is None or first is None:
@@ -114,13 +114,13 @@ def _sliced(content: bytes, chart: str, label: str) -> list[Any] | None:
 
 
 class _Index(msgspec.Struct):
-    """The charts of an index in JSON, each still text: what is not asked for takes no memory."""
+    """An index in JSON; only the requested charts are decoded, to save memory."""
 
     entries: dict[str, msgspec.Raw] | None = None
 
 
 def _listed(content: bytes, chart: str, label: str) -> Any:
-    """The entry of ``chart`` out of an index that is JSON, or YAML laid out in another way."""
+    """Return the entry of ``chart`` from an index in JSON, or in YAML with another layout."""
     value: Any
     try:
         if content.lstrip()[:1] == b"{":
@@ -143,12 +143,12 @@ def _too_large(label: str, what: str) -> SourceError:
 
 
 def is_exact(version: str) -> bool:
-    """A version that stands for itself; it is believed without a look at the repository, as upstream."""
+    """Return True for an exact version; it is used without reading the index, as upstream does."""
     return Version.parse(version) is not None
 
 
 def choose_version(wanted: str, versions: Sequence[str], label: str, field: str) -> str:
-    """The version that ``wanted`` names: itself, an equal one, or the highest that a range admits.
+    """Return the version that ``wanted`` names: an equal one, or the highest within a range.
 
     Raises :class:`SourceError`.
     """

@@ -1,7 +1,7 @@
-"""Charts that a chart needs and does not bring along: what ``helm dependency build`` would put into ``charts/``.
+"""Resolves chart dependencies that are not in ``charts/``, as ``helm dependency build`` does.
 
-``sources/helm/rendering.py`` asks before a render. The files of the chart come in; folders of the repository
-(``file://``) and archives by their digest leave. A lock file decides the versions where there is one. Rules: Helm
+``sources/helm/rendering.py`` calls it before a render with the files of the chart; it returns folders of the repository
+(``file://``) and archives by their digest. A lock file decides the versions if there is one. Rules: Helm
 ``internal/resolver``, ``pkg/downloader``; Argo CD ``reposerver`` runHelmBuild (reference argocd-app 5.3).
 """
 
@@ -25,38 +25,38 @@ MAX_DEPENDENCIES = 100
 
 
 class Remote(Protocol):
-    """What a render may fetch for one Application; ``sources/sourcing.py`` has the one that does."""
+    """What a render may fetch for one Application; implemented in ``sources/sourcing.py``."""
 
     @property
     def viewer(self) -> str:
-        """Whose rights decide over it: what was fetched for one is not kept for another."""
+        """The owner of the access: results for one are not cached for another."""
         ...
 
     @property
     def schemes(self) -> Sequence[str]:
-        """Of addresses that values files may have."""
+        """The permitted URL schemes of values files."""
         ...
 
     def dependency(self, repository: str, chart: str, wanted: str, pin: str) -> tuple[str, str]:
-        """Version and digest of the archive; ``pin``: equal ones get an equal answer. Raises :class:`SourceError`."""
+        """Return version and digest of the archive, equal ones for an equal ``pin``. Raises :class:`SourceError`."""
         ...
 
     def archive(self, digest: str) -> bytes:
-        """What :meth:`dependency` found. Raises :class:`SourceError`."""
+        """Return the archive that :meth:`dependency` found. Raises :class:`SourceError`."""
         ...
 
     def text(self, url: str) -> bytes:
-        """A values file or manifest by its address. Raises :class:`SourceError`."""
+        """Return a values file or manifest at an address. Raises :class:`SourceError`."""
         ...
 
     def base(self, url: str, ref: str) -> tuple[Tree, str]:
-        """A whole repository that a kustomization names, and its commit. Raises :class:`SourceError`."""
+        """Return a whole repository that a kustomization names, and its commit. Raises :class:`SourceError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Dependencies of a chart that are not in its ``charts/``, as they are declared; ``locked``: versions by place."""
+    """The declared dependencies of a chart that are not in its ``charts/``; ``locked``: their versions by index."""
 
     place: str
     missing: tuple[Mapping[str, Any], ...] = ()
@@ -122,7 +122,7 @@ _FIELDS = ("version", "repository", "condition", "tags", "enabled", "import-valu
 
 
 def _digest(given: Sequence[Mapping[str, Any]], pinned: Sequence[Mapping[str, Any]]) -> str:
-    """Helm's hash of both lists, in the order and escapes of Go's JSON."""
+    """Return Helm's hash of both lists, with the order and escapes of Go's JSON."""
     text = json.dumps([[_plain(one) for one in given], [_plain(one) for one in pinned]], separators=(",", ":"))
     for letter in "<>&":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
@@ -130,7 +130,7 @@ def _digest(given: Sequence[Mapping[str, Any]], pinned: Sequence[Mapping[str, An
 
 
 def _unescaped(text: str) -> str:
-    """Go writes letters beyond ASCII as they are, but for two line separators."""
+    """Unescape as Go does: letters beyond ASCII are literal, except two line separators."""
     return re.sub(
         r"((?:\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2})|\\u(?!2028|2029)[0-9a-f]{4})",
         lambda found: (
@@ -152,7 +152,7 @@ def _plain(one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def local_dependencies(lookup: Lookup, folder: str, declared: Declared) -> list[tuple[str, str, tuple[Entry, ...]]]:
-    """Name, folder and files of those by ``file://``: Helm would pack them. Raises :class:`SourceError`."""
+    """Return name, folder and files of ``file://`` dependencies, which Helm would pack. Raises :class:`SourceError`."""
     found: list[tuple[str, str, tuple[Entry, ...]]] = []
     for one in declared.missing:
         name, place = str(one["name"]), str(one.get("repository") or "")
@@ -167,7 +167,7 @@ def local_dependencies(lookup: Lookup, folder: str, declared: Declared) -> list[
 
 
 def fetched_dependencies(declared: Declared, remote: Remote | None, pin: str) -> list[tuple[str, str]]:
-    """Where in the chart an archive belongs, and its digest. ``pin`` names the chart's content.
+    """Return the path in the chart and the digest of each archive. ``pin`` identifies the chart's content.
 
     Raises :class:`SourceError`.
     """

@@ -1,9 +1,8 @@
-"""Helm charts in a repository become objects; no release, no cluster, no network.
+"""Renders Helm charts of a repository to objects, without release, cluster or network: :func:`render_chart`.
 
-``sources/rendering/renderer.py`` asks :func:`chart_files` what a render reads, and :func:`render_chart` for the
-objects. The chart is written to a folder of its own that is removed again, and rendered in a worker by Helm itself: the
-library if it is installed, else a ``helm`` program. Rules: Argo CD ``reposerver`` helmTemplate (reference argocd-app
-1.3, 5.3).
+``sources/rendering/renderer.py`` calls :func:`chart_files` for the files that a render reads, then
+:func:`render_chart`. The chart is written to a temporary folder and rendered in a worker by Helm itself: the library if
+it is installed, or a ``helm`` program. Rules: Argo CD ``reposerver`` helmTemplate (reference argocd-app 1.3, 5.3).
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class HelmOptions:
     """The task that renders it; another engine may print otherwise."""
 
     def completed(self, context: RenderContext, environment: Mapping[str, str]) -> HelmOptions:
-        """With what the Application's surroundings give: equal values render equally."""
+        """Return the options with the destination's values filled in: equal values render equally."""
         return replace(
             self,
             release_name=self.release_name or context.name,
@@ -82,13 +81,13 @@ class HelmOptions:
 
 
 def _path(name: str, environment: Mapping[str, str]) -> str:
-    """A path with its variables replaced; ``$source/…`` of no known variable stays: it names another source."""
+    """Replace variables in a path; ``$source/…`` of an unknown variable stays: it names another source."""
     first = name.partition("/")[0]
     return name if first.startswith("$") and first[1:].strip("{}") not in environment else expand(name, environment)
 
 
 def parse_helm(block: Mapping[str, Any]) -> HelmOptions:
-    """Read the block; ``passCredentials`` is for fetching. Raises :class:`SourceError`."""
+    """Parse the block; ``passCredentials`` concerns fetching only. Raises :class:`SourceError`."""
     if (version := block.get("version") or "v3") not in ("v3", "v4"):
         message = f"{FIELD}.version: helm version {version!r} is not supported, only v3 and v4 are"
         raise SourceError(Problem.INVALID, message, field=f"{FIELD}.version", fix="leave the field out")
@@ -115,7 +114,7 @@ def parse_helm(block: Mapping[str, Any]) -> HelmOptions:
 
 
 def helm_engine() -> str:
-    """The task of ``sources/workers/pool.py`` that renders charts here, empty if there is none."""
+    """Return the worker task that renders charts on this machine, empty if there is none."""
     if importlib.util.find_spec("helm_python") is not None:
         return "helm"
     return "helm-binary" if shutil.which("helm") else ""
@@ -123,7 +122,7 @@ def helm_engine() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChartFiles:
-    """What a render reads, named from the root: the chart, folders of dependencies by name, values, parameters."""
+    """The files that a render reads, by path from the root: chart, dependencies by name, values, parameters."""
 
     chart: tuple[Entry, ...]
     local: tuple[tuple[str, str, tuple[Entry, ...]], ...] = ()
@@ -137,7 +136,7 @@ class ChartFiles:
 
     @property
     def inside(self) -> list[Entry]:
-        """What lies in repositories."""
+        """Return the files that are in repositories."""
         found = [*self.chart, *self.values, *(entry for _, entry in self.parameters)]
         found += [entry for _, _, entries in self.local for entry in entries]
         return sorted({entry for entry in found if entry.path not in self.texts})
@@ -149,7 +148,7 @@ class ChartFiles:
 
 
 def chart_files(lookup: Lookup, folder: str, options: HelmOptions, remote: Remote | None = None) -> ChartFiles:
-    """Everything that rendering the chart in ``folder`` depends on; ``remote`` None: nothing is fetched.
+    """Return every file that rendering the chart in ``folder`` depends on; ``remote`` None: fetch nothing.
 
     Raises :class:`SourceError`.
     """
@@ -201,7 +200,7 @@ def chart_files(lookup: Lookup, folder: str, options: HelmOptions, remote: Remot
 def render_chart(
     lookup: Lookup, folder: str, files: ChartFiles, options: HelmOptions, remote: Remote | None = None
 ) -> Manifests:
-    """The objects of the chart; ``files`` is what :func:`chart_files` gave. Raises :class:`SourceError`."""
+    """Return the objects of the chart; ``files`` is the result of :func:`chart_files`. Raises :class:`SourceError`."""
     if not options.engine:
         raise SourceError(
             Problem.UNSUPPORTED,
@@ -271,12 +270,12 @@ def _write_chart(
 
 
 def _write_archives(target: Path, archives: Sequence[Entry], remote: Remote) -> None:
-    """Packed charts as Helm wants them in ``charts/``."""
+    """Write packed charts into ``charts/``."""
     write_below(target, ((entry.path, remote.archive(entry.blob)) for entry in archives))
 
 
 def _place(folder: str, name: str) -> str:
-    """The template's path from the root; Helm's begins with the chart's name."""
+    """Return the template's path from the root; Helm's begins with the chart's name."""
     inner = name.partition("/")[2]
     return posixpath.join(folder, inner) if inner else folder or "."
 
@@ -285,5 +284,5 @@ _TESTS = {"test", "test-success", "test-failure"}
 
 
 def is_test(hooks: str) -> bool:
-    """Whether a value of ``helm.sh/hook`` names one of tests."""
+    """Return True if a value of ``helm.sh/hook`` includes a test hook."""
     return bool(_TESTS & {hook.strip() for hook in hooks.split(",")})

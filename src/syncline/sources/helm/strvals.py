@@ -1,8 +1,8 @@
-r"""``--set`` expressions as Helm reads them: ``a.b=1,list[0].name=x,c={1,2}``.
+r"""Parses ``--set`` expressions as Helm does, ``a.b=1,list[0].name=x,c={1,2}``: :func:`set_with`.
 
-``sources/helm/rendering.py`` applies parameters to values here. A mapping and an expression come in, the same mapping
-with more in it leaves. Rules, limits and messages: Helm ``pkg/strvals``, its quirks included (``a={}`` is a list of one
-empty text, a number that begins with a zero stays text, ``\`` takes away the meaning of the next letter).
+``sources/helm/rendering.py`` applies parameters to a mapping of values, which is changed in place. Rules, limits and
+messages: Helm ``pkg/strvals`` with its quirks (``a={}`` is a list of one empty text, a number with a leading zero stays
+text, ``\`` escapes the next letter).
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _LARGEST = 2**63
 
 
 class SetError(ValueError):
-    """Why an expression cannot be read, in Helm's words."""
+    """An invalid expression; the message is Helm's."""
 
 
 def set_text(values: dict[str, Any], expression: str) -> None:
-    """``--set-string``: every value is text. Raises :class:`SetError`."""
+    """Apply ``--set-string``: every value is text. Raises :class:`SetError`."""
     set_with(values, expression, lambda text: text)
 
 
 def set_with(values: dict[str, Any], expression: str, read: Callable[[str], Any]) -> None:
-    """As :func:`set_value`; ``read`` makes the value of its text (``--set-file`` reads a file)."""
+    """Apply an expression; ``read`` converts the text to the value (``--set-file`` reads a file)."""
     parser = _Parser(expression, read)
     while parser.more:
         parser.key(values, 0)
 
 
 def typed(text: str) -> Any:
-    """A value as ``--set`` understands it."""
+    """Return a value typed as by ``--set``."""
     folded = text.lower()
     if folded in ("true", "false"):
         return folded == "true"
@@ -62,7 +62,7 @@ class _Parser:
         return self.at < len(self.text)
 
     def until(self, stops: str) -> tuple[str, str]:
-        """The text up to one of ``stops``, and which; empty at the end. The stop is consumed."""
+        """Return the text up to one of ``stops``, and which one, empty at the end; the stop is consumed."""
         found: list[str] = []
         while self.at < len(self.text):
             letter = self.text[self.at]
@@ -78,7 +78,7 @@ class _Parser:
         return "".join(found), ""
 
     def key(self, values: dict[str, Any], level: int) -> None:
-        """One ``key=value`` into ``values``."""
+        """Parse one ``key=value`` into ``values``."""
         name, stop = self.until("=[,.")
         match stop:
             case "":
@@ -110,7 +110,7 @@ class _Parser:
         _put(values, name, inner)
 
     def item(self, items: list[Any], index: int, level: int) -> list[Any]:
-        """``items`` with what follows ``[index]`` at its place."""
+        """Return ``items`` with the value after ``[index]`` set."""
         if level > MAX_LEVELS:
             raise SetError(f"value name nested level is greater than maximum supported nested level of {MAX_LEVELS}")
         if index < 0:
@@ -140,7 +140,7 @@ class _Parser:
         return int(text)
 
     def value(self) -> Any:
-        """A list in braces, or the text up to the next comma."""
+        """Parse a list in braces, or the text up to the next comma."""
         if self.text[self.at : self.at + 1] != "{":
             return self.read(self.until(",")[0]) if self.more else ""
         self.at += 1

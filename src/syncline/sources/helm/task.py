@@ -1,7 +1,7 @@
-"""Renders one chart with Helm; runs in a render worker.
+"""Renders one chart with Helm, in a render worker: :func:`render`.
 
-A folder with a chart, values and options come in, texts of templates with their names leave: definitions first, then
-templates by name, hooks among them, notes left out. Every render loads the chart again, since rendering changes it.
+From a folder with a chart, values and options it returns named template texts: definitions first, then templates by
+name including hooks, without notes. Every render loads the chart again, since rendering changes it.
 """
 
 from __future__ import annotations

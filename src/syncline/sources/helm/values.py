@@ -1,7 +1,7 @@
-"""The values a chart is rendered with: files, inline values and parameters, in Helm's order.
+"""Computes the values of a chart: files, inline values and parameters, in Helm's order.
 
-``sources/helm/rendering.py`` calls it. The options of an Application and the contents of the files come in, one mapping
-leaves. Rules: Helm ``pkg/cli/values`` and Argo CD ``util/helm`` (reference argocd-app 5.3). Pure.
+Called by ``sources/helm/rendering.py`` with the options of an Application and the contents of the files. Rules: Helm
+``pkg/cli/values`` and Argo CD ``util/helm`` (reference argocd-app 5.3). Pure.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def has_scheme(name: str) -> bool:
-    """Whether a values file is named by an address."""
+    """Return True if a values file is named by a URL."""
     return _SCHEME.match(name) is not None
 
 
 def file_at(folder: str, name: str, field: str, refs: Collection[str] = (), schemes: Collection[str] = ()) -> str:
-    """The path from the root of a values file or file parameter as it is written. Raises :class:`SourceError`.
+    """Return the path of a values file or file parameter from the root. Raises :class:`SourceError`.
 
-    ``$ref/path`` stays as it is if ``refs`` has the name, an address if ``schemes`` has its.
+    ``$ref/path`` is returned unchanged if ``refs`` has the name, a URL if ``schemes`` has its scheme.
     """
     if has_scheme(name):
         scheme = name.partition("://")[0].lower()
@@ -74,9 +74,9 @@ def values_paths(
     refs: Collection[str] = (),
     schemes: Collection[str] = (),
 ) -> list[str]:
-    """The values files from the root, in the order in which they are applied. Raises :class:`SourceError`.
+    """Return the values files from the root, in the order of application. Raises :class:`SourceError`.
 
-    A file that is named keeps its place also where a pattern finds it too.
+    A file that is named explicitly keeps its position even if a pattern matches it, too.
     """
     field = f"{FIELD}.valueFiles"
     places = [(name, file_at(folder, name, field, refs, schemes)) for name in names if name]
@@ -127,7 +127,7 @@ def read_values(content: str | bytes, name: str) -> dict[str, Any]:
 
 
 def merged(base: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """``base`` with ``more`` over it: mappings are merged, everything else is replaced."""
+    """Return ``base`` overridden by ``more``: mappings are merged, everything else is replaced."""
     made = dict(base)
     for key, value in more.items():
         there = made.get(key)
@@ -140,7 +140,7 @@ def parameters_into(
     parameters: Sequence[tuple[str, str, bool]],
     files: Sequence[tuple[str, str]],
 ) -> list[str]:
-    """Apply parameters (name, value, force text), then files (name, content), to ``values``, which is ours to change.
+    """Apply parameters (name, value, force text), then files (name, content), to ``values`` in place.
 
     Returns warnings. Raises :class:`SourceError`.
     """
@@ -181,5 +181,5 @@ _COMMA = re.compile(r"(?<!\\),")
 
 
 def escaped(value: str) -> str:
-    """Commas belong to the value, unless it is a list in braces."""
+    """Escape commas in a value, unless it is a list in braces."""
     return value if value.startswith("{") and value.endswith("}") else _COMMA.sub(r"\\,", value)

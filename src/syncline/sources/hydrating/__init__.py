@@ -1,1 +1,1 @@
-"""Rendered manifests on their way into a Git branch: what a commit says, its files, and the push."""
+"""Writes rendered manifests into a Git branch: the commit message, the files, the push."""

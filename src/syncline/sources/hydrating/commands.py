@@ -1,6 +1,6 @@
-"""The commands with which a person renders a dry source at home, for the README of a hydrated folder. Pure.
+"""The commands by which a user renders a dry source, for the README of a hydrated folder. Pure.
 
-They name what the Application says; API versions of the destination are left out.
+They repeat the settings of the Application; API versions of the destination are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EDITS = (("namePrefix", "nameprefix"), ("nameSuffix", "namesuffix"), ("namespac
 
 
 def commands_of(source_type: str, source: Mapping[str, Any], context: RenderContext) -> list[str]:
-    """Empty for plain manifests and plugins: nothing is run, or no other client can."""
+    """Return the commands; empty for plain manifests and for plugins, which only the operator can run."""
     path = str(source.get("path") or ".")
     if source_type == SourceType.HELM:
         found = [_helm(path, _block(source, "helm"), context)]
@@ -51,7 +51,7 @@ def _helm(path: str, block: Mapping[str, Any], context: RenderContext) -> list[s
 
 
 def _kustomize(block: Mapping[str, Any]) -> list[list[str]]:
-    """``kustomize edit`` as Argo CD runs it, in the folder."""
+    """Return the ``kustomize edit`` commands that Argo CD runs in the folder."""
     edits = [["set", verb, "--", str(block[field])] for field, verb in _EDITS if block.get(field)]
     images = [str(image) for image in block.get("images") or ()]
     edits += [["set", "image", *images]] if images else []

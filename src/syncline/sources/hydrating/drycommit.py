@@ -1,8 +1,8 @@
-"""What a hydrated commit says about the dry commit that it was rendered from: metadata, message, README.
+"""The metadata, message and README of a hydrated commit, made from its dry commit: :class:`DryCommit`.
 
-Called with the text of a commit that git printed; texts leave. The two default templates of Argo CD are functions here,
-so that hydration needs no template engine unless the installation has templates of its own. Pure. Names and order of
-fields: Argo CD ``util/hydrator`` and ``docs/user-guide/source-hydrator.md``.
+Input is the text of a commit as printed by git. The two default templates of Argo CD are functions here, so that
+hydration needs no template engine unless the installation has its own templates. Pure. Names and order of fields: Argo
+CD ``util/hydrator`` and ``docs/user-guide/source-hydrator.md``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:
 
 @dataclass(frozen=True, slots=True)
 class DryCommit:
-    """One commit of a dry source. ``trailers``: those that git finds at the end of the message, a line each."""
+    """One commit of a dry source. ``trailers``: the lines that git finds at the end of the message."""
 
     repo_url: str
     sha: str
@@ -56,20 +56,20 @@ class DryCommit:
 
     @property
     def body(self) -> str:
-        """Without the trailers that became a reference."""
+        """The message without the trailers that became a reference."""
         lines = self.message.partition("\n\n")[2].splitlines()
         return "".join(f"{line}\n" for line in lines if _reference_field(line) is None)
 
     @property
     def references(self) -> list[dict[str, Any]]:
-        """The commit of the code that the dry commit belongs to; at most one, the last value of each trailer counts."""
+        """The code commit that the dry commit belongs to; at most one, by the last value of each trailer."""
         found = dict(filter(None, (_reference_field(line) for line in self.trailers.splitlines())))
         order = ("author", "date", "subject", "body", "sha", "repoUrl")
         return [{"commit": {name: found[name] for name in order if found.get(name)}}] if found else []
 
 
 def read_commit(repo_url: str, sha: str, shown: str) -> DryCommit:
-    """From ``git show -s --format='%an <%ae>%n%at%n%B'``."""
+    """Parse the output of ``git show -s --format='%an <%ae>%n%at%n%B'``."""
     author, _, rest = shown[: MAX_MESSAGE + 1024].partition("\n")
     stamp, _, message = rest.partition("\n")
     seconds = int(stamp) if re.fullmatch(r"\d{1,11}", stamp) else 0
@@ -78,7 +78,7 @@ def read_commit(repo_url: str, sha: str, shown: str) -> DryCommit:
 
 
 def _reference_field(line: str) -> tuple[str, str] | None:
-    """Field and value of a valid ``Argocd-reference-commit-…`` trailer; None for every other line."""
+    """Return field and value of a valid ``Argocd-reference-commit-…`` trailer; None for other lines."""
     key, separator, value = line.partition(": ")
     if not separator or not key.startswith(TRAILER):
         return None
@@ -91,7 +91,7 @@ def _reference_field(line: str) -> tuple[str, str] | None:
 
 
 def _address(value: str) -> str | None:
-    """``"Name" <user@host>``, as Go prints an address of RFC 5322."""
+    """Format ``"Name" <user@host>`` as Go does (RFC 5322); None if it is invalid."""
     name, address = parseaddr(value)
     if not re.fullmatch(r"[^@\s]+@[^@\s]+", address):
         return None
@@ -139,7 +139,7 @@ _READERS: Mapping[str, tuple[str, Callable[[str], str | None]]] = {
 
 
 def commit_metadata(commit: DryCommit) -> dict[str, Any]:
-    """``hydrator.metadata`` in the root of a branch, and what templates of messages see."""
+    """Return ``hydrator.metadata`` for the root of a branch, also the data of message templates."""
     fields = {
         "repoURL": commit.repo_url,
         "drySha": commit.sha,
@@ -153,7 +153,7 @@ def commit_metadata(commit: DryCommit) -> dict[str, Any]:
 
 
 def path_metadata(commit: DryCommit, commands: Sequence[str]) -> dict[str, Any]:
-    """That of one Application's folder."""
+    """Return ``hydrator.metadata`` for one Application's folder."""
     fields: dict[str, Any] = {"repoURL": commit.repo_url, "drySha": commit.sha, "commands": list(commands)}
     return {name: value for name, value in fields.items() if value}
 
@@ -163,7 +163,7 @@ def metadata_text(fields: Mapping[str, Any]) -> bytes:
 
 
 def readme_data(commit: DryCommit, commands: Sequence[str]) -> dict[str, Any]:
-    """What templates of a README see: names as in Go. Argo CD gives the address, the commit and the commands alone."""
+    """Return the data of README templates, with Go's names. Argo CD provides only address, commit and commands."""
     named = {"RepoURL": commit.repo_url, "DrySHA": commit.sha, "Commands": list(commands), "References": []}
     return named | dict.fromkeys(("Author", "Date", "Subject", "Body"), "")
 
@@ -188,7 +188,7 @@ def default_message(commit: DryCommit) -> str:
 
 
 def cleaned_message(text: str) -> str:
-    """As git cleans the message of a commit: no blank ends of lines, single empty lines, one line feed at the end."""
+    """Clean a message as git does: no trailing blanks, single empty lines, one line feed at the end."""
     lines = [line.rstrip() for line in text.replace("\r\n", "\n").replace("\0", "").split("\n")]
     kept: list[str] = []
     for line in lines:

@@ -1,7 +1,7 @@
-"""``manifest.yaml``: the objects of an Application as go-yaml v3 writes them with an indent of two.
+"""Writes ``manifest.yaml``: the objects of an Application in the format of go-yaml v3 with an indent of two.
 
-Keys are sorted in natural order, items of lists are indented below their key, long lines are not folded. Scalars are
-written by libyaml, each once. What is written here reads back as the same value. Pure.
+Keys are in natural order, list items are indented below their key, long lines are not folded. libyaml writes each
+scalar. The output parses to the same values. Pure.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _natural = cmp_to_key(natural_order)
 
 
 def manifest_text(objects: Iterable[Any]) -> bytes:
-    """A text with a ``---`` line between documents. Raises :class:`SourceError` if it is too large."""
+    """Return a text with ``---`` between documents. Raises :class:`SourceError` if it is too large."""
     parts: list[bytes] = []
     size = 0
     for obj in objects:
@@ -41,7 +41,7 @@ def manifest_text(objects: Iterable[Any]) -> bytes:
 
 
 def _lines(value: Any, indent: int) -> Iterator[str]:
-    """The lines of a collection; a mapping's first line carries no more indentation than its others."""
+    """Yield the lines of a collection; the first line of a mapping is not indented further than the others."""
     pad = " " * indent
     if isinstance(value, dict):
         for key in sorted(sorted(value), key=_natural):
@@ -82,7 +82,7 @@ def _scalar(value: Any, indent: int) -> str:
 
 @lru_cache(maxsize=8192)
 def _text(value: str) -> str:
-    """One line."""
+    """Return a scalar as one line."""
     style = scalar_style(value)
     if style is None and _PLAIN.fullmatch(value):
         return value
@@ -90,7 +90,7 @@ def _text(value: str) -> str:
 
 
 def _block(value: str, indent: int) -> str:
-    """A literal block where YAML has one for this text, else quoted."""
+    """Return a literal block if YAML has one for this text, otherwise a quoted text."""
     found = _emitted(value, scalar_style(value))
     if not found.startswith("|"):
         return found

@@ -1,9 +1,9 @@
-"""Writes hydrated manifests into a branch of a Git repository: a commit, a note that names its dry commit, a push.
+"""Commits hydrated manifests to a branch, adds a note about the dry commit, and pushes: :class:`HydratedRepository`.
 
-Called in a worker thread with everything ready; the hydrated commit leaves. Nothing is checked out: trees are made in a
-bare mirror, so no link, filter, hook or attribute of the repository is followed. Branches only ever move forward, and
-nothing is deleted. What others pushed meanwhile is fetched, and the commit is made again on top of it, a few times.
-Files, notes and branches: Argo CD ``commitserver/commit``.
+Called in a worker thread with the finished files. Nothing is checked out: trees are created in a bare mirror, so links,
+filters, hooks and attributes of the repository have no effect. Branches only move forward, and nothing is deleted. If
+others pushed meanwhile, their commits are fetched and the commit is recreated on top, a few times. Files, notes and
+branches: Argo CD ``commitserver/commit``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LOCAL_RECEIVER = (
 
 @dataclass(frozen=True, slots=True)
 class HydratedFolder:
-    """Files of one Application. ``others``: what is written beside the manifest where that changed."""
+    """The files of one Application. ``others``: files written beside the manifest when it changed."""
 
     path: str
     manifest: bytes
@@ -55,7 +55,7 @@ class HydratedFolder:
 
 @dataclass(frozen=True, slots=True)
 class HydratedWrite:
-    """What one hydration writes: ``root`` are files of the root, written with any change of a folder."""
+    """The content of one hydration. ``root``: files of the root, written whenever a folder changes."""
 
     sync_branch: str
     target_branch: str
@@ -68,7 +68,7 @@ class HydratedWrite:
     when: datetime
 
     def identity(self) -> dict[str, str]:
-        """Author and committer, as git takes them from the environment."""
+        """Author and committer as environment variables of git."""
         date = f"{int(self.when.timestamp())} +0000"
         return {
             f"GIT_{who}_{what}": value
@@ -78,10 +78,10 @@ class HydratedWrite:
 
 
 class HydratedRepository(Repository):
-    """One repository that hydrated manifests are pushed to."""
+    """A repository to push hydrated manifests to."""
 
     def write(self, wanted: HydratedWrite) -> str:
-        """The commit that holds the manifests; an existing one where none of them changed.
+        """Return the commit with the manifests; an existing one if none of them changed.
 
         Raises :class:`SourceError`.
         """
@@ -102,7 +102,7 @@ class HydratedRepository(Repository):
     # -- what is there ---------------------------------------------------------------------------------------------
 
     def _base(self, refs: Refs, wanted: HydratedWrite) -> str:
-        """The commit that is built on: the target branch, else the sync branch, which starts if need be."""
+        """Return the commit to build on: of the target branch, or of the sync branch, which is created if needed."""
         sync, target = (f"refs/heads/{branch}" for branch in (wanted.sync_branch, wanted.target_branch))
         there = [name for name in dict.fromkeys((sync, target)) if refs.sha_of(name) is not None]
         if there:
@@ -115,7 +115,7 @@ class HydratedRepository(Repository):
         return found
 
     def _begin_branch(self, wanted: HydratedWrite) -> str:
-        """An empty commit, pushed: what compares with the sync branch finds one."""
+        """Push an empty commit, so that comparisons with the sync branch find one."""
         self._begin()
         tree = self._run(["mktree"])
         made = self._commit_tree(tree, (), f"Initial commit for {wanted.sync_branch}\n", wanted)
@@ -123,7 +123,7 @@ class HydratedRepository(Repository):
         return made
 
     def _changed(self, base: str, wanted: HydratedWrite) -> list[HydratedFolder]:
-        """Folders whose manifest is another one than that of the branch."""
+        """Return the folders whose manifest differs from the branch."""
         places = [f"{base}:{folder.path}/{MANIFEST}" for folder in wanted.folders]
         output = self._output(["cat-file", "--batch"], "".join(f"{place}\n" for place in places).encode())
         found: list[HydratedFolder] = []
@@ -178,7 +178,7 @@ class HydratedRepository(Repository):
     # -- notes -----------------------------------------------------------------------------------------------------
 
     def _note(self, sha: str, wanted: HydratedWrite, refs: Refs) -> None:
-        """Have a note say which dry commit was hydrated, also where that changed nothing."""
+        """Write a note that names the dry commit, also if it changed nothing."""
         for attempt in range(1, ATTEMPTS + 1):
             if refs.sha_of(NOTES) is not None:
                 self._fetch(f"+{NOTES}:{NOTES}")
@@ -202,7 +202,7 @@ class HydratedRepository(Repository):
     # -- git ---------------------------------------------------------------------------------------------------------
 
     def _push(self, refspec: str, *, last: bool) -> bool:
-        """Whether the remote took it; False: it has something newer. Raises :class:`SourceError`."""
+        """Push; return False if the remote has something newer. Raises :class:`SourceError`."""
         receiver = [f"--receive-pack={_LOCAL_RECEIVER}"] if self.is_local else []
         options = ["push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no"]
         answer = self._ask_remote([*options, *receiver, "--", self.url, refspec], directory=self._mirror)
@@ -236,7 +236,7 @@ class HydratedRepository(Repository):
     def _output(
         self, arguments: Sequence[str], stdin: bytes = b"", *, environment: Mapping[str, str] | None = None
     ) -> bytes:
-        """What a git command says that works in the mirror. Raises :class:`SourceError`."""
+        """Return the output of a git command in the mirror. Raises :class:`SourceError`."""
         answer = run_git(
             arguments,
             directory=self._mirror,

@@ -1,7 +1,7 @@
-"""Signatures of hydrated commits: with the key of the repository's write Secret, else as git is configured.
+"""Signs hydrated commits with the key of the repository's write Secret, or as git is configured: :func:`signing`.
 
-The key lies in a file that only this user may read, in memory where the machine has it, as long as one commit is made.
-An OpenSSH key signs by ssh-keygen; a PGP key by gpg, in a keyring of its own.
+During one commit the key is in a file that only this user may read, in memory if possible. OpenSSH keys sign by
+ssh-keygen; PGP keys by gpg with a temporary keyring.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Signing = tuple[list[str], list[str], dict[str, str]]
 
 @contextlib.contextmanager
 def signing(key: Secret | None, shown: str) -> Iterator[Signing]:
-    """Options of git, arguments of ``commit-tree`` and its environment. Raises :class:`SourceError`; ``shown`` is the
-    repository in messages."""
+    """Yield options of git, arguments of ``commit-tree`` and its environment. Raises :class:`SourceError`; ``shown`` is
+    the repository in messages."""
     if key is None:
         yield ([], ["-S"] if _configured() else [], {})
         return
@@ -50,7 +50,7 @@ def signing(key: Secret | None, shown: str) -> Iterator[Signing]:
 
 
 def _configured() -> bool:
-    """Whether the git configuration of the controllers' machine asks for signatures (``commit.gpgSign``)."""
+    """Return True if the machine's git configuration enables signatures (``commit.gpgSign``)."""
     asked = ["config", "--type=bool", "--get", "commit.gpgsign"]
     return run_git(asked, bounds=LIMIT, label="git configuration").output.strip() == b"true"
 

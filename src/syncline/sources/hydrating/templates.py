@@ -1,7 +1,7 @@
-"""Go templates of the installation: messages of hydrated commits and READMEs.
+"""Renders the installation's Go templates for messages of hydrated commits and READMEs: :func:`render_template`.
 
-Rendered by the Helm of the render workers, which brings Go's templates and Sprig with bounds on time, memory and
-output; ``env``, ``expandenv`` and look-ups of hosts are not there. Raises :class:`SourceError`.
+The Helm of the render workers provides Go's templates and Sprig with limits on time, memory and output; ``env``,
+``expandenv`` and host look-ups are disabled. Raises :class:`SourceError`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CALL = '{{ printf "%s" (include "text/templates/_text" .Values.data | b64enc) }}
 
 
 def render_template(text: str, data: Mapping[str, Any], setting: str) -> str:
-    """``text`` for ``data``; ``setting`` is what messages call it."""
+    """Render ``text`` with ``data``; ``setting`` names the template in messages."""
     if len(text) > MAX_TEMPLATE:
         raise SourceError(Problem.TOO_LARGE, f"{setting}: a template may have {MAX_TEMPLATE} characters")
     engine = helm_engine()

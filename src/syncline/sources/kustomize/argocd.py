@@ -1,7 +1,7 @@
-"""``spec.source.kustomize`` of an Application: what Argo CD sets in a kustomization before it builds it.
+"""Applies an Application's ``spec.source.kustomize`` to a kustomization before the build: :func:`edit_of`.
 
-The block is read in ``sources/kustomize/options.py``; :func:`edit_of` makes the change that ``kustomize edit`` would
-make on disk. Order and rules: Argo CD ``util/kustomize`` (reference argocd-app 1.3, 5.4).
+``sources/kustomize/options.py`` parses the block; :func:`edit_of` makes the changes of ``kustomize edit`` in memory.
+Order and rules: Argo CD ``util/kustomize`` (reference argocd-app 1.3, 5.4).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["edit_of"]
 
 
 def edit_of(options: KustomizeOptions, folder: Folder) -> Edit | None:
-    """The change of the outermost kustomization, None if there is none to make."""
+    """Return the change of the outermost kustomization, None if there is none."""
     edits = replace(options, expand_annotations=False, flags=NO_FLAGS, kube_version="", api_versions=())
     if edits == KustomizeOptions():
         return None
@@ -64,7 +64,7 @@ def _exists(folder: Folder, path: str) -> bool:
 
 
 def _matching(folder: Folder, pattern: str) -> list[str]:
-    """The places that a pattern names (Go ``filepath.Glob``), from here; where there are none, what is written."""
+    """Return the paths that a pattern matches (Go ``filepath.Glob``), or the pattern itself if there are none."""
     if not any(mark in pattern for mark in "*?["):
         return [pattern]
     wanted = posixpath.normpath(posixpath.join(folder.path, pattern))
@@ -108,7 +108,7 @@ _KEEP = "*"
 
 
 def _images(there: list[dict[str, Any]], given: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Entries by name; what is given replaces what is there, an asterisk keeps that part of it."""
+    """Merge entries by name; given parts replace the old ones, an asterisk preserves them."""
     merged = {image["name"]: image for image in (_image(text) for text in given)}
     for entry in there:
         name = entry.get("name", "")
@@ -124,7 +124,7 @@ def _images(there: list[dict[str, Any]], given: tuple[str, ...]) -> list[dict[st
 
 
 def _image(text: str) -> dict[str, str]:
-    """``name=new:tag``, ``name=new@digest``, ``name:tag`` or ``name@digest``."""
+    """Parse ``name=new:tag``, ``name=new@digest``, ``name:tag`` or ``name@digest``."""
     named, equals, reference = text.partition("=")
     new, tag, digest = split_image(reference if equals else text)
     if new == text:

@@ -1,8 +1,8 @@
-"""``kustomize build``: a folder with a kustomization becomes resources in their final form.
+"""``kustomize build``: computes the resources of a folder with a kustomization. :func:`build`.
 
-Called by the renderer and by the command line. A :class:`Source` and a folder come in, a :class:`Built` leaves. Steps
-and their order: kustomize ``KustTarget`` — resources, generators, components, transformers, validators, vars; then
-hashes, references, values of vars, order. Nothing is fetched, run or written.
+Called by the renderer and by the command line with a :class:`Source` and a folder. Steps and their order: kustomize
+``KustTarget`` — resources, generators, components, transformers, validators, vars; then hashes, references, values of
+vars, order. Nothing is fetched, run or written.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Order = str
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The objects in the order of the output; warnings and notices (what upstream writes to its log) in its words."""
+    """The objects in output order; warnings and notices (upstream's log) in upstream's words."""
 
     objects: tuple[dict[str, Any], ...]
     warnings: tuple[str, ...]
@@ -71,7 +71,7 @@ class Built:
 
 @dataclass(slots=True)
 class _Gathered:
-    """What a kustomization has come to so far."""
+    """The intermediate result of a kustomization."""
 
     resources: ResMap = field(default_factory=ResMap)
     config: TransformerConfig = field(default_factory=TransformerConfig)
@@ -91,7 +91,7 @@ def build(source: Source, path: str, *, order: Order = "", edit: Edit | None = N
 
 
 class _Target:
-    """One kustomization with its folder; ``origin`` tells where it was reached, None unless that is to be noted."""
+    """One kustomization with its folder; ``origin`` records where it was found, None if that is not needed."""
 
     def __init__(
         self, folder: Folder, kustomization: Kustomization, context: Context, origin: str | None = None
@@ -159,7 +159,8 @@ class _Target:
             self.context.chosen = True
 
     def gather(self, gathered: _Gathered) -> _Gathered:
-        """Resources, generators, components, transformers, validators and vars of this kustomization, in order."""
+        """Add the resources, generators, components, transformers, validators and vars of this kustomization, in
+        order."""
         given = self.kustomization
         with about("accumulating resources"):
             self._add_paths(gathered, given.texts("resources"))
@@ -278,7 +279,7 @@ class _Target:
         return origins.of_builtin(posixpath.join(self.origin, self.kustomization.file), kind)
 
     def _plugins(self, name: str) -> list[Resource]:
-        """The resources that configure plugins: inline, or from files and folders."""
+        """Return the resources that configure plugins, inline or from files and folders."""
         found = _Gathered()
         paths: list[str] = []
         for text in self.kustomization.texts(name):
@@ -308,7 +309,7 @@ class _Target:
             gathered.resources.drop_empty()
 
     def _builtin_steps(self, config: TransformerConfig) -> list[tuple[Transform, dict[str, Any] | None]]:
-        """The transformers that the fields of the kustomization ask for, in kustomize's order."""
+        """Return the transformers for the fields of the kustomization, in kustomize's order."""
         return [
             (transformer(kind, settings, self.folder, self.context), self._by(kind))
             for kind, settings in _asked_for(self.kustomization, config)
@@ -375,7 +376,7 @@ def _comparable(resource: Resource) -> dict[str, Any]:
 
 
 def _without_local(resources: ResMap) -> list[Resource]:
-    """What is not marked as configuration for tools only."""
+    """Drop resources marked as local configuration."""
     return [
         resource
         for resource in resources
@@ -384,6 +385,6 @@ def _without_local(resources: ResMap) -> list[Resource]:
 
 
 def _finish_annotations(resource: Resource, metadata: list[str]) -> None:
-    """Annotations as text without kustomize's own; an empty mapping or null disappears."""
+    """Convert annotations to text without kustomize's own; an empty mapping or null disappears."""
     kept = {name: text for name, text in resource.annotations().items() if name not in BUILD_ANNOTATIONS}
     resource.set_annotations(origins.annotated(resource, kept, metadata))

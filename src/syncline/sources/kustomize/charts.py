@@ -1,8 +1,8 @@
-"""``helmCharts`` of a kustomization: charts become resources, where ``--enable-helm`` asks for it.
+"""``helmCharts`` of a kustomization: renders charts to resources, if ``--enable-helm`` is set. :class:`Charts`.
 
-Called by ``build``. A chart comes from the folder of charts (``helmGlobals.chartHome``), else from its repository, as
-``helm pull`` would fetch it; nothing is written into the tree. It is rendered by ``sources/helm/rendering.py``'s
-workers. Source: kustomize ``HelmChartInflationGenerator`` and ``types.HelmChart``.
+Called by ``build``. A chart comes from the chart folder (``helmGlobals.chartHome``), or from its repository like ``helm
+pull`` would fetch it; nothing is written into the tree. The workers of ``sources/helm/rendering.py`` render it. Source:
+kustomize ``HelmChartInflationGenerator`` and ``types.HelmChart``.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ HOOK = "helm.sh/hook"
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """Inflates the charts of one build. ``kube_version`` and ``api_versions`` are those of the destination; flags win
-    over an entry, and an entry over them."""
+    """Renders the charts of one build. ``kube_version`` and ``api_versions`` are the destination's; flags override an
+    entry, an entry overrides them."""
 
     flags: BuildFlags
     kube_version: str = ""
     api_versions: tuple[str, ...] = ()
 
     def generator(self, settings: dict[str, Any], folder: Folder) -> Callable[[], list[Resource]]:
-        """Check an entry now, render it when it is its turn. Raises :class:`BuildError`."""
+        """Check an entry now; return the function that renders it later. Raises :class:`BuildError`."""
         if not settings.get("name"):
             raise BuildError("chart name cannot be empty")
         for name in settings.get("additionalValuesFiles") or ():
@@ -98,7 +98,7 @@ class Charts:
         return bool(hooks) and bool(settings.get("skipHooks") or (settings.get("skipTests") and is_test(hooks)))
 
     def _files(self, settings: dict[str, Any], folder: Folder) -> tuple[dict[str, bytes], str]:
-        """The chart's files by name, and the folder of charts that it lies in."""
+        """Return the chart's files by name, and its chart folder."""
         name, version, repository = (str(settings.get(key) or "") for key in ("name", "version", "repo"))
         home = str(settings.get("chartHome") or DEFAULT_HOME)
         if version and repository:
@@ -113,7 +113,7 @@ class Charts:
 
 
 def _below(source: Source, place: str) -> Iterator[tuple[str, bytes]]:
-    """Every file of a folder under its name there, links inside the tree followed."""
+    """Yield every file of a folder with its name there; links inside the tree are followed."""
     count = size = 0
     waiting = [("", place, 0)]
     while waiting:
@@ -136,7 +136,7 @@ def _below(source: Source, place: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _pulled(source: Source, name: str, version: str, repository: str) -> dict[str, bytes]:
-    """As ``helm pull --untar`` would leave it."""
+    """Return the files that ``helm pull --untar`` would write."""
     pin = hashlib.sha256(f"{name} {version} {repository}".encode()).hexdigest()
     content = source.fetch_chart(repository.rstrip("/"), name, version, pin)
     try:
@@ -149,7 +149,7 @@ def _pulled(source: Source, name: str, version: str, repository: str) -> dict[st
 def _values(
     settings: dict[str, Any], folder: Folder, how: str, files: dict[str, bytes], default: str
 ) -> dict[str, Any]:
-    """The values file (the chart's own unless another is named), with inline values over or under it."""
+    """Return the values file (by default the chart's own), with inline values over or under it."""
     inline = settings.get("valuesInline") or {}
     named = str(settings.get("valuesFile") or "")
     if inline and how == "replace":
@@ -166,7 +166,7 @@ def _values(
 
 
 def _over(base: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """``more`` over ``base``; null takes a key away (kyaml ``merge2``)."""
+    """Merge ``more`` over ``base``; null removes a key (kyaml ``merge2``)."""
     made = dict(base)
     for key, value in more.items():
         there = made.get(key)

@@ -1,8 +1,8 @@
-"""The engine as a renderer sees it: what a build reads, and the manifests it gives.
+"""Runs kustomize builds for the renderer and tracks the files they read: :class:`KustomizeEngine`.
 
-Called by ``sources/rendering/renderer.py`` in worker threads. Which files a kustomization needs is known only when it
-is built, so the first question builds it and notes every path that was read or looked for; later questions compare
-these paths with the tree and build again only if one of them changed.
+Called by ``sources/rendering/renderer.py`` in worker threads. The files of a kustomization are known only after a
+build, so the first call builds and records every path that was read or looked up; later calls compare these paths with
+the tree and build again only if one changed.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ MISSING_MODE = "000000"
 
 @dataclass(frozen=True, slots=True)
 class _Trace:
-    """Path and blob of everything that a build read; the blob is empty where nothing was found."""
+    """Path and blob of everything that a build read; the blob is empty for missing files."""
 
     touched: tuple[tuple[str, str], ...]
 
 
 class KustomizeEngine:
-    """Safe to use from several threads."""
+    """Builds kustomizations. Thread-safe."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
@@ -71,7 +71,7 @@ class KustomizeEngine:
         self.builds = 0
 
     def reads(self, tree: Tree, options: KustomizeOptions, remote: RemoteFiles | None = None) -> tuple[Entry, ...]:
-        """Everything that the manifests depend on, sorted; raises :class:`SourceError`."""
+        """Return every file that the manifests depend on, sorted; raises :class:`SourceError`."""
         viewer = remote.viewer if remote is not None else ""
         files = self._index(tree, viewer)
         key = (tree.path, repr(options), viewer)
@@ -103,7 +103,7 @@ class KustomizeEngine:
         entries: tuple[Entry, ...],
         remote: RemoteFiles | None = None,
     ) -> Manifests:
-        """The manifests; ``entries`` are those that :meth:`reads` gave."""
+        """Return the manifests; ``entries`` is the result of :meth:`reads`."""
         with self._lock:
             last = self._last.pop(threading.get_ident(), None)
         if last is not None and last[0].touched == tuple((entry.path, entry.blob) for entry in entries):
@@ -112,7 +112,7 @@ class KustomizeEngine:
         return self._build(self._index(tree, viewer), tree.path, options, remote)[1]
 
     def edited(self, tree: Tree, options: KustomizeOptions) -> tuple[str, Mapping[str, Any]] | None:
-        """The file of the kustomization and its fields as ``options`` change them; None if they change nothing."""
+        """Return the kustomization file and its fields changed by ``options``; None if they change nothing."""
         folder = Folder(Source(TreeFiles(tree.whole()), limits=self._limits), tree.path)
         edit = edit_of(options, folder)
         if edit is None:
@@ -121,7 +121,7 @@ class KustomizeEngine:
         return made.file, made.fields
 
     def _index(self, tree: Tree, viewer: str) -> TreeFiles:
-        """The files of the repository; those of the last commit are kept for their viewer, since many folders of it
+        """Return the files of the repository; those of the last commit are cached per viewer, since many of its folders
         follow."""
         whole = tree.whole()
         key = (whole.id, viewer)

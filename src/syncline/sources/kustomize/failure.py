@@ -1,6 +1,6 @@
-"""The error of a build. Raised by every module of the engine, reported by the command line and by the renderer.
+"""The error of a build, :class:`BuildError`, raised by every module of the engine.
 
-Messages keep kustomize's own words where it has them, because people search for them.
+Messages use kustomize's own words where it has them, because people search for them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _SECRETIVE = re.compile(r"Secret|stringData|\bdata\b")
 
 
 def quoted(text: str) -> str:
-    """The text as an error repeats it, but for what may be a Secret's."""
+    """Quote a text in an error, with possible Secret values masked."""
     return "(not shown: it may hold values of a Secret)" if _SECRETIVE.search(text) else text
 
 
 class BuildError(SourceError):
-    """A kustomization cannot be built; ``malformed`` says that a file is not YAML."""
+    """A kustomization cannot be built; ``malformed``: a file is not YAML."""
 
     def __init__(self, message: str, *, problem: Problem = Problem.INVALID, fix: str = "") -> None:
         super().__init__(problem, message, field="spec.source.path", fix=fix)
@@ -38,7 +38,7 @@ class BuildError(SourceError):
 
 @contextmanager
 def about(prefix: str) -> Iterator[None]:
-    """Put ``prefix: `` before the message of a :class:`BuildError` raised inside."""
+    """Prefix the message of a :class:`BuildError` raised inside with ``prefix: ``."""
     try:
         yield
     except BuildError as error:

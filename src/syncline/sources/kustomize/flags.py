@@ -1,7 +1,7 @@
-"""``kustomize.buildOptions`` of ``argocd-cm``: the flags of ``kustomize build`` as the operator wants them.
+"""Parses ``kustomize.buildOptions`` of ``argocd-cm``, the operator's flags of ``kustomize build``: :func:`parse_flags`.
 
-``assembly`` reads the setting, ``sources/rendering/renderer.py`` hands it to the engine. Source: kustomize 5.8
-``commands/build``; Argo CD ``util/kustomize`` passes the text on as it stands.
+``assembly`` reads the setting, ``sources/rendering/renderer.py`` passes it to the engine. Source: kustomize 5.8
+``commands/build``; Argo CD ``util/kustomize`` passes the text on unchanged.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ is ours."""
 
 @dataclass(frozen=True, slots=True)
 class BuildFlags:
-    """``helm``: charts are inflated; ``plugins``: other people's generators and transformers are run, by a kustomize
-    program; ``execs``: also functions that are programs. ``order``: ``legacy``, ``none``, or empty for the default."""
+    """``helm``: render charts; ``plugins``: run third-party generators and transformers, by a kustomize program;
+    ``execs``: also functions that are programs. ``order``: ``legacy``, ``none``, or empty for the default."""
 
     helm: bool = False
     unrestricted: bool = False
@@ -50,12 +50,12 @@ NO_FLAGS = BuildFlags()
 
 
 def no_flags() -> BuildFlags:
-    """What builds without the setting have."""
+    """Return the flags of builds without the setting."""
     return NO_FLAGS
 
 
 def parse_flags(text: str) -> BuildFlags:
-    """Raises :class:`SourceError` for what ``kustomize build`` does not know."""
+    """Parse the flags; raises :class:`SourceError` for those that ``kustomize build`` does not have."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -91,7 +91,7 @@ _ALLOWED = {"--load-restrictor": ("LoadRestrictionsRootOnly", "LoadRestrictionsN
 
 
 def _one(values: dict[str, list[str]], name: str, *aliases: tuple[str, ...]) -> str:
-    """The last value of a flag that knows two words; ``rootOnly`` and ``none`` are older names of restrictors."""
+    """Return the last value of a flag with two values; ``rootOnly`` and ``none`` are older names of restrictors."""
     given = values.get(name, [""])[-1]
     allowed = (*_ALLOWED[name], *(one for each in aliases for one in each))
     if given and given not in allowed:

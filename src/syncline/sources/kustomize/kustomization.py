@@ -1,7 +1,7 @@
-"""``kustomization.yaml``: finding it, reading it strictly, and bringing old fields into their present form.
+"""Finds and parses ``kustomization.yaml`` strictly, and converts old fields: :func:`load_kustomization`.
 
-Called once per folder of a build. The file comes in as bytes; a :class:`Kustomization` and the warnings about
-deprecated fields leave. Source of fields, checks and texts: kustomize ``api/types``.
+Called once per folder of a build; returns a :class:`Kustomization` with warnings about deprecated fields. Source of
+fields, checks and texts: kustomize ``api/types``.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ _DEPRECATED = {
 
 @dataclass(frozen=True, slots=True)
 class Kustomization:
-    """``fields`` holds what was given, by canonical names; ``file`` is the name of the file."""
+    """A parsed kustomization. ``fields`` has the given fields by canonical names; ``file`` is the file's name."""
 
     fields: dict[str, Any]
     file: str
@@ -173,7 +173,7 @@ def load_kustomization(folder: Folder) -> Kustomization:
 
 
 def parse_kustomization(content: bytes, file: str, shown: str) -> Kustomization:
-    """As :func:`load_kustomization`, of content that is at hand."""
+    """Like :func:`load_kustomization`, for given content."""
     with about("invalid Kustomization"):
         fields = read_struct(_FIELDS, read_yaml(content), strict=True)
     warnings = tuple(message for name, message in _DEPRECATED.items() if name in fields)
@@ -187,7 +187,7 @@ def parse_kustomization(content: bytes, file: str, shown: str) -> Kustomization:
 
 
 def read_yaml(content: bytes) -> Any:
-    """The first document as Kubernetes' YAML reader sees it, YAML 1.1 booleans included."""
+    """Parse the first document like Kubernetes' YAML reader, including YAML 1.1 booleans."""
     loaded = yaml.load_all(content, by_lines=False)
     for problem in loaded.report.errors:
         line = problem.position.line if problem.position else 0
@@ -198,7 +198,7 @@ def read_yaml(content: bytes) -> Any:
 
 
 def _modern(fields: dict[str, Any]) -> dict[str, Any]:
-    """Old fields moved into those that replaced them (kustomize ``FixKustomization``)."""
+    """Convert old fields to their replacements (kustomize ``FixKustomization``)."""
     made = dict(fields)
     made["kind"] = made.get("kind") or KIND
     made["apiVersion"] = made.get("apiVersion") or (COMPONENT_VERSION if made["kind"] == COMPONENT_KIND else VERSION)
@@ -228,7 +228,7 @@ _CHART_FIELDS = {
 
 
 def _chart(old: dict[str, Any]) -> dict[str, Any]:
-    """An entry of the deprecated list as one of today's (kustomize ``types.SplitHelmParameters``)."""
+    """Convert an entry of the deprecated list to the current form (kustomize ``types.SplitHelmParameters``)."""
     return {new: old[name] for name, new in _CHART_FIELDS.items() if old.get(name)}
 
 

@@ -1,8 +1,8 @@
-"""The files of a build: a tree at a commit, or what the command line gives, and nothing else.
+"""The files of a build, from a tree at a commit or from the command line: :class:`Source` and :class:`Folder`.
 
-Called by every step that names a file. Knows kustomize's load restrictor (a file must lie in or below the folder of
-its kustomization, folders may lie anywhere in the repository), follows symbolic links inside the tree, refuses what
-leaves it and everything remote, and notes what was read or looked for, so that a cache can tell whether it changed.
+Used by every step that names a file. It implements kustomize's load restrictor (a file must be in or below the folder
+of its kustomization, folders may be anywhere in the repository), follows symbolic links inside the tree, refuses links
+that leave it and everything remote, and records the paths that were read or looked up, for caches.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["DEFAULT_LIMITS", "Folder", "Limits", "RemoteFiles", "Source", "TreeF
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one build, so that a wrong or hostile repository costs an error and not the machine."""
+    """Limits of one build, so that a wrong or hostile repository causes an error and no harm."""
 
     files: int = 10_000
     bytes: int = 50_000_000
@@ -54,53 +54,53 @@ _REMOTE = re.compile(
 
 
 class Files(Protocol):
-    """Where a build reads: a tree at a commit (:class:`TreeFiles`) or, for the command line, the disk."""
+    """The storage that a build reads: a tree at a commit (:class:`TreeFiles`) or, for the command line, the disk."""
 
     absolute_links: bool
     """Whether a symbolic link may hold an absolute path."""
 
     def entry(self, path: str) -> Entry | None:
-        """The file or symbolic link at ``path``, links not followed; None for folders and for nothing."""
+        """Return the file or symbolic link at ``path``, links not followed; None for folders and missing paths."""
         ...
 
     def is_folder(self, path: str) -> bool: ...
 
     def listing(self, path: str) -> list[tuple[str, bool]]:
-        """Names of the files and links below a folder, from there, sorted; and whether each is a link."""
+        """Return the files and links below a folder: sorted relative paths, each with True for a link."""
         ...
 
     def read(self, entry: Entry) -> bytes:
-        """The content of a file, the target of a link; raises :class:`SourceError`."""
+        """Return the content of a file, or the target of a link; raises :class:`SourceError`."""
         ...
 
 
 class RemoteFiles(Protocol):
-    """Fetches what kustomizations name beyond their repository; all raise :class:`SourceError`."""
+    """Fetches what kustomizations reference outside of their repository; all methods raise :class:`SourceError`."""
 
     @property
     def viewer(self) -> str:
-        """Whose rights decide over it: what was fetched for one is not kept for another."""
+        """The owner of the access: results for one are not cached for another."""
         ...
 
     def text(self, url: str) -> bytes:
-        """A file by its address."""
+        """Return a file at an address."""
         ...
 
     def base(self, url: str, ref: str) -> tuple[Tree, str]:
-        """A whole repository at a reference, and the commit that it is."""
+        """Return a whole repository at a reference, and its commit."""
         ...
 
     def dependency(self, repository: str, chart: str, wanted: str, pin: str) -> tuple[str, str]:
-        """Version and digest of a packed chart; equal pins get an equal answer."""
+        """Return version and digest of a packed chart; equal pins get an equal result."""
         ...
 
     def archive(self, digest: str) -> bytes:
-        """The packed chart of a digest."""
+        """Return the packed chart of a digest."""
         ...
 
 
 class TreeFiles:
-    """The files of a whole repository at a commit; small files of one folder are read in one go."""
+    """The files of a whole repository at a commit; small files of one folder are read in one call."""
 
     absolute_links = False
 
@@ -148,18 +148,19 @@ _AHEAD_BYTES, _AHEAD_FILES = 64 * 1024, 64
 
 
 class ChartInflation(Protocol):
-    """Makes resources of charts."""
+    """Renders charts to resources."""
 
     def generator(self, settings: dict[str, Any], folder: Folder) -> Callable[[], list[Resource]]:
-        """Check an entry of ``helmCharts`` now, render it when it is its turn. Raises :class:`BuildError`."""
+        """Check an entry of ``helmCharts`` now; return the function that renders it later. Raises
+        :class:`BuildError`."""
         ...
 
 
 @dataclass(slots=True)
 class Source:
-    """All files of one build. ``label`` is put before paths in messages; ``restricted`` is the load restrictor.
+    """All files of one build. ``label`` prefixes paths in messages; ``restricted`` is the load restrictor.
 
-    ``touched`` collects every path that was read or looked for, with its blob; empty for what is not there.
+    ``touched`` records every path that was read or looked up, with its blob; empty for missing ones.
     """
 
     files: Files
@@ -178,11 +179,11 @@ class Source:
     _size: int = 0
 
     def shown(self, path: str) -> str:
-        """A path as messages tell it."""
+        """Return a path as shown in messages."""
         return f"{self.label.rstrip('/')}/{path}".rstrip("/") or "/" if self.label else path or "."
 
     def find(self, path: str) -> tuple[str, bool] | None:
-        """The real place of ``path`` and whether it is a folder, links followed; None if nothing is there."""
+        """Return the real path, links followed, and whether it is a folder; None if it does not exist."""
         done: list[str] = []
         todo = path.split("/")[::-1]
         links = 0
@@ -220,7 +221,7 @@ class Source:
         return target
 
     def fetch(self, url: str) -> bytes:
-        """The content of a file by its address, which must not be a page for people."""
+        """Return the content of a file at an address; an HTML page is an error."""
         remote = self._allowed(url)
         try:
             with sheltered():
@@ -236,7 +237,7 @@ class Source:
         return content
 
     def fetch_base(self, name: str) -> tuple[Source, str]:
-        """The repository that ``name`` means and the path in it."""
+        """Return the repository that ``name`` means, and the path in it."""
         remote = self._allowed(name)
         url, ref, path = remote_base(name)
         try:
@@ -252,7 +253,7 @@ class Source:
         return inner, path
 
     def fetch_chart(self, repository: str, chart: str, wanted: str, pin: str) -> bytes:
-        """The packed chart of a repository; ``wanted`` is a version or a range."""
+        """Return the packed chart of a repository; ``wanted`` is a version or a range."""
         remote = self._allowed(repository)
         try:
             with sheltered():
@@ -264,7 +265,7 @@ class Source:
         return content
 
     def listing(self, folder: str) -> list[tuple[str, bool]]:
-        """As :meth:`Files.listing`; what lies there has been examined."""
+        """Like :meth:`Files.listing`; records what was listed."""
         found = self.files.listing(folder)
         self.touched[f"{folder}/"] = listed(found)
         return found
@@ -279,7 +280,7 @@ class Source:
         return self.remote
 
     def read(self, real: str) -> bytes:
-        """The content of the file at a real place."""
+        """Return the content of the file at a real path."""
         entry = self.files.entry(real)
         if entry is None or not entry.is_file:
             raise BuildError(f"'{self.shown(real)}' is not a file")
@@ -305,7 +306,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The place of one kustomization; ``outer`` is the one that named it."""
+    """The folder of one kustomization; ``outer`` is the one that referenced it."""
 
     source: Source
     path: str
@@ -320,7 +321,7 @@ class Folder:
         return 0 if self.outer is None else self.outer.depth + 1
 
     def load(self, name: str) -> bytes:
-        """The content of a file by its path from here; raises :class:`BuildError`."""
+        """Return the content of a file by its relative path; raises :class:`BuildError`."""
         if _REMOTE_FILE.match(name):
             return self.source.fetch(name)
         joined, found = self._find(name)
@@ -340,7 +341,8 @@ class Folder:
         return decoded(self.load(name))
 
     def enter(self, name: str) -> Folder:
-        """The folder of another kustomization; raises :class:`BuildError` for files, cycles and remote places."""
+        """Return the folder of another kustomization; raises :class:`BuildError` for files, cycles and remote
+        addresses."""
         if not name:
             raise BuildError("new root cannot be empty")
         if name.startswith("/"):
@@ -383,7 +385,7 @@ class Folder:
         return Folder(source, found[0], self)
 
     def find(self, name: str) -> tuple[str, bool] | None:
-        """The real place of a path from here and whether it is a folder; None if nothing is there."""
+        """Return the real path of a relative one, and whether it is a folder; None if it does not exist."""
         return self._find(name)[1]
 
     def _find(self, name: str) -> tuple[str, tuple[str, bool] | None]:
@@ -395,12 +397,12 @@ class Folder:
 
 
 def listed(found: list[tuple[str, bool]]) -> str:
-    """A hash of the names of a listing."""
+    """Return a hash of the names of a listing."""
     return hashlib.sha256("\0".join(name for name, _ in found).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def decoded(content: bytes) -> str:
-    """Text of a file; bytes that are no UTF-8 are an error of the YAML that holds them."""
+    """Return the text of a file; invalid UTF-8 becomes an error of the YAML parser."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -414,7 +416,8 @@ _SCP = re.compile(r"[^/\s]+@[^/:\s]+:")
 
 
 def remote_base(name: str) -> tuple[str, str, str]:
-    """Address, reference and path of ``github.com/org/repo//path?ref=v1`` and its kin (kustomize ``git/repospec``)."""
+    """Parse ``github.com/org/repo//path?ref=v1`` and similar into address, reference and path (kustomize
+    ``git/repospec``)."""
     text, _, query = name.removeprefix("git::").partition("?")
     ref = next((value for _, value in _QUERY.findall(f"?{query}")), "") or "HEAD"
     scheme, separator, rest = text.partition("://")
@@ -428,7 +431,7 @@ def remote_base(name: str) -> tuple[str, str, str]:
 
 
 def _split_base(rest: str) -> tuple[str, str]:
-    """At ``//``, after ``.git``, after ``_git/NAME``, else after host, owner and name."""
+    """Split at ``//``, after ``.git``, after ``_git/NAME``, or after host, owner and name."""
     if "//" in rest:
         repository, _, path = rest.partition("//")
         return repository, path
@@ -441,7 +444,7 @@ def _split_base(rest: str) -> tuple[str, str]:
 
 
 def is_remote(path: str) -> bool:
-    """Whether what was touched lies beyond the repository."""
+    """Return True if the recorded path is outside of the repository."""
     return _REMOTE.search(path) is not None and ("://" in path or _SCP.match(path) is not None)
 
 

@@ -1,6 +1,6 @@
-"""``spec.source.kustomize`` of an Application as values. Read for every source, so nothing of the engine is loaded.
+"""Parses an Application's ``spec.source.kustomize``: :func:`parse_options`. Loads nothing of the engine.
 
-What they change in a kustomization: ``sources/kustomize/argocd.py``. Rules: Argo CD ``util/kustomize`` (reference
+How the options change a kustomization: ``sources/kustomize/argocd.py``. Rules: Argo CD ``util/kustomize`` (reference
 argocd-app 1.3, 5.4).
 """
 
@@ -22,7 +22,7 @@ FIELD = "spec.source.kustomize"
 
 @dataclass(frozen=True, slots=True)
 class KustomizeOptions:
-    """The block; pairs keep the order they were given in. ``patches`` are JSON values in canonical field names."""
+    """The block; pairs are in the given order. ``patches`` are JSON values with canonical field names."""
 
     name_prefix: str = ""
     name_suffix: str = ""
@@ -45,7 +45,7 @@ class KustomizeOptions:
     api_versions: tuple[str, ...] = ()
 
     def completed(self, context: RenderContext, environment: Mapping[str, str]) -> KustomizeOptions:
-        """As :meth:`expanded`, with the versions of the destination where charts may ask for them."""
+        """Like :meth:`expanded`, with the versions of the destination filled in for charts."""
         asked = self.flags.helm
         return replace(
             self.expanded(environment),
@@ -54,7 +54,7 @@ class KustomizeOptions:
         )
 
     def expanded(self, environment: Mapping[str, str]) -> KustomizeOptions:
-        """With ``$ARGOCD_APP_…`` replaced in images, values of labels and, where asked for, of annotations."""
+        """Replace ``$ARGOCD_APP_…`` in images, values of labels and, if enabled, of annotations."""
         return replace(
             self,
             images=tuple(expand(image, environment) for image in self.images),
@@ -67,7 +67,7 @@ class KustomizeOptions:
 
 
 def parse_options(block: Mapping[str, Any]) -> KustomizeOptions:
-    """Read the block; raises :class:`SourceError` for values that cannot be meant."""
+    """Parse the block; raises :class:`SourceError` for invalid values."""
     return KustomizeOptions(
         name_prefix=str(block.get("namePrefix") or ""),
         name_suffix=str(block.get("nameSuffix") or ""),
@@ -115,7 +115,7 @@ def _patch(entry: Any) -> dict[str, Any]:
 
 
 def _with_flags(entry: Any) -> Any:
-    """Argo CD's ``options`` are a map of booleans, also written as text."""
+    """Convert Argo CD's ``options``, a map of booleans that may be written as text."""
     if not isinstance(entry, dict) or not isinstance(entry.get("options"), dict):
         return entry
     options = {name: value in (True, "true") for name, value in entry["options"].items()}

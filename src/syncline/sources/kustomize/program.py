@@ -1,8 +1,8 @@
-"""The way out for kustomizations that need foreign programs: a ``kustomize`` program, in the sandbox of plugins.
+"""Builds kustomizations that need foreign programs with a ``kustomize`` program in the sandbox of plugins.
 
-``sources/rendering/renderer.py`` asks it where ``kustomize.buildOptions`` has ``--enable-alpha-plugins`` and the engine
-met a plugin or a function. The program works on a copy of the repository that is thrown away, without network:
-functions in containers cannot run. ``assembly`` finds it on PATH.
+``sources/rendering/renderer.py`` uses it if ``kustomize.buildOptions`` has ``--enable-alpha-plugins`` and the engine
+met a plugin or a function. The program works on a temporary copy of the repository without network, so functions in
+containers cannot run. ``assembly`` finds it on PATH.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ MAX_OBJECTS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class KustomizeProgram:
-    """``plugin_home``: the folder of the operator's plugins (``KUSTOMIZE_PLUGIN_HOME``), which ``runner`` shows."""
+    """Runs the program. ``plugin_home`` is the folder of the operator's plugins (``KUSTOMIZE_PLUGIN_HOME``)."""
 
     path: Path
     runner: PluginRunner
     plugin_home: Path | None = None
 
     def build(self, tree: Tree, flags: BuildFlags, edited: tuple[str, Mapping[str, Any]] | None) -> Manifests:
-        """Build the folder that ``tree`` is; ``edited``: the kustomization file to replace, and with what.
+        """Build the folder ``tree``; ``edited``: the kustomization file to replace, and its new fields.
 
         Raises :class:`SourceError`.
         """

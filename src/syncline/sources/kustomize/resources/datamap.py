@@ -1,7 +1,6 @@
-"""``data``, ``binaryData`` and secret data: how generated values are written.
+"""Writes generated values into ``data`` and ``binaryData`` nodes (kyaml ``datamap``): :func:`fill_data`.
 
-Called by the generators and where a generated object is merged into another. Values come in as bytes, fields are set
-in the node (kyaml ``datamap``). Values are never printed in errors.
+Called by the generators and when a generated object is merged into another. Values never appear in errors.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ SECRET_LINE = 70
 
 
 def encode_base64(content: bytes) -> str:
-    """Base64; more than one line's worth ends every line with a line break."""
+    """Return base64; if it is longer than a line, every line ends with a line break."""
     made = base64.b64encode(content).decode()
     if len(made) // SECRET_LINE + 1 == 1:
         return made
@@ -26,7 +25,7 @@ def encode_base64(content: bytes) -> str:
 
 
 def fill_data(node: Node, values: Mapping[str, bytes]) -> None:
-    """Text goes to ``data``, what is no UTF-8 to ``binaryData``."""
+    """Write text to ``data`` and values that are no UTF-8 to ``binaryData``."""
     for key in sorted(values):
         try:
             name, value = "data", values[key].decode("utf-8")
@@ -36,7 +35,7 @@ def fill_data(node: Node, values: Mapping[str, bytes]) -> None:
 
 
 def fill_binary_data(node: Node, values: Mapping[str, str]) -> None:
-    """Values that are base64 already."""
+    """Write values that are already base64."""
     for key in sorted(values):
         put(lookup_create(node, ["binaryData"], Kind.MAP), key, _value(values[key]))
 

@@ -1,7 +1,7 @@
-"""The hash behind the names of generated ConfigMaps and Secrets.
+"""Computes the hash suffix of generated ConfigMaps and Secrets: :func:`content_hash`.
 
-Called by ``transform.add_hashes`` and by tests. Ten letters of the SHA-256 of the content, spelled so that no words
-come out (kustomize ``api/hasher``). The name never counts: upstream looks it up under a path that does not exist.
+Called by ``transform.add_hashes`` and by tests. Ten letters of the SHA-256 of the content, in an alphabet that forms no
+words (kustomize ``api/hasher``). The name does not count: upstream reads it from a path that does not exist.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def spell(text: str) -> str:
 
 
 def content_hash(resource: Resource) -> str:
-    """The suffix that the content of ``resource`` gives it."""
+    """Return the suffix for the content of ``resource``."""
     kind = resource.kind
     if kind not in ("ConfigMap", "Secret"):
         return spell(json_text(to_json(resource.node)))

@@ -42,12 +42,12 @@ class _Directive(StrEnum):
 
 
 def merge(patch: Node, target: Node, schema: MergeSchema) -> Node | None:
-    """Apply ``patch`` to ``target``, in place; None says that the patch deletes it. Raises :class:`BuildError`."""
+    """Apply ``patch`` to ``target`` in place; None if the patch deletes it. Raises :class:`BuildError`."""
     return _Merger(schema).walk(target, patch, None)
 
 
 class _Kept(Node):
-    """A null of the target that the patch does not name: it stays."""
+    """A null of the target that the patch does not name and that stays."""
 
 
 class _Merger:
@@ -123,7 +123,7 @@ class _Merger:
 
 
 def _choose_map(target: Node | None, patch: Node | None) -> Node | None:
-    """The node that continues, None to delete it; a ``$patch`` is obeyed and removed."""
+    """Return the node to continue with, None to delete it; ``$patch`` is applied and removed."""
     if target is None or target.tag == NULL:
         if patch is not None and patch.kind is Kind.MAP and _map_directive(patch) is _Directive.DELETE:
             return None
@@ -199,7 +199,7 @@ def _key_value(item: Node, key: str) -> str:
 
 
 def _completed(values: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Values of which one leaves out what the other gives (a port without its protocol) become the same."""
+    """Unify values where one omits what the other has (a port without its protocol)."""
     made = list(values)
     for i in range(len(made)):
         first = made[i]
@@ -221,7 +221,7 @@ def _joined(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...] 
 def _used(
     values: Sequence[tuple[str, ...]], value: tuple[str, ...], keys: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """The keys that any element gives, and their values in this one; all keys where none is given."""
+    """Return the keys that any element has, and their values in this one; all keys if no element has any."""
     given = {keys[at] for each in values for at, part in enumerate(each) if part}
     if not given:
         return list(keys), list(value)
@@ -230,7 +230,7 @@ def _used(
 
 
 def _element(source: Node | None, keys: Sequence[str], values: Sequence[str]) -> Node | None:
-    """The first element whose keys have these values; for lists of plain values, the value itself."""
+    """Return the first element whose keys have these values; for lists of scalars, the value itself."""
     if source is None or source.kind is not Kind.SEQ:
         return None
     if not keys or not keys[0]:
@@ -255,7 +255,7 @@ def _ensure_key(item: Node, key: str, value: str) -> None:
 
 
 def _set_element(target: Node, element: Node | None, keys: Sequence[str], values: Sequence[str]) -> None:
-    """Put ``element`` instead of those with the same keys, else at the end; None removes them (ElementSetter)."""
+    """Replace the elements with the same keys by ``element``, or append it; None removes them (ElementSetter)."""
     keys = list(keys) or [""]
     by_key = bool(keys[0]) and bool(values) and bool(values[0])
     kept: list[Node] = []
@@ -296,7 +296,7 @@ def _match_field(item: Node, key: str, value: str) -> Node | None:
 
 
 def _append_all(made: Node, source: Node, keys: Sequence[str]) -> Node:
-    """The elements of ``source`` after those of ``made``, in place of those with the same keys."""
+    """Append the elements of ``source`` to ``made``, replacing those with the same keys."""
     for item in list(source.items):
         if not keys or not keys[0]:
             _set_element(made, item, [""], [item.value])

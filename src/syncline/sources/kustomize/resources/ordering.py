@@ -52,12 +52,12 @@ KIND_ORDER: Mapping[str, int] = _positions(ORDER_FIRST, ORDER_LAST)
 
 
 def sort_text(gvk: Gvk) -> str:
-    """How kinds of one rank are ordered."""
+    """Return the sort key of kinds of equal rank."""
     return f"{gvk.group or '~G'}_{gvk.version or '~V'}_{gvk.kind or '~K'}"
 
 
 def sort_resources(resources: Iterable[Resource], options: Mapping[str, Any]) -> list[Resource]:
-    """The resources in the order of ``sortOptions``; raises :class:`BuildError` for options that do not fit."""
+    """Sort the resources by ``sortOptions``; raises :class:`BuildError` for invalid options."""
     order, legacy = options.get("order") or "", options.get("legacySortOptions")
     if order not in (FIFO, LEGACY):
         raise BuildError(f"the field 'sortOptions.order' must be one of [{FIFO}, {LEGACY}]")

@@ -1,6 +1,6 @@
-"""``buildMetadata``: notes in annotations about where an object came from and what changed it.
+"""``buildMetadata``: annotates each object with its origin and the transformers that changed it.
 
-Called by ``build``. An origin is a JSON value; :func:`annotated` prints it in the form that kustomize gives it.
+Called by ``build``. An origin is a JSON value; :func:`annotated` prints it in kustomize's format.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def of_builtin(file: str, kind: str) -> dict[str, Any]:
 
 
 def of_plugin(resource: Resource) -> dict[str, Any] | None:
-    """The origin of what the plugin that ``resource`` configures makes or changes."""
+    """Return the origin of objects that the plugin configured by ``resource`` creates or changes."""
     if resource.origin is None:
         return None
     named = {
@@ -42,7 +42,7 @@ def of_plugin(resource: Resource) -> dict[str, Any] | None:
 
 
 def add(resource: Resource, origin: dict[str, Any]) -> None:
-    """Note that a transformer changed the object; the first note of one without origin is its origin."""
+    """Record that a transformer changed the object; for one without origin the first record becomes its origin."""
     if resource.origin is None:
         resource.origin = origin
     else:
@@ -50,7 +50,7 @@ def add(resource: Resource, origin: dict[str, Any]) -> None:
 
 
 def annotated(resource: Resource, annotations: Mapping[str, str], options: list[str]) -> dict[str, str]:
-    """``annotations`` with the notes that ``buildMetadata`` asks for, and without others."""
+    """Return ``annotations`` with the records that ``buildMetadata`` enables, and without others."""
     made = {name: text for name, text in annotations.items() if name not in (ORIGIN, TRANSFORMATIONS)}
     if ORIGIN_OPTION in options and resource.origin is not None:
         made[ORIGIN] = _text(resource.origin, "")

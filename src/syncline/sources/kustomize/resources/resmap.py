@@ -1,6 +1,6 @@
-"""The resources of a build in their order, found by the names they have or had.
+"""The ordered resources of a build, found by their current and former names: :class:`ResMap`.
 
-Used by every step of a build. Two objects of one kind, name and namespace are refused (kustomize ``resWrangler``).
+Used by every step of a build. Two objects of one kind, name and namespace are an error (kustomize ``resWrangler``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ __all__ = ["IdIndex", "ResMap", "Selector", "take_metadata"]
 
 
 class Selector:
-    """``target`` of a patch: regular expressions over group, version, kind, name and namespace, and two selectors."""
+    """The ``target`` of a patch: regular expressions for group, version, kind, name and namespace, and two
+    selectors."""
 
     def __init__(self, raw: dict[str, Any]) -> None:
         self.raw = raw
@@ -66,7 +67,7 @@ class ResMap:
         return len(self.resources)
 
     def extend(self, resources: Iterable[Resource]) -> None:
-        """Append all; raises :class:`BuildError` for an id that is there."""
+        """Append all; raises :class:`BuildError` for an existing id."""
         keys = {resource.id.key for resource in self.resources}
         for resource in resources:
             here = resource.id
@@ -79,7 +80,7 @@ class ResMap:
         self.resources = [resource for resource in self.resources if not is_empty(resource.node)]
 
     def by_any_id(self, wanted: Callable[[ResId], bool]) -> list[Resource]:
-        """Resources that have, or had, an id that ``wanted`` accepts."""
+        """Return the resources whose current or a former id matches ``wanted``."""
         return [
             resource
             for resource in self.resources
@@ -87,7 +88,7 @@ class ResMap:
         ]
 
     def one(self, wanted: ResId) -> Resource:
-        """The target of a patch; raises :class:`BuildError` unless there is exactly one."""
+        """Return the target of a patch; raises :class:`BuildError` unless there is exactly one."""
         found = self.by_any_id(lambda here: here.key == wanted.key)
         if len(found) == 1:
             return found[0]
@@ -98,9 +99,9 @@ class ResMap:
         return [resource for resource in self.resources if _is_selected(resource, selector)]
 
     def absorb(self, resources: Iterable[Resource], index: IdIndex | None = None) -> None:
-        """Take generated resources: new ones, or by their behaviour a replacement or a merge of one that is there.
+        """Add generated resources; depending on their behaviour they replace or merge into an existing one.
 
-        ``index`` spares looking through all resources where many are taken one after the other.
+        ``index`` avoids a search through all resources for each of many additions.
         """
         index = index or IdIndex(self.resources)
         for resource in resources:
@@ -134,7 +135,7 @@ class ResMap:
 
 
 class IdIndex:
-    """Resources by every id they have or had; valid until one of them is renamed."""
+    """Resources by every current and former id; valid until one of them is renamed."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._found: dict[tuple[Gvk, str, str], list[Resource]] = {}
@@ -150,7 +151,7 @@ class IdIndex:
                 self._found.setdefault(key, []).append(resource)
 
     def replace(self, old: Resource, new: Resource) -> None:
-        """``new`` has taken over the names of ``old``."""
+        """Give ``new`` the names of ``old``."""
         for found in self._found.values():
             for at, resource in enumerate(found):
                 if resource is old:
@@ -168,7 +169,7 @@ def _is_selected(resource: Resource, selector: Selector) -> bool:
 
 
 def _long(found: ResId) -> str:
-    """Go's way to print an id, which people search for."""
+    """Print an id as Go does, which people search for."""
     gvk = found.gvk
     scope = "true" if found.cluster else "false"
     return (
@@ -178,7 +179,7 @@ def _long(found: ResId) -> str:
 
 
 def take_metadata(resource: Resource, other: Resource) -> None:
-    """Name, namespace, labels, annotations and memory of ``other``; what ``resource`` itself has wins."""
+    """Copy name, namespace, labels, annotations and notes of ``other``; those of ``resource`` win."""
     resource.set_labels({**other.labels(), **resource.labels()})
     resource.set_annotations({**other.annotations(), **resource.annotations()})
     needs_hash = resource.notes.needs_hash

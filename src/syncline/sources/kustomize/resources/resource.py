@@ -1,8 +1,8 @@
-"""One object during a build: its nodes, and what kustomize remembers of it (former names, prefixes, origin).
+"""One object during a build, :class:`Resource`: its nodes, and kustomize's notes (former names, prefixes, origin).
 
-Made by ``reader`` and the generators, changed by every transformer. Upstream keeps the memory in annotations that it
-removes in the end; here they are attributes, and ``build_annotations`` tells what upstream would have written where a
-JSON patch could see it.
+Created by ``reader`` and the generators, changed by every transformer. Upstream stores the notes in annotations that it
+removes at the end; here they are attributes, and ``build_annotations`` returns upstream's annotations for JSON patches
+that could see them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ DEFAULT_NAMESPACE = "default"
 
 
 def split_version(api_version: str) -> tuple[str, str]:
-    """``apps/v1`` → (``apps``, ``v1``)."""
+    """Split ``apps/v1`` into (``apps``, ``v1``)."""
     group, slash, version = api_version.partition("/")
     return (group, version) if slash else ("", api_version)
 
@@ -75,7 +75,7 @@ class Gvk:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def is_selected(self, wanted: Gvk) -> bool:
-        """Whether every part that ``wanted`` names is the same; empty parts select all."""
+        """Return True if every non-empty part of ``wanted`` is equal."""
         return (
             (not wanted.group or wanted.group == self.group)
             and (not wanted.version or wanted.version == self.version)
@@ -88,7 +88,7 @@ class Gvk:
 
 @dataclass(frozen=True, slots=True)
 class ResId:
-    """``cluster`` says that the kind certainly has no namespace."""
+    """Identity of an object. ``cluster``: the kind certainly has no namespace."""
 
     gvk: Gvk = field(default_factory=Gvk)
     name: str = ""
@@ -103,7 +103,7 @@ class ResId:
 
     @property
     def key(self) -> tuple[Gvk, str, str]:
-        """Equal keys are the same object."""
+        """The identity key: equal keys mean the same object."""
         return self.gvk, self.name, self.effective_namespace
 
     def is_selected_by(self, wanted: ResId) -> bool:
@@ -126,7 +126,7 @@ class Behavior(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """A name an object had."""
+    """A former name of an object."""
 
     name: str
     namespace: str
@@ -135,7 +135,7 @@ class Former:
 
 @dataclass(slots=True, eq=False)
 class Notes:
-    """What kustomize remembers of an object while it builds."""
+    """Kustomize's notes about an object during the build."""
 
     former: tuple[Former, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -148,7 +148,7 @@ class Notes:
 
 
 class Resource:
-    """``node`` is the object; ``origin`` and ``transformations`` are JSON values for ``buildMetadata``."""
+    """An object. ``node`` is its tree; ``origin`` and ``transformations`` are JSON values for ``buildMetadata``."""
 
     __slots__ = ("node", "notes", "origin", "ref_vars", "transformations")
 
@@ -212,7 +212,7 @@ class Resource:
         return former[0] if former else self.id
 
     def remember_id(self) -> None:
-        """Note the present name, before it changes."""
+        """Record the current name before it changes."""
         here = self.id
         self.notes.former = (*self.notes.former, Former(here.name, here.effective_namespace, here.gvk.kind))
         self._drop_empty_annotations()
@@ -266,19 +266,19 @@ class Resource:
                 put(made, key, text(values[key]))
 
     def data(self, name: str) -> dict[str, str]:
-        """``data`` or ``binaryData`` as text."""
+        """Return ``data`` or ``binaryData`` as text."""
         found = lookup(self.node, [name])
         if found is None or found.kind is not Kind.MAP:
             return {}
         return {key.value: _value(value) for key, value in found.pairs()}
 
     def value(self) -> dict[str, Any]:
-        """The object as JSON; raises :class:`BuildError`."""
+        """Return the object as JSON; raises :class:`BuildError`."""
         made: dict[str, Any] = to_json(self.node)
         return made
 
     def build_annotations(self) -> dict[str, str]:
-        """What upstream would keep in annotations now."""
+        """Return the annotations that upstream would have at this moment."""
         notes = self.notes
         made = {
             "previousNames": ",".join(was.name for was in notes.former),

@@ -1,7 +1,7 @@
-"""Which lists a strategic merge patch merges, and by which keys: Kubernetes 1.21's types, or a schema that is given.
+"""Which lists a strategic merge patch merges, and by which keys: those of Kubernetes 1.21, or of a given schema.
 
-Called by ``merge`` and ``resource``. The built-in table is data (``data/merge_keys.json``: only fields that lead to a
-merged list), because kustomize 5 has kept to that version of Kubernetes. A custom OpenAPI document replaces it.
+Used by ``merge`` and ``resource``. The built-in table is data (``data/merge_keys.json``: only fields that lead to a
+merged list), because kustomize 5 uses that version of Kubernetes. A custom OpenAPI document replaces it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CLUSTER_SCOPED: frozenset[tuple[str, str]] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A field's type as far as merging goes. ``keys`` is None for lists that are replaced."""
+    """The type of a field for merging. ``keys`` is None for lists that are replaced."""
 
     schema: MergeSchema
     raw: Mapping[str, Any]
@@ -63,7 +63,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class MergeSchema:
-    """``kinds`` names the type of a kind (``apps/v1 Deployment``), ``types`` the fields of a type."""
+    """Merge rules. ``kinds`` names the type of a kind (``apps/v1 Deployment``), ``types`` the fields of a type."""
 
     kinds: Mapping[str, str]
     types: Mapping[str, Mapping[str, Any]]
@@ -87,7 +87,7 @@ def builtin_schema() -> MergeSchema:
 
 
 def schema_from_openapi(document: Any) -> MergeSchema:
-    """The schema of an OpenAPI v2 document; what is not understood is left out."""
+    """Convert an OpenAPI v2 document; unknown parts are ignored."""
     definitions = document.get("definitions") if isinstance(document, dict) else None
     kinds: dict[str, str] = {}
     types: dict[str, Mapping[str, Any]] = {}
@@ -102,12 +102,12 @@ def schema_from_openapi(document: Any) -> MergeSchema:
 
 
 def _short(name: str) -> str:
-    """Kubernetes' own types as the table names them: ``core.v1.PodSpec``."""
+    """Return the table's name of a Kubernetes type: ``core.v1.PodSpec``."""
     return ".".join(name.split(".")[-3:]) if name.startswith("io.k8s.") else name
 
 
 def _compact(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """An OpenAPI schema in the form of the table: f fields, i items, m map values, k merge keys, r reference."""
+    """Convert an OpenAPI schema to the table's form: f fields, i items, m map values, k merge keys, r reference."""
     if isinstance(raw.get("$ref"), str):
         return {"r": _short(raw["$ref"].rsplit("/", 1)[-1])}
     made: dict[str, Any] = {}
@@ -125,5 +125,5 @@ def _compact(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def combined(schema: MergeSchema, more: MergeSchema) -> MergeSchema:
-    """Both; what both know is taken from ``more``."""
+    """Merge two schemas; ``more`` wins."""
     return MergeSchema({**schema.kinds, **more.kinds}, {**schema.types, **more.types})
