@@ -151,8 +151,7 @@ class ChartInflation(Protocol):
     """Renders charts to resources."""
 
     def generator(self, settings: dict[str, Any], folder: Folder) -> Callable[[], list[Resource]]:
-        """Check an entry of ``helmCharts`` now; return the function that renders it later. Raises
-        :class:`BuildError`."""
+        """Check an entry of ``helmCharts`` now; the returned function renders it. Raises :class:`BuildError`."""
         ...
 
 
@@ -341,8 +340,7 @@ class Folder:
         return decoded(self.load(name))
 
     def enter(self, name: str) -> Folder:
-        """Return the folder of another kustomization; raises :class:`BuildError` for files, cycles and remote
-        addresses."""
+        """Return the folder of another kustomization; raises :class:`BuildError` for files, cycles and remote URLs."""
         if not name:
             raise BuildError("new root cannot be empty")
         if name.startswith("/"):
@@ -416,8 +414,7 @@ _SCP = re.compile(r"[^/\s]+@[^/:\s]+:")
 
 
 def remote_base(name: str) -> tuple[str, str, str]:
-    """Parse ``github.com/org/repo//path?ref=v1`` and similar into address, reference and path (kustomize
-    ``git/repospec``)."""
+    """Parse ``github.com/org/repo//path?ref=v1`` into address, reference and path (kustomize ``git/repospec``)."""
     text, _, query = name.removeprefix("git::").partition("?")
     ref = next((value for _, value in _QUERY.findall(f"?{query}")), "") or "HEAD"
     scheme, separator, rest = text.partition("://")

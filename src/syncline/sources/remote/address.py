@@ -1,7 +1,7 @@
-"""Addresses of repositories: one normal form before any comparison, permission, credential, mirror or dial.
+"""Normalizes addresses of repositories before every comparison, permission or connection: :func:`parse_address`.
 
-:func:`parse_address` gives it, or refuses with a sentence what has none. ``dial`` is what programs get; ``key`` is
-what is compared, and follows from it. Pure.
+It refuses, with one sentence, addresses that have no normal form. ``dial`` is passed to programs; ``key`` is derived
+from it and used for comparison. Pure.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _GIVE = "give an https, ssh or git@host:path address"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The normal form of one address. ``scheme`` is empty for what has none: a path, or a registry's name."""
+    """The normal form of an address. ``scheme`` is empty for a path, or a registry's name."""
 
     scheme: str
     host: str = ""
@@ -72,12 +72,12 @@ class Address:
 
     @property
     def origin(self) -> str:
-        """``https://host:443``, empty for a place on this machine."""
+        """``https://host:443``, empty for a path on this machine."""
         return "" if self.is_local else f"{self.scheme}://{_bracketed(self.host)}:{self.port or _PORTS[self.scheme]}"
 
     @property
     def dial(self) -> str:
-        """What git and our own HTTP get."""
+        """The address for git and our own HTTP."""
         if self.scheme == "":
             return self.path
         if self.scheme == "file":
@@ -91,7 +91,7 @@ class Address:
 
     @property
     def key(self) -> str:
-        """What is compared: lower case, without ``.git``, a slash at the end, a query, and who asks over HTTP."""
+        """The form for comparison: lower case, without ``.git``, final slash and query, and over HTTP without user."""
         path = self.path.lower() if self.relative or self.is_local else _spelled_out(self.path).lower()
         path = _without_ending(path if self.scheme == "" else path.lstrip("/").removeprefix("~/"))
         if self.scheme == "":
@@ -104,7 +104,7 @@ class Address:
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """What a pattern that permits may match: upstream knows a slash at the end."""
+        """The forms that an allowing pattern may match; upstream distinguishes a final slash."""
         found = [self.key]
         if self.path.endswith("/") and self.key.count("/") > 2:
             found.append(f"{self.key}/")
@@ -112,12 +112,12 @@ class Address:
 
     @property
     def with_query(self) -> str:
-        """What only a pattern of the same letters permits: no wildcard reaches from a path into a query."""
+        """The form with query, which only an identical pattern allows: wildcards do not extend into a query."""
         return f"{self.key}?{self.query.lower()}" if self.query else self.key
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """Other spellings of the same place, which a pattern that denies may match as well."""
+        """Other spellings of the same address, which a denying pattern may match as well."""
         key = self.key
         if self.scheme == "oci":
             return (key.removeprefix("oci://"), "https://" + key.removeprefix("oci://"))
@@ -129,7 +129,7 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """Host and port, the port only if it is another than the scheme's."""
+        """Host and port, the port only if it is not the scheme's default."""
         return _bracketed(self.host) + (f":{self.port}" if self.port else "")
 
 
@@ -142,7 +142,7 @@ def _without_ending(path: str) -> str:
 
 
 def _registry_key(path: str) -> str:
-    """Names of registries may hold the port that they have anyhow."""
+    """Normalize names of registries, which may include the default port."""
     host, slash, rest = path.partition("/")
     host = host.removesuffix(":443") if slash else host
     return f"{_HUB.get(host, host)}{slash}{rest}"
@@ -150,9 +150,9 @@ def _registry_key(path: str) -> str:
 
 @functools.lru_cache(maxsize=8192)
 def parse_address(url: str, *, charts: bool = False) -> Address:
-    """The normal form of ``url``; ``charts``: without a scheme it names a registry, never ``host:path``.
+    """Return the normal form of ``url``; ``charts``: without a scheme it names a registry, never ``host:path``.
 
-    Raises :class:`SourceError`, naming what is wrong, for what has none.
+    Raises :class:`SourceError` with the reason if it has none.
     """
     if not url or url.startswith("-") or len(url) > _MAX_URL or any(ord(letter) <= 32 for letter in url):
         raise _refused(url, "is not an address of a repository", _GIVE)
@@ -228,7 +228,7 @@ def _host_and_port(url: str, place: str, scheme: str) -> tuple[str, int | None]:
 
 
 def check_host(host: str, *, literal: bool = False) -> str:
-    """The normal form of a host's name or address. Raises :class:`ValueError` that says what is wrong."""
+    """Return the normal form of a host name or address. Raises :class:`ValueError` with the reason."""
     if literal or ":" in host:
         if "%" in host:
             raise ValueError("an address with a zone is of one machine only")
@@ -252,7 +252,7 @@ def check_host(host: str, *, literal: bool = False) -> str:
 
 
 def _path(url: str, path: str, *, encoded_slash: bool) -> str:
-    """Unreserved letters unescaped, others escaped, dot segments resolved, doubled slashes single."""
+    """Unescape unreserved letters, escape others, resolve dot segments, merge doubled slashes."""
     if _BROKEN_ESCAPE.search(path):
         raise _refused(url, "has a % that begins no escape", "write %25 for %")
     if _hidden(path):
@@ -281,12 +281,12 @@ def _hidden(text: str, codes: frozenset[int] = _HIDING) -> bool:
 
 
 def _spelled_out(path: str) -> str:
-    """Hosts differ in whether an escaped slash is one: what is compared takes it for one."""
+    """Unescape slashes for comparison, since hosts differ in their meaning."""
     return re.sub("/{2,}", "/", re.sub("%2[fF]", "/", path))
 
 
 def _resolved(url: str, path: str) -> str:
-    """Without dot segments and doubled slashes; a path that climbs above its root is refused."""
+    """Remove dot segments and doubled slashes; a path that climbs above its root is refused."""
     first = "/" if path.startswith("/") else ""
     done: list[str] = []
     segments = path.split("/")
@@ -320,7 +320,7 @@ def _query(url: str, query: str) -> str:
 
 
 def check_url(url: str, *, allow_local: bool) -> None:
-    """Refuse addresses that git would take for options, helpers or, unless allowed, files of this machine."""
+    """Refuse addresses that git would read as options, helpers or, unless allowed, files of this machine."""
     address = parse_address(url)
     if address.scheme == "oci" or address.query:
         what = "uses oci://" if address.scheme == "oci" else "has a query (?), which git does not know"
@@ -332,7 +332,7 @@ def check_url(url: str, *, allow_local: bool) -> None:
 
 
 def host_of(url: str) -> str:
-    """``host:port`` in its normal form, empty for a place on this machine and for what has no normal form."""
+    """Return the normalized ``host:port``, empty for a path on this machine and for addresses without normal form."""
     try:
         address = parse_address(url)
     except SourceError:
@@ -358,7 +358,7 @@ _PATTERN_SCP = re.compile(r"([^/:@]+@[^/:]+):(?!//)(.*)", re.DOTALL)
 
 @functools.lru_cache(maxsize=8192)
 def address_pattern(pattern: str) -> str:
-    """A pattern of a project in the form of :attr:`Address.key`, as far as a pattern has one."""
+    """Convert a pattern of a project to the form of :attr:`Address.key`, as far as possible."""
     text = pattern.strip()
     if not _GLOB & set(text):
         try:
@@ -382,7 +382,7 @@ def address_pattern(pattern: str) -> str:
 
 @functools.lru_cache(maxsize=8192)
 def prefix_key(url: str, *, charts: bool = False) -> str:
-    """The beginning of keys that ``url`` stands for (``repo-creds``), empty for none; a slash at its end stays."""
+    """Return the key prefix for ``url`` of ``repo-creds``, empty if it has none; a final slash stays."""
     text = url.strip()
     if re.fullmatch(r"[^/:@\s]+@[^/:@\s]+", text):
         text = f"ssh://{text}"
@@ -398,7 +398,7 @@ _PLAIN_USER_HOST = re.compile(r"[^/:@]+@[^/:]+:.*")
 
 
 def normalize_url(url: str) -> str:
-    """Argo CD's NormalizeGitURL, letter for letter: for labels of metrics, never for permissions."""
+    """Implement Argo CD's NormalizeGitURL exactly: for labels of metrics, never for permissions."""
     text = url.strip().lower().removesuffix(".git")
     if _SCHEME.match(text) is None and _PLAIN_USER_HOST.fullmatch(text):
         text = "ssh://" + text.replace(":", "/", 1)
@@ -421,7 +421,7 @@ Networks = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
 
 
 def parse_networks(given: Iterable[str]) -> Networks:
-    """Raises :class:`ValueError` for what is no network."""
+    """Parse network addresses; raises :class:`ValueError` for invalid ones."""
     return tuple(ipaddress.ip_network(one.strip(), strict=False) for one in given if one.strip())
 
 
@@ -429,7 +429,7 @@ DEFAULT_NETWORKS = parse_networks(_FORBIDDEN)
 
 
 def is_forbidden(host: str, networks: Networks) -> bool:
-    """Whether a host, by its normal form or the address that it resolved to, may not be reached."""
+    """Return True if a host, by its normal form or its resolved address, is in a forbidden network."""
     if host in _FORBIDDEN_NAMES:
         return bool(networks)
     try:

@@ -1,8 +1,8 @@
-"""Charts and artifacts that no Git repository holds: resolved, fetched, checked, kept by content, seen as trees.
+"""Fetches charts and artifacts that are not in Git, caches them by content, and returns trees: :class:`Artifacts`.
 
-Drivers call it in a worker thread: everything here blocks. A repository, a chart and a version or range come in, the
-version or digest and a tree leave. Archives are kept on disk under the hash of their content, so what was fetched once
-is not fetched again, and a chart of an exact version needs no network at all. One store belongs to one process.
+Drivers call it in a worker thread: everything here blocks. From a repository, a chart and a version or range it returns
+the version or digest and a tree. Archives are stored on disk under the hash of their content, so none is fetched twice,
+and a cached chart of an exact version needs no network. One store belongs to one process.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ KEPT_ANSWERS = 64
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One archive: the version that was meant, the SHA-256 of its content in hex."""
+    """One archive: the resolved version, and the SHA-256 of its content in hex."""
 
     version: str
     digest: str
 
 
 def is_registry(url: str, access: RepositoryAccess | None = None) -> bool:
-    """Whether charts at ``url`` lie in an OCI registry: by its scheme, for want of one, or because its Secret says."""
+    """Return True if ``url`` is an OCI registry: by its scheme, without a scheme, or because its Secret marks it so."""
     return url.startswith("oci://") or "://" not in url or (access is not None and access.enable_oci)
 
 
 class Artifacts:
-    """The store of one process. Safe to use from several threads."""
+    """The store of one process. Thread-safe."""
 
     def __init__(self, folder: Path, border: Border | None = None, entropy: Entropy | None = None) -> None:
         self._folder = folder
@@ -86,15 +86,15 @@ class Artifacts:
         self._requests = RemoteRequests()
 
     def learn(self, book: CredentialStore) -> None:
-        """From now on repositories are reached with these credentials."""
+        """Use these credentials for repositories from now on."""
         self._border.learn(book)
 
     def requests(self) -> list[tuple[str, str, bool, int]]:
-        """Calls of repositories until now: address without credentials, what for, success, how many."""
+        """Return the calls so far: address without credentials, purpose, success, count."""
         return self._requests.listed()
 
     def connect(self, url: str, project: str = "") -> None:
-        """Ask the repository whether it answers with these credentials. Raises :class:`SourceError` if not."""
+        """Test the connection with these credentials. Raises :class:`SourceError` if it fails."""
         lent = self._border.judge(url, project, charts=True)
         url, access = lent.url, lent.access
         if is_registry(url, access):
@@ -111,7 +111,7 @@ class Artifacts:
     def chart(
         self, url: str, chart: str, wanted: str, project: str = "", *, pass_credentials: bool = False
     ) -> tuple[str, MemoryTree]:
-        """The version that ``wanted`` names now, and the files of the chart. Raises :class:`SourceError`."""
+        """Return the version that ``wanted`` names now, and the files of the chart. Raises :class:`SourceError`."""
         if not wanted:
             raise SourceError(
                 Problem.INVALID,
@@ -124,10 +124,10 @@ class Artifacts:
         return found.version, self._tree(found.digest, f"chart {chart} {found.version}", name)
 
     def dependency(self, repository: str, chart: str, wanted: str, project: str, *, pin: str) -> Found:
-        """A chart that another one needs; ``repository`` as it is declared: an address, ``@name`` or ``alias:name``.
+        """Return a dependency of a chart; ``repository`` as declared: an address, ``@name`` or ``alias:name``.
 
-        ``pin``: what was found once for it is found again, as long as this process lives and so that one commit renders
-        one way. Raises :class:`SourceError`.
+        An equal ``pin`` returns the same archive during the life of this process, so that one commit always renders
+        equally. Raises :class:`SourceError`.
         """
         lent = self._dependency(repository, chart, project)
         pin = f"{project} {lent.owner} {pin}"
@@ -150,7 +150,7 @@ class Artifacts:
         return found
 
     def _dependency(self, repository: str, chart: str, project: str) -> Lent:
-        """Where it lies, and what is lent for it."""
+        """Return the address of the dependency with its access."""
         alias = next((repository[len(mark) :] for mark in ("@", "alias:") if repository.startswith(mark)), "")
         found = self._border.named(alias, project) if alias else self._border.judge(repository, project, charts=True)
         if found is None:
@@ -159,14 +159,14 @@ class Artifacts:
         return self._border.registry(found) if is_registry(found.url) else found
 
     def content(self, digest: str) -> bytes:
-        """The archive under ``digest``, which :meth:`dependency` gave. Raises :class:`SourceError`."""
+        """Return the archive under ``digest`` from :meth:`dependency`. Raises :class:`SourceError`."""
         try:
             return self._archive(digest).read_bytes()
         except OSError as error:
             raise SourceError(Problem.UNREACHABLE, f"the archive {digest} is gone ({error.strerror})") from None
 
     def _find(self, lent: Lent, chart: str, wanted: str, *, pass_credentials: bool = False) -> Found:
-        """Bring the archive of a chart, unless it is there; an exact version is looked up here first."""
+        """Fetch the archive of a chart unless it is cached; an exact version is looked up in the cache first."""
         _check_chart(chart)
         url, owner = lent.url, lent.owner
         key = _key(url, chart, wanted, owner)
@@ -225,10 +225,10 @@ class Artifacts:
         return digest
 
     def _archive_access(self, lent: Lent, place: str, *, pass_credentials: bool) -> tuple[str, RepositoryAccess | None]:
-        """The normal form of an archive's address, and what it is asked with.
+        """Return the normal form of an archive's address, and its access.
 
-        The repository's credentials go to what lies below it; to other places that an index names, even of the same
-        host, only if the project lists them: who writes an index decides what it names."""
+        The repository's credentials are sent to addresses below it; to other addresses in an index, even of the same
+        host, only if the project lists them: the author of an index chooses its addresses."""
         there = self._border.judge(place, lent.project, charts=True)
         own = there.address.origin == lent.address.origin
         below = own and f"{there.address.key}/".startswith(f"{lent.address.key}/")
@@ -249,7 +249,7 @@ class Artifacts:
     def _pull(
         self, repository: str, tag: str, access: RepositoryAccess | None, registry: Registry | None = None
     ) -> str:
-        """The archive of the chart behind a tag."""
+        """Return the archive of the chart with a tag."""
         asked = registry or _registry(repository, access, self._border.networks)
         digest = self._counted_answer(asked, "manifest", lambda: asked.resolve(tag))
         if digest is None:
@@ -263,7 +263,7 @@ class Artifacts:
     # -- artifacts ----------------------------------------------------------------------------------------------
 
     def artifact(self, url: str, wanted: str, project: str = "") -> tuple[str, MemoryTree]:
-        """The digest that ``wanted`` (tag, digest, range of versions) names now, and its files.
+        """Return the digest that ``wanted`` (tag, digest, range of versions) names now, and its files.
 
         Raises :class:`SourceError`.
         """
@@ -290,7 +290,7 @@ class Artifacts:
         return found
 
     def _artifact(self, registry: Registry, digest: str) -> tuple[str, str]:
-        """Media type of its configuration, digest of its archive. Rules: Argo CD ``util/oci``."""
+        """Return the media type of the configuration and the digest of the archive. Rules: Argo CD ``util/oci``."""
         manifest = registry.manifest(digest)
         if len(manifest.layers) > MAX_LAYERS:
             message = f"{registry.label}: expected no more than {MAX_LAYERS} oci layers, got {len(manifest.layers)}"
@@ -306,7 +306,7 @@ class Artifacts:
     # -- values -------------------------------------------------------------------------------------------------
 
     def text(self, url: str) -> bytes:
-        """A values file or manifest by its address; no one's credentials go with it. Raises :class:`SourceError`."""
+        """Return a values file or manifest at an address, fetched without credentials. Raises :class:`SourceError`."""
         label = f"file {shown_url(url)}"
         request = WebRequest(url, label, limits=WebLimits(bytes=MAX_VALUES), networks=self._border.networks)
         answer = self._asked(request, "values", "")
@@ -320,7 +320,7 @@ class Artifacts:
         return WebRequest(url, label, lent.access, limits=WebLimits(bytes=limit), networks=self._border.networks)
 
     def _asked(self, request: WebRequest, what: str, owner: str) -> WebAnswer:
-        """The answer, or the one before it if the other side says that nothing changed."""
+        """Return the response, or the previous one if the server reports no change."""
         key = (request.url, repr((owner, request.access and (request.access.project, request.access.name))))
         with self._lock:
             before = self._answers.get(key)
@@ -352,7 +352,7 @@ class Artifacts:
 
     @contextlib.contextmanager
     def _asking(self, shown: str, what: str, access: RepositoryAccess | None) -> Iterator[None]:
-        """A remote that could not be reached a short while ago is not asked: its failure is raised again."""
+        """Raise the previous error if the remote was unreachable a short while ago, instead of another request."""
         with self._lock:
             failing = self._failing.pop(shown, None) or Failing(self._entropy or Entropy(shown))
             self._failing[shown] = failing
@@ -370,7 +370,7 @@ class Artifacts:
 
     @contextlib.contextmanager
     def _turn(self, key: str) -> Iterator[None]:
-        """Fetches of one archive take turns. Each has a lock of its own: one that hangs stops no other client."""
+        """Fetch one archive at a time. Each has its own lock: one that hangs does not block others."""
         with self._lock:
             lock, users = self._turns.setdefault(key, (threading.Lock(), []))
             users.append(None)
@@ -400,7 +400,7 @@ class Artifacts:
         os.replace(draft, place)
 
     def _known(self, key: str) -> Found | None:
-        """What was found before, if its archive is still there."""
+        """Return the earlier result if its archive is still stored."""
         try:
             version, digest = json.loads((self._folder / f"{key}.json").read_bytes())
         except (OSError, ValueError, TypeError):
@@ -408,7 +408,8 @@ class Artifacts:
         return Found(str(version), str(digest)) if self._archive(str(digest)).exists() else None
 
     def _tree(self, digest: str, label: str, name: str = "", *, strip: bool = False) -> MemoryTree:
-        """``name``: the folder in the archive that is the chart; ``strip``: whichever single folder there is."""
+        """``name``: the folder of the chart in the archive; ``strip``: use the single folder in it, whatever its
+        name."""
         key = f"{digest} {name} {strip}"
         with self._lock:
             kept = self._trees.get(key)

@@ -1,9 +1,9 @@
-"""May this project read this address, and with whose credentials: the one answer for every remote read.
+"""Decides if a project may read an address, and with which credentials: :meth:`Border.judge`, for every remote read.
 
-Sources of Applications, submodules, large files, bases and charts of kustomizations and dependencies of charts all ask
-:meth:`Border.judge` before anything is dialled. A project that lists an address gets the credentials that fit it: its
-own first, then those for all. An address that it does not list is read as anybody may. What is written, hydrated
-manifests alone, asks :meth:`Border.judge_writing`. Pure but for a lock.
+Sources of Applications, submodules, large files, bases and charts of kustomizations and dependencies of charts all use
+it before any connection. A project that lists an address gets the matching credentials: its own first, then those for
+all projects. Other addresses are read anonymously. Writes, which are hydrated manifests only, use
+:meth:`Border.judge_writing`. Pure but for a lock.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _no_stamp(_project: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """The answer. ``access`` without credentials where ``permitted`` is False."""
+    """The decision. ``access`` has no credentials unless ``permitted``."""
 
     address: Address
     project: str
@@ -48,12 +48,12 @@ class Lent:
 
     @property
     def url(self) -> str:
-        """What is dialled."""
+        """The address to connect to."""
         return self.address.dial
 
     @property
     def owner(self) -> str:
-        """Whose caches hold what is read: no other client finds it there."""
+        """The owner of the caches for this access; other owners do not see them."""
         if not self.permitted:
             return ANYBODY
         return self.access.project if self.access is not None else ""
@@ -64,7 +64,7 @@ class Lent:
 
 
 class Border:
-    """Credentials and rules of this moment. Safe to use from several threads."""
+    """The current credentials and rules. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -74,13 +74,13 @@ class Border:
         self._networks: Networks = DEFAULT_NETWORKS
 
     def learn(self, book: CredentialStore) -> None:
-        """From now on remotes are reached with these credentials."""
+        """Use these credentials for remotes from now on."""
         with self._lock:
             self._book = book
 
     def learn_rules(self, permits: Callable[[str, str], bool], stamp: Callable[[str], str], networks: Networks) -> None:
-        """From now on projects list these addresses (``stamp`` is another one when a list changed), and no project
-        reaches these networks."""
+        """Set the addresses that projects list (``stamp`` changes when a list does), and the networks forbidden to all
+        projects."""
         with self._lock:
             self._permits, self._stamp, self._networks = permits, stamp, networks
 
@@ -89,13 +89,13 @@ class Border:
         return self._networks
 
     def viewer(self, project: str) -> str:
-        """Under what is kept that was read for ``project``: another project, or the same one with another list, finds
-        nothing of it."""
+        """Return the cache key for data read by ``project``; it changes with the project's list, so that nothing that
+        was read before is found."""
         with self._lock:
             return f"{project} {self._stamp(project)} {self._book.stamp(project)}"
 
     def judge(self, url: str, project: str, *, charts: bool = False, local: bool = False) -> Lent:
-        """``charts``: of a chart repository or registry; ``local``: places on this machine are allowed.
+        """``charts``: the address is a chart repository or registry; ``local``: paths on this machine are allowed.
 
         Raises :class:`SourceError` for a forbidden address.
         """
@@ -111,11 +111,11 @@ class Border:
         return Lent(address, project, False, book.anonymous(dial))
 
     def judge_writing(self, url: str, projects: Collection[str], *, local: bool = False) -> Lent:
-        """May Applications of these projects push to this repository, and with whose credentials: each project lists
-        the address itself, and only credentials for writing count, of the project if there is one, else those for all.
-        Without any the host is asked as anybody may.
+        """Decide if Applications of these projects may push to this repository. Each project must list the address
+        itself. Only write credentials count, the project's own before those for all; without any the access is
+        anonymous.
 
-        Raises :class:`SourceError` where one of them may not.
+        Raises :class:`SourceError` if one of the projects may not.
         """
         for project in sorted(projects):
             lent = self.judge(url, project, local=local)
@@ -143,16 +143,16 @@ class Border:
             )
 
     def anonymous(self, lent: Lent) -> RepositoryAccess:
-        """How anybody reaches the same address."""
+        """Return the access without credentials to the same address."""
         return self._book.anonymous(lent.url)
 
     def named(self, alias: str, project: str) -> Lent | None:
-        """The chart repository that is declared under a name, for charts that call it so."""
+        """Return the chart repository that is declared under a name, for charts that use it."""
         found = self._book.named(alias, project)
         return None if found is None else self.judge(found.url, project, charts=True)
 
     def beside(self, lent: Lent, other: RepositoryAccess | None, origin: str) -> Lent:
-        """``lent`` with the credentials of another repository of the same origin, if it has none of its own."""
+        """Return ``lent`` with the credentials of another repository of the same origin, unless it has its own."""
         if not lent.permitted or lent.has_credentials or other is None or not origin:
             return lent
         if lent.address.origin != origin:
@@ -160,16 +160,16 @@ class Border:
         return replace(lent, access=replace(other, url=lent.url))
 
     def registry(self, lent: Lent) -> Lent:
-        """``lent`` with the credentials of another repository of its registry, if it has none of its own."""
+        """Return ``lent`` with the credentials of another repository of its registry, unless it has its own."""
         if not lent.permitted or lent.access is not None:
             return lent
         return replace(lent, access=self._book.registry(lent.url, lent.project))
 
 
 def refuse_unlisted(lent: Lent) -> None:
-    """Raise :class:`SourceError` where a project does not list the address: for an Application's own sources.
+    """Raise :class:`SourceError` if the project does not list the address of an Application's own source.
 
-    Nothing is lent for places on this machine, which need a permission of their own.
+    Paths on this machine need a permission of their own and are not checked here.
     """
     if not lent.permitted and not lent.address.is_local:
         raise _unlisted(lent)

@@ -1,8 +1,8 @@
-"""Passwords of an hour for Git hosts of clouds: Google's service accounts, Azure's service principals.
+"""Gets access tokens, valid for an hour, for Git hosts of Google and Azure: :func:`with_cloud_token`.
 
-``sources/git/mirrors.py`` asks :func:`with_cloud_token` before it calls a remote. An account proves itself with its key
-or secret at the place for tokens that its Secret names; the token is kept until it is about to end. Rules: Argo CD
-``util/git`` creds, RFC 7523 (Google), OAuth 2.0 client credentials (Azure).
+``sources/git/mirrors.py`` calls it before a remote call. The account authenticates with its key or secret at the token
+endpoint in its Secret; the token is cached until shortly before it expires. Rules: Argo CD ``util/git`` creds, RFC 7523
+(Google), OAuth 2.0 client credentials (Azure).
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _lock = threading.Lock()
 
 
 def forget_cloud_tokens() -> None:
-    """For tests: as if the process had just begun."""
+    """Clear the cache, for tests."""
     with _lock:
         _tokens.clear()
 
 
 def with_cloud_token(access: RepositoryAccess) -> RepositoryAccess:
-    """``access`` with what its account was given, itself if it has none. Raises :class:`SourceError`."""
+    """Return ``access`` with a token, or unchanged if it has no cloud account. Raises :class:`SourceError`."""
     if access.google_key is not None and access.password is None:
         account = _google_account(access)
         token = _kept(access.google_key.reveal(), lambda now: _google(access, account, now))

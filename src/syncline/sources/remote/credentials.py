@@ -1,10 +1,10 @@
-"""Which credentials a repository is reached with: the Secrets and ConfigMaps that people know, read into values.
+"""Reads repository credentials from Secrets and ConfigMaps: :class:`CredentialStore`.
 
-``assembly`` makes a :class:`CredentialStore` from the objects of the control namespace; ``sources/git/mirrors.py`` and
-``sources/remote/artifacts.py`` ask it for a repository's access; ``sources/git/access.py`` and
-``sources/remote/web.py`` hand that over. Pure. Rules: Argo CD ``util/db`` (reference argocd-app 5.8): a repository's
-own Secret first, that of its project before one for all; what it lacks comes from the ``repo-creds`` with the longest
-prefix. Values stand in :class:`Secret` and in no message.
+``assembly`` creates it from the objects of the control namespace; ``sources/git/mirrors.py`` and
+``sources/remote/artifacts.py`` get a repository's access from it; ``sources/git/access.py`` and
+``sources/remote/web.py`` use that. Pure. Rules: Argo CD ``util/db`` (reference argocd-app 5.8): a repository's own
+Secret first, the project's before one for all; missing values come from the ``repo-creds`` with the longest prefix.
+Values are :class:`Secret` and appear in no message.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _CHART_TYPES = ("helm", "oci")
 
 @dataclass(frozen=True, slots=True)
 class GitHubApp:
-    """An app that mints short-lived passwords; ``installation`` empty: the one of the repository's owner."""
+    """A GitHub App; ``installation`` empty: the one of the repository's owner."""
 
     identity: str
     key: Secret
@@ -59,7 +59,7 @@ class GitHubApp:
 
 @dataclass(frozen=True, slots=True)
 class AzurePrincipal:
-    """A service principal; ``login`` empty: Microsoft's public one."""
+    """A service principal; ``login`` empty: Microsoft's public endpoint."""
 
     tenant: str
     client: str
@@ -69,9 +69,9 @@ class AzurePrincipal:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryAccess:
-    """How one repository is reached. ``name`` is the Secret's, for messages; ``project`` owns it (empty: no one).
+    """How to access one repository. ``name`` is the Secret's, for messages; ``project`` owns it (empty: none).
 
-    ``kind`` is its ``type``: git, helm or oci; ``alias`` the name that charts may call it by.
+    ``kind`` is its ``type``: git, helm or oci; ``alias`` the name that charts may use for it.
     """
 
     url: str
@@ -114,22 +114,22 @@ class RepositoryAccess:
 
     @property
     def has_credentials(self) -> bool:
-        """Upstream: then no ``repo-creds`` fills it."""
+        """True if no ``repo-creds`` fill it in, as upstream."""
         keys = (self.password, self.bearer_token, self.ssh_key, self.certificate_key)
         accounts = (self.github_app, self.google_key, self.azure)
         return bool(self.username or self.problem) or any(one is not None for one in (*keys, *accounts))
 
     @property
     def is_chart_repository(self) -> bool:
-        """Its credentials are for charts and artifacts, never for git."""
+        """True if its credentials are for charts and artifacts, never for git."""
         return self.kind in _CHART_TYPES
 
     def mask(self, text: str) -> str:
-        """``text`` without any value of this access, should a program have repeated one."""
+        """Return ``text`` with all values of this access masked."""
         return Masker(self._values)(text)
 
     def _values(self) -> Iterator[str]:
-        """Every secret of it, and the header that it makes."""
+        """Yield every secret value, and the header made from them."""
         secrets = (self.password, self.bearer_token, self.ssh_key, self.certificate_key, self.proxy, self.google_key)
         app, azure = self.github_app, self.azure
         for secret in (*secrets, self.signing_key, app.key if app else None, azure.secret if azure else None):
@@ -141,7 +141,7 @@ class RepositoryAccess:
 
 @dataclass(frozen=True)
 class CredentialStore:
-    """Everything that is known about repositories at one moment."""
+    """All known repositories at one moment."""
 
     repositories: tuple[RepositoryAccess, ...] = ()
     templates: tuple[RepositoryAccess, ...] = ()
@@ -152,10 +152,10 @@ class CredentialStore:
     """Repositories and templates whose credentials may push, and are for nothing else."""
 
     def access(self, url: str, project: str = "", *, charts: bool = False) -> RepositoryAccess | None:
-        """How ``url`` is reached for an application of ``project``; None: without anything of ours.
+        """Return the access to ``url`` for an application of ``project``; None: nothing is configured.
 
-        ``charts``: it holds charts or artifacts, so Secrets of these types count too. Raises :class:`SourceError` where
-        the Secret that decides cannot be used.
+        ``charts``: it holds charts or artifacts, so Secrets of these types count too. Raises :class:`SourceError` if
+        the matching Secret is invalid.
         """
         own = _of_project([one for one in self._known(charts) if _same(one.url, url, charts)], project)
         found = own or RepositoryAccess(url)
@@ -172,24 +172,24 @@ class CredentialStore:
         return found if found != RepositoryAccess(url) else None
 
     def write_access(self, url: str, project: str = "") -> RepositoryAccess | None:
-        """As :meth:`access`, how hydrated manifests are pushed; the credentials for reading do not count."""
+        """Like :meth:`access`, for pushing hydrated manifests; read credentials do not count."""
         repositories, templates = self.pushing
         return replace(self, repositories=repositories, templates=templates).access(url, project)
 
     def anonymous(self, url: str) -> RepositoryAccess:
-        """How anybody reaches ``url``: whom to trust, and no credentials."""
+        """Return the access to ``url`` without credentials, only with its trusted certificates."""
         return RepositoryAccess(url, anonymous=True, ca_pem=self.authority(url), known_hosts=self.known_hosts)
 
     def is_of_project(self, url: str, project: str, *, charts: bool = False) -> bool:
-        """Whether a Secret that belongs to ``project`` names ``url``: then the project may read it (upstream)."""
+        """Return True if a Secret of ``project`` names ``url``: then the project may read it (upstream)."""
         return any(one.project == project and _same(one.url, url, charts) for one in self.repositories if project)
 
     def stamp(self, project: str) -> str:
-        """Another one when ``project`` has Secrets for other addresses."""
+        """Return a value that changes when the addresses of ``project``'s Secrets do."""
         return " ".join(sorted(one.url for one in self.repositories if project and one.project == project))
 
     def authority(self, url: str) -> str:
-        """PEM of the certificate authority for the host of ``url``, empty for that of the machine."""
+        """Return the PEM of the certificate authority for the host of ``url``, empty for the machine's."""
         try:
             address = parse_address(url, charts=True)
         except SourceError:
@@ -199,11 +199,11 @@ class CredentialStore:
         return next((self.certificates[one] for one in (*named, host) if one in self.certificates), "")
 
     def named(self, alias: str, project: str = "") -> RepositoryAccess | None:
-        """The chart repository that is declared under this name."""
+        """Return the chart repository declared under this name."""
         return _of_project([one for one in self._known(charts=True) if alias and one.alias == alias], project)
 
     def registry(self, url: str, project: str = "") -> RepositoryAccess | None:
-        """That of another repository of the same registry, for a chart's dependency that has none of its own."""
+        """Return the access of another repository of the same registry, for dependencies without their own."""
         wanted = _bare(url)
         host = wanted.partition("/")[0]
         fitting = [
@@ -230,14 +230,14 @@ NO_CREDENTIALS = CredentialStore()
 
 
 def _of_project(found: list[RepositoryAccess], project: str) -> RepositoryAccess | None:
-    """That of the project first, else one that is everybody's; of several the first by name."""
+    """Return the project's access first, then one for all projects; of several the first by name."""
     mine = [one for one in found if project and one.project == project]
     return next(iter(mine or [one for one in found if not one.project]), None)
 
 
 @functools.lru_cache(maxsize=8192)
 def _key(url: str, charts: bool) -> str:
-    """Empty for what has no normal form: no credentials fit it."""
+    """Return the comparison key; empty for addresses without normal form, which no credentials match."""
     try:
         return parse_address(url.strip(), charts=charts).key if url.strip() else ""
     except SourceError:
@@ -245,7 +245,7 @@ def _key(url: str, charts: bool) -> str:
 
 
 def _bare(url: str) -> str:
-    """Registries are written with and without their scheme."""
+    """Remove the scheme: registries are written with and without."""
     return _key(url, charts=True).removeprefix("oci://")
 
 
@@ -265,8 +265,9 @@ def _fits(url: str, prefix: str, charts: bool) -> bool:
 
 
 def _begins(key: str, start: str) -> bool:
-    """Upstream compares letters; here the host must be whole, so that credentials for ``https://git.example.com`` never
-    go to ``https://git.example.com.evil.org``. The path may be cut anywhere (``…/team-``), as upstream."""
+    """Compare prefixes. Unlike upstream the host must match completely, so that credentials for
+    ``https://git.example.com`` never go to ``https://git.example.com.evil.org``. The path may end anywhere
+    (``…/team-``), as upstream."""
     if not start or not key.startswith(start):
         return False
     rest = key[len(start) :]
@@ -298,7 +299,7 @@ def _filled(own: RepositoryAccess, template: RepositoryAccess | None) -> Reposit
 
 
 def credential_store(secrets: Iterable[Obj], config_maps: Iterable[Obj]) -> CredentialStore:
-    """From the Secrets and ConfigMaps of the control namespace; others among them are passed over."""
+    """Build the store from Secrets and ConfigMaps of the control namespace; unrelated ones are ignored."""
     by_type: dict[str, list[RepositoryAccess]] = {kind: [] for kind in (*_READING, *_PUSHING)}
     for secret in sorted(secrets, key=name_of):
         kind = labels_of(secret).get(SECRET_TYPE, "")
@@ -314,7 +315,8 @@ def credential_store(secrets: Iterable[Obj], config_maps: Iterable[Obj]) -> Cred
 
 
 def _parse(secret: Obj) -> RepositoryAccess | None:
-    """None: it names no repository. What cannot be used becomes a ``problem`` that is raised when it would decide."""
+    """Parse a Secret; None if it names no repository. Errors become a ``problem`` that is raised when the Secret is
+    used."""
     name = name_of(secret)
     raw = dig(secret, "data", default={}) or {}
     try:

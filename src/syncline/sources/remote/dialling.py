@@ -1,7 +1,7 @@
-"""Connections whose every step has a deadline: the name, the dial, the handshake.
+"""Opens connections with a deadline for each step (resolve, connect, handshake): :func:`open_connection`.
 
-``sources/remote/web.py`` opens them. The system's resolver cannot be interrupted, so it is asked in a thread of its own
-that may outlive who asked; such threads are few, and no project takes all of them.
+Used by ``sources/remote/web.py``. The system's resolver cannot be interrupted, so it runs in a thread that may outlive
+its caller; such threads are few, and no project takes all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RESOLVING = Turns("name resolution", Limits(32, {"project": 16}))
 def open_connection(
     host: str, port: int, wait_s: float, wall_s: float, context: ssl.SSLContext | None
 ) -> http.client.HTTPConnection:
-    """A connection that is dialled with its first request: ``wait_s`` for each step, ``wall_s`` for all names and
+    """Return a connection that connects with its first request: ``wait_s`` limits each step, ``wall_s`` all names and
     addresses together."""
     connection: Any
     if context is None:
@@ -38,7 +38,7 @@ def open_connection(
 
 
 class _Tls(http.client.HTTPSConnection):
-    """``sock`` is there while the handshake lasts, so that a deadline can end it."""
+    """``sock`` is set during the handshake, so that a deadline can close it."""
 
     def __init__(self, host: str, port: int, context: ssl.SSLContext, wait_s: float) -> None:
         super().__init__(host, port, timeout=wait_s, context=context)
@@ -53,7 +53,7 @@ class _Tls(http.client.HTTPSConnection):
 
 
 class _Dial:
-    """As ``socket.create_connection``, with one deadline for everything."""
+    """Like ``socket.create_connection``, with one deadline for everything."""
 
     def __init__(self, wall_s: float) -> None:
         self._wall_s = wall_s
@@ -79,7 +79,7 @@ class _Dial:
 
 
 def _resolved(host: str, port: int, limit_s: float) -> list[Any]:
-    """What the system's resolver says. Raises OSError, TimeoutError among them."""
+    """Return the result of the system's resolver. Raises OSError, including TimeoutError."""
     answer: queue.SimpleQueue[list[Any] | OSError] = queue.SimpleQueue()
     place = RESOLVING.enter()
 

@@ -1,8 +1,8 @@
-"""What a commit holds, in memory: the files of any folder and the content of small files without asking git again.
+"""Caches the listing of a commit and small files in memory: :class:`Listing`, :class:`SmallFiles`.
 
-``sources/git/mirrors.py`` keeps one :class:`Listing` for the commit that many folders are read of, and one
-:class:`SmallFiles` for all repositories. Both are bounded caches of what can never change: a commit and a blob are
-named by their content.
+``sources/git/mirrors.py`` has one :class:`Listing` for the commit of which many folders are read, and one
+:class:`SmallFiles` for all repositories. Both are bounded and never outdated: commits and blobs are named by their
+content.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Listing:
         return at < len(self._paths) and self._paths[at] == path and self._entries[at].is_file
 
     def folder(self, path: str) -> tuple[Entry, ...]:
-        """Files below ``path``, named from there; empty if there are none, or if a link leads there."""
+        """Return the files below ``path`` with relative paths; empty if there are none, or if ``path`` is behind a
+        link."""
         if not path:
             return tuple(self._entries)
         prefix = f"{path}/"
@@ -44,8 +45,8 @@ class Listing:
         return tuple(sorted(replace(entry, path=entry.path[cut:]) for entry in self._entries[start:end]))
 
     def ahead(self, path: str, *, each: int, together: int, files: int) -> Iterator[Entry]:
-        """Regular files from ``path`` on in their order, none larger than ``each``, and no more than ``together`` and
-        ``files`` allow. Each is named once: what is forgotten again is not read ahead a second time."""
+        """Yield regular files from ``path`` on in order, none larger than ``each``, within ``together`` bytes and
+        ``files``. Each is returned once: a file that is dropped from the cache is not read ahead again."""
         start = bisect.bisect_left(self._paths, path)
         left = together
         for at in range(start, min(start + files, len(self._entries))):
@@ -60,7 +61,7 @@ class Listing:
 
 
 class SmallFiles:
-    """Contents by blob, least recently used out first. Safe to use from several threads."""
+    """Contents by blob; drops the least recently used. Thread-safe."""
 
     def __init__(self, *, each: int = 64 * 1024, together: int = 32 * 1024 * 1024) -> None:
         self.each = each
@@ -70,7 +71,7 @@ class SmallFiles:
         self._lock = threading.Lock()
 
     def get(self, blobs: Iterable[str]) -> dict[str, bytes]:
-        """Those that are known."""
+        """Return the cached ones."""
         found: dict[str, bytes] = {}
         with self._lock:
             for blob in blobs:
@@ -80,7 +81,7 @@ class SmallFiles:
         return found
 
     def unknown(self, blobs: Iterable[str]) -> set[str]:
-        """Those that are not known."""
+        """Return those that are not cached."""
         with self._lock:
             return {blob for blob in blobs if blob not in self._kept}
 

@@ -1,8 +1,8 @@
-"""Registries of charts and artifacts: tags, digests, manifests and blobs over the OCI distribution protocol.
+"""Accesses OCI registries of charts and artifacts: tags, digests, manifests and blobs. :class:`Registry`.
 
-``sources/remote/artifacts.py`` asks a :class:`Registry` for one repository in it. What is named by a digest is checked
-against it; a token is asked for where the registry wants one; credentials go to the registry and to the place that it
-names for tokens, as the protocol has it (OCI distribution 1.1, Docker token authentication). Blocking.
+``sources/remote/artifacts.py`` uses one per repository. Content is verified against its digest; a token is requested if
+the registry requires one; credentials are sent to the registry and to its token endpoint, as the protocol specifies
+(OCI distribution 1.1, Docker token authentication). Blocking.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def is_digest(text: str) -> bool:
 
 
 def split_reference(url: str) -> tuple[str, str]:
-    """Host and repository of ``oci://host/repository``, with or without the scheme. Raises :class:`SourceError`."""
+    """Split ``oci://host/repository``, with or without scheme, into host and repository. Raises
+    :class:`SourceError`."""
     host, _, name = url.removeprefix("oci://").strip("/").partition("/")
     if not _HOST.fullmatch(host) or not _NAME.fullmatch(name):
         raise SourceError(
@@ -62,7 +63,7 @@ def split_reference(url: str) -> tuple[str, str]:
 
 
 def ping(host: str, access: RepositoryAccess | None, *, plain_http: bool = False) -> None:
-    """Ask a registry whether it lets us in. Raises :class:`SourceError` if not."""
+    """Test the access to a registry. Raises :class:`SourceError` if it fails."""
     Registry(f"{host}/ping", access, plain_http=plain_http).check()
 
 
@@ -75,14 +76,14 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a digest stands for; ``config`` is the media type of its configuration."""
+    """A parsed manifest; ``config`` is the media type of its configuration."""
 
     config: str
     layers: tuple[Layer, ...]
 
 
 class Registry:
-    """One repository in a registry. Not shared between threads: it keeps the token that it was given."""
+    """One repository in a registry. Not thread-safe: it stores its token."""
 
     def __init__(
         self,
@@ -100,11 +101,11 @@ class Registry:
         self._authorization = ""
 
     def check(self) -> None:
-        """Raises :class:`SourceError` if the registry is none or does not let us in."""
+        """Raise :class:`SourceError` if this is no registry or access is denied."""
         self._get(f"{self._base}/v2/", limit=MAX_MANIFEST)
 
     def tags(self) -> list[str]:
-        """All tags as the registry lists them."""
+        """Return all tags in the registry's order."""
         found: list[str] = []
         url = f"{self._base}/v2/{self.name}/tags/list"
         for _ in range(MAX_PAGES):
@@ -125,7 +126,7 @@ class Registry:
         raise SourceError(Problem.TOO_LARGE, f"{self.label}: more than {MAX_PAGES} pages of tags")
 
     def resolve(self, reference: str) -> str | None:
-        """The digest of a tag or digest now, None if the registry has it not."""
+        """Return the current digest of a tag or digest, None if the registry does not have it."""
         if not is_digest(reference) and not _TAG.fullmatch(reference):
             return None
         answer = self._get(self._manifest_url(reference), limit=MAX_MANIFEST, method="HEAD", missing=True)
@@ -138,7 +139,7 @@ class Registry:
         return None if answer.status == 404 else f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
 
     def manifest(self, digest: str) -> Manifest:
-        """Raises :class:`SourceError` if there is none or its content is another."""
+        """Return a manifest. Raises :class:`SourceError` if it is missing or does not match its digest."""
         answer = self._get(self._manifest_url(digest), limit=MAX_MANIFEST)
         self._check(answer.body, digest)
         value = _decoded(answer, self.label)
@@ -153,7 +154,7 @@ class Registry:
         return Manifest(config, layers)
 
     def blob(self, layer: Layer) -> bytes:
-        """The content of a layer, which is what its digest says. Raises :class:`SourceError`."""
+        """Return a layer, verified against its digest. Raises :class:`SourceError`."""
         if not is_digest(layer.digest) or layer.size > MAX_BLOB:
             what = f"has {layer.size} bytes, at most {MAX_BLOB} are read" if layer.size > MAX_BLOB else "has no digest"
             raise SourceError(Problem.TOO_LARGE, f"{self.label}: a layer {what}")
@@ -211,7 +212,7 @@ class Registry:
         )
 
     def _authorize(self, challenge: str) -> bool:
-        """Whether there is something to show that was not shown yet."""
+        """Return True if there are credentials or a token that were not tried yet."""
         own = self._own_authorization()
         kind = challenge.partition(" ")[0].lower()
         if kind == "basic":

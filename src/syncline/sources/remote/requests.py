@@ -18,7 +18,7 @@ OTHERS = "(others)"
 
 
 class RemoteRequests:
-    """Safe to use from several threads."""
+    """Counts calls of remotes. Thread-safe."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str, bool]] = Counter()
@@ -34,6 +34,6 @@ class RemoteRequests:
             self._counts[shown, command, success] += 1
 
     def listed(self) -> list[tuple[str, str, bool, int]]:
-        """In order: address without credentials, what for, success, how many."""
+        """Return the counts, sorted: address without credentials, purpose, success, count."""
         with self._lock:
             return [(*key, count) for key, count in sorted(self._counts.items())]

@@ -1,7 +1,7 @@
-"""Renders that used up what they may have rest: the same work would end the same way, at the cost of others.
+"""Backs off renders that exceeded their limits, since repeating them would end the same way: :class:`Rests`.
 
-``sources/rendering/renderer.py`` does its work inside :meth:`Rests.guard`. The first rest takes about a minute, each
-further one twice as long, up to an hour; no request shortens it. Other content is tried at once, a few times.
+``sources/rendering/renderer.py`` does its work inside :meth:`Rests.guard`. The first back-off takes about a minute,
+each further one twice as long, up to an hour; no request shortens it. Changed content is tried at once, a few times.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_RESTING = 4_096
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """After ``count`` times in a row; ``content`` was the last."""
+    """A back-off after ``count`` failures in a row; ``content`` was the last one."""
 
     content: str
     count: int
@@ -58,7 +58,7 @@ class _Rest:
 
 
 class Rests:
-    """Safe to use from several threads. Nothing is remembered of reads that belong to no Application."""
+    """The back-offs. Thread-safe. Reads that belong to no Application are not tracked."""
 
     def __init__(self, entropy: Entropy) -> None:
         self._entropy = entropy
@@ -67,9 +67,9 @@ class Rests:
 
     @contextmanager
     def guard(self, where: tuple[str, ...], content: Callable[[], str]) -> Iterator[None]:
-        """``where``: whose work it is; ``content`` names what it reads, and is asked for only where that matters.
+        """``where`` identifies the source; ``content`` identifies its content, and is called only if needed.
 
-        Raises the remembered :class:`SourceError` while it rests."""
+        Raises the stored :class:`SourceError` during the back-off."""
         here = current()
         with self._lock:
             known = self._rests.get(where)

@@ -1,8 +1,8 @@
-"""Turns of threads at what there is little of: render workers, plugins, and this process's own interpreter.
+"""Shares scarce resources among threads: render workers, plugins, and the interpreter itself. :class:`Turns`.
 
-``sources/workers/pool.py`` and ``sources/rendering/plugin_run.py`` let their children be used in turns,
-``assembly/sources/reading.py`` the interpreter. Turns go round by project, and neither a project nor a source takes all
-places (``base/places.py``). Who waits for a remote or a child meanwhile gives the interpreter's place back
+Used by ``sources/workers/pool.py`` and ``sources/rendering/plugin_run.py`` for their children, and by
+``assembly/sources/reading.py`` for the interpreter. Slots are shared fairly by project, and no project or source takes
+all (``base/places.py``). A thread that waits for a remote or a child gives up its slot at the interpreter meanwhile
 (:func:`away`).
 """
 
@@ -21,7 +21,7 @@ __all__ = ["Turns", "away", "computing"]
 
 
 class Turns:
-    """Safe to use from several threads."""
+    """The slots of one resource. Thread-safe."""
 
     def __init__(self, what: str, limits: Limits) -> None:
         self._what = what
@@ -29,13 +29,13 @@ class Turns:
         self._changed = threading.Condition()
 
     def counts(self) -> dict[str, int]:
-        """How many work and wait."""
+        """Return how many threads work and wait."""
         with self._changed:
             return self._places.counts()
 
     @contextlib.contextmanager
     def turn(self, source: str = "") -> Iterator[None]:
-        """A place until the context ends; as :meth:`enter`."""
+        """Hold a slot until the context ends; see :meth:`enter`."""
         ticket = self.enter(source)
         try:
             yield
@@ -43,7 +43,7 @@ class Turns:
             self.leave(ticket)
 
     def enter(self, source: str = "") -> Ticket:
-        """A place for the project of the current read. Raises :class:`SourceError` if there is none in its time."""
+        """Take a slot for the project of the current read. Raises :class:`SourceError` if none is free in time."""
         here = current()
         shares: tuple[Share, ...] = (("project", here.project), *((("source", source),) if source else ()))
         ticket = Ticket(shares)
@@ -62,7 +62,7 @@ class Turns:
         return ticket
 
     def leave(self, ticket: Ticket) -> None:
-        """From any thread."""
+        """Free the slot; from any thread."""
         with self._changed:
             self._give_back(ticket)
 
@@ -78,7 +78,7 @@ _inside: ContextVar[contextlib.ExitStack | None] = ContextVar("computing", defau
 
 @contextlib.contextmanager
 def computing() -> Iterator[None]:
-    """A turn at the interpreter. Inside nothing waits for a lock that is held across a conversation but
+    """Hold the slot at the interpreter. Inside, wait for locks that are held during network calls only within
     :func:`away`."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(COMPUTING.turn())
@@ -91,7 +91,7 @@ def computing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def away() -> Iterator[None]:
-    """While this thread waits for something else; without a turn it changes nothing."""
+    """Give up the slot at the interpreter while this thread waits; without a slot it does nothing."""
     stack = _inside.get()
     if stack is None:
         yield

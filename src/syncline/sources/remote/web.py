@@ -1,8 +1,8 @@
-"""Asks chart repositories, registries and Git hosts over HTTP: one blocking request at a time, everything bounded.
+"""Sends HTTP requests to chart repositories, registries and Git hosts, blocking and with limits: :func:`fetch`.
 
-``sources/remote/artifacts.py`` and ``sources/remote/registry.py`` call :func:`fetch` in worker threads. Credentials go
-to the origin they belong to and, after a redirect, to no other client; bodies, redirects and time have limits; messages
-name the address without what may be secret in it.
+``sources/remote/artifacts.py`` and ``sources/remote/registry.py`` call it in worker threads. Credentials are sent only
+to their origin, never to another one after a redirect; bodies, redirects and time are limited; messages name the
+address without secret parts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class WebLimits:
-    """Bounds of one request; ``bytes`` is the body after decompression."""
+    """Limits of one request; ``bytes`` is the size of the decompressed body."""
 
     bytes: int = 4_000_000
     wait_s: float = 30.0
@@ -49,7 +49,7 @@ class WebLimits:
 
 @dataclass(frozen=True, slots=True)
 class WebRequest:
-    """``access`` gives TLS, proxy and, if ``signed``, the credentials; ``label`` is what messages call the work."""
+    """``access`` has TLS, proxy and, if ``signed``, the credentials; ``label`` names the work in messages."""
 
     url: str
     label: str
@@ -69,7 +69,7 @@ class WebRequest:
 
 @dataclass(frozen=True, slots=True)
 class WebAnswer:
-    """Names of headers are in lower case; ``url`` is where the redirects ended."""
+    """A response. Header names are in lower case; ``url`` is the one after redirects."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -82,12 +82,12 @@ class WebAnswer:
 
     @property
     def said(self) -> str:
-        """``404 Not Found``."""
+        """The status line: ``404 Not Found``."""
         return f"{self.status} {http.client.responses.get(self.status, '')}".strip()
 
 
 def origin_of(url: str) -> str:
-    """``https://host:port``, the port always there; empty for what is no address."""
+    """Return ``https://host:port``, always with port; empty for an invalid address."""
     try:
         parts, port = urlsplit(url), urlsplit(url).port
     except ValueError:
@@ -97,7 +97,7 @@ def origin_of(url: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """For messages: without user, query and fragment, which may hold tokens."""
+    """Return a URL for messages: without user, query and fragment, which may contain tokens."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -106,18 +106,18 @@ def shown_url(url: str) -> str:
 
 
 def basic(username: str, password: str) -> str:
-    """The value of an ``Authorization`` header."""
+    """Return the value of an ``Authorization`` header."""
     return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
 
 
 def fetch(request: WebRequest) -> WebAnswer:
-    """The answer after redirects, whatever its status. Raises :class:`SourceError` if there is none in the limits."""
+    """Return the response after redirects, whatever its status. Raises :class:`SourceError` at a limit."""
     with away():
         return _followed(request)
 
 
 def _followed(request: WebRequest) -> WebAnswer:
-    """One deadline holds for all redirects."""
+    """Follow redirects under one deadline."""
     until = time.monotonic() + min(request.limits.wall_s, current().left_s)
     url, method, body = request.url, request.method, request.body
     own, first = True, _checked_origin(request, url)
@@ -147,7 +147,7 @@ def _joined(request: WebRequest, url: str, target: str) -> str:
 
 
 def _checked_origin(request: WebRequest, url: str) -> str:
-    """Raises :class:`SourceError` for hosts that have no normal form or are forbidden."""
+    """Return the origin; raises :class:`SourceError` for hosts that are invalid or forbidden."""
     try:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -197,7 +197,7 @@ def _once(request: WebRequest, url: str, method: str, body: bytes, *, own: bool)
 
 
 def _check_peer(request: WebRequest, connection: http.client.HTTPConnection) -> None:
-    """A name may lead anywhere: what it led to is checked before a word is said."""
+    """Check the resolved address of the connection before anything is sent."""
     peer = str(connection.sock.getpeername()[0])
     if is_forbidden(peer, request.networks):
         raise _problem(request, f"{peer} {_UNREACHED}", Problem.REFUSED)
@@ -212,7 +212,7 @@ def _said(error: Exception) -> str:
 
 
 def _credentials(request: WebRequest, url: str) -> dict[str, str]:
-    """What the access gives, else what stands in the address itself."""
+    """Return the headers with the credentials of the access, or of the URL."""
     access, parts = request.access, urlsplit(url)
     if access is not None and request.signed:
         if access.bearer_token is not None:
@@ -228,7 +228,7 @@ def _credentials(request: WebRequest, url: str) -> dict[str, str]:
 
 
 def _connect(request: WebRequest, url: str, *, own: bool) -> tuple[http.client.HTTPConnection, str, dict[str, str]]:
-    """The connection, the target of the request line, and headers for a proxy."""
+    """Return the connection, the request target, and headers for a proxy."""
     parts = urlsplit(url)
     secure = parts.scheme == "https"
     host, port = parts.hostname or "", parts.port or (443 if secure else 80)
@@ -251,7 +251,7 @@ def _connect(request: WebRequest, url: str, *, own: bool) -> tuple[http.client.H
 
 
 def _proxy(access: RepositoryAccess | None, scheme: str, host: str) -> str:
-    """That of the repository, else that of the process."""
+    """Return the proxy of the repository, or that of the process."""
     if access is not None and access.proxy is not None:
         bypassed = urllib.request.proxy_bypass_environment(host, {"no": access.no_proxy})  # type: ignore[attr-defined]
         return "" if bypassed else access.proxy.reveal()
@@ -277,7 +277,8 @@ def _tls(access: RepositoryAccess | None) -> ssl.SSLContext:
 
 @contextlib.contextmanager
 def _deadline(connection: http.client.HTTPConnection, wall_s: float, expired: threading.Event) -> Iterator[list[Any]]:
-    """Ends the connection's socket, and those that are put into what it yields: an answer takes its socket along."""
+    """Close the connection's socket at the deadline, and those added to the yielded list: a response takes over its
+    socket."""
     taken: list[Any] = []
 
     def expire() -> None:
