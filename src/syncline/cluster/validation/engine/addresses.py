@@ -1,7 +1,6 @@
-"""IP addresses and address ranges in fields: as older fields tolerate them and as newer ones want them.
+"""Validate IP addresses and ranges: leniently for older fields, strictly for newer ones.
 
-Called by the validators of pods, services and networks. A text and its field come in, causes or warnings leave. Source:
-Kubernetes apimachinery ``pkg/util/validation/ip.go``.
+The validators of pods, services and networks call it. Source: Kubernetes apimachinery ``pkg/util/validation/ip.go``.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def sloppy_ip(text: str) -> Address | None:
-    """As Go read addresses for long: leading zeros are dropped."""
+    """Parse an address as Go long did, ignoring leading zeros; None if it is malformed."""
     plain = re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9]+(?:\.|$))", "", text) if "." in text else text
     try:
         return None if "%" in text else ipaddress.ip_address(plain)
@@ -37,7 +36,7 @@ def _strict(text: str) -> Address | None:
 
 
 def legacy_ip_causes(text: str, path: str) -> list[FieldCause]:
-    """Any way to write an address, but none that programs read differently."""
+    """Accept any notation of an address, except those that programs interpret differently."""
     address = sloppy_ip(text)
     if address is None:
         return [invalid(path, text, IP_TEXT)]
@@ -49,7 +48,7 @@ def legacy_ip_causes(text: str, path: str) -> list[FieldCause]:
 
 
 def ip_causes(text: str, path: str) -> list[FieldCause]:
-    """An address in its canonical form."""
+    """Require the canonical form of an address."""
     causes = legacy_ip_causes(text, path)
     address = sloppy_ip(text)
     if not causes and str(address) != text:
@@ -63,7 +62,7 @@ def ip_problems(text: str) -> list[str]:
 
 
 def ip_warnings(text: str, path: str) -> list[str]:
-    """What is read, but should be written otherwise."""
+    """Return warnings about accepted but discouraged notations."""
     address = sloppy_ip(text)
     if address is None:
         return []
@@ -78,7 +77,7 @@ def ip_warnings(text: str, path: str) -> list[str]:
 
 
 def legacy_cidr_causes(text: str, path: str) -> list[FieldCause]:
-    """A range; its host bits must be zero."""
+    """Validate a range; its host bits must be zero."""
     head, slash, length = text.partition("/")
     address = sloppy_ip(head)
     most = 0 if address is None else address.max_prefixlen

@@ -1,8 +1,8 @@
-"""What all kinds share on their way into the store: prepared, validated, their generation counted.
+"""Strategies of all kinds: prepare, validate, and count the generation of an object to be stored.
 
-Called by the API's verbs through :class:`Strategy`; the kinds of this room derive from :class:`Kind`. ``prepare_*``
-change the object of the request in place (it owns it), ``validate_*`` only read. No I/O, no look-ups of other objects:
-what needs those (quotas, service accounts, cluster addresses) is admission. Source: Kubernetes ``registry/rest``.
+The API's verbs call :class:`Strategy`; the kinds of this package derive from :class:`Kind`. ``prepare_*`` mutate the
+request's object (the request owns it), ``validate_*`` only read. They do no I/O and read no other objects: checks of
+quotas, service accounts and cluster addresses are admission. Source: Kubernetes ``registry/rest``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["Context", "Kind", "Strategy"]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Who writes, when, and where fresh ids come from."""
+    """The user and time of a write, and the source of new ids."""
 
     now: datetime
     entropy: Entropy
@@ -45,7 +45,7 @@ class Context:
 
 
 class Strategy(Protocol):
-    """How one kind is written. Implemented by :class:`Kind` and by custom resources in the registry."""
+    """Strategy of one kind. Implemented by :class:`Kind` and by custom resources in the registry."""
 
     @property
     def has_status(self) -> bool: ...
@@ -58,7 +58,7 @@ class Strategy(Protocol):
 
     @property
     def grace_s(self) -> int:
-        """Default grace of a deletion in seconds; 0 means at once."""
+        """Default grace period of a deletion in seconds; 0 deletes at once."""
         ...
 
     def convert(self, obj: Obj) -> None: ...
@@ -75,9 +75,9 @@ class Strategy(Protocol):
 
 
 class Kind:
-    """The permissive default: metadata is checked, everything else is let through.
+    """The permissive default: validate only metadata.
 
-    Class attributes say how a kind differs; methods ending in ``_causes`` are what kinds override.
+    Class attributes configure a kind; kinds override methods that end in ``_causes``.
     """
 
     has_status: bool = False
@@ -86,28 +86,28 @@ class Kind:
     namespaced: bool = True
     name_check: ClassVar[NameCheck] = names.dns_subdomain
     rules: ClassVar[Rule] = nothing
-    """What is wrong with everything but metadata."""
+    """Rules for everything but metadata."""
     status_rules: ClassVar[Rule] = nothing
-    """What is wrong with a status that is written."""
+    """Rules for a written status."""
     fixed: ClassVar[tuple[str, ...]] = ()
     """Fields (``spec.selector``) that an update may not change."""
     judged_again: ClassVar[bool] = False
     """Whether the checks of an update end with those of the content."""
     empty_status: ClassVar[Obj | None] = None
-    """The status of a new object; None keeps what was sent."""
+    """Status of a new object; None retains the sent one."""
     generation_follows: ClassVar[tuple[str, ...]] = ("spec",)
-    """Top-level fields whose change makes a new generation."""
+    """Top-level fields whose change increments the generation."""
     pod_spec: ClassVar[tuple[str, ...]] = ()
-    """Where the kind holds a pod spec, if it does."""
+    """Path of the pod spec, if the kind has one."""
     status_keeps_metadata: ClassVar[bool] = False
-    """Whether ``/status`` leaves labels, annotations, finalizers and owners as they are."""
+    """Whether ``/status`` ignores changes of labels, annotations, finalizers and owners."""
     warns_of_status: bool = False
-    """Whether a write of ``/status`` is warned of, too."""
+    """Whether writes of ``/status`` get warnings too."""
     revalidates: ClassVar[bool] = True
-    """Whether an update runs the checks of a create once more beside its own (most kinds do)."""
+    """Whether an update also runs the checks of a create, as in most kinds."""
 
     def convert(self, obj: Obj) -> None:
-        """What every object of the kind has once it was read, before it is known whose its fields are."""
+        """Normalize a decoded object, before ownership of its fields is computed."""
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
         if self.pod_spec:
@@ -121,7 +121,7 @@ class Kind:
             obj.setdefault("metadata", {})["generation"] = 1
 
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
-        """The main address keeps the old status, ``/status`` keeps everything but status and metadata."""
+        """The main endpoint keeps the old status; ``/status`` changes only status and metadata."""
         if self.pod_spec:
             drop_disabled(dig(new, *self.pod_spec))
         if subresource == "status":
@@ -136,7 +136,7 @@ class Kind:
             _keep(new.setdefault("metadata", {}), old.get("metadata") or {}, "generation")
 
     def count_generation(self, new: Obj, old: Obj) -> None:
-        """One more when what the generation follows has changed."""
+        """Increment the generation if a field that it follows has changed."""
         fresh, before = new.setdefault("metadata", {}), old.get("metadata") or {}
         _keep(fresh, before, "generation")
         if self.has_generation and self.changed(new, old):
@@ -158,15 +158,15 @@ class Kind:
         return causes + self.update_causes(new, old)
 
     def whole_causes(self, obj: Obj) -> list[FieldCause]:
-        """Metadata and content of one object."""
+        """Validate metadata and content of one object."""
         return metadata_causes(obj, type(self).name_check, namespaced=self.namespaced) + self.content_causes(obj)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
-        """What :attr:`rules` say; kinds with relations beyond one object's tables override this."""
+        """Apply :attr:`rules`; kinds with checks beyond rules override this."""
         return list(type(self).rules(obj, ""))
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        """What an update may not do."""
+        """Validate what an update changes."""
         causes = metadata_update_causes(new, old)
         for path in self.fixed:
             fresh, before = (dig(obj, *path.split(".")) for obj in (new, old))
@@ -195,6 +195,6 @@ def _keep_all_but(new: Obj, old: Obj, *own: str) -> None:
 
 
 def spec_of(obj: Obj) -> Obj:
-    """``spec`` as an object, empty where it is missing or malformed."""
+    """Return ``spec``, or an empty object if it is missing or malformed."""
     value = dig(obj, "spec", default={})
     return value if isinstance(value, dict) else {}

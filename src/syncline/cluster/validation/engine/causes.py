@@ -1,7 +1,7 @@
-"""The reasons for which Kubernetes refuses a field, in its words.
+"""Create the causes for which Kubernetes refuses a field, in its words.
 
-Called by every validator of this room. A path and a value come in, one :class:`FieldCause` leaves. ``message`` is the
-part after ``field: ``. Source: Kubernetes apimachinery ``pkg/util/validation/field``.
+Every validator of this package calls it with a path and a value, and gets a :class:`FieldCause`, whose ``message`` is
+the part after ``field: ``. Source: Kubernetes apimachinery ``pkg/util/validation/field``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def go_text(value: Any) -> str:
-    """A value as Go prints it in a refusal: JSON for what is no plain number or word."""
+    """Format a value as Go does in an error: JSON unless it is a plain number or word."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -41,7 +41,7 @@ def invalid(path: str, value: Any, why: str) -> FieldCause:
 
 
 def invalid_whole(path: str, why: str) -> FieldCause:
-    """Where Kubernetes leaves the value out (``OmitValueType``)."""
+    """Return an invalid cause without the value (``OmitValueType``)."""
     return FieldCause("FieldValueInvalid", f"Invalid value: {why}", path)
 
 
@@ -50,7 +50,7 @@ def forbidden(path: str, why: str) -> FieldCause:
 
 
 def unsupported(path: str, value: Any, allowed: Iterable[str]) -> FieldCause:
-    """The allowed values are printed in the order given, which is Kubernetes' own for each field."""
+    """Return an unsupported cause; allowed values appear in the given order, which is Kubernetes' own per field."""
     listed = ", ".join(go_text(one) for one in allowed)
     return FieldCause(
         "FieldValueNotSupported", f"Unsupported value: {go_text(value)}: supported values: {listed}", path

@@ -1,6 +1,6 @@
-"""Checks that many kinds share: counts, percentages, selectors, templates of text.
+"""Checks that many kinds share: counts, percentages, selectors, text templates.
 
-Called by the validators of this room. Values and their paths come in, causes leave. Source: Kubernetes
+The validators of this package call it with values and their paths, and get causes. Source: Kubernetes
 ``apimachinery/pkg/apis/meta/v1/validation`` and ``pkg/apis/core/validation``.
 """
 
@@ -37,7 +37,7 @@ PERCENT = (
 
 
 def each(owner: Any, key: str, path: str) -> Iterable[tuple[str, Obj]]:
-    """``(path[i], entry)`` of a list of objects; nothing where it is missing or malformed."""
+    """Return ``(path[i], entry)`` for a list of objects; nothing if it is missing or malformed."""
     listed = owner.get(key) if isinstance(owner, dict) else None
     if not listed or not isinstance(listed, list):
         return ()
@@ -46,7 +46,7 @@ def each(owner: Any, key: str, path: str) -> Iterable[tuple[str, Obj]]:
 
 
 def natural_numbers(owner: Obj, path: str, *keys: str) -> list[FieldCause]:
-    """Numbers that, where given, must not be negative."""
+    """Refuse negative numbers in the given fields."""
     return [
         invalid(f"{path}.{key}", owner[key], NATURAL)
         for key in keys
@@ -63,7 +63,7 @@ def immutable(new: Obj, old: Obj, path: str, *keys: str) -> list[FieldCause]:
 
 
 def count_or_percent(value: Any, path: str) -> list[FieldCause]:
-    """``3`` or ``25%``."""
+    """Validate a value such as ``3`` or ``25%``."""
     if isinstance(value, str):
         return [] if re.fullmatch("[0-9]+%", value) else [invalid(path, value, PERCENT)]
     return [invalid(path, value, NATURAL)] if isinstance(value, int) and value < 0 else []
@@ -75,7 +75,7 @@ def at_most_100_percent(value: Any, path: str) -> list[FieldCause]:
 
 
 def amount_of(value: Any) -> int:
-    """The bare number of ``3`` or ``25%``; only whether it is zero matters."""
+    """Return the number in ``3`` or ``25%``, for comparisons with zero."""
     if isinstance(value, str):
         percent = re.fullmatch("([0-9]+)%", value)
         return int(percent[1]) if percent else 0
@@ -83,7 +83,7 @@ def amount_of(value: Any) -> int:
 
 
 def label_selector_causes(selector: Any, path: str) -> list[FieldCause]:
-    """A LabelSelector object (``matchLabels``, ``matchExpressions``)."""
+    """Validate a LabelSelector object (``matchLabels``, ``matchExpressions``)."""
     if not isinstance(selector, dict):
         return []
     causes = label_causes(selector.get("matchLabels"), f"{path}.matchLabels")
@@ -112,7 +112,7 @@ def _expression_causes(term: Obj, where: str) -> list[FieldCause]:
 
 
 def selector_or_none(selector: Any) -> Selector | None:
-    """The selector of a LabelSelector object, or None where it cannot be understood."""
+    """Return the selector of a LabelSelector object, or None if it is malformed."""
     try:
         return label_selector_from(selector if isinstance(selector, dict) else None)
     except SelectorError:

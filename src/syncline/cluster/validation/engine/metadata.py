@@ -1,7 +1,7 @@
-"""ObjectMeta: which names, labels, annotations, owners and finalizers Kubernetes accepts, and what may change.
+"""Validate ObjectMeta: names, labels, annotations, owners, finalizers, and their updates.
 
-Called by every strategy of this room and by the registry for custom resources. Objects come in and are only read;
-causes leave. Source: Kubernetes apimachinery ``pkg/api/validation/objectmeta.go`` and ``registry/rest``.
+Every strategy of this package calls it, and the registry for custom resources. Objects are only read. Source:
+Kubernetes apimachinery ``pkg/api/validation/objectmeta.go`` and ``registry/rest``.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = [
 ]
 
 ANNOTATIONS_BYTES = 256 * 1024
-"""All keys and values of an object's annotations together."""
+"""Total size limit of an object's annotation keys and values."""
 
 STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
 NameCheck = Callable[[str], list[str]]
-"""Problems of a name; called with the prefix rule for generateName."""
+"""Returns the problems of a name; called with the prefix rule for generateName."""
 
 _UNFINISHED: dict[NameCheck, NameCheck] = {
     names.dns_label: names.prefixed_dns_label,
@@ -42,8 +42,8 @@ _UNFINISHED: dict[NameCheck, NameCheck] = {
 def metadata_causes(
     obj: Obj, name_check: NameCheck, *, namespaced: bool, path: str = "metadata", custom: bool = False
 ) -> list[FieldCause]:
-    """What is wrong with an object's metadata on its own (ValidateObjectMeta). ``custom``: of a custom resource, whose
-    finalizers need no domain (they get a warning instead)."""
+    """Validate an object's metadata (ValidateObjectMeta). ``custom``: a custom resource, whose finalizers need no
+    domain (they get a warning instead)."""
     meta = obj.get("metadata") or {}
     causes: list[FieldCause] = []
     if meta.get("generateName"):
@@ -75,7 +75,7 @@ def _namespace_causes(meta: Mapping[str, Any], path: str) -> list[FieldCause]:
 
 
 def label_causes(labels: Any, path: str) -> list[FieldCause]:
-    """Keys and values of labels, in the order of their keys."""
+    """Validate keys and values of labels, ordered by key."""
     if not isinstance(labels, dict):
         return []
     if not any(names.qualified_name(key) or names.label_value(str(value)) for key, value in labels.items()):
@@ -88,7 +88,7 @@ def label_causes(labels: Any, path: str) -> list[FieldCause]:
 
 
 def annotation_causes(annotations: Any, path: str) -> list[FieldCause]:
-    """Keys of annotations (their case does not matter) and the size of all together."""
+    """Validate annotation keys (in any case) and the total size."""
     if not isinstance(annotations, dict):
         return []
     causes = [
@@ -103,7 +103,7 @@ def annotation_causes(annotations: Any, path: str) -> list[FieldCause]:
 
 
 def _owner_causes(owners: Any, path: str) -> list[FieldCause]:
-    """Fields are named without an index, as Kubernetes does."""
+    """Validate owners; as in Kubernetes, field paths have no index."""
     causes: list[FieldCause] = []
     controllers: list[Obj] = []
     for owner in owners if isinstance(owners, list) else ():
@@ -141,7 +141,7 @@ def _finalizer_causes(finalizers: Any, path: str, *, custom: bool) -> list[Field
 
 
 def finalizer_warnings(new: Obj, old: Obj | None) -> list[str]:
-    """What the API says about new finalizers of custom resources that name no domain."""
+    """Return the API's warnings about new finalizers of custom resources without a domain."""
     known = set((old or {}).get("metadata", {}).get("finalizers") or ())
     return [
         f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name{_with_path(name)} to avoid '
@@ -159,7 +159,7 @@ _KEPT = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "
 
 
 def metadata_update_causes(new: Obj, old: Obj, path: str = "metadata") -> list[FieldCause]:
-    """What an update may not do to metadata (ValidateObjectMetaUpdate); labels and annotations are checked again."""
+    """Validate an update of metadata (ValidateObjectMetaUpdate); labels and annotations are checked again."""
     fresh, before = new.get("metadata") or {}, old.get("metadata") or {}
     causes = _new_finalizer_causes(fresh, before, path)
     for key in _KEPT:
@@ -175,7 +175,7 @@ def metadata_update_causes(new: Obj, old: Obj, path: str = "metadata") -> list[F
 
 
 def _new_finalizer_causes(fresh: Mapping[str, Any], before: Mapping[str, Any], path: str) -> list[FieldCause]:
-    """A dying object takes no new finalizers."""
+    """Refuse new finalizers of a terminating object."""
     if not fresh.get("deletionTimestamp"):
         return []
     added = sorted(set(fresh.get("finalizers") or ()) - set(before.get("finalizers") or ()))
@@ -187,7 +187,7 @@ def _new_finalizer_causes(fresh: Mapping[str, Any], before: Mapping[str, Any], p
 
 
 def common_update_causes(new: Obj, old: Obj, *, namespaced: bool, custom: bool = False) -> list[FieldCause]:
-    """What the registry checks on every update before the kind's own rules, so that some causes come twice
+    """Run the registry's checks of every update before the kind's own, so that some causes appear twice
     (``rest.BeforeUpdate``)."""
     return [
         *metadata_causes(new, names.path_segment, namespaced=namespaced, custom=custom),

@@ -1,7 +1,7 @@
-"""What Kubernetes accepts as names, labels, keys, ports and addresses.
+"""Validate names, labels, keys, ports and addresses as Kubernetes does.
 
-Called by the validators of this room. A text comes in; a list of problems in Kubernetes' words leaves, empty when the
-text is fine. Source: Kubernetes apimachinery ``pkg/util/validation`` and ``pkg/api/validation/path``.
+The validators of this package call it with a text and get a list of problems in Kubernetes' words, empty if it is
+valid. Source: Kubernetes apimachinery ``pkg/util/validation`` and ``pkg/api/validation/path``.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _WILDCARD_TEXT = (
 
 
 def dns_subdomain_underscores(text: str) -> list[str]:
-    """Search domains of resolvers: labels may hold underscores (IsDNS1123SubdomainWithUnderscore)."""
+    """Validate a resolver's search domain, which allows underscores (IsDNS1123SubdomainWithUnderscore)."""
     problems = longer(text, SUBDOMAIN_LENGTH)
     if not re.fullmatch(_SUBDOMAIN_UNDERSCORES, text):
         shown = SUBDOMAIN_TEXT.replace("characters, '-'", "characters, '_', '-'")
@@ -77,7 +77,7 @@ def dns_subdomain_underscores(text: str) -> list[str]:
 
 
 def fully_qualified(text: str) -> list[str]:
-    """A name of a host with a domain (IsFullyQualifiedDomainName)."""
+    """Validate a host name with a domain (IsFullyQualifiedDomainName)."""
     name = text.removesuffix(".")
     if not name:
         return ["must not be empty"]
@@ -88,7 +88,7 @@ def fully_qualified(text: str) -> list[str]:
 
 
 def http_header(text: str) -> list[str]:
-    """Names of HTTP headers."""
+    """Validate the name of an HTTP header."""
     if re.fullmatch(_HEADER, text):
         return []
     shown = "a valid HTTP header must consist of alphanumeric characters or '-'"
@@ -103,7 +103,7 @@ def wildcard_subdomain(text: str) -> list[str]:
 
 
 def _unfinished(name: str) -> str:
-    """A generateName is checked as if a character followed a trailing dash."""
+    """Return a generateName with a character in place of a trailing dash."""
     return name[:-1] + "a" if len(name) > 1 and name.endswith("-") else name
 
 
@@ -120,7 +120,7 @@ def prefixed_dns_subdomain(name: str) -> list[str]:
 
 
 def path_segment(name: str) -> list[str]:
-    """Any text that can stand in a URL path: RBAC names, generated names of custom kinds."""
+    """Validate a URL path segment: RBAC names, generated names of custom kinds."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
@@ -128,7 +128,7 @@ def path_segment(name: str) -> list[str]:
 
 @remembered
 def qualified_name(text: str) -> list[str]:
-    """Label and annotation keys, condition types: an optional DNS prefix, a slash, a name."""
+    """Validate label and annotation keys, condition types: an optional DNS prefix, a slash, a name."""
     parts = text.split("/")
     problems: list[str] = []
     if len(parts) > 2:
@@ -156,7 +156,7 @@ def label_value(text: str) -> list[str]:
 
 
 def domain_prefixed_path(text: str) -> list[tuple[str, str]]:
-    """``acme.io/foo``: a domain and a path, each with its problems (IsDomainPrefixedPath)."""
+    """Validate ``acme.io/foo``: return the problems of domain and path (IsDomainPrefixedPath)."""
     domain, _, rest = text.partition("/")
     if not text:
         return []
@@ -172,7 +172,7 @@ _HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
 
 def config_key(text: str) -> list[str]:
-    """Keys of ConfigMaps and Secrets."""
+    """Validate a key of a ConfigMap or Secret."""
     problems = longer(text, SUBDOMAIN_LENGTH)
     if not re.fullmatch(_CONFIG_KEY, text):
         shown = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
@@ -197,7 +197,7 @@ def c_identifier(text: str) -> list[str]:
 
 
 def env_name(text: str) -> list[str]:
-    """Names of environment variables: printable ASCII without ``=`` (relaxed validation)."""
+    """Validate an environment variable's name: printable ASCII without ``=`` (relaxed validation)."""
     if text and all(" " <= char <= "~" and char != "=" for char in text):
         return []
     if not text:
@@ -206,7 +206,7 @@ def env_name(text: str) -> list[str]:
 
 
 def port_name(text: str) -> list[str]:
-    """Names of container ports (IANA service names)."""
+    """Validate a container port's name (IANA service name)."""
     problems: list[str] = []
     if len(text) > 15:
         problems.append("must be no more than 15 characters")

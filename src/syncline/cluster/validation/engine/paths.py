@@ -1,7 +1,7 @@
-"""Paths inside volumes and containers: relative, without steps back.
+"""Validate paths inside volumes and containers: relative, without ``..``.
 
-Called by the validators of volumes and containers. A text and its field come in, causes leave. Source: Kubernetes
-``validateLocalDescendingPath`` and its neighbours.
+The validators of volumes and containers call it. Source: Kubernetes ``validateLocalDescendingPath`` and related
+functions.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ def no_backsteps_causes(value: Any, path: str) -> list[FieldCause]:
 
 
 def descending_path_causes(value: Any, path: str) -> list[FieldCause]:
-    """A relative path that stays below where it begins."""
+    """Require a relative path that stays below its start."""
     absolute = str(value or "").startswith("/")
     causes = [invalid(path, value, "must be a relative path")] if absolute else []
     return causes + no_backsteps_causes(value, path)
 
 
 def local_path_causes(value: Any, path: str) -> list[FieldCause]:
-    """The same for a file of a volume, whose names with two dots are kept for the kubelet."""
+    """The same for a volume's file; names that start with two dots are reserved for the kubelet."""
     text = str(value or "")
     causes = descending_path_causes(value, path)
     if text.startswith("..") and not text.startswith("../"):

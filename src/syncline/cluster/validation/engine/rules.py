@@ -1,9 +1,9 @@
-"""Rules as data: what a kind may say is a table of small checks, in the order in which Kubernetes judges them.
+"""Validation rules as data: a kind is a table of small checks, in Kubernetes' order.
 
-A :data:`Rule` is asked with a value and its path and answers with causes. Rules of values (``choice``, ``within``,
-``label``) stand inside rules of fields (``field``, ``need``, ``each``), these in ``every`` or ``when``; a plain
-function of the same shape is a rule, too, for what is relational. Tables are made once, at import. Begin at
-:func:`every`; kinds name their table in ``Kind.rules``.
+A :data:`Rule` takes a value and its path and returns causes. Rules of values (``choice``, ``within``, ``label``) are
+parts of rules of fields (``field``, ``need``, ``each``), and these of ``every`` or ``when``; for relations, a plain
+function of this signature is a rule too. Tables are created once, at import. Begin at :func:`every`; kinds name their
+table in ``Kind.rules``.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from syncline.kube.objects import Obj
 from syncline.kube.text.quantity import Quantity, QuantityError, parse_quantity
 
 Rule: TypeAlias = Callable[[Any, str], Iterable[FieldCause]]
-"""What is wrong with a value that stands at a path."""
+"""Returns what is wrong with the value at a path."""
 Table: TypeAlias = Callable[[Any, str], list[FieldCause]]
-"""A rule made of others."""
+"""A rule composed of others."""
 Test: TypeAlias = Callable[[Any], object]
 NATURAL = "must be greater than or equal to 0"
 
 
 def amount(value: Any) -> Quantity | None:
-    """A quantity, or None for what is none (which was refused while decoding)."""
+    """Parse a quantity; return None if it is malformed (decoding has refused it)."""
     try:
         return parse_quantity(value) if value is not None else None
     except QuantityError:
@@ -42,7 +42,7 @@ def amount(value: Any) -> Quantity | None:
 
 
 def list_of(owner: Any, key: str) -> list[Obj]:
-    """The objects of a list, none where it is missing."""
+    """Return the objects of a list; empty if it is missing."""
     listed = owner.get(key) if isinstance(owner, dict) else None
     return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
@@ -52,7 +52,7 @@ def nothing(value: Any, path: str) -> list[FieldCause]:
 
 
 def every(*rules: Rule) -> Table:
-    """All rules on one value, their causes one after the other."""
+    """Apply all rules to one value and concatenate their causes."""
 
     def judge(value: Any, path: str) -> list[FieldCause]:
         causes: list[FieldCause] = []
@@ -64,7 +64,7 @@ def every(*rules: Rule) -> Table:
 
 
 def first(*rules: Rule) -> Rule:
-    """The causes of the first rule that has any."""
+    """Return the causes of the first rule that has any."""
 
     def judge(value: Any, path: str) -> Iterable[FieldCause]:
         for rule in rules:
@@ -87,7 +87,7 @@ def below(path: str, key: str) -> str:
 
 
 def named(problems: Callable[[str], list[str]]) -> Rule:
-    """A text in which ``problems`` finds none."""
+    """Require a text without ``problems``."""
 
     def judge(value: Any, path: str) -> Iterable[FieldCause]:
         found = problems(str(value))
@@ -101,7 +101,7 @@ segment = named(names.path_segment)
 
 
 def choice(*allowed: str) -> Rule:
-    """One of a closed list, which is printed in this order."""
+    """Require one of a closed list, printed in this order."""
     return lambda value, path: () if value in allowed else (unsupported(path, value, allowed),)
 
 
@@ -125,18 +125,18 @@ def at_most(high: int, why: str) -> Rule:
 
 
 def not_negative(value: Any, path: str) -> Iterable[FieldCause]:
-    """A quantity; what is none was refused while decoding."""
+    """Require a quantity that is not negative; decoding refuses malformed ones."""
     size = amount(value)
     return (invalid(path, str(size), NATURAL),) if size is not None and size.nano < 0 else ()
 
 
 def members(*allowed: str) -> Rule:
-    """A list of which each entry is of a closed list; the list is named, not the entry."""
+    """Require that each entry is in a closed list; causes name the list, not the entry."""
     return lambda value, path: [unsupported(path, one, allowed) for one in value if one not in allowed]
 
 
 def most(longest: int) -> Rule:
-    """Bytes of a text, or entries of a list."""
+    """Limit the bytes of a text, or the entries of a list."""
 
     def judge(value: Any, path: str) -> Iterable[FieldCause]:
         if isinstance(value, list):
@@ -155,7 +155,7 @@ def port(value: Any, path: str) -> Iterable[FieldCause]:
 
 
 def field(key: str, *rules: Rule, shown: str = "") -> Rule:
-    """A field that is set. ``shown``: how Kubernetes calls it in causes, where that differs."""
+    """Apply rules to a field that is set. ``shown``: its name in causes, if different."""
     rule, shown = _one(rules), shown or key
 
     def judge(owner: Any, path: str) -> Iterable[FieldCause]:
@@ -166,7 +166,7 @@ def field(key: str, *rules: Rule, shown: str = "") -> Rule:
 
 
 def filled(key: str, *rules: Rule, shown: str = "") -> Rule:
-    """A field that is neither missing nor empty."""
+    """Apply rules to a field that is neither missing nor empty."""
     rule, shown = _one(rules), shown or key
 
     def judge(owner: Any, path: str) -> Iterable[FieldCause]:
@@ -177,7 +177,7 @@ def filled(key: str, *rules: Rule, shown: str = "") -> Rule:
 
 
 def always(key: str, *rules: Rule, default: Any = None, shown: str = "") -> Rule:
-    """A field that is judged as ``default`` where it is missing or empty."""
+    """Apply rules to a field, or to ``default`` if it is missing or empty."""
     rule, shown = _one(rules), shown or key
     return lambda owner, path: rule(owner.get(key) or default, f"{path}.{shown}" if path else shown)
 
@@ -187,7 +187,7 @@ def text(key: str, *rules: Rule, shown: str = "") -> Rule:
 
 
 def part(key: str, *rules: Rule) -> Rule:
-    """An object inside, empty where it is missing."""
+    """Apply rules to a nested object, empty if it is missing."""
     return always(key, *rules, default={})
 
 
@@ -200,7 +200,7 @@ def number(key: str, *rules: Rule) -> Rule:
 
 
 def need(key: str, *rules: Rule, why: str = "", shown: str = "") -> Rule:
-    """A field that must not be missing or empty."""
+    """Require a field that is neither missing nor empty, then apply rules."""
     rule, shown = _one(rules) if rules else nothing, shown or key
 
     def judge(owner: Any, path: str) -> Iterable[FieldCause]:
@@ -211,12 +211,12 @@ def need(key: str, *rules: Rule, why: str = "", shown: str = "") -> Rule:
 
 
 def needs(*keys: str) -> Rule:
-    """Fields that must not be missing or empty."""
+    """Require fields that are neither missing nor empty."""
     return lambda owner, path: [required(below(path, key)) for key in keys if not owner.get(key)]
 
 
 def natural(*keys: str) -> Rule:
-    """Numbers that, where given, must not be negative."""
+    """Refuse negative numbers in the given fields."""
     return lambda owner, path: [
         invalid(below(path, key), owner[key], NATURAL)
         for key in keys
@@ -225,9 +225,9 @@ def natural(*keys: str) -> Rule:
 
 
 class unique:
-    """Among the entries of :func:`each`: no two with the same ``keys``. ``at``: the field that is named, none for the
-    entry itself; ``blank``: whether an empty one may come twice; ``show``: the value that is printed; ``first``: what
-    only an entry that is no duplicate is judged by."""
+    """Within :func:`each`: refuse two entries with the same ``keys``. ``at``: the field named in causes, empty for the
+    entry; ``blank``: whether empty values may repeat; ``show``: the printed value; ``first``: rules only for entries
+    that are not duplicates."""
 
     def __init__(
         self,
@@ -256,7 +256,7 @@ class unique:
 
 
 def each(key: str, *rules: Rule | unique, shown: str = "") -> Rule:
-    """The entries of a list of objects."""
+    """Apply rules to each entry of a list of objects."""
     shown = shown or key
     plain = not any(isinstance(rule, unique) for rule in rules)
 
@@ -278,13 +278,13 @@ def each(key: str, *rules: Rule | unique, shown: str = "") -> Rule:
 
 
 def inside(key: str, *rules: Rule) -> Rule:
-    """The entries of a list of objects, where Kubernetes names what holds the list."""
+    """Apply rules to each entry of a list of objects; causes name the list's parent."""
     rule = _one(rules)
     return lambda owner, path: [cause for entry in list_of(owner, key) for cause in rule(entry, path)]
 
 
 def items(key: str, *rules: Rule, distinct: bool = False, shown: str = "") -> Rule:
-    """The entries of a list of plain values. ``distinct``: none comes twice."""
+    """Apply rules to each entry of a list of plain values. ``distinct``: refuse duplicates."""
     rule, shown = every(*rules), shown or key
 
     def judge(owner: Any, path: str) -> Iterable[FieldCause]:
@@ -305,12 +305,12 @@ def items(key: str, *rules: Rule, distinct: bool = False, shown: str = "") -> Ru
 
 
 def has(*keys: str) -> Test:
-    """Whether one of the fields is set."""
+    """Return a test: is one of the fields set?"""
     return lambda owner: any(owner.get(key) is not None for key in keys)
 
 
 def given(*keys: str) -> Test:
-    """Whether all of the fields are set and not empty."""
+    """Return a test: are all fields set and not empty?"""
     return lambda owner: all(owner.get(key) for key in keys)
 
 
@@ -319,7 +319,7 @@ def lacks(key: str) -> Test:
 
 
 def where(**wanted: Any) -> Test:
-    """Whether all fields have these values."""
+    """Return a test: do all fields have these values?"""
     return lambda owner: all(owner.get(key) == value for key, value in wanted.items())
 
 
@@ -329,7 +329,7 @@ def when(test: Test, *rules: Rule, otherwise: Rule = nothing) -> Rule:
 
 
 def refuse(test: Test, key: str, why: str, default: Any = None) -> Rule:
-    """An object of which ``test`` holds has a wrong value at ``key``."""
+    """Refuse the value at ``key`` of an object for which ``test`` holds."""
     return lambda owner, path: (invalid(below(path, key), owner.get(key) or default, why),) if test(owner) else ()
 
 
