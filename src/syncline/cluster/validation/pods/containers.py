@@ -1,7 +1,7 @@
 """Containers: names, images, ports, mounts, restart rules.
 
-Called by ``podspec.py``. Container objects and their paths come in, causes leave. Source:
-Kubernetes ``pkg/apis/core/validation`` (validateContainers and below).
+``podspec.py`` calls it with container objects and their paths. Source: Kubernetes ``pkg/apis/core/validation``
+(validateContainers and below).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NOT_EPHEMERAL = (
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a container's checks need to know of its pod."""
+    """The properties of a pod that its containers' checks read."""
 
     volumes: Volumes
     claims: Collection[str]
@@ -45,7 +45,7 @@ class Surroundings:
 
 
 def container_list_causes(spec: Obj, path: str, around: Surroundings) -> list[FieldCause]:
-    """All containers of a pod spec."""
+    """Validate all containers of a pod spec."""
     causes: list[FieldCause] = []
     if not spec.get("containers"):
         causes.append(required(f"{path}.containers"))
@@ -87,7 +87,7 @@ _PULL = r.need("imagePullPolicy", r.choice(*PULL_POLICIES))
 
 
 def _container_causes(container: Obj, where: str, around: Surroundings) -> list[FieldCause]:
-    """What containers of all sorts have alike."""
+    """Validate what all sorts of containers have in common."""
     causes = _BEGIN(container, where)
     causes += _mount_causes(container, where, around.volumes)
     causes += _device_causes(container, where, around.volumes)
@@ -115,7 +115,7 @@ def _image_space(container: Obj, where: str) -> list[FieldCause]:
 
 
 def image_space_causes(spec: Obj, path: str) -> list[FieldCause]:
-    """White space around an image: refused in a Pod, tolerated in a template."""
+    """Refuse white space around an image in a Pod; templates may have it."""
     return [
         cause
         for key in ("containers", "initContainers")
@@ -151,7 +151,7 @@ _BEGIN = r.every(
 
 
 def _host_port_causes(spec: Obj, path: str, key: str) -> Iterator[FieldCause]:
-    """Two containers of a pod cannot hold the same port of the host."""
+    """Refuse two containers with the same host port."""
     seen: set[str] = set()
     for where, container in each(spec, key, path):
         for at, port in each(container, "ports", where):
@@ -166,7 +166,7 @@ def _host_port_causes(spec: Obj, path: str, key: str) -> Iterator[FieldCause]:
 
 
 def _mount_causes(container: Obj, where: str, volumes: Volumes) -> Iterator[FieldCause]:
-    """Sub-paths and propagation are named on the list, as Kubernetes does."""
+    """Validate mounts; causes of sub-paths and propagation name the list, as in Kubernetes."""
     seen: set[str] = set()
     devices = {str(one.get("name")): str(one.get("devicePath")) for one in r.list_of(container, "volumeDevices")}
     listed = f"{where}.volumeMounts"
@@ -262,7 +262,7 @@ _RESTART = r.every(
 
 
 def _restart_causes(container: Obj, where: str) -> Iterator[FieldCause]:
-    """A container's own policy, and the exit codes after which it is made once more."""
+    """Validate a container's restart policy, and its rules for exit codes."""
     if container.get("restartPolicy") is None and r.list_of(container, "restartPolicyRules"):
         yield required(f"{where}.restartPolicy", "must specify restartPolicy when restart rules are used")
         if "initContainers" in where:

@@ -1,7 +1,7 @@
-"""Fields of pods that Kubernetes serves, but takes only when a feature is switched on.
+"""Drop pod fields that Kubernetes serves but ignores while a feature gate is off.
 
-Called by the strategies of Pods and of what makes Pods, before validation. Source: Kubernetes ``DropDisabledPodFields``
-and the default feature gates of 1.36.
+The strategies of Pods and of kinds with pod templates call it before validation. Source: Kubernetes
+``DropDisabledPodFields`` and the default feature gates of 1.36.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
 def drop_disabled(spec: Any) -> None:
-    """Take them out, in place. Anything that is no pod spec is left for validation."""
+    """Remove the fields in place. A malformed pod spec is left for validation."""
     if not isinstance(spec, dict):
         return
     for volume in spec.get("volumes") or ():

@@ -1,7 +1,7 @@
-"""Variables of containers, and the references by which variables and files show fields of their pod.
+"""Validate containers' variables, and references of variables and files to fields of their pod.
 
-Called by the validators of containers and volumes. Objects and their paths come in, causes leave. Source: Kubernetes
-``pkg/apis/core/validation`` (ValidateEnv, validateObjectFieldSelector) and ``pkg/apis/core/pods``.
+The validators of containers and volumes call it. Source: Kubernetes ``pkg/apis/core/validation`` (ValidateEnv,
+validateObjectFieldSelector) and ``pkg/apis/core/pods``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ ENV_FIELDS = (
     *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),
     *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"),
 )
-"""What a variable may show; single labels and annotations are written with a subscript."""
+"""Fields that a variable can reference; a single label or annotation needs a subscript."""
 FILE_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
 READABLE = frozenset(
     (*ENV_FIELDS, *SUBSCRIPTED, "spec.restartPolicy", "spec.schedulerName", "status.phase", "spec.host")
 )
-"""Fields that Kubernetes can resolve at all; of these a variable and a file may show some."""
+"""Fields that Kubernetes can resolve; variables and files support some of them."""
 RESOURCES = (
     *("limits.cpu", "limits.ephemeral-storage", "limits.memory"),
     *("requests.cpu", "requests.ephemeral-storage", "requests.memory"),
@@ -41,7 +41,7 @@ ONE_SOURCE = "may not have more than one field specified at a time"
 
 
 def field_ref_causes(source: Obj, path: str, *, in_volume: bool = False) -> Iterable[FieldCause]:
-    """A field of the pod, for a variable or, ``in_volume``, for a file."""
+    """Validate a reference to a field of the pod by a variable or, with ``in_volume``, by a file."""
     version, text = source.get("apiVersion") or "", str(source.get("fieldPath") or "")
     if not version or not text:
         return [required(f"{path}.fieldPath" if version else f"{path}.apiVersion")]
@@ -62,7 +62,7 @@ def field_ref_causes(source: Obj, path: str, *, in_volume: bool = False) -> Iter
 
 
 def resource_ref_causes(source: Obj, path: str, *, in_volume: bool = False) -> Iterator[FieldCause]:
-    """An amount of a container; a file must say of which one."""
+    """Validate a reference to a container's resource; a file must name the container."""
     text, divisor = str(source.get("resource") or ""), source.get("divisor")
     if in_volume and not source.get("containerName"):
         yield required(f"{path}.containerName")
@@ -111,7 +111,7 @@ def _value_causes(variable: Obj, at: str) -> Iterator[FieldCause]:
 
 
 def _from_causes(source: Obj, path: str) -> Iterable[FieldCause]:
-    """Kubernetes names the list, not the entry, for a wrong number of sources."""
+    """Validate ``envFrom``; if the number of sources is wrong, causes name the list, as in Kubernetes."""
     kinds, listed = (
         [kind for kind in ("configMapRef", "secretRef") if source.get(kind) is not None],
         path.rpartition("["),

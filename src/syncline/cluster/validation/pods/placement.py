@@ -1,8 +1,7 @@
-"""Where a pod may run: affinity, tolerations, spreading.
+"""Pod placement: affinity, tolerations, topology spread.
 
-Called by ``podspec.py`` and by the validators of volumes, which bind to nodes alike. Specs
-and their paths come in, causes leave. Source: Kubernetes ``pkg/apis/core/validation`` (validateAffinity,
-ValidateTolerations, validateTopologySpreadConstraints).
+``podspec.py`` calls it, and the validators of volumes, which have node affinity too. Source: Kubernetes
+``pkg/apis/core/validation`` (validateAffinity, ValidateTolerations, validateTopologySpreadConstraints).
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ toleration_causes = r.each("tolerations", _toleration)
 
 
 def _key_causes(term: Obj, at: str, field: str) -> Iterator[FieldCause]:
-    """Labels whose values are taken from the pod itself (``matchLabelKeys``)."""
+    """Validate ``matchLabelKeys``, whose values are the pod's own labels."""
     if term.get(field) and term.get("labelSelector") is None:
         yield forbidden(f"{at}.{field}", "must not be specified when labelSelector is not set")
     else:
@@ -66,7 +65,7 @@ def _key_causes(term: Obj, at: str, field: str) -> Iterator[FieldCause]:
 
 
 def _label_key_causes(term: Obj, at: str) -> Iterator[FieldCause]:
-    """What stands in two places."""
+    """Refuse keys that appear in two fields."""
     selector, matched = term.get("labelSelector") or {}, term.get("matchLabelKeys") or []
     known = set(selector.get("matchLabels") or ())
     for expression in r.list_of(selector, "matchExpressions"):
@@ -132,7 +131,7 @@ _NODE_TERM = r.every(
     r.each("matchExpressions", _requirement_causes, r.items("values", r.named(names.label_value))), _FIELDS
 )
 _PREFERENCE = r.every(r.each("matchExpressions", _requirement_causes), _FIELDS)
-"""Values of preferences are not checked: older releases took any."""
+"""Values of preferences are not checked, because older releases accepted any."""
 node_selector_causes = r.every(
     r.need("nodeSelectorTerms", why="must have at least one node selector term"),
     r.each("nodeSelectorTerms", _NODE_TERM),

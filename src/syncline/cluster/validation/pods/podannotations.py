@@ -1,7 +1,6 @@
-"""Annotations of pods that Kubernetes itself reads: mirrors, deletion cost, old security profiles.
+"""Pod annotations that Kubernetes reads: mirrors, deletion cost, old security profiles.
 
-Called by the validators of pods and templates. Annotations come in, causes leave. Source: Kubernetes
-``ValidatePodSpecificAnnotations``.
+The validators of pods and templates call it. Source: Kubernetes ``ValidatePodSpecificAnnotations``.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def _seccomp_causes(value: str, path: str) -> list[FieldCause]:
 
 
 def pod_annotation_update_causes(new: Obj, old: Obj, path: str) -> list[FieldCause]:
-    """Security profiles and the mark of a mirror are given at birth."""
+    """Refuse changes of security profiles and the mirror annotation after creation."""
     fresh = (new.get("metadata") or {}).get("annotations") or {}
     before = (old.get("metadata") or {}).get("annotations") or {}
     causes: list[FieldCause] = []
@@ -78,7 +77,7 @@ def pod_annotation_update_causes(new: Obj, old: Obj, path: str) -> list[FieldCau
 
 
 def apparmor_field(value: str) -> Obj | None:
-    """The field that says what an old annotation said; None for what says nothing."""
+    """Return the field for an old annotation; None if it has no meaning."""
     match value:
         case "runtime/default":
             return {"type": "RuntimeDefault"}

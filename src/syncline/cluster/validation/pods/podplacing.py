@@ -1,6 +1,6 @@
-"""How the nodes that a Pod may go to are narrowed while gates hold it.
+"""Narrow the nodes of a Pod while scheduling gates hold it.
 
-Called by the kind Pod. Source: ``ValidatePodUpdate`` (1.36).
+The kind Pod calls it. Source: ``ValidatePodUpdate`` (1.36).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def placement_update_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
-    """While gates hold, node terms are only added to."""
+    """Allow only additions to node terms of a gated Pod."""
     if not before.get("schedulingGates"):
         return []
     return [*_selector_causes(fresh, before), *_affinity_causes(fresh, before)]
 
 
 def keep_node_affinity(fixed: Obj, before: Obj) -> None:
-    """The one part of the affinity that may change while gates hold is taken from ``before``; in place."""
+    """Copy node affinity, which may change while gates hold, from ``before``; in place."""
     old = before.get("affinity") or {}
     kept = {key: value for key, value in (fixed.get("affinity") or {}).items() if key != "nodeAffinity"}
     if old.get("nodeAffinity") is not None:
@@ -55,7 +55,7 @@ def _affinity_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
 
 
 def _only_adds(new: Obj, old: Obj) -> bool:
-    """What was there stands at the front; a term that was empty stays so, since it matches nothing."""
+    """Return whether old entries come first and unchanged; an empty term, which matches nothing, must stay empty."""
     if not old.get("matchExpressions") and not old.get("matchFields"):
         return not new.get("matchExpressions") and not new.get("matchFields")
     return all(

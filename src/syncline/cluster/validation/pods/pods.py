@@ -1,6 +1,6 @@
-"""Pods: phase and quality of service at birth, and how little may change afterwards.
+"""Pods: phase and quality of service at creation, and the few changes allowed later.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
 ``pkg/registry/core/pod/strategy.go``, ``ValidatePodUpdate`` and ``helper/qos``.
 """
 
@@ -76,7 +76,7 @@ class PodKind(Kind):
             only_resized(new, old)
         super().prepare_update(new, old, ctx, subresource)
         if subresource == "status":
-            # A kubelet reports; it does not re-own or revive (podStatusStrategy).
+            # A status write changes neither owners nor deletion (podStatusStrategy).
             _copy_or_drop(new.setdefault("metadata", {}), old.get("metadata") or {}, "ownerReferences")
             quality = dig(old, "status", "qosClass")
             if quality:
@@ -160,7 +160,7 @@ def _address_warnings(pod: Obj) -> list[str]:
 
 
 def _select_by_own_labels(pod: Obj) -> None:
-    """``matchLabelKeys``: the pod's own values become part of the selector (mutatePodAffinity)."""
+    """Add the pod's own values of ``matchLabelKeys`` to the selector (mutatePodAffinity)."""
     labels = (pod.get("metadata") or {}).get("labels") or {}
     affinity = spec_of(pod).get("affinity") or {}
     for kind in ("podAffinity", "podAntiAffinity"):
@@ -187,7 +187,7 @@ def _extend_selector(term: Any, labels: Obj) -> None:
 
 
 def _apply_apparmor_annotations(pod: Obj) -> None:
-    """An old annotation becomes the field that replaced it (applyAppArmorVersionSkew)."""
+    """Convert an old annotation to its field (applyAppArmorVersionSkew)."""
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
     if not any(key.startswith(APPARMOR) for key in annotations):
         return
@@ -222,7 +222,7 @@ def _condition_causes(status: Any) -> list[FieldCause]:
 
 
 def _status_causes(status: Obj, before: Obj) -> list[FieldCause]:
-    """Fields of a status that stand alone."""
+    """Validate the independent fields of a status."""
     causes: list[FieldCause] = []
     first = str((status.get("hostIPs") or [{}])[0].get("ip", ""))
     if status.get("hostIPs") and status.get("hostIP", "") != first:
@@ -239,7 +239,7 @@ def _status_causes(status: Obj, before: Obj) -> list[FieldCause]:
 
 
 def _gate_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
-    """Gates can only be lifted."""
+    """Allow only the removal of scheduling gates."""
     known = _gates(before)
     return [
         forbidden(f"{where}.name", f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'")
@@ -256,7 +256,7 @@ def _copy_or_drop(new: Obj, old: Any, key: str) -> None:
 
 
 def _fixed_part(spec: Obj, before: Obj) -> Obj:
-    """The spec with the parts that may change taken from ``before``."""
+    """Return the spec with the mutable parts copied from ``before``."""
     fixed = copy.deepcopy(spec)
     for key in ("activeDeadlineSeconds", "tolerations"):
         _copy_or_drop(fixed, before, key)
@@ -266,7 +266,7 @@ def _fixed_part(spec: Obj, before: Obj) -> Obj:
                 _copy_or_drop(container, original, "image")
     _copy_or_drop(fixed, before, "schedulingGates")
     if before.get("schedulingGates"):
-        # While gates hold, the nodes that the pod may go to can still be narrowed.
+        # While gates hold, the pod's nodes can still be narrowed.
         _copy_or_drop(fixed, before, "nodeSelector")
         keep_node_affinity(fixed, before)
     if (before.get("terminationGracePeriodSeconds") or 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
@@ -291,7 +291,7 @@ def _deadline_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
 
 
 def _toleration_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
-    """Tolerations may be added; an old one may change only its seconds."""
+    """Allow new tolerations; an old one may change only its seconds."""
 
     def bare(spec: Obj) -> list[Obj]:
         listed = spec.get("tolerations") or ()
@@ -304,7 +304,7 @@ def _toleration_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
 
 
 def _revived_causes(new: Obj, old: Obj) -> list[FieldCause]:
-    """A container that ended for good does not run again."""
+    """Refuse to restart a container that ended permanently."""
     if spec_of(old).get("restartPolicy") == "Always":
         return []
     fresh = {one.get("name"): one for _, one in each(new.get("status"), "containerStatuses", "")}
@@ -322,7 +322,7 @@ def _revived_causes(new: Obj, old: Obj) -> list[FieldCause]:
 
 
 def qos_class(spec: Obj) -> str:
-    """Guaranteed, Burstable or BestEffort, from CPU and memory of the pod as a whole or of all its containers."""
+    """Return Guaranteed, Burstable or BestEffort, from CPU and memory of the pod or of all its containers."""
     if _compute((spec.get("resources") or {}).get("limits")) or _compute((spec.get("resources") or {}).get("requests")):
         return _class_of([spec])
     return _class_of(list(_containers(spec)))
@@ -352,7 +352,7 @@ def _compute(amounts: Any) -> dict[str, int]:
         try:
             amount = parse_quantity(amounts[name]) if isinstance(amounts, dict) and name in amounts else None
         except QuantityError:
-            amount = None  # refused while defaulting
+            amount = None  # already refused by defaulting
         if amount:
             found[name] = amount.nano
     return found

@@ -1,7 +1,7 @@
-"""Pod specs, alone or as templates: policies, names, gates, DNS, claims.
+"""Pod specs, in pods or templates: policies, names, gates, DNS, claims.
 
-Called by the strategies of Pods and of everything that makes Pods. A spec and its path come in, causes leave. Source:
-Kubernetes ``pkg/apis/core/validation`` (ValidatePodSpec, ValidatePodTemplateSpec).
+The strategies of Pods and of all kinds with pod templates call it. Source: Kubernetes ``pkg/apis/core/validation``
+(ValidatePodSpec, ValidatePodTemplateSpec).
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ MAX_HOSTNAME_BYTES = 64
 
 
 def template_labels(spec: Obj) -> dict[str, str] | None:
-    """Labels of the template under a workload's spec; None where there are none."""
+    """Return the labels of the template in a workload's spec, or None."""
     labels = dig(spec, "template", "metadata", "labels")
     return labels if isinstance(labels, dict) else None
 
 
 def template_metadata_causes(template: Any, path: str) -> list[FieldCause]:
-    """Labels and annotations of a pod template."""
+    """Validate labels and annotations of a pod template."""
     meta = dig(template, "metadata", default={})
     causes = label_causes(meta.get("labels"), f"{path}.labels")
     return causes + annotation_causes(meta.get("annotations"), f"{path}.annotations")
 
 
 def pod_template_causes(template: Any, path: str) -> list[FieldCause]:
-    """A pod template: labels, annotations and spec."""
+    """Validate a pod template: labels, annotations and spec."""
     found = template if isinstance(template, dict) else {}
     spec = found.get("spec") or {}
     causes = template_metadata_causes(found, path)
@@ -55,7 +55,7 @@ def pod_template_causes(template: Any, path: str) -> list[FieldCause]:
 
 
 def pod_spec_causes(spec: Obj, path: str, pod_name: str = "", *, of_pod: bool = True) -> list[FieldCause]:
-    """``of_pod``: of a Pod itself, where a few rules are stricter than for templates."""
+    """Validate a pod spec. ``of_pod``: the spec of a Pod, for which a few rules are stricter than for templates."""
     causes, volumes = volume_causes(spec, path, pod_name, of_pod=of_pod)
     claims = frozenset(str(claim.get("name")) for claim in r.list_of(spec, "resourceClaims"))
     causes += _CLAIMS(spec, path)
@@ -121,7 +121,7 @@ def _gate_name(gate: Obj, path: str) -> Iterable[FieldCause]:
 
 
 def _dns_causes(spec: Obj, path: str) -> list[FieldCause]:
-    """``dnsPolicy: None`` leaves everything to ``dnsConfig``, which must then name a server."""
+    """Require a server in ``dnsConfig`` with ``dnsPolicy: None``."""
     config: Any = spec.get("dnsConfig")
     where = f"{path}.dnsConfig"
     if spec.get("dnsPolicy") == "None" and config is None:
@@ -165,7 +165,7 @@ def _overhead_causes(overhead: Obj, path: str) -> Iterator[FieldCause]:
 
 
 def _file_key_causes(spec: Obj, path: str) -> Iterator[FieldCause]:
-    """Files with variables are written by other containers of the pod, into an emptyDir."""
+    """Validate files with variables, which other containers of the pod write to an emptyDir."""
     volumes = {volume.get("name"): volume for volume in r.list_of(spec, "volumes")}
     for where, container in visit(spec, path):
         for at, variable in each(container, "env", where):
@@ -205,4 +205,4 @@ _REST = r.every(
     r.field("overhead", _overhead_causes),
     _file_key_causes,
 )
-"""What follows containers and resources."""
+"""Rules after those of containers and resources."""

@@ -1,6 +1,6 @@
-"""What the subresources ``ephemeralcontainers`` and ``resize`` may change of a Pod.
+"""The changes that ``ephemeralcontainers`` and ``resize`` may make to a Pod.
 
-Called by the Pod's strategy. Source: Kubernetes ``podEphemeralContainersStrategy``, ``podResizeStrategy``,
+The Pod's strategy calls it. Source: Kubernetes ``podEphemeralContainersStrategy``, ``podResizeStrategy``,
 ``ValidatePodEphemeralContainersUpdate`` and ``ValidatePodResize``.
 """
 
@@ -30,14 +30,14 @@ def _keep(new: Obj, old: Obj, key: str) -> None:
 
 
 def _keep_rest(new: Obj, old: Obj) -> None:
-    """Status and metadata stay as they were (``ResetObjectMetaForStatus``)."""
+    """Restore the old status and metadata (``ResetObjectMetaForStatus``)."""
     _keep(new, old, "status")
     for key in _METADATA_KEPT:
         _keep(new["metadata"], old["metadata"], key)
 
 
 def only_ephemeral(new: Obj, old: Obj) -> None:
-    """Take nothing of ``new`` but its ephemeral containers."""
+    """Take only the ephemeral containers of ``new``."""
     wanted = spec_of(new).get("ephemeralContainers")
     new["spec"] = {key: value for key, value in spec_of(old).items() if key != "ephemeralContainers"}
     if wanted:
@@ -46,7 +46,7 @@ def only_ephemeral(new: Obj, old: Obj) -> None:
 
 
 def ephemeral_causes(new: Obj, old: Obj) -> list[FieldCause]:
-    """Ephemeral containers are only added."""
+    """Allow only new ephemeral containers."""
     if _MIRROR in (old["metadata"].get("annotations") or {}):
         return [forbidden("", "static pods do not support ephemeral containers")]
     fresh = {one.get("name"): one for one in spec_of(new).get("ephemeralContainers") or ()}
@@ -64,7 +64,7 @@ def ephemeral_causes(new: Obj, old: Obj) -> list[FieldCause]:
 
 
 def only_resized(new: Obj, old: Obj) -> None:
-    """Take nothing of ``new`` but its containers' resources; other containers are left for validation to refuse."""
+    """Take only the containers' resources of ``new``; validation refuses other containers."""
     lists = [key for key in ("containers", "initContainers") if spec_of(old).get(key) or spec_of(new).get(key)]
     if any(_names(spec_of(new), key) != _names(spec_of(old), key) for key in lists):
         return
@@ -85,7 +85,7 @@ def _resized(before: Obj, fresh: Obj) -> Obj:
 
 
 def resize_causes(new: Obj, old: Obj, quality_of: Callable[[Obj], str]) -> list[FieldCause]:
-    """CPU and memory may change, within the Pod's quality of service; ``quality_of`` tells that of a spec."""
+    """Allow changes of CPU and memory within the Pod's quality of service, which ``quality_of`` returns for a spec."""
     if _MIRROR in (old["metadata"].get("annotations") or {}):
         return [forbidden("", "static pods cannot be resized")]
     causes: list[FieldCause] = []

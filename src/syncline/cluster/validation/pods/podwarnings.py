@@ -1,7 +1,7 @@
-"""What Kubernetes lets through in a pod spec, but warns of.
+"""Warn about parts of a pod spec that Kubernetes accepts but discourages.
 
-Called by the strategies of Pods and of what makes Pods, after defaulting. A pod or a template and its path come in,
-texts of Warning headers leave. Source: Kubernetes ``pkg/api/pod/warnings.go`` and ``pkg/api/node/util.go``.
+The strategies of Pods and of kinds with pod templates call it after defaulting; it returns the texts of Warning
+headers. Source: Kubernetes ``pkg/api/pod/warnings.go`` and ``pkg/api/node/util.go``.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ OLD_VOLUMES = (
     ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 )
-"""Field, how warnings call it, what they say."""
+"""Field, its name in warnings, and the warning."""
 NO_SELECTOR = "a null labelSelector results in matching no pod"
 
 
 def template_warnings(template: Any, path: str) -> list[str]:
-    """Of a pod template at ``path``."""
+    """Return warnings about a pod template at ``path``."""
     return _warnings(template, f"{path}.", of_pod=False) if isinstance(template, dict) else []
 
 
 def pod_name_warnings(obj: Obj) -> list[str]:
-    """Of the name of something whose pods are called after it."""
+    """Return warnings about an object's name that its pods' names are derived from."""
     problems = names.dns_label(str(dig(obj, "metadata", "name") or ""))
     if not problems:
         return []
@@ -78,7 +78,7 @@ def pod_name_warnings(obj: Obj) -> list[str]:
 
 
 def pod_warnings(pod: Obj) -> list[str]:
-    """Of a Pod itself."""
+    """Return warnings about a Pod."""
     return _warnings(pod, "", of_pod=True)
 
 
@@ -132,7 +132,7 @@ def _placement_warnings(spec: Obj, path: str) -> list[str]:
 
 
 def node_term_warnings(term: Obj, at: str, *, values: bool = False) -> list[str]:
-    """Old labels in a term over nodes, and values that no label can have."""
+    """Return warnings about deprecated labels in a node term, and values that no label can have."""
     warnings: list[str] = []
     for where, requirement in each(term, "matchExpressions", at):
         key = str(requirement.get("key") or "")
@@ -173,7 +173,7 @@ def _volume_warnings(spec: Obj, path: str) -> list[str]:
 
 
 def _overlap_warnings(spec: Obj) -> list[str]:
-    """Files of one volume that hide one another."""
+    """Return warnings about files of one volume that hide each other."""
     warnings: list[str] = []
     for _, volume in each(spec, "volumes", ""):
         name = volume.get("name")
@@ -206,7 +206,7 @@ def _projected_paths(part: Obj) -> Iterator[tuple[str, str]]:
 
 
 def _overlaps(paths: list[tuple[str, str]]) -> list[str]:
-    """``"a" with "a/b"`` for each pair of which one is or lies in the other."""
+    """Return ``"a" with "a/b"`` for each pair of equal or nested paths."""
     found: list[str] = []
     seen: list[tuple[str, str]] = []
     for given, source in paths:
@@ -239,7 +239,7 @@ def _list_warnings(spec: Obj, path: str) -> list[str]:
 
 
 def _profile_warnings(spec: Obj, annotations: Obj, path: str, *, of_pod: bool) -> list[str]:
-    """Annotations that became fields. Of a Pod's AppArmor annotations its strategy warns."""
+    """Warn about annotations that became fields. The Pod strategy warns about a Pod's AppArmor annotations."""
     warnings: list[str] = []
     old = 'non-functional in v1.27+; use the "seccompProfile" field instead'
     whole = spec.get("securityContext") or {}
@@ -262,14 +262,14 @@ def _profile_warnings(spec: Obj, annotations: Obj, path: str, *, of_pod: bool) -
 
 
 def fraction_warnings(amounts: Any, path: str, *only: str) -> list[str]:
-    """A thousandth of a byte is most likely a misspelt megabyte."""
+    """Warn about fractional bytes, most likely ``m`` in place of ``M``."""
     warnings: list[str] = []
     for name in only or ("memory", "ephemeral-storage"):
         amount = amounts.get(name) if isinstance(amounts, dict) else None
         try:
             whole = amount is None or parse_quantity(amount).is_whole()
         except QuantityError:
-            continue  # refused while decoding
+            continue  # already refused by decoding
         if not whole:
             why = f'fractional byte value "{amount}" is invalid, must be an integer'
             warnings.append(f"{path}[{name}]: {why}")
@@ -300,7 +300,7 @@ def _env_warnings(container: Obj, where: str) -> list[str]:
 
 
 MOST_PORT_WARNINGS = 1_000
-"""Far more than an answer can tell; each port is compared with those before it."""
+"""Far more warnings than a response can hold; each port is compared with all earlier ones."""
 
 
 def _port_warnings(spec: Obj, path: str) -> list[str]:
@@ -324,7 +324,7 @@ def _port_warnings(spec: Obj, path: str) -> list[str]:
 
 
 def _clash(own: int, host: str, taken: int, other_host: str, at: str, place: str) -> list[str]:
-    """Two definitions of one container port."""
+    """Return a warning about two definitions of one container port."""
     if (own, host) == (taken, other_host):
         return [f"{at}: duplicate port definition with {place}"]
     if not own or not taken:

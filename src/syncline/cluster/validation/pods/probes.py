@@ -1,7 +1,7 @@
-"""Probes, hooks and the handlers that both have.
+"""Probes, lifecycle hooks and their handlers.
 
-Called by the validators of containers. Objects and their paths come in, causes leave. Source: Kubernetes
-``pkg/apis/core/validation`` (validateProbe, validateHandler, validateLifecycle).
+The validators of containers call it. Source: Kubernetes ``pkg/apis/core/validation`` (validateProbe, validateHandler,
+validateLifecycle).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _NO_GRACE = r.field("terminationGracePeriodSeconds", r.must(lambda _: False, "mu
 
 
 def hook_and_probe_causes(container: Obj, where: str, grace_s: Any) -> Iterator[FieldCause]:
-    """``grace_s`` is the pod's terminationGracePeriodSeconds, which a sleep before the end may not exceed."""
+    """Validate hooks and probes; ``grace_s`` is the pod's termination grace period, the limit of a sleep hook."""
     lifecycle = container.get("lifecycle") or {}
     for hook in ("postStart", "preStop"):
         if isinstance(lifecycle.get(hook), dict):
@@ -77,7 +77,7 @@ def hook_and_probe_causes(container: Obj, where: str, grace_s: Any) -> Iterator[
 
 
 def init_causes(container: Obj, where: str, grace_s: Any) -> Iterable[FieldCause]:
-    """Init containers end; only the ones that restart always (sidecars) have hooks and probes."""
+    """Refuse hooks and probes of init containers, except restartable ones (sidecars)."""
     if container.get("restartPolicy") == "Always":
         return hook_and_probe_causes(container, where, grace_s)
     keys = ("lifecycle", *PROBES)

@@ -1,7 +1,7 @@
-"""Amounts that containers and pods ask for: names, integers, limits, claims.
+"""Resources of containers and pods: names, integers, limits, claims.
 
-Called by the validators of containers and pods. A ResourceRequirements and its path come in, causes leave. Source:
-Kubernetes ``validateResourceRequirements`` and ``pkg/apis/core/helper``.
+The validators of containers and pods call it with ResourceRequirements. Source: Kubernetes
+``validateResourceRequirements`` and ``pkg/apis/core/helper``.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ def is_hugepages(name: str) -> bool:
 
 
 def is_native(name: str) -> bool:
-    """Of Kubernetes' own: without a domain, or with one of its domains."""
+    """Return whether a resource is Kubernetes' own: without a domain, or with one of its domains."""
     return "/" not in name or DOMAIN in name
 
 
 def is_extended(name: str) -> bool:
-    """Of a device plug-in."""
+    """Return whether a resource is extended, as from a device plug-in."""
     return not (is_native(name) or name.startswith("requests.") or names.qualified_name(f"requests.{name}"))
 
 
 def resource_name_causes(name: str, path: str) -> list[FieldCause]:
-    """A name that Kubernetes knows, or one with a domain."""
+    """Require a name that Kubernetes knows, or one with a domain."""
     causes = [invalid(path, name, problem) for problem in names.qualified_name(name)]
     known = "/" in name or name in STANDARD or name.startswith(("hugepages-", "requests.hugepages-"))
     if not causes and not known:
@@ -73,7 +73,7 @@ def resource_name_causes(name: str, path: str) -> list[FieldCause]:
 
 
 def container_name_causes(name: str, path: str) -> list[FieldCause]:
-    """What a container can ask for."""
+    """Require a resource that containers can request."""
     causes = resource_name_causes(name, path)
     if "/" not in name:
         if name not in COMPUTE and not is_hugepages(name):
@@ -91,7 +91,7 @@ def _pod_name_causes(name: str, path: str) -> list[FieldCause]:
 
 
 def quantity_causes(name: str, amount: Quantity, path: str) -> list[FieldCause]:
-    """Not negative, and whole where half a thing is none."""
+    """Require a quantity that is not negative, and whole for integer resources."""
     causes = [invalid(path, str(amount), NATURAL)] if amount.nano < 0 else []
     if (name in INTEGERS or is_extended(name)) and not amount.is_whole():
         causes.append(invalid(path, str(amount), "must be an integer"))
@@ -101,7 +101,7 @@ def quantity_causes(name: str, amount: Quantity, path: str) -> list[FieldCause]:
 def resource_causes(
     resources: Any, path: str, claims: Collection[str] = (), check: NameCauses = container_name_causes
 ) -> list[FieldCause]:
-    """Limits, requests and claims; ``claims`` are those that the pod declares."""
+    """Validate limits, requests and claims; ``claims`` are the pod's declared ones."""
     if not isinstance(resources, dict):
         return []
     limits, requests = dict(amounts(resources.get("limits"))), dict(amounts(resources.get("requests")))
@@ -131,7 +131,7 @@ def _page_causes(name: str, amount: Quantity, where: str) -> list[FieldCause]:
 
 
 def _request_causes(name: str, amount: Quantity, limits: Mapping[str, Quantity], path: str) -> list[FieldCause]:
-    """A request stays below its limit; what cannot be shared must be equal to it."""
+    """Require a request at most as large as its limit; equal for resources that cannot be overcommitted."""
     limit, shared = limits.get(name), is_native(name) and not is_hugepages(name)
     if limit is None:
         why = "Limit must be set for non overcommitable resources"
@@ -173,7 +173,7 @@ def _claim_causes(resources: Obj, path: str, declared: Collection[str]) -> list[
 
 
 def pod_resource_causes(spec: Obj, path: str, claims: Collection[str]) -> list[FieldCause]:
-    """``spec.resources``: what the pod has as a whole, against what its containers ask for."""
+    """Validate ``spec.resources``, the pod's total, against its containers' requests."""
     resources, where = spec.get("resources"), f"{path}.resources"
     if not isinstance(resources, dict):
         return []

@@ -1,7 +1,7 @@
-"""Security contexts of pods and containers, and what an operating system forbids in them.
+"""Security contexts of pods and containers, and their restrictions by operating system.
 
-Called by the validators of pod specs and containers. Contexts and their paths come in, causes leave. Source: Kubernetes
-``pkg/apis/core/validation`` (ValidateSecurityContext, validatePodSpecSecurityContext, validateWindows).
+The validators of pod specs and containers call it. Source: Kubernetes ``pkg/apis/core/validation``
+(ValidateSecurityContext, validatePodSpecSecurityContext, validateWindows).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NOT_IN_WINDOWS_CONTAINERS = (
 
 
 def visit(spec: Obj, path: str) -> Iterator[tuple[str, Obj]]:
-    """All containers with their paths, in Kubernetes' order."""
+    """Yield all containers with their paths, in Kubernetes' order."""
     for key in ("initContainers", "containers", "ephemeralContainers"):
         yield from each(spec, key, path)
 
@@ -66,7 +66,7 @@ def _apparmor_local(profile: Obj, path: str) -> Iterator[FieldCause]:
 
 
 def _user_problems(text: str) -> list[str]:
-    """What is wrong with ``DOMAIN\\user``."""
+    """Return what is wrong with ``DOMAIN\\user``."""
     if not text:
         return [" cannot be an empty string"]
     if any(ord(char) < 0x20 or ord(char) == 0x7F for char in text):
@@ -121,7 +121,7 @@ _SHARED = r.every(
         _apparmor_local,
     ),
 )
-"""What a pod and a container have alike."""
+"""Rules that pods and containers share."""
 _ID = r.within(0, MAX_ID)
 
 
@@ -198,7 +198,7 @@ def container_security_causes(context: Any, path: str, *, host_users: bool) -> l
 
 
 def os_causes(spec: Obj, path: str) -> Iterator[FieldCause]:
-    """What a declared operating system forbids, and host process containers of Windows."""
+    """Validate the restrictions of the declared operating system, and Windows host process containers."""
     yield from _host_process_causes(spec, path)
     system = spec.get("os")
     if system is None:
