@@ -1,8 +1,7 @@
-"""HorizontalPodAutoscalers in both versions: v1 keeps in annotations what it has no field for.
+"""Convert HorizontalPodAutoscalers between v1 and v2; v1 stores in annotations what it has no field for.
 
-Called by the conversion of stored objects and by the kind itself, which judges v1 as what it means in v2. Never mutates
-its input. Annotations that do not decode are dropped, as if they were not there. Source: Kubernetes
-``pkg/apis/autoscaling/v1/conversion.go``.
+The conversion of stored objects calls it, and the kind, which validates v1 as v2. The input is never mutated.
+Annotations that cannot be decoded are dropped. Source: Kubernetes ``pkg/apis/autoscaling/v1/conversion.go``.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ INT32 = 2**31
 
 
 class _Malformed(ValueError):
-    """An annotation is not what v1 writes."""
+    """The annotation is not in v1's format."""
 
 
 # --- typed values --------------------------------------------------------------------------------------------------
@@ -64,7 +63,7 @@ def _size(value: Any) -> str:
 
 
 def _struct(value: Any) -> Obj:
-    """A JSON object with its keys in lower case: Go reads them without regard to case."""
+    """Return a JSON object with lower-case keys, since Go ignores their case."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -164,7 +163,7 @@ _MEASURED: dict[str, tuple[_Field, ...]] = {
 
 
 def _metric_to_v1(metric: Obj, shapes: dict[str, tuple[_Field, ...]], *, exact: bool = False) -> Obj:
-    """``exact``: an amount that is missing stays so, though v1 shows none as zero."""
+    """``exact``: a missing amount stays missing, though v1 writes some as zero."""
     old: Obj = {"type": metric.get("type") or ""}
     for source, shape in shapes.items():
         given = metric.get(source)
@@ -203,7 +202,7 @@ def _put(into: Obj, path: tuple[str, ...], value: Any) -> None:
 
 
 def _say_type(source: str, target: Obj) -> None:
-    """v1 does not say what sort of target it is; the fields that are set tell."""
+    """Set the target's type, which v1 lacks, according to its fields."""
     if source == "object":
         average = "averageValue" in target
         if average and target.get("value") == "0":
@@ -216,7 +215,7 @@ def _say_type(source: str, target: Obj) -> None:
 
 
 def _cpu_share(metric: Any, part: str) -> int | None:
-    """The percentage of a metric that v1 has a field for."""
+    """Return a CPU metric's percentage, for which v1 has a field."""
     if dig(metric, "type") != "Resource" or dig(metric, "resource", "name") != "cpu":
         return None
     share = dig(metric, "resource", part, "averageUtilization")
@@ -229,7 +228,7 @@ def _cpu(part: str, percent: int, **more: str) -> Obj:
 
 # --- behaviour and conditions --------------------------------------------------------------------------------------
 
-# The annotation has the names of Go's fields, for it is written from the internal type.
+# The annotation has the names of Go's fields, because it encodes the internal type.
 _RULES = {"StabilizationWindowSeconds": _int, "SelectPolicy": _text, "Policies": None, "Tolerance": _size}
 _POLICY: dict[str, Callable[[Any], Any]] = {"Type": _text, "Value": _int, "PeriodSeconds": _int}
 
@@ -290,7 +289,7 @@ def _annotations(obj: Obj) -> Obj:
 
 
 def drop_kept(obj: Obj, more: Obj | None = None) -> Obj:
-    """The metadata of ``obj`` with ``more`` annotations in place of those that conversion writes."""
+    """Return the metadata of ``obj`` with ``more`` in place of the conversion's annotations."""
     metadata = dict(obj.get("metadata") or {})
     annotations = {key: value for key, value in _annotations(obj).items() if key not in KEPT} | (more or {})
     metadata.pop("annotations", None)
@@ -299,7 +298,7 @@ def drop_kept(obj: Obj, more: Obj | None = None) -> Obj:
     return metadata
 
 
-# What Go's encoder escapes beyond JSON's own rules.
+# Characters that Go's encoder escapes beyond JSON's rules.
 _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
@@ -321,7 +320,7 @@ def _decoded(annotations: Obj, key: str, read: Callable[[Any], Any]) -> Any:
 
 
 def autoscaler_to_v2(obj: Obj) -> Obj:
-    """A v1 autoscaler as v2, what is kept in its annotations in the fields it stands for."""
+    """Return a v1 autoscaler as v2, with its annotations converted to fields."""
     kept, spec, status = _annotations(obj), dict(obj.get("spec") or {}), dict(obj.get("status") or {})
     percent = spec.pop("targetCPUUtilizationPercentage", None)
     metrics = _decoded(kept, METRICS, lambda value: [_metric_to_v2(one, _WANTED) for one in _list(value)]) or []
@@ -348,8 +347,8 @@ def autoscaler_to_v2(obj: Obj) -> Obj:
 
 
 def autoscaler_to_v1(obj: Obj, *, exact: bool = False) -> Obj:
-    """A v2 autoscaler as v1, what v1 has no field for in annotations. ``exact``: what it says of measurements can be
-    read back without loss."""
+    """Return a v2 autoscaler as v1, with annotations for missing fields. ``exact``: measurements can be converted back
+    without loss."""
     spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
     metrics, behavior = spec.pop("metrics", None) or [], spec.pop("behavior", None)
     current, conditions = status.pop("currentMetrics", None) or [], status.pop("conditions", None) or []

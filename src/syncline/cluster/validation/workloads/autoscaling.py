@@ -1,7 +1,7 @@
 """HorizontalPodAutoscalers: bounds, metrics, behaviour.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`; both served versions come here, the
-older one with a single target. Source: Kubernetes ``pkg/apis/autoscaling/validation``.
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for` for both served versions; v1 has a
+single target. Source: Kubernetes ``pkg/apis/autoscaling/validation``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _as_v2(obj: Obj) -> Obj:
 
 
 def _take(obj: Obj, hub: Obj) -> None:
-    """Make ``obj``, in its own version, what ``hub`` is."""
+    """Replace the content of ``obj`` by that of ``hub``, in the version of ``obj``."""
     made = autoscaler_to_v1(hub, exact=True) if obj.get("apiVersion") == V1 else hub
     obj.clear()
     obj.update(made)
@@ -46,7 +46,7 @@ def _take(obj: Obj, hub: Obj) -> None:
 
 
 def _size(low: int, why: str) -> r.Rule:
-    """A quantity of at least, for 1 more than nothing."""
+    """Require a quantity of at least ``low``; 1 means above zero."""
 
     def judge(value: Any, path: str) -> list[FieldCause]:
         size = r.amount(value)
@@ -56,7 +56,8 @@ def _size(low: int, why: str) -> r.Rule:
 
 
 def _version_causes(reference: Obj, path: str, *, grouped: bool) -> Iterator[FieldCause]:
-    """``grouped``: of what is scaled, whose version must name a group, for core kinds cannot be scaled by it."""
+    """Validate a version. ``grouped``: it is a scale target's and needs a group, because core kinds cannot be scaled by
+    it."""
     version = str(reference.get("apiVersion") or "")
     if version.count("/") > 1:
         yield invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}")
@@ -148,7 +149,7 @@ def _metric_causes(metric: Obj, at: str) -> Iterator[FieldCause]:
     if not kind:
         yield required(f"{at}.type", "must specify a metric source type")
     if kind not in TYPES:
-        # Kubernetes says it twice.
+        # Kubernetes reports it twice.
         yield from [unsupported(f"{at}.type", kind, TYPES)] * 2
     present = [field for field in FIELDS.values() if isinstance(metric.get(field), dict)]
     if present:

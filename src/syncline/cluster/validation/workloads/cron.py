@@ -1,7 +1,7 @@
-"""Cron schedules and time zones, as far as a CronJob is refused for them.
+"""Validate cron schedules and time zones of CronJobs.
 
-Called by ``jobs.py``. A text comes in; the problem in the words of Go's ``robfig/cron`` parser
-(``kube/text/cron.py``) leaves, empty when there is none.
+``jobs.py`` calls it; problems have the words of Go's ``robfig/cron`` parser (``kube/text/cron.py``), and are empty for
+valid text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ZONE_PART = re.compile(r"[A-Za-z._0-9+-]{1,14}")
 
 
 def schedule_problem(text: str) -> str:
-    """What is wrong with a standard five-field schedule or a descriptor."""
+    """Return what is wrong with a five-field schedule or a descriptor, or ""."""
     if len(text) > MAX_CHARS:
         return f"must be no more than {MAX_CHARS} characters"
     if text.startswith(("TZ=", "CRON_TZ=")):
@@ -36,7 +36,7 @@ def schedule_problem(text: str) -> str:
 
 
 def time_zone_problem(name: str) -> str:
-    """Whether the time zone data base knows the name; ``Local`` is no zone of a cluster."""
+    """Return an error if the time zone database does not have the name, or if it is ``Local``; else ""."""
     parts = name.split("/")
     if any(part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part) for part in parts):
         return f"unknown time zone {name}"

@@ -1,7 +1,7 @@
-"""When a Job fails or succeeds early: its pod failure policy and success policy.
+"""A Job's pod failure policy and success policy, which end it early.
 
-Called by ``jobs.py``. A Job's spec and a path come in, causes leave. Source: Kubernetes
-``pkg/apis/batch/validation`` (validatePodFailurePolicy, validateSuccessPolicy).
+``jobs.py`` calls it with a Job's spec and a path. Source: Kubernetes ``pkg/apis/batch/validation``
+(validatePodFailurePolicy, validateSuccessPolicy).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_RULES, MAX_CONDITIONS, MAX_EXIT_CODES = 20, 20, 255
 
 
 def _word(*allowed: str) -> r.Rule:
-    """A word of a closed list; one that is missing is answered with the list, too."""
+    """Require one of a closed list; the cause for a missing value shows the list too."""
     listed = " ".join(map(go_text, allowed))
     why = f"valid values: [{listed}]"
     return lambda value, path: r.choice(*allowed)(value, path) if value else [required(path, why)]

@@ -1,6 +1,6 @@
-"""Jobs and CronJobs: the generated selector, and what cannot change once a Job exists.
+"""Jobs and CronJobs: the generated selector, and the immutable parts of a Job.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
 ``pkg/apis/batch/validation`` and ``pkg/registry/batch/job/strategy.go``.
 """
 
@@ -43,7 +43,7 @@ MAX_WITH_MANY = 10_000
 CRON_NAME_LENGTH = 52
 MAX_MANAGED_BY = 63
 SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "schedulingGates")
-"""What a queueing controller may still set in the template of a suspended Job."""
+"""Fields that a queue controller may set in the template of a suspended Job."""
 
 
 class JobKind(Kind):
@@ -61,7 +61,7 @@ class JobKind(Kind):
         return _generated_selector_causes(obj) + _whole_spec_causes(spec_of(obj)) + _hostname_causes(obj)
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        """The spec's own causes come a second time here, as in Kubernetes (ValidateJobSpecUpdate)."""
+        """Validate the spec a second time, as in Kubernetes (ValidateJobSpecUpdate)."""
         fresh, before = spec_of(new), spec_of(old)
         causes = metadata_update_causes(new, old) + _whole_spec_causes(fresh)
         causes += _completions_causes(fresh, before)
@@ -77,7 +77,7 @@ class JobKind(Kind):
         return job_status_causes(new, old)
 
     def whole_causes(self, obj: Obj) -> list[FieldCause]:
-        """Labels that a Job takes from its template are checked there only."""
+        """Skip labels that the Job takes from its template, where they are validated."""
         causes, name = super().whole_causes(obj), str(dig(obj, "metadata", "name", default=""))
         return [one for one in causes if one.field != "metadata.labels" or go_text(name) not in one.message]
 
@@ -94,7 +94,7 @@ def _generate_selector(obj: Obj, ctx: Context) -> None:
     template = spec.setdefault("template", {}).setdefault("metadata", {})
     shared = metadata.get("labels") is not None and metadata["labels"] is template.get("labels")
     labels = dict(template.get("labels") or {})
-    # A label that the user wrote is left for validation to refuse.
+    # Validation refuses a label that the user set.
     labels.setdefault(LEGACY_JOB_NAME, name)
     labels.setdefault(JOB_NAME, name)
     labels.setdefault(LEGACY_CONTROLLER_UID, uid)
@@ -103,7 +103,7 @@ def _generate_selector(obj: Obj, ctx: Context) -> None:
     selector = spec["selector"] = dict(spec.get("selector") or {})
     selector["matchLabels"] = {CONTROLLER_UID: uid} | (selector.get("matchLabels") or {})
     if shared or not metadata.get("labels"):
-        # A Job without labels takes its template's (SetDefaults_Job when it is read back).
+        # A Job without labels gets its template's (SetDefaults_Job on decoding).
         metadata["labels"] = dict(labels)
 
 
@@ -128,7 +128,7 @@ def _generated_selector_causes(obj: Obj) -> list[FieldCause]:
 
 
 def _hostname_causes(obj: Obj) -> list[FieldCause]:
-    """The pods of an indexed Job carry its name and their index as host name."""
+    """Validate an indexed Job's name, which with an index becomes its pods' host name."""
     spec, name = spec_of(obj), str(dig(obj, "metadata", "name", default=""))
     completions = spec.get("completions")
     if spec.get("completionMode") != "Indexed" or not isinstance(completions, int) or completions <= 0:
@@ -177,12 +177,12 @@ _MANY_INDEXES = r.every(
         r.lacks("maxFailedIndexes"), "maxFailedIndexes", f"must be specified when completions is above {MAX_INDEXES}"
     ),
 )
-"""Above a hundred thousand indexes the bookkeeping per index is bounded."""
+"""Limits for more than a hundred thousand indexes."""
 _ONLY_INDEXED = r.must(lambda _: False, INDEXED_ONLY)
 
 
 def _restart_policy_causes(spec: Obj, at: str) -> Iterator[FieldCause]:
-    """``Always`` is what defaulting writes where the user wrote nothing, so that it reads as missing."""
+    """Treat ``Always`` as missing, because defaulting sets it."""
     policy, path = dig(spec, "template", "spec", "restartPolicy"), f"{at}.template.spec.restartPolicy"
     if policy == "Always":
         yield required(path, 'valid values: "OnFailure", "Never"')
@@ -223,11 +223,11 @@ _spec_causes = r.every(
     r.always("template", pod_template_causes),
     _restart_policy_causes,
 )
-"""A Job's spec without its selector, as in a CronJob's template."""
+"""Rules for a Job's spec without its selector, as in a CronJob's template."""
 
 
 def _completions_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
-    """Indexed Jobs may be resized, completions and parallelism together."""
+    """Allow indexed Jobs to change completions and parallelism together."""
     if fresh.get("completionMode") != "Indexed":
         return immutable(fresh, before, "spec", "completions")
     completions = fresh.get("completions")
@@ -237,8 +237,8 @@ def _completions_causes(fresh: Obj, before: Obj) -> list[FieldCause]:
 
 
 def _fixed_template(spec: Obj, old: Obj) -> Any:
-    """The part of the template that may not change: all of it, or for a Job suspended before its start, all but where
-    its pods go."""
+    """Return the immutable part of the template: all of it, or for a Job suspended before its start, all but scheduling
+    and resources."""
     template = spec.get("template")
     if not _resources_may_change(old) or not isinstance(template, dict):
         return template
@@ -253,7 +253,7 @@ def _fixed_template(spec: Obj, old: Obj) -> Any:
 
 
 def _resources_may_change(old: Obj) -> bool:
-    """A suspended Job without pods may still be fitted by a queue (shouldAllowMutablePodTemplate)."""
+    """Return whether a queue may still change a suspended Job without pods (shouldAllowMutablePodTemplate)."""
     status = old.get("status") or {}
     held = any((one.get("type"), one.get("status")) == ("Suspended", "True") for one in status.get("conditions") or ())
     waiting = not status.get("startTime") or held
@@ -261,7 +261,7 @@ def _resources_may_change(old: Obj) -> bool:
 
 
 def job_spec_warnings(spec: Obj, path: str) -> list[str]:
-    """What Kubernetes warns of in a Job's spec (``pkg/api/job/warnings.go``)."""
+    """Return Kubernetes' warnings about a Job's spec (``pkg/api/job/warnings.go``)."""
     warnings: list[str] = []
     many = (spec.get("completions") or 0) > MAX_INDEXES and (spec.get("parallelism") or 0) > MAX_WITH_MANY
     if spec.get("completionMode") == "Indexed" and many:
@@ -284,7 +284,7 @@ class CronJobKind(Kind):
         causes = super().whole_causes(obj)
         name = dig(obj, "metadata", "name", default="")
         if len(name) > CRON_NAME_LENGTH:
-            # The Jobs it makes add eleven characters, and must stay within a label.
+            # Its Jobs append eleven characters, and their names must fit in a label.
             causes.append(invalid("metadata.name", name, f"must be no more than {CRON_NAME_LENGTH} characters"))
         return causes
 

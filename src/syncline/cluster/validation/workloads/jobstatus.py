@@ -1,8 +1,8 @@
-"""What the status of a Job may say: conditions that fit one another, counters that do not run back, indexes.
+"""The status of a Job: consistent conditions, counters that never decrease, indexes.
 
-Called by ``jobs.py`` for writes to ``/status``. The new and the old Job come in, causes
-leave. A rule is asked only where what it speaks of has changed, so that old objects stay writable. Source: Kubernetes
-``pkg/apis/batch/validation`` (validateJobStatus) and ``getStatusValidationOptions``.
+``jobs.py`` calls it for writes to ``/status`` with the new and the old Job. A rule applies only if its fields changed,
+so that old objects stay writable. Source: Kubernetes ``pkg/apis/batch/validation`` (validateJobStatus) and
+``getStatusValidationOptions``.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _time_causes(new: Obj, status: Obj, before: Obj) -> list[FieldCause]:
 
 
 def _finished_causes(new: Obj, status: Obj, before: Obj) -> list[FieldCause]:
-    """Nothing is left over when a Job ends."""
+    """Refuse remaining pods in the status of a finished Job."""
     if not any(_true(status, kind) for kind in FINISHED):
         return []
     spec = new.get("spec") or {}
@@ -175,7 +175,7 @@ def _parse_causes(key: str, text: str, completions: int) -> list[FieldCause]:
 
 
 def count_indexes(text: str, completions: int) -> int | str:
-    """How many indexes ``0-2,5`` names, or what is wrong with it."""
+    """Return the number of indexes in ``0-2,5``, or the error in the text."""
     total, last = 0, -1
     for part in text.split(",") if text else ():
         ends = _interval(part, completions)

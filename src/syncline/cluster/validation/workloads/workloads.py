@@ -1,6 +1,6 @@
-"""Deployments, replica sets, stateful sets, daemon sets: what they may say and what may change.
+"""Deployments, replica sets, stateful sets, daemon sets: their fields and allowed updates.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
 ``pkg/apis/apps/validation`` and ``pkg/registry/apps``.
 """
 
@@ -57,7 +57,7 @@ STATEFUL_TEXT = (
 
 
 def _always_running(spec: Obj, owner: str) -> list[FieldCause]:
-    """The pods of a template do not end by themselves."""
+    """Require a template whose pods always restart and have no deadline."""
     pod, path = dig(spec, "template", "spec", default={}), "spec.template.spec"
     table = r.every(
         r.always("restartPolicy", r.choice("Always")),
@@ -71,36 +71,36 @@ def _always_running(spec: Obj, owner: str) -> list[FieldCause]:
 
 
 class Workload(Kind):
-    """What the four have in common: a selector, a template that it must match, restartPolicy Always."""
+    """Common part of the four kinds: a selector, a template that it must match, restartPolicy Always."""
 
     has_status = True
     has_generation = True
     revalidates = False
     pod_spec = ("spec", "template", "spec")
     names_pods: ClassVar[bool] = False
-    """Whether a name that is no label is worth a warning."""
+    """Whether a name that is not a DNS label gets a warning."""
     word: ClassVar[str] = ""
-    """How the kind is called in its refusals."""
+    """Name of the kind in its errors."""
     template_owner: ClassVar[str] = "ReplicaSet"
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
-        """In the order of Kubernetes: a refusal lists its causes as they are found."""
+        """Validate in Kubernetes' order, which is the order of causes in errors."""
         spec = spec_of(obj)
         return self.causes_before(spec) + self._selector_causes(spec) + self.causes_after(spec)
 
     def causes_before(self, spec: Obj) -> list[FieldCause]:
-        """What is judged before selector and template."""
+        """Validate the fields before selector and template."""
         return []
 
     def causes_after(self, spec: Obj) -> list[FieldCause]:
-        """What is judged after selector and template."""
+        """Validate the fields after selector and template."""
         return []
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
         return metadata_update_causes(new, old) + self.content_causes(new)
 
     def _selector_causes(self, spec: Obj) -> list[FieldCause]:
-        """The selector, and the template that it must match. None selects nothing, so that it matches no template."""
+        """Validate the selector, and that the template matches it. A missing selector matches no template."""
         selector = spec.get("selector")
         causes = label_selector_causes(selector, "spec.selector")
         if selector is None:
@@ -120,7 +120,7 @@ class Workload(Kind):
         return [required("spec.selector")]
 
     def unreadable_selector(self, spec: Obj) -> list[FieldCause]:
-        """A selector that cannot be read hides what is wrong with the template."""
+        """Return the error for a malformed selector, after which the template is not validated."""
         return [invalid("spec.selector", spec.get("selector"), "invalid label selector")]
 
     def template_causes(self, spec: Obj) -> list[FieldCause]:
@@ -137,7 +137,8 @@ class Workload(Kind):
 
 
 def _rolling_causes(rolling: Obj, path: str, *, exclusive: bool) -> list[FieldCause]:
-    """``maxUnavailable`` and ``maxSurge``: not both nothing, and for daemon sets (``exclusive``) not both something."""
+    """Validate ``maxUnavailable`` and ``maxSurge``: not both zero; for daemon sets (``exclusive``) not both non-zero.
+    """
     unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
     causes = count_or_percent(unavailable, f"{path}.maxUnavailable")
     causes += count_or_percent(surge, f"{path}.maxSurge")
@@ -155,7 +156,7 @@ def _rolling_causes(rolling: Obj, path: str, *, exclusive: bool) -> list[FieldCa
 
 
 def _unknown_strategy(path: str, strategy: Obj, *allowed: str) -> FieldCause:
-    """Kubernetes dumps the whole strategy here, under the names of its internal type."""
+    """Return the cause for an unknown strategy; it shows the whole internal type, as in Kubernetes."""
     rolling = strategy.get("rollingUpdate")
     if isinstance(rolling, dict):
         rolling = {key[:1].upper() + key[1:]: rolling.get(key, 0) for key in ("maxUnavailable", "maxSurge")}
@@ -163,7 +164,7 @@ def _unknown_strategy(path: str, strategy: Obj, *allowed: str) -> FieldCause:
 
 
 def _above_replicas(status: Obj, *keys: str, ready: str = "readyReplicas") -> list[FieldCause]:
-    """Counters that a status may not raise above its replicas; missing ones count as zero."""
+    """Refuse status counters above the replicas; missing ones count as zero."""
     replicas, why = status.get("replicas") or 0, "cannot be greater than status.replicas"
     causes = [invalid(f"status.{key}", status.get(key) or 0, why) for key in keys if (status.get(key) or 0) > replicas]
     if (status.get("availableReplicas") or 0) > (status.get("readyReplicas") or 0):
@@ -173,7 +174,7 @@ def _above_replicas(status: Obj, *keys: str, ready: str = "readyReplicas") -> li
 
 
 def _replicas(*keys: str) -> r.Table:
-    """Counters of a status with replicas."""
+    """Rules for counters in a status with replicas."""
     return r.every(
         r.natural("replicas", *keys, "observedGeneration"), lambda status, path: _above_replicas(status, *keys)
     )
@@ -187,14 +188,14 @@ class DeploymentKind(Workload):
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:
         super().prepare_update(new, old, ctx, subresource)
         if subresource == "status":
-            # The controller reports numbers, labels are the owner's (deploymentStatusStrategy).
+            # A status write does not change labels (deploymentStatusStrategy).
             metadata, labels = new.setdefault("metadata", {}), dig(old, "metadata", "labels")
             metadata.pop("labels", None)
             if labels:
                 metadata["labels"] = labels
 
     def changed(self, new: Obj, old: Obj) -> bool:
-        """Annotations count too: the controller copies them to its replica sets."""
+        """Return whether the generation changes; annotations count, since they are copied to replica sets."""
         fresh, before = dig(new, "metadata", "annotations"), dig(old, "metadata", "annotations")
         return super().changed(new, old) or (fresh or {}) != (before or {})
 
@@ -232,7 +233,7 @@ class DeploymentKind(Workload):
 
 class ReplicaSetKind(Workload):
     names_pods = True
-    word = "deployment"  # Kubernetes' own slip: ValidateReplicaSetSpec speaks of deployments
+    word = "deployment"  # Kubernetes' own mistake: ValidateReplicaSetSpec mentions deployments
     empty_status: ClassVar[Obj | None] = {"replicas": 0}
 
     def causes_before(self, spec: Obj) -> list[FieldCause]:
@@ -245,7 +246,7 @@ class ReplicaSetKind(Workload):
 
 
 class ReplicationControllerKind(Kind):
-    """The older form of a ReplicaSet; its selector is a plain map and may change."""
+    """ReplicationControllers, the predecessors of ReplicaSets; the selector is a plain map and mutable."""
 
     has_status = True
     has_generation = True
@@ -281,7 +282,7 @@ class ReplicationControllerKind(Kind):
 
 
 class PodTemplateKind(Kind):
-    """A template that lies about; no one makes pods of it."""
+    """PodTemplates, which no controller uses."""
 
     has_generation = True
     generation_follows = ("template",)
@@ -319,7 +320,7 @@ class StatefulSetKind(Workload):
         super().prepare_update(new, old, ctx, subresource)
 
     def template_causes(self, spec: Obj) -> list[FieldCause]:
-        """The template with the volumes that the claims will give it; host names are the set's own to give."""
+        """Validate the template with its claims' volumes, without host names, which the set assigns."""
         template = spec.get("template") or {}
         pod = {
             key: value for key, value in (template.get("spec") or {}).items() if key not in ("hostname", "subdomain")
@@ -389,14 +390,14 @@ class StatefulSetKind(Workload):
 
 
 def _drop_max_unavailable(obj: Obj) -> None:
-    """Taken only with the feature MaxUnavailableStatefulSet, which is off."""
+    """Drop the field unless the feature MaxUnavailableStatefulSet is on; it is off."""
     rolling = dig(obj, "spec", "updateStrategy", "rollingUpdate")
     if isinstance(rolling, dict):
         rolling.pop("maxUnavailable", None)
 
 
 def _internal_partition(rolling: Obj | None) -> Obj | None:
-    """As Kubernetes shows it, under the names of its internal type."""
+    """Return the partition as Kubernetes shows its internal type."""
     if rolling is None:
         return None
     return {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
@@ -472,7 +473,7 @@ def _set_template_generation(obj: Obj, generation: int) -> None:
 
 
 class ControllerRevisionKind(Kind):
-    """A snapshot: written once."""
+    """ControllerRevisions: immutable snapshots."""
 
     revalidates = False
 
