@@ -1,8 +1,7 @@
-"""Which strategy writes which kind.
+"""Map each kind to its strategy.
 
-Called by the registry for every built-in kind. A group and kind come in, a :class:`Strategy` leaves: shared, without
-state. Kinds that are not listed get the permissive default with ObjectMeta validation; custom resources bring their
-own strategy.
+The registry calls :func:`strategy_for` for every built-in kind; it returns a shared, stateless :class:`Strategy`. Other
+kinds get the permissive default with ObjectMeta validation; custom resources have their own strategy.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__ = ["Context", "Kind", "Strategy", "strategy_for"]
 
 
 class _ClusterWide(Kind):
-    """The permissive default for kinds without a namespace."""
+    """The permissive default for cluster-scoped kinds."""
 
     namespaced = False
     name_check = names.path_segment
@@ -112,6 +111,6 @@ _CLUSTER_WIDE = _ClusterWide()
 
 
 def strategy_for(kind: GroupKind) -> Strategy:
-    """The strategy of a built-in kind; unknown kinds get the permissive default, which expects a namespace unless the
-    kind is known to have none."""
+    """Return the strategy of a built-in kind; unknown kinds get the permissive default, namespaced unless the kind is
+    known to be cluster-scoped."""
     return _KINDS.get(kind) or (_CLUSTER_WIDE if kind in _WITHOUT_NAMESPACE else _DEFAULT)

@@ -1,6 +1,6 @@
 """Namespaces, config maps, secrets, service accounts, nodes, quotas, leases.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
 ``pkg/apis/core/validation``, ``pkg/apis/coordination/validation`` and the strategies in ``pkg/registry/core``.
 """
 
@@ -40,7 +40,8 @@ class NamespaceKind(Kind):
     empty_status: ClassVar[Obj | None] = {"phase": "Active"}
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
-        """Active, and held by the ``kubernetes`` finalizer of its spec until it is empty."""
+        """Set phase Active, and the finalizer ``kubernetes`` in the spec, which remains until the namespace is empty.
+        """
         super().prepare_create(obj, ctx)
         spec = obj.setdefault("spec", {})
         listed = spec.get("finalizers") or []
@@ -87,7 +88,7 @@ def _key_causes(obj: Obj, key: str) -> list[FieldCause]:
 
 
 def _frozen_causes(new: Obj, old: Obj, *parts: str) -> list[FieldCause]:
-    """What ``immutable: true`` keeps."""
+    """Refuse changes to what ``immutable: true`` protects."""
     if old.get("immutable") is not True:
         return []
     causes = [] if new.get("immutable") is True else [forbidden("immutable", FROZEN)]
@@ -121,7 +122,7 @@ ACCOUNT_TOKEN, ACCOUNT_NAME = "kubernetes.io/service-account-token", "kubernetes
 
 
 class SecretKind(Kind):
-    """Values are only measured and parsed where a type asks for JSON; they never enter a message."""
+    """Secrets. Values are only measured, or parsed if their type is JSON; they never enter a message."""
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         data, kind = obj.get("data") or {}, obj.get("type", "")
@@ -161,7 +162,7 @@ class SecretKind(Kind):
 
 
 def _json_causes(data: Obj, kind: str) -> list[FieldCause]:
-    """Pull secrets must hold JSON."""
+    """Require that pull secrets contain JSON."""
     for key in _SECRET_KEYS.get(kind, ()) if "docker" in kind else ():
         if key in data:
             try:
@@ -173,7 +174,7 @@ def _json_causes(data: Obj, kind: str) -> list[FieldCause]:
 
 
 def json_problem(encoded: str) -> str:
-    """Where Go's reader of JSON stops. Only the one character is reported, never what stands around it."""
+    """Return where Go's JSON decoder stops. The message shows only that character, nothing around it."""
     try:
         text = base64.b64decode(encoded).decode("utf-8", "replace")
         json.loads(text)
@@ -193,7 +194,7 @@ ENFORCED_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 
 
 class ServiceAccountKind(Kind):
-    """Metadata is all there is to check."""
+    """Service accounts; only metadata is checked."""
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
         if ENFORCED_SECRETS not in annotations_of(new) or (old is not None and ENFORCED_SECRETS in annotations_of(old)):
@@ -224,7 +225,7 @@ class LeaseKind(Kind):
     )
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
-        """Coordinated election is a feature that is off."""
+        """Drop the fields of coordinated election, a feature that is off."""
         _without(obj, "strategy", "preferredHolder")
 
     def prepare_update(self, new: Obj, old: Obj, ctx: Context, subresource: str) -> None:

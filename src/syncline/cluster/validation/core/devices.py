@@ -1,7 +1,7 @@
-"""Devices that pods may claim: classes, claims and their templates, and the slices in which drivers list devices.
+"""Devices that pods can claim: classes, claims, claim templates, and drivers' resource slices.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
-``pkg/apis/resource/validation``. What is allocated is written by schedulers and drivers and taken as it is.
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
+``pkg/apis/resource/validation``. Schedulers and drivers write allocations, which are not validated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from syncline.kube.objects import Obj
 __all__ = ["DeviceClassKind", "ResourceClaimKind", "ResourceClaimTemplateKind", "ResourceSliceKind"]
 
 MOST_ENTRIES = 32
-"""Requests, constraints, configurations and selectors of one list."""
+"""Limit of requests, constraints, configurations or selectors in one list."""
 MOST_SUBREQUESTS, MOST_DEVICES, MOST_PROPERTIES = 8, 128, 32
 LONGEST_EXPRESSION, LONGEST_PARAMETERS = 10 * 1024, 10 * 1024
 LONGEST_IDENTIFIER, LONGEST_VALUE = 32, 64
@@ -60,7 +60,7 @@ SEMVER = re.compile(
 
 
 def _bounded(key: str, *rules: r.Rule, most: int = MOST_ENTRIES, named: bool = False) -> r.Rule:
-    """The entries of a list, which are not examined when there are too many. ``named``: each has a name of its own."""
+    """Validate the entries of a list, unless there are too many. ``named``: names must be unique."""
     entries = r.every(r.each(key, *rules), *([r.each(key, r.unique("name", at=""))] if named else []))
 
     def judge(owner: Any, path: str) -> list[FieldCause]:
@@ -197,7 +197,7 @@ _IDENTIFIER = r.every(r.most(LONGEST_IDENTIFIER), r.named(names.c_identifier))
 
 
 def _name_causes(name: str, path: str) -> Iterator[FieldCause]:
-    """``name`` or ``domain/name``, the name an identifier of C. Kubernetes does not look at more parts."""
+    """Validate ``name`` or ``domain/name``, with a C identifier as name. Kubernetes ignores further parts."""
     domain, slash, rest = name.partition("/")
     if not slash:
         yield from _IDENTIFIER(name, path)
@@ -252,7 +252,7 @@ class ResourceClaimTemplateKind(Kind):
 
 
 def _placed(places: tuple[str, ...], empty: str, missing: str, many: str) -> r.Table:
-    """Where devices are: said once."""
+    """Require exactly one of the fields that locate devices."""
 
     def count(holder: Obj, path: str) -> Iterable[FieldCause]:
         given = [f"`{key}`" for key in places if holder.get(key)]

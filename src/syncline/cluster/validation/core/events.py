@@ -1,7 +1,7 @@
-"""Events: lenient at the core address, strict at ``events.k8s.io``.
+"""Events: lenient rules in the core group, strict ones in ``events.k8s.io``.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. The two addresses name their fields
-differently and refuse under the same paths. Source: Kubernetes ``pkg/apis/core/validation/events.go``.
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for`. The two groups name their fields
+differently, but errors have the same paths. Source: Kubernetes ``pkg/apis/core/validation/events.go``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["EventKind", "NewEventKind"]
 
 MAX_WORD, MAX_NOTE = 128, 1024
 CLUSTER_WIDE = ("default", "kube-system")
-"""Where Events about objects without a namespace may stand."""
+"""Namespaces of Events about cluster-scoped objects."""
 
 
 class EventKind(Kind):
-    """``v1``: only those with ``eventTime`` must say who did what and why."""
+    """Core Events; only with ``eventTime`` are reporter, action and reason required."""
 
     revalidates = False
     name_check = names.path_segment
@@ -33,7 +33,7 @@ class EventKind(Kind):
     reporter: ClassVar[str] = "reportingComponent"
 
     def whole_causes(self, obj: Obj) -> list[FieldCause]:
-        """No check of the name here: old clients made odd ones."""
+        """Skip the check of the name, because old clients created odd ones."""
         return self.content_causes(obj)
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
@@ -67,7 +67,7 @@ def _length_causes(text: str, path: str, most: int) -> list[FieldCause]:
 
 
 class NewEventKind(EventKind):
-    """``events.k8s.io``: time, type and story are required, and only the series may continue."""
+    """``events.k8s.io``: time, type and reason are required, and only the series may change."""
 
     about = "regarding"
     note = "note"

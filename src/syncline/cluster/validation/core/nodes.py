@@ -1,7 +1,7 @@
-"""Nodes, the classes of runtimes they offer, and services of the API that run on them.
+"""Nodes, their runtime classes, and APIServices.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
-``ValidateNode``, ``pkg/apis/node/validation`` and ``kube-aggregator``.
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes ``ValidateNode``,
+``pkg/apis/node/validation`` and ``kube-aggregator``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _taint_twice(taint: Obj, path: str) -> FieldCause:
 
 
 def _taint_pairs(spec: Obj, path: str) -> Iterator[FieldCause]:
-    """Kubernetes looks for them under ``metadata``."""
+    """Validate taints; Kubernetes reports them under ``metadata``."""
     seen: set[tuple[str, str]] = set()
     for where, taint in each(spec, "taints", "metadata"):
         yield from _TAINT(taint, where)
@@ -72,7 +72,7 @@ class NodeKind(Kind):
     namespaced = False
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
-        """A node registers with its status, which is kept."""
+        """Keep the status: a node registers with it."""
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         spec, path = spec_of(obj), "spec.podCIDRs"
@@ -210,7 +210,7 @@ class APIServiceKind(Kind):
     status_rules = r.each("conditions", r.text("status", r.choice("True", "False", "Unknown")))
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
-        """One of the server's own groups is available at once (apiserverRegistrationStrategy)."""
+        """Mark a group of this server as available at once (apiserverRegistrationStrategy)."""
         super().prepare_create(obj, ctx)
         if spec_of(obj).get("service") is None:
             obj["status"] = {"conditions": [LOCAL | {"lastTransitionTime": format_time(ctx.now)}]}

@@ -49,7 +49,7 @@ _SUBSET = r.every(
 
 
 class EndpointsKind(Kind):
-    """The older form, one object a Service."""
+    """Endpoints, the older kind, one object per Service."""
 
     rules = r.each("subsets", _SUBSET)
 
@@ -87,12 +87,12 @@ class EndpointSliceKind(Kind):
             _drop_topology(new)
 
     def changed(self, new: Obj, old: Obj) -> bool:
-        """Labels count too: they say whose slice it is."""
+        """Return whether the generation changes; labels count, since they name the Service."""
         labels = [dig(obj, "metadata", "labels") or {} for obj in (new, old)]
         return super().changed(new, old) or labels[0] != labels[1]
 
     def validate_update(self, new: Obj, old: Obj, subresource: str) -> list[FieldCause]:
-        """Endpoints that did not change are not judged again."""
+        """Skip validation of unchanged Endpoints."""
         causes = super().validate_update(new, old, subresource)
         same = new.get("endpoints") == old.get("endpoints")
         return [cause for cause in causes if not (same and cause.field.startswith("endpoints"))]
@@ -110,7 +110,7 @@ class EndpointSliceKind(Kind):
 
 
 def _drop_topology(obj: Obj) -> None:
-    """The field of the beta version is not written through this one (dropTopologyOnV1)."""
+    """Drop the field of the beta version, which v1 does not write (dropTopologyOnV1)."""
     for endpoint in r.list_of(obj, "endpoints"):
         endpoint.pop("deprecatedTopology", None)
 
@@ -146,7 +146,7 @@ def _slice_address_causes(endpoint: Obj, kind: str, path: str) -> Iterator[Field
 
 
 def _hints(key: str, name: r.Rule) -> r.Rule:
-    """Zones or nodes."""
+    """Validate the hints for zones or nodes."""
     return r.each(key, r.unique("name"), r.text("name", name))
 
 

@@ -126,7 +126,7 @@ class IngressKind(Kind):
     )
 
     def validate_create(self, obj: Obj) -> list[FieldCause]:
-        """The class is named in one way: by the old annotation, or by its field."""
+        """Refuse different classes in the old annotation and in the field."""
         old, name = annotations_of(obj).get(OLD_CLASS), spec_of(obj).get("ingressClassName")
         both = old is not None and name is not None and old != name
         why = "must match `ingressClassName` when both are specified"
@@ -257,7 +257,7 @@ class NetworkPolicyKind(Kind):
 
 
 class IPAddressKind(Kind):
-    """An address of a Service, named by itself."""
+    """An address of a Service; the object's name is the address."""
 
     namespaced = False
     name_check = ip_problems

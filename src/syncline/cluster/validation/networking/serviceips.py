@@ -1,8 +1,8 @@
-"""Addresses of Services and endpoints, and what Kubernetes warns of in a Service.
+"""Validate addresses of Services and endpoints, and warn about Services.
 
-Called by the strategies of Services, Endpoints and EndpointSlices, and by the allocator of addresses before it gives
-any. Specs and addresses come in, causes and warnings leave. Source: Kubernetes
-``ValidateServiceClusterIPsRelatedFields``, ``ValidateEndpointIP`` and ``pkg/api/service/warnings.go``.
+The strategies of Services, Endpoints and EndpointSlices call it, and the address allocator before it assigns any.
+Source: Kubernetes ``ValidateServiceClusterIPsRelatedFields``, ``ValidateEndpointIP`` and
+``pkg/api/service/warnings.go``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OLD_TOPOLOGY, TOPOLOGY = "service.kubernetes.io/topology-aware-hints", "service.
 
 
 def cluster_ip_causes(spec: Obj) -> list[FieldCause]:
-    """Cluster addresses and address families, as far as they can be judged without the cluster's own range."""
+    """Validate cluster IPs and address families, as far as possible without the cluster's range."""
     if spec.get("type") == "ExternalName":
         return []
     address, listed, path = spec.get("clusterIP"), spec.get("clusterIPs") or [], "spec.clusterIPs"
@@ -60,7 +60,7 @@ def _family_causes(spec: Obj) -> list[FieldCause]:
 
 
 def _pairing_causes(spec: Obj, listed: list[str]) -> list[FieldCause]:
-    """One address a family, each where its family stands."""
+    """Require one address per family, in the order of the families."""
     if not listed or listed[0] == "None":
         return []
     causes: list[FieldCause] = []
@@ -75,7 +75,7 @@ def _pairing_causes(spec: Obj, listed: list[str]) -> list[FieldCause]:
 
 
 def endpoint_ip_causes(text: str, path: str) -> list[FieldCause]:
-    """An address that others can reach: none of the machine's own."""
+    """Require an address that other hosts can reach, not one that is local to its machine."""
     address = sloppy_ip(text)
     if address is None:
         return [invalid(path, text, "must be a valid IP address")]
@@ -94,7 +94,7 @@ def endpoint_ip_causes(text: str, path: str) -> list[FieldCause]:
 
 
 def keep_addresses(fresh: Obj, before: Obj) -> None:
-    """The list goes with the address that stands first in it."""
+    """Keep the old addresses if a write omits them; the list only with an unchanged first address."""
     if before.get("clusterIP") and not fresh.get("clusterIP") and not fresh.get("clusterIPs"):
         fresh["clusterIP"] = before["clusterIP"]
     if before.get("clusterIPs") and not fresh.get("clusterIPs") and fresh.get("clusterIP") == before.get("clusterIP"):

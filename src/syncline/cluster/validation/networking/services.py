@@ -1,8 +1,8 @@
-"""Services: types, ports, addresses that stay.
+"""Services: types, ports, stable addresses.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. Giving out cluster IPs and node
-ports is admission's work; here a PUT that leaves them out keeps them, and a change of type drops what no longer
-applies. Source: Kubernetes ``ValidateService`` and ``pkg/registry/core/service/strategy.go``.
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for`. Admission allocates cluster IPs and
+node ports; here, an update that omits them keeps them, and a change of type drops what no longer applies. Source:
+Kubernetes ``ValidateService`` and ``pkg/registry/core/service/strategy.go``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 OPEN_TYPES = ("NodePort", "LoadBalancer")
 MAX_AFFINITY_S = 86_400
 _INTERNAL_PORT = {"Name": "", "Protocol": "", "AppProtocol": None, "Port": 0, "TargetPort": 0, "NodePort": 0}
-"""How Kubernetes dumps a port that stands there twice."""
+"""Kubernetes' dump of a duplicate port."""
 
 
 class ServiceKind(Kind):
@@ -92,7 +92,7 @@ class ServiceKind(Kind):
 
 
 def _pair_cluster_ips(spec: Obj) -> None:
-    """``clusterIP`` is the first of ``clusterIPs``."""
+    """Set ``clusterIP`` to the first of ``clusterIPs``, or the reverse."""
     address, listed = spec.get("clusterIP"), spec.get("clusterIPs")
     if address and not listed:
         spec["clusterIPs"] = [address]
@@ -101,7 +101,7 @@ def _pair_cluster_ips(spec: Obj) -> None:
 
 
 def _keep_allocated(fresh: Obj, before: Obj) -> None:
-    """What the cluster gave is kept when a PUT does not mention it (patchAllocatedValues)."""
+    """Keep allocated values that an update omits (patchAllocatedValues)."""
     if "ExternalName" in (fresh.get("type"), before.get("type")):
         return
     keep_addresses(fresh, before)
@@ -119,7 +119,7 @@ def _keep_allocated(fresh: Obj, before: Obj) -> None:
 
 
 def _drop_what_the_type_lost(fresh: Obj, before: Obj) -> None:
-    """Fields that only the old type needed disappear, unless the user changed them (dropTypeDependentFields)."""
+    """Drop fields that only the old type needed, unless the user changed them (dropTypeDependentFields)."""
     kind, was = fresh.get("type"), before.get("type")
     if kind == was:
         return
@@ -198,7 +198,7 @@ def _port_list_causes(spec: Obj, path: str) -> Iterator[FieldCause]:
 
 
 def _open(spec: Obj) -> bool:
-    """Whether anybody outside the cluster reaches it (``ExternallyAccessible``)."""
+    """Return whether the Service is reachable from outside the cluster (``ExternallyAccessible``)."""
     return spec.get("type") in OPEN_TYPES or (spec.get("type") == "ClusterIP" and bool(spec.get("externalIPs")))
 
 
@@ -224,7 +224,7 @@ def _policy_causes(spec: Obj, path: str) -> Iterator[FieldCause]:
 
 
 def _not_balanced(key: str, *, shown: str = "") -> r.Rule:
-    """Fields that only load balancers have."""
+    """Refuse fields that only load balancers have."""
     return r.forbid(
         lambda spec: spec.get("type") != "LoadBalancer" and spec.get(key) not in (None, []),
         shown or key,
@@ -262,7 +262,7 @@ _SPEC = r.every(
     _not_balanced("loadBalancerClass"),
     r.when(r.where(type="LoadBalancer"), r.field("loadBalancerClass", r.qualified)),
     r.items("externalIPs", _external_ip),
-    # Kubernetes writes this field's path with a capital.
+    # Kubernetes capitalizes this field in the path.
     _not_balanced("loadBalancerSourceRanges", shown="LoadBalancerSourceRanges"),
     r.items(
         "loadBalancerSourceRanges",

@@ -1,7 +1,7 @@
-"""What decides over requests: webhooks, policies that validate or change, and what binds policies.
+"""Admission configuration: webhooks, validating and mutating policies, and their bindings.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
-``pkg/apis/admissionregistration/validation``. Expressions are compiled, by ``admissionrules.py``.
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
+``pkg/apis/admissionregistration/validation``. ``admissionrules.py`` compiles expressions.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ RESERVED = frozenset(
 
 
 def _alone(what: str) -> r.Rule:
-    """A star stands for everything, so nothing stands beside it."""
+    """Refuse other entries beside a wildcard."""
     return r.must(
         lambda values: len(values) < 2 or "*" not in values, f"if '*' is present, must not specify other {what}"
     )
@@ -194,7 +194,7 @@ def _path_causes(path: str, where: str) -> Iterator[FieldCause]:
 
 
 _SERVICE = r.every(
-    # Kubernetes passes name and namespace in the wrong order: each is missed under the other's name.
+    # Kubernetes swaps name and namespace here: each is reported under the other's field.
     r.need("namespace", shown="name"),
     r.need("name", shown="namespace"),
     r.field("port", r.within(1, 65535, "port is not valid: must be between 1 and 65535, inclusive")),
@@ -278,11 +278,11 @@ class _Policy(Kind):
         return [*causes, *self.rule_causes(obj, spec, expressions)]
 
     def composes(self, spec: Obj) -> bool:
-        """Whether expressions may name variables."""
+        """Return whether expressions can use variables."""
         return True
 
     def rule_causes(self, obj: Obj, spec: Obj, expressions: Expressions) -> Iterator[FieldCause]:
-        """What is wrong with the rules of the policy, which may name all of its variables."""
+        """Validate the policy's rules, which can use all its variables."""
         raise NotImplementedError
 
 
@@ -408,7 +408,7 @@ def _binding(*more: r.Rule) -> r.Table:
 
 
 class PolicyBindingKind(Kind):
-    """Binds a policy that changes objects."""
+    """Binding of a mutating policy."""
 
     has_generation = True
     namespaced = False

@@ -1,8 +1,8 @@
-"""Expressions of webhooks, admission policies and device selectors: what they may name, what is wrong with them.
+"""Compile expressions of webhooks, admission policies and device selectors: their variables, types and errors.
 
-Called by the kinds that hold them, and by admission, which evaluates their programs. An :class:`Expressions` is made
-for one object and remembers its variables. Source: apiserver ``pkg/admission/plugin/cel`` (compile.go, composition.go)
-and ``pkg/cel/mutation``.
+The kinds that have expressions call it, and admission, which runs the programs. An :class:`Expressions` is for one
+object and remembers its variables. Source: apiserver ``pkg/admission/plugin/cel`` (compile.go, composition.go) and
+``pkg/cel/mutation``.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ _AUTHORIZER: dict[str, Type] = {
 
 
 class _AnyField(dict[str, Type]):
-    """The fields of an object whose schema is not known: whatever is asked for."""
+    """The fields of an object without a schema: every name is valid."""
 
     def get(self, key: str, default: object = None) -> Type:
         return DYN
 
 
 class _PatchFields(dict[str, Type]):
-    """Other fields than a JSON patch has are of no type, and so nothing fits them."""
+    """The fields of a JSON patch; an unknown one has no type, so that no value fits it."""
 
     def get(self, key: str, default: object = None) -> Type:
         return super().get(key, ("",))
@@ -107,7 +107,7 @@ JSON_PATCH: Type = (
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The types that the result may have (none: any), and whether patches may be made."""
+    """The allowed result types (none: any), and whether patches are allowed."""
 
     types: tuple[Type, ...] = ()
     patches: bool = False
@@ -123,14 +123,14 @@ JSON_PATCHES = Wanted((("list", JSON_PATCH),), patches=True)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why an expression is refused. ``internal``: it is sound, but no program can be made of it."""
+    """Why an expression is refused. ``internal``: it is valid, but cannot be compiled to a program."""
 
     detail: str
     internal: bool = False
 
 
 class _Messages:
-    """``Object.spec`` and its like, made when they are first named; one type for each name."""
+    """Types such as ``Object.spec``, created on first use; one type per name."""
 
     def __init__(self) -> None:
         self._made: dict[str, Type] = {"Object": OBJECT, "JSONPatch": JSON_PATCH}
@@ -142,8 +142,8 @@ class _Messages:
 
 
 class Expressions:
-    """The expressions of one object. ``composed``: variables may be declared and named; ``typed``: what is known of
-    the object and the parameter, which are of any type otherwise."""
+    """The expressions of one object. ``composed``: variables can be declared and used; ``typed``: the known types of
+    object and parameter, which otherwise have any type."""
 
     def __init__(
         self, *, params: bool = False, composed: bool = False, typed: Mapping[str, Type] | None = None
@@ -153,25 +153,25 @@ class Expressions:
         self._composed = Declared("kubernetes.variables") if composed else None
 
     def declare(self, name: str, text: str) -> Fault | None:
-        """Compile a variable; one that does not compile is there for the others all the same, of any type."""
+        """Compile a variable; an invalid one is still visible to later expressions, with any type."""
         kind, fault = self._compiled(text, ANYTHING, authorizer=True, composed=True)
         assert self._composed is not None
         self._composed.fields[name] = kind
         return fault
 
     def fault(self, text: str, wanted: Wanted, *, authorizer: bool = True, composed: bool = True) -> Fault | None:
-        """What is wrong with ``text``. ``composed``: False for conditions, which come before all variables."""
+        """Return what is wrong with ``text``. ``composed``: False for match conditions, which cannot use variables."""
         return self._compiled(text, wanted, authorizer=authorizer, composed=composed)[1]
 
     def program(self, text: str, wanted: Wanted, *, authorizer: bool = True, composed: bool = True) -> Program:
-        """What evaluates ``text``. Raises CelError with what :meth:`fault` says."""
+        """Return the program of ``text``. Raises CelError with the detail of :meth:`fault`."""
         _, fault = self._compiled(text, wanted, authorizer=authorizer, composed=composed)
         if fault is not None:
             raise CelError(fault.detail)
         return compile_program(text, self._names(authorizer, composed), _Messages().find if wanted.patches else None)
 
     def variable(self, name: str, text: str) -> Program:
-        """Declare a variable and give what evaluates it. Raises CelError."""
+        """Declare a variable and return its program. Raises CelError."""
         fault = self.declare(name, text)
         if fault is not None:
             raise CelError(fault.detail)
@@ -208,7 +208,7 @@ DEVICE = _object(
 
 
 def device_fault(text: str) -> Fault | None:
-    """What is wrong with an expression that selects devices. Source: ``dynamic-resource-allocation/cel``."""
+    """Return what is wrong with a device selector. Source: ``dynamic-resource-allocation/cel``."""
     try:
         kind = result_type(text, {"device": DEVICE}, bindings=True)
     except FoldingError as error:

@@ -1,6 +1,6 @@
-"""What decides whose requests wait: priority levels and the schemas that lead to them.
+"""Priority levels and FlowSchemas, which decide which requests wait.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
 ``pkg/apis/flowcontrol/validation``.
 """
 
@@ -27,7 +27,7 @@ NOT_NEGATIVE = "must be a non-negative integer"
 
 
 class _FlowControlKind(Kind):
-    """What both kinds of the group share."""
+    """Rules that both kinds of the group share."""
 
     has_status = True
     has_generation = True
@@ -52,7 +52,7 @@ def _hand_causes(queuing: Obj, path: str) -> Iterator[FieldCause]:
 
 
 def _entropy_bits(deck: int, hand: int) -> int:
-    """How much chance dealing a hand takes; more than any bound as soon as the hand is long."""
+    """Return the bits of entropy that dealing a hand needs; long hands exceed any limit."""
     return math.ceil(sum(math.log2(deck - card) for card in range(min(hand, MOST_HASH_BITS + 2))))
 
 
@@ -122,7 +122,7 @@ def _exempt_causes(obj: Obj) -> Iterator[FieldCause]:
 
 
 def _alone(things: str) -> r.Rule:
-    """A star stands for everything, so nothing stands beside it."""
+    """Refuse other entries beside a wildcard."""
     return r.must(lambda listed: len(listed) < 2 or "*" not in listed, f"if '*' is present, must not specify {things}")
 
 

@@ -33,7 +33,7 @@ condition_causes = r.every(
     r.text("status", r.choice("False", "True", "Unknown")),
     r.needs("lastTransitionTime", "reason"),
 )
-"""A condition of the newer form (``ValidateConditions``)."""
+"""A condition in the newer format (``ValidateConditions``)."""
 _COUNT = r.every(count_or_percent, at_most_100_percent)
 
 
@@ -68,7 +68,7 @@ _SYSTEM_PRIORITIES = {"system-node-critical": 2000001000, "system-cluster-critic
 
 
 def _system_fault(name: str, obj: Obj) -> str:
-    """How a class with a system's name differs from the one that Kubernetes makes itself."""
+    """Return how a class with a system name differs from Kubernetes' own."""
     if name not in _SYSTEM_PRIORITIES:
         return f"{name} is not a known system priority class"
     if (obj.get("value") or 0) != _SYSTEM_PRIORITIES[name]:

@@ -1,6 +1,6 @@
-"""Limits of a namespace: ranges for each container, sums for all.
+"""Namespace limits: ranges per container, and totals.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
 ``ValidateLimitRange`` and ``ValidateResourceQuotaSpec``.
 """
 
@@ -38,7 +38,7 @@ COUNTED_BY = dict.fromkeys(SCOPES, POD_RESOURCES) | {
     "BestEffort": frozenset(("pods",)),
     "VolumeAttributesClass": frozenset(("persistentvolumeclaims", "requests.storage")),
 }
-"""The resources for which a scope means anything."""
+"""The resources to which a scope applies."""
 EXISTS_TEXT = (
     "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
     "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
@@ -75,8 +75,8 @@ def _limit_causes(limit: Obj, where: str) -> Iterator[FieldCause]:
 
 
 def _order_causes(sizes: dict[str, Quantity | None], name: str, where: str) -> Iterator[FieldCause]:
-    """Minimum, default request, default limit and maximum stand in this order. Kubernetes names the wrong side of two
-    of the comparisons."""
+    """Require the order minimum, default request, default limit, maximum. In two of the comparisons, Kubernetes names
+    the wrong side."""
     least, most = sizes["min"], sizes["max"]
     limit, request, ratio = sizes.get("default"), sizes.get("defaultRequest"), sizes["maxLimitRequestRatio"]
     asked = f"{where}.defaultRequest[{name}]"
@@ -108,7 +108,7 @@ class LimitRangeKind(Kind):
     rules = r.spec(r.each("limits", r.text("type", _type_causes), r.unique("type"), _limit_causes))
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
-        """One without a name gets one (limitrangeStrategy)."""
+        """Generate a missing name (limitrangeStrategy)."""
         super().prepare_create(obj, ctx)
         if not name_of(obj):
             obj["metadata"]["name"] = ctx.entropy.uid()
@@ -132,7 +132,7 @@ def _hard_causes(hard: Any, path: str) -> Iterator[FieldCause]:
 
 
 def _uncounted(spec: Obj, scope: str) -> int:
-    """How many standard resources of a quota the scope means nothing for."""
+    """Return how many standard resources of a quota the scope does not apply to."""
     counted = COUNTED_BY.get(scope)
     return sum(_is_standard(name) and counted is not None and name not in counted for name in spec.get("hard") or {})
 
@@ -162,7 +162,7 @@ def _values_causes(expression: Obj, path: str) -> Iterator[FieldCause]:
 
 
 def _selector_causes(spec: Obj, at: str) -> Iterator[FieldCause]:
-    """Kubernetes names the list, not the expression."""
+    """Validate the selector; causes name the list, not the expression, as in Kubernetes."""
     selector, path = spec.get("scopeSelector") or {}, f"{at}.scopeSelector.matchExpressions"
     seen: set[str] = set()
     for expression in r.list_of(selector, "matchExpressions"):

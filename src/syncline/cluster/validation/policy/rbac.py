@@ -1,7 +1,7 @@
-"""Roles and bindings: what a rule needs, and a binding's unchangeable role.
+"""Roles and bindings: required parts of a rule, and a binding's immutable roleRef.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. Whether the writer may grant what
-he writes is admission's question. Source: Kubernetes ``pkg/apis/rbac/validation``.
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for`. Admission checks whether the writer
+may grant the rights. Source: Kubernetes ``pkg/apis/rbac/validation``.
 """
 
 from __future__ import annotations

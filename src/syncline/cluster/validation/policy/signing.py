@@ -1,7 +1,7 @@
-"""Certificate signing requests: what one must say, and who may write which part of its status.
+"""Certificate signing requests: required fields, and who may write which part of the status.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. Whether the writer may approve for
-a signer is admission's question. Source: Kubernetes ``pkg/apis/certificates/validation`` and its registry strategy.
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for`. Admission checks the right to
+approve for a signer. Source: Kubernetes ``pkg/apis/certificates/validation`` and its registry strategy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["SigningRequestKind"]
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
 MIN_LIFETIME_S = 600
 MAX_SIGNER_PATH = 571
-"""253 for a namespace or domain, a slash, 63 and 254 for names: what older signers needed."""
+"""253 for a namespace or domain, a slash, 63 and 254 for names: the limit of older signers."""
 
 DECISIONS = ("Approved", "Denied")
 TRUE_ONLY = ("Approved", "Denied", "Failed")
@@ -60,7 +60,7 @@ _HEADER = re.compile(r"^[A-Za-z][\w-]*:", re.MULTILINE)
 
 
 class SigningRequestKind(Kind):
-    """Approval has an address of its own; nothing else may approve or deny."""
+    """Certificate signing requests; only the subresource ``approval`` can approve or deny."""
 
     has_status = True
     namespaced = False
@@ -69,7 +69,7 @@ class SigningRequestKind(Kind):
     name_check = names.path_segment
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
-        """Who asks is what the server saw, never what the body says."""
+        """Set the requester from the authenticated user, ignoring the body."""
         super().prepare_create(obj, ctx)
         spec = obj.setdefault("spec", {})
         extra = {key: list(values) for key, values in sorted(ctx.extra.items())}
@@ -145,7 +145,7 @@ def _request_problem(request: Any) -> str:
 
 
 def _signer_causes(signer: str) -> list[FieldCause]:
-    """``domain/path``, both made of DNS labels (``ValidateSignerName``)."""
+    """Validate ``domain/path``, both made of DNS labels (``ValidateSignerName``)."""
     path = "spec.signerName"
     if signer == LEGACY_SIGNER:
         return [invalid(path, signer, "the legacy signerName is not allowed via this API version")]
@@ -180,7 +180,7 @@ def _conditions(obj: Obj | None, kinds: tuple[str, ...] = ()) -> list[Obj]:
 
 
 def _keep_decisions(new: Obj, old: Obj) -> None:
-    """A status write that has as many decisions as before has the very same."""
+    """Restore the decisions in a status write that has as many of them."""
     for kind in DECISIONS:
         mine, theirs = _conditions(new, (kind,)), _conditions(old, (kind,))
         if len(mine) == len(theirs):

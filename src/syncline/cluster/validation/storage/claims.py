@@ -1,7 +1,6 @@
-"""What a claim asks of a volume, stand-alone or as a template.
+"""The spec of a claim, in claims and templates.
 
-Called by the strategies of claims, stateful sets and pods. A spec and its path come in, causes leave. Source:
-Kubernetes ``ValidatePersistentVolumeClaimSpec``.
+The strategies of claims, stateful sets and pods call it. Source: Kubernetes ``ValidatePersistentVolumeClaimSpec``.
 """
 
 from __future__ import annotations

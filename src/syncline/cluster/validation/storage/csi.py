@@ -1,6 +1,6 @@
-"""CSI drivers, what nodes know of them, and the room they report.
+"""CSI drivers, their node objects, and their storage capacity.
 
-Called by the API through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
+The API calls it through :func:`syncline.cluster.validation.strategy.strategy_for`. Source: Kubernetes
 ``pkg/apis/storage/validation``.
 """
 
@@ -43,7 +43,7 @@ class CSIDriverKind(Kind):
         return causes + immutable(fresh, before, "spec", "volumeLifecycleModes")
 
     def count_generation(self, new: Obj, old: Obj) -> None:
-        """Counted from nothing: a driver begins without a generation."""
+        """Count from zero: a new driver has no generation."""
         metadata, before = new.setdefault("metadata", {}), (old.get("metadata") or {}).get("generation") or 0
         now = before + int(new.get("spec") != old.get("spec"))
         metadata.pop("generation", None)
@@ -80,7 +80,7 @@ class CSINodeKind(Kind):
     )
 
     def update_causes(self, new: Obj, old: Obj) -> list[FieldCause]:
-        """How many volumes a node takes may change, nothing else of a driver."""
+        """Allow only changes of a driver's number of volumes per node."""
         old_drivers, drivers = (r.list_of(spec_of(obj), "drivers") for obj in (old, new))
         before = {one.get("name"): {**one, "allocatable": None} for one in old_drivers}
         return metadata_update_causes(new, old) + [

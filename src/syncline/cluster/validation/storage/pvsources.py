@@ -1,7 +1,7 @@
-"""What a PersistentVolume is kept on: one source of twenty types.
+"""Sources of a PersistentVolume: exactly one of twenty types.
 
-Called by the strategies of volumes and attachments. A spec and its path come in, causes and warnings leave. Source:
-Kubernetes ``ValidatePersistentVolumeSpec`` and ``pkg/api/persistentvolume``.
+The strategies of volumes and attachments call it. Source: Kubernetes ``ValidatePersistentVolumeSpec`` and
+``pkg/api/persistentvolume``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from syncline.kube.objects import Obj
 
 
 def source_causes(spec: Obj, path: str) -> Iterator[FieldCause]:
-    """Exactly one source, and what is wrong with it."""
+    """Require exactly one source, and validate it."""
     kinds = [kind for kind in PV_SOURCES if isinstance(spec.get(kind), dict)]
     if not kinds:
         yield required(path, "must specify a volume type")
@@ -58,4 +58,4 @@ _ORDER = (
     "flexVolume azureFile vsphereVolume photonPersistentDisk portworxVolume azureDisk scaleIO local storageos csi"
 )
 PV_SOURCES = {kind: (SHARED | _OWN)[kind] for kind in _ORDER.split()}
-"""In the order in which Kubernetes reads them."""
+"""In Kubernetes' order."""

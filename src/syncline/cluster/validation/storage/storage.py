@@ -32,7 +32,7 @@ RESIZE_STATES = (
 )
 MOST_PARAMETERS, MOST_PARAMETER_BYTES = 512, 256 * 1024
 MOST_ERROR_BYTES, SHOWN_ERROR_BYTES = 1024, 256 * 1024
-"""Kubernetes measures an error by the one and names the other."""
+"""Kubernetes limits an error by the first and names the second."""
 CLAIM_TEXT = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 BETA_CLASS, BETA_OPTIONS = "volume.beta.kubernetes.io/storage-class", "volume.beta.kubernetes.io/mount-options"
 CLASS_TEXT = 'deprecated since v1.8; use "storageClassName" attribute instead'
@@ -138,7 +138,7 @@ inline_spec_causes = r.every(
     ),
     _ATTRIBUTES,
 )
-"""Inside an attachment, where most of a volume has no place."""
+"""Rules for the volume in an attachment, where most fields are forbidden."""
 
 
 class PersistentVolumeKind(Kind):
@@ -192,14 +192,14 @@ class PersistentVolumeKind(Kind):
 
 
 def _internal_source(source: Obj) -> Obj:
-    """Where a volume is, as Kubernetes shows it: every kind of place, all but one null."""
+    """Return a volume's source as Kubernetes shows it: all types, all but one null."""
     shown = internal(f"{CORE}.PersistentVolumeSpec", source)
     kinds = {kind.lower() for kind in PV_SOURCES}
     return {name: value for name, value in shown.items() if name.lower() in kinds}
 
 
 def _with_new_labels(affinity: Obj) -> Obj:
-    """A volume's affinity with today's names for the labels of nodes that had others."""
+    """Return a volume's affinity with the current names of renamed node labels."""
     terms = [
         {**term, "matchExpressions": [one | {"key": _NEW_LABELS.get(one.get("key"), one.get("key"))} for one in found]}
         if (found := term.get("matchExpressions"))
@@ -275,8 +275,8 @@ def _resource_key_causes(name: str, path: str) -> list[FieldCause]:
 
 
 def _normalise_sources(spec: Obj, before: Obj) -> None:
-    """Where a claim's content comes from is said in two fields, which then agree; what the older one could never name
-    is dropped (``EnforceDataSourceBackwardsCompatibility``, ``NormalizeDataSources``)."""
+    """Make ``dataSource`` and ``dataSourceRef`` agree; drop a source that ``dataSource`` does not support
+    (``EnforceDataSourceBackwardsCompatibility``, ``NormalizeDataSources``)."""
     reference, source = spec.get("dataSourceRef"), spec.get("dataSource")
     if isinstance(reference, dict) and reference.get("namespace") and not before.get("dataSourceRef"):
         del spec["dataSourceRef"]
@@ -293,7 +293,7 @@ def _normalise_sources(spec: Obj, before: Obj) -> None:
 
 
 def _compared_claims(new: Obj, old: Obj) -> tuple[Obj, Obj]:
-    """The old spec and the new one, with what may change made equal: the volume's name once, a bound claim's size."""
+    """Return the old and new spec with equal mutable parts: the volume's name once, a bound claim's size."""
     spec, before = dict(spec_of(new)), dict(spec_of(old))
     taken = [(before, spec, "volumeName")] if not before.get("volumeName") else []
     if before.get("storageClassName") is None:
@@ -362,7 +362,7 @@ _EXPRESSIONS = r.each(
 
 
 def _topology_causes(obj: Obj) -> Iterator[FieldCause]:
-    # Kubernetes compares with as many empty terms as there are terms, so that an empty one is always said twice.
+    # Kubernetes compares with as many empty terms as there are terms, so an empty one is always a duplicate.
     known: list[dict[str, list[str]]] = [{} for _ in obj.get("allowedTopologies") or ()]
     for where, term in each(obj, "allowedTopologies", ""):
         where = where.removeprefix(".")
@@ -374,7 +374,7 @@ def _topology_causes(obj: Obj) -> Iterator[FieldCause]:
 
 
 class AttributesClassKind(Kind):
-    """What a volume of a driver can be tuned to."""
+    """VolumeAttributesClasses: settings of a driver for a volume."""
 
     namespaced = False
     rules = r.every(

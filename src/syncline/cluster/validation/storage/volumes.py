@@ -1,7 +1,6 @@
 """Volumes of a pod: one source each, of thirty types.
 
-Called by ``podspec.py``. Volumes and their path come in, causes leave. Source: Kubernetes
-``pkg/apis/core/validation`` (ValidateVolumes and below).
+``podspec.py`` calls it. Source: Kubernetes ``pkg/apis/core/validation`` (ValidateVolumes and below).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _INITIATORS = {
 
 
 def volume_causes(spec: Obj, path: str, pod_name: str = "", *, of_pod: bool = True) -> tuple[list[FieldCause], Volumes]:
-    """Causes, and the volumes that mounts may use. ``pod_name`` names the claims of ephemeral volumes."""
+    """Return causes, and the volumes available to mounts. ``pod_name``: for names of ephemeral claims."""
     causes: list[FieldCause] = []
     good: dict[str, Obj] = {}
     made = {f"{pod_name}-{v.get('name')}" for v in r.list_of(spec, "volumes") if pod_name and v.get("ephemeral")}
@@ -84,7 +83,7 @@ def _keys_from(name: str) -> r.Table:
 
 
 def _downward_file(file: Obj, where: str) -> Iterator[FieldCause]:
-    """Kubernetes names the source, not the file."""
+    """Validate a downward API file; causes name the source, not the file, as in Kubernetes."""
     yield from r.needs("path")(file, where)
     yield from local_path_causes(file.get("path"), f"{where}.path")
     field, resource = file.get("fieldRef"), file.get("resourceFieldRef")
@@ -114,7 +113,7 @@ def _projected(source: Obj, where: str) -> Iterator[FieldCause]:
 
 
 def _path_conflicts(kind: str, part: Obj, where: str, seen: set[str]) -> Iterator[FieldCause]:
-    """Two files of one volume at one place."""
+    """Refuse two files of a volume with the same path."""
     for item in [part] if kind == "serviceAccountToken" else r.list_of(part, "items"):
         path = item.get("path")
         if path and path in seen:
@@ -151,7 +150,7 @@ def _ephemeral(template: Obj, at: str) -> Iterator[FieldCause]:
 
 
 def driver_name_causes(name: Any, where: str) -> Iterator[FieldCause]:
-    """The name of a CSI driver: a subdomain in any case, at most 63 bytes."""
+    """Validate a CSI driver's name: a subdomain in any case, at most 63 bytes."""
     if not name:
         yield required(where)
         return
@@ -282,7 +281,7 @@ SHARED: dict[str, r.Rule] = {
     ),
     "scaleIO": r.needs("gateway", "system", "volumeName"),
 }
-"""What a pod and a PersistentVolume may both name."""
+"""Sources that both pods and PersistentVolumes support."""
 _OWN: dict[str, r.Rule] = {
     "emptyDir": r.forbid(
         lambda one: str(one.get("sizeLimit", ""))[:1] == "-",
@@ -310,7 +309,7 @@ _ORDER = (
     "photonPersistentDisk portworxVolume azureDisk storageos projected scaleIO csi ephemeral image"
 )
 _SOURCES = {kind: (SHARED | _OWN)[kind] for kind in _ORDER.split()}
-"""In the order in which Kubernetes looks at them: the second one found is the one too many."""
+"""In Kubernetes' order, which decides which of two sources is refused."""
 _RANKS = list(_SOURCES)
 NAMED = {"gcePersistentDisk": "persistentDisk"}
-"""Fields that Kubernetes calls otherwise in refusals."""
+"""Fields with another name in errors."""
