@@ -31,7 +31,7 @@ from syncline.cli.app.wait import outstanding
 from syncline.cli.frame.failure import FAILED, USAGE, CommandFailed
 from syncline.cli.main import main
 from syncline.cli.proj.lists import with_entry, without_entry
-from syncline.cli.proj.windows import manual, without_window
+from syncline.cli.proj.windows import changed_window, without_window
 from syncline.cli.remotes.repo import repo, repository_fields
 from syncline.cli.views.application import resource_rows
 from syncline.gitops.application.operating.operation import sync_options
@@ -237,7 +237,8 @@ def test_the_last_allowed_namespaced_kind_leaves_an_empty_list_which_allows_noth
 def test_windows_go_by_their_number() -> None:
     spec = {"syncWindows": [{"kind": "deny"}, {"kind": "allow"}]}
     assert without_window(spec, 0) == {"syncWindows": [{"kind": "allow"}]}
-    assert manual(1, True)(spec)["syncWindows"] == [{"kind": "deny"}, {"kind": "allow", "manualSync": True}]
+    opened = changed_window(1, {"manualSync": True})
+    assert opened(spec)["syncWindows"] == [{"kind": "deny"}, {"kind": "allow", "manualSync": True}]
     for window in (-1, 2):
         with pytest.raises(CommandFailed, match=f"window {window} does not exist"):
             without_window(spec, window)

@@ -27,7 +27,7 @@ from syncline.kube.rights import missing_right, role_for
 from syncline.kube.transport.http import BlockingClient, HttpClient
 from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 
-__all__ = ["Connection", "connection_options", "default_kubeconfig", "refused", "state_directory"]
+__all__ = ["Connection", "connection_options", "default_kubeconfig", "namespaced", "refused", "state_directory"]
 
 T = TypeVar("T")
 MACHINE_GROUPS = ("machineconfiguration.openshift.io", "operator.openshift.io")
@@ -56,6 +56,12 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--kubeconfig", default=None, help="Kubeconfig [default: $KUBECONFIG, else that of the last `syncline up`]."
     )(command)
+
+
+def namespaced(about: str, *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds an option for a namespace, ``argocd`` by default, and those of the connection."""
+    option = click.option(*names, default="argocd", show_default=True, help=about)
+    return lambda command: option(connection_options(command))
 
 
 class _Proxied:

@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-import click
-
-from syncline.cli.access.connection import Connection
+from syncline.cli.access.connection import Connection, namespaced
 from syncline.cli.frame.failure import CommandFailed
 from syncline.kube import client
 from syncline.kube.objects import GVK, Obj, dig, meta, name_of
@@ -23,7 +21,7 @@ __all__ = [
     "cluster_secret_name",
     "declared",
     "fields_of",
-    "namespace_option",
+    "namespace_options",
     "plain_fields",
     "remove",
     "repository_secret_name",
@@ -53,9 +51,7 @@ PLAIN = {
 """Fields that may be shown."""
 FNV_OFFSET, FNV_PRIME = 2166136261, 16777619
 
-namespace_option = click.option(
-    "-N", "--app-namespace", "namespace", default="argocd", show_default=True, help="Namespace of these Secrets."
-)
+namespace_options = namespaced("Namespace of these Secrets.", "-N", "--app-namespace", "namespace")
 
 
 def _fnv32a(text: str) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from syncline.argo.parameters import PARAMETERS_MAP, enables_namespace, parse_parameters, patterns_of
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection, namespaced
 from syncline.cli.admin.files import text_of, written
 from syncline.cli.admin.plan import KINDS, Change, ImportOptions, Step, belongs, exported, plan_import
 from syncline.cli.frame.failure import USAGE, CommandFailed
@@ -27,9 +27,7 @@ MAX_EXPORT = 256 * 1024 * 1024
 """Limit of a file in bytes."""
 MAX_CONFLICTS = 5
 
-namespace_option = click.option(
-    "-N", "-n", "--app-namespace", "--namespace", "namespace", default="argocd", show_default=True, help="Of settings."
-)
+namespace_options = namespaced("Of settings.", "-N", "-n", "--app-namespace", "--namespace", "namespace")
 spaces_option = click.option(
     "--application-namespaces",
     "spaces",
@@ -43,8 +41,7 @@ sets_option = click.option("--applicationset-namespaces", "set_spaces", default=
 @click.option("-o", "--out", "out", default="-", show_default=True, help="File to write; - is the standard output.")
 @spaces_option
 @sets_option
-@namespace_option
-@connection_options
+@namespace_options
 def export(out: str, spaces: str, set_spaces: str, namespace: str, **given: Any) -> None:
     """Write settings, projects, Applications and their Secrets as YAML. The file is for its owner alone; on a terminal
     nothing is shown, for there are credentials in it.
@@ -99,8 +96,7 @@ def _there(link: Connection, namespace: str, patterns: tuple[str, ...]) -> list[
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before --prune deletes.")
 @spaces_option
 @sets_option
-@namespace_option
-@connection_options
+@namespace_options
 def import_(source: str, verbose: bool, yes: bool, namespace: str, **given: Any) -> None:
     """Put back what `admin export` or `argocd admin export` wrote; - reads the standard input. Applications that are
     pruned leave what they have deployed.

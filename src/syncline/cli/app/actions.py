@@ -15,9 +15,9 @@ import click
 from syncline.argo.project import sync_permission
 from syncline.argo.settings import CONFIG_MAP
 from syncline.assembly.scripts.lua import LuaWorker
-from syncline.cli.access.connection import Connection, connection_options, refused
+from syncline.cli.access.connection import Connection, refused
 from syncline.cli.access.destinations import Elsewhere
-from syncline.cli.app.target import MANAGER, control_namespace, get_app, namespace_option, split
+from syncline.cli.app.target import MANAGER, control_namespace, get_app, namespace_options, split
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.lazy import CONTEXT, LazyGroup
 from syncline.cli.frame.output import output_option, print_documents, table
@@ -59,8 +59,7 @@ def filters(command: Any) -> Any:
 @click.option("--kind", default=None, help="Only objects of this kind.")
 @filters
 @output_option("json", "yaml", also=("--out",))
-@namespace_option
-@connection_options
+@namespace_options
 def list_actions(name: str, output: str | None, app_namespace: str, **given: Any) -> None:
     """List the actions that the objects of an Application offer, those of argocd-cm included.
 
@@ -93,8 +92,7 @@ def list_actions(name: str, output: str | None, app_namespace: str, **given: Any
 @filters
 @click.option("--all", "every", is_flag=True, help="Every object that fits, not just one.")
 @click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter of the action; repeat it.")
-@namespace_option
-@connection_options
+@namespace_options
 def run(name: str, action: str, every: bool, params: tuple[str, ...], app_namespace: str, **given: Any) -> None:
     """Run an action on one object of an Application.
 

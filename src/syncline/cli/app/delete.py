@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.app.spec.create import CASCADE
-from syncline.cli.app.target import chosen, get_app, merge, namespace_option, selector_option
+from syncline.cli.app.target import chosen, get_app, merge, namespace_options, selector_option
 from syncline.cli.app.wait import wait_gone
 from syncline.cli.views.application import resource_rows
 from syncline.kube import client
@@ -26,8 +26,7 @@ __all__ = ["delete"]
 @click.option("-p", "--propagation-policy", type=click.Choice(["foreground", "background"]), default="foreground")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option("--wait", "wait_", is_flag=True, help="Wait until it is gone.")
-@namespace_option
-@connection_options
+@namespace_options
 def delete(
     names: tuple[str, ...],
     selector: str,

@@ -17,11 +17,11 @@ from syncline.apply.diff import Prediction
 from syncline.apply.diff.model import MANAGER
 from syncline.assembly.inspection.differences import AppDifferences, DryRun, ObjectDifference, application_differences
 from syncline.base.scratch import credentials_folder
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.access.destinations import Elsewhere
 from syncline.cli.access.snapshots import include, looking, source_reader
 from syncline.cli.app.revised import folder_reader, local_options, revised, revision_options
-from syncline.cli.app.target import control_namespace, get_app, namespace_option, refresh, split
+from syncline.cli.app.target import control_namespace, get_app, namespace_options, refresh, split
 from syncline.cli.frame.failure import CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.views.diff import describe_difference, header, object_text
@@ -54,8 +54,7 @@ EXTERNAL_DIFF = "KUBECTL_EXTERNAL_DIFF"
 @click.option("--exit-code/--no-exit-code", default=True, show_default=True, help="End with a code if they differ.")
 @click.option("--diff-exit-code", default=1, show_default=True, help="That code.")
 @output_option("json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def diff(name: str, exit_code: bool, diff_exit_code: int, output: str | None, **given: Any) -> int:
     """Show what a sync would change, object by object. Values of Secrets are masked, hooks are left out.
 
@@ -88,8 +87,7 @@ def diff(name: str, exit_code: bool, diff_exit_code: int, output: str | None, **
 @revision_options
 @local_options
 @output_option("json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def manifests(name: str, source: str, output: str | None, **given: Any) -> None:
     """Print the manifests of an Application; hooks too where a revision or a folder is named. Secrets are masked.
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.app.sync import follow, judge, request_sync
-from syncline.cli.app.target import get_app, merge, namespace_option, split
+from syncline.cli.app.target import get_app, merge, namespace_options, split
 from syncline.cli.frame.failure import CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.views.application import history_text, operation_block
@@ -21,8 +21,7 @@ __all__ = ["history", "rollback", "terminate_op"]
 @click.command()
 @click.argument("name")
 @output_option("wide", "id", "json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def history(name: str, output: str | None, app_namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """List the deployments of an Application, oldest first.
 
@@ -45,8 +44,7 @@ def history(name: str, output: str | None, app_namespace: str, kubeconfig: str |
 @click.option("--prune", is_flag=True, help="Delete what that deployment did not have.")
 @click.option("--timeout", default=0, help="Seconds to wait; 0 is for ever.")
 @output_option("json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def rollback(name: str, deployment: int | None, prune: bool, timeout: int, output: str | None, **given: Any) -> None:
     """Sync to a deployment of the history, without ID to the one before the last. Hooks do not run.
 
@@ -109,8 +107,7 @@ def _deployment(app: Obj, wanted: int | None) -> Obj:
 
 @click.command("terminate-op")
 @click.argument("name")
-@namespace_option
-@connection_options
+@namespace_options
 def terminate_op(name: str, app_namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """End the operation in progress: its hooks are deleted, what was applied stays.
 

@@ -12,9 +12,9 @@ import click
 
 from syncline.assembly.inspection.resource_tree import ResourceNode, resource_tree, walk
 from syncline.base.clock import time_or_none
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.app.looked import looked_for
-from syncline.cli.app.target import namespace_option, split
+from syncline.cli.app.target import namespace_options, split
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube.client import Request
 from syncline.kube.errors import ApiError
@@ -50,8 +50,7 @@ class Stream:
 @click.option("--filter", "text", default="", help="Only lines with this text; !TEXT: only lines without it.")
 @click.option("-m", "--match-case", is_flag=True, help="The filter tells capitals from small letters.")
 @click.option("--until-time", default="", metavar="TIME", help="Only what is older: 2026-01-31T12:00:00Z.")
-@namespace_option
-@connection_options
+@namespace_options
 def logs(
     name: str,
     group: str,

@@ -12,10 +12,10 @@ import click
 
 from syncline.apply.diff import hide_secret
 from syncline.argo.project import sync_permission
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.app.actions import elsewhere, filters, live_objects, pick, project_of
 from syncline.cli.app.spec.edit import parsed_patch
-from syncline.cli.app.target import MANAGER, control_namespace, get_app, namespace_option, split
+from syncline.cli.app.target import MANAGER, control_namespace, get_app, namespace_options, split
 from syncline.cli.frame.failure import CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.kube import client
@@ -36,8 +36,7 @@ all_option = click.option("--all", "every", is_flag=True, help="Every object tha
 @click.option("--show-managed-fields", is_flag=True, help="Who owns which field, too.")
 @click.option("--filter-fields", "fields", default="", metavar="A.B,C", help="Only these fields, with commas.")
 @output_option("json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def get_resource(
     name: str, app_namespace: str, output: str | None, show_managed_fields: bool, fields: str, **given: Any
 ) -> None:
@@ -98,8 +97,7 @@ def _shown(obj: Obj, managed: bool) -> Obj:
 @click.option("--project", default=None, help="Taken for compatibility; the Application knows its project.")
 @click.option("--patch", "text", required=True, help="The patch, as JSON or YAML.")
 @click.option("--patch-type", type=click.Choice([one.value for one in PatchType]), default=PatchType.MERGE.value)
-@namespace_option
-@connection_options
+@namespace_options
 def patch_resource(name: str, app_namespace: str, text: str, patch_type: str, every: bool, **given: Any) -> None:
     """Patch a live object of an Application.
 
@@ -126,8 +124,7 @@ def patch_resource(name: str, app_namespace: str, text: str, patch_type: str, ev
 @click.option("--project", default=None, help="Taken for compatibility; the Application knows its project.")
 @click.option("--force", is_flag=True, help="Without a grace period.")
 @click.option("--orphan", is_flag=True, help="Leave what it owns.")
-@namespace_option
-@connection_options
+@namespace_options
 def delete_resource(name: str, app_namespace: str, force: bool, orphan: bool, every: bool, **given: Any) -> None:
     """Delete a live object of an Application.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from syncline.assembly.inspection.resource_tree import orphaned_resources, resource_tree
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.app.looked import looked_for
-from syncline.cli.app.target import namespace_option, split
+from syncline.cli.app.target import namespace_options, split
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.views.tree import node_objects, resource_table, resource_tree_table
 
@@ -19,8 +19,7 @@ __all__ = ["resources"]
 @click.option("--orphaned", is_flag=True, help="Only objects of its namespace that no Application tracks.")
 @click.option("--project", default=None, help="Taken for compatibility; the Application knows its project.")
 @output_option("tree", "tree=detailed", "json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def resources(
     name: str,
     orphaned: bool,

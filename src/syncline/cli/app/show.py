@@ -15,7 +15,7 @@ from syncline.cli.app.target import (
     REFRESH_S,
     control_namespace,
     get_app,
-    namespace_option,
+    namespace_options,
     refresh,
     split,
 )
@@ -98,8 +98,7 @@ def _fits(app: Obj, wanted: dict[str, str]) -> bool:
 @click.option("--source-name", default="", help="The same by its name.")
 @click.option("--show-operation", is_flag=True, help="The last operation is always shown; taken for compatibility.")
 @output_option("wide", "json", "yaml", "tree", "tree=detailed")
-@namespace_option
-@connection_options
+@namespace_options
 def get(
     name: str,
     soft: bool,

@@ -11,7 +11,7 @@ import click
 from syncline.argo.application import AppView
 from syncline.argo.project import window_problem
 from syncline.assembly.inspection.preview import SyncRequest
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.access.snapshots import include, looking
 from syncline.cli.app.diff import compared
 from syncline.cli.app.revised import folder_reader, local_options, revised, revision_options
@@ -22,7 +22,7 @@ from syncline.cli.app.target import (
     control_namespace,
     get_app,
     merge,
-    namespace_option,
+    namespace_options,
     refresh,
     selector_option,
     until,
@@ -75,8 +75,7 @@ OPTION_FLAGS = {
 @click.option("--async", "asynchronous", is_flag=True, help="Do not wait.")
 @click.option("--timeout", default=0, help="Seconds to wait; 0 is for ever.")
 @output_option("json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def sync(names: tuple[str, ...], selector: str, output: str | None, app_namespace: str, **given: Any) -> None:
     """Sync Applications, one after the other, and watch their phases and waves.
 

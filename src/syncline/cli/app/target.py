@@ -10,7 +10,7 @@ import click
 
 from syncline.argo.application import HYDRATE, HYDRATE_STAMP, AppView
 from syncline.base.clock import format_time
-from syncline.cli.access.connection import Connection
+from syncline.cli.access.connection import Connection, namespaced
 from syncline.cli.frame.failure import BLOCKED, CommandFailed
 from syncline.cli.frame.suggesting import suggestion
 from syncline.kube import client
@@ -27,7 +27,7 @@ __all__ = [
     "get_app",
     "is_refreshing",
     "merge",
-    "namespace_option",
+    "namespace_options",
     "refresh",
     "replace_spec",
     "selector_option",
@@ -48,7 +48,7 @@ WATCH_S = 30
 """Seconds of one watch; the deadline is checked between two."""
 
 selector_option = click.option("-l", "--selector", default="", help="All Applications with these labels.")
-namespace_option = click.option("-N", "--app-namespace", default="argocd", show_default=True, help="Its namespace.")
+namespace_options = namespaced("Its namespace.", "-N", "--app-namespace")
 
 
 def split(name: str, namespace: str) -> tuple[str, str]:

@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from syncline.argo.application import HYDRATE, AppView
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.app.selected import is_selected, selected
 from syncline.cli.app.target import (
     ask_refresh,
     chosen,
     get_app,
     is_refreshing,
-    namespace_option,
+    namespace_options,
     selector_option,
     until,
 )
@@ -46,8 +46,7 @@ COMMIT = re.compile("[0-9a-f]{7,64}")
 @click.option("--resource", "resources", multiple=True, metavar="[!]GROUP:KIND:NAME", help="Only these; repeatable.")
 @click.option("--timeout", default=0, help="Seconds to wait; 0 is for ever.")
 @output_option("json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def wait(names: tuple[str, ...], selector: str, app_namespace: str, output: str | None, **given: Any) -> None:
     """Wait until Applications are Synced and Healthy and no operation runs.
 

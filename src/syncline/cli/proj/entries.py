@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from syncline.cli.access.connection import connection_options
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.proj.lists import with_entry, without_entry
-from syncline.cli.proj.target import change_spec, namespace_option
+from syncline.cli.proj.target import change_spec, namespace_options
 from syncline.kube.objects import Obj
 
 __all__ = ["account_entry", "key_id"]
@@ -48,8 +47,7 @@ def _accounts(command: Any) -> Any:
 @click.command("add-destination-service-account")
 @_accounts
 @click.option("--service-account-namespace", "home", default="", help="Where it is [default: the destination's].")
-@namespace_option
-@connection_options
+@namespace_options
 def add_account(project: str, server: str, destination_namespace: str, account: str, home: str, **given: Any) -> None:
     """Name the service account that syncs to a destination impersonate.
 
@@ -63,8 +61,7 @@ def add_account(project: str, server: str, destination_namespace: str, account: 
 
 @click.command("remove-destination-service-account")
 @_accounts
-@namespace_option
-@connection_options
+@namespace_options
 def remove_account(project: str, server: str, destination_namespace: str, account: str, **given: Any) -> None:
     """No longer name this service account for a destination.
 
@@ -98,8 +95,7 @@ def without_ignored(spec: Obj, entry: Obj) -> Obj:
 @click.argument("group")
 @click.argument("kind")
 @click.option("--name", default="", help="Only objects whose name matches this glob.")
-@namespace_option
-@connection_options
+@namespace_options
 def add_ignored(project: str, group: str, kind: str, name: str, **given: Any) -> None:
     """Leave objects of a kind out of the orphans.
 
@@ -114,8 +110,7 @@ def add_ignored(project: str, group: str, kind: str, name: str, **given: Any) ->
 @click.argument("group")
 @click.argument("kind")
 @click.option("--name", default="", help="The glob of the entry.")
-@namespace_option
-@connection_options
+@namespace_options
 def remove_ignored(project: str, group: str, kind: str, name: str, **given: Any) -> None:
     """No longer leave objects of a kind out of the orphans.
 
@@ -128,8 +123,7 @@ def remove_ignored(project: str, group: str, kind: str, name: str, **given: Any)
 @click.command("add-signature-key")
 @click.argument("project")
 @click.argument("key", metavar="KEY-ID")
-@namespace_option
-@connection_options
+@namespace_options
 def add_key(project: str, key: str, **given: Any) -> None:
     """Trust commits that this GnuPG key signed; others are refused then. `proj source-integrity` says more.
 
@@ -144,8 +138,7 @@ def add_key(project: str, key: str, **given: Any) -> None:
 @click.command("remove-signature-key")
 @click.argument("project")
 @click.argument("key", metavar="KEY-ID")
-@namespace_option
-@connection_options
+@namespace_options
 def remove_key(project: str, key: str, **given: Any) -> None:
     """No longer trust commits that this GnuPG key signed.
 

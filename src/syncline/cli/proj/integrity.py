@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.lazy import CONTEXT, LazyGroup
 from syncline.cli.frame.output import output_option, print_documents, table
 from syncline.cli.proj.entries import key_id
-from syncline.cli.proj.target import change_spec, get_project, namespace_option
+from syncline.cli.proj.target import change_spec, get_project, namespace_options
 from syncline.kube.objects import Obj, dig
 
 MODES = click.Choice(["strict", "head", "none"])
@@ -101,8 +101,7 @@ def changed_policy(policy: Obj, given: dict[str, Any]) -> Obj:
 @click.command("list")
 @click.argument("project")
 @output_option("json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def list_policies(project: str, output: str | None, namespace: str, **given: Any) -> None:
     """List the policies of a project; the ID counts from 0.
 
@@ -131,8 +130,7 @@ def list_policies(project: str, output: str | None, namespace: str, **given: Any
 @click.option("--repo-url", multiple=True, required=True, help="Glob of repositories; repeatable.")
 @click.option("--gpg-mode", type=MODES, required=True, help="strict: every commit; head: the newest; none.")
 @click.option("--gpg-key", multiple=True, help="Id of a key that is trusted; repeatable.")
-@namespace_option
-@connection_options
+@namespace_options
 def add(project: str, **given: Any) -> None:
     """Add a policy at the end.
 
@@ -149,8 +147,7 @@ def add(project: str, **given: Any) -> None:
 @click.argument("project")
 @click.argument("numbers", nargs=-1, required=True, type=int, metavar="POLICY_ID...")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@namespace_option
-@connection_options
+@namespace_options
 def delete(project: str, numbers: tuple[int, ...], yes: bool, **given: Any) -> None:
     """Delete policies by their IDs. Without any policy no signature is needed.
 
@@ -180,8 +177,7 @@ def delete(project: str, numbers: tuple[int, ...], yes: bool, **given: Any) -> N
 @click.option("--add-gpg-key", multiple=True, help="One key more; repeatable.")
 @click.option("--delete-gpg-key", multiple=True, help="Without this key; repeatable.")
 @click.option("-y", "--yes", is_flag=True, help="Taken for compatibility; nothing is asked.")
-@namespace_option
-@connection_options
+@namespace_options
 def update(project: str, number: int, **given: Any) -> None:
     """Change a policy by its ID.
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from syncline.cli.access.connection import connection_options
 from syncline.cli.frame.failure import CommandFailed
-from syncline.cli.proj.target import change_spec, namespace_option
+from syncline.cli.proj.target import change_spec, namespace_options
 from syncline.kube.objects import Obj
 
 __all__ = ["with_entry", "without_entry"]
@@ -38,64 +37,36 @@ def without_entry(spec: Obj, field: str, entry: Any, refusal: str = "") -> Obj:
     return rest | ({field: left} if left or field == "namespaceResourceWhitelist" else {})
 
 
-@click.command("add-source")
-@click.argument("project")
-@click.argument("url")
-@namespace_option
-@connection_options
-def add_source(project: str, url: str, **given: Any) -> None:
-    """Allow a source repository; URL may hold globs, and ! in front denies.
+def _entry_command(name: str, field: str, example: str, about: str, argument: str, subject: str) -> click.Command:
+    """``add-…`` allows an entry of the list ``field``, ``remove-…`` no longer."""
+    adds = name.startswith("add-")
+    words = "already allowed" if adds else "does not exist"
 
-    \b
-    Example:  syncline proj add-source team 'https://github.com/team/*'
-    """
-    words = f"Source repository '{url}' already allowed in project"
-    change_spec(given, project, lambda spec: with_entry(spec, "sourceRepos", url), unchanged=words)
+    @click.command(name, help=f"{about}\n\n\b\nExample:  syncline proj {name} team {example}")
+    @click.argument("project")
+    @click.argument("entry", metavar=argument)
+    @namespace_options
+    def command(project: str, entry: str, **given: Any) -> None:
+        change = with_entry if adds else without_entry
+        unchanged = f"{subject} '{entry}' {words} in project"
+        change_spec(given, project, lambda spec: change(spec, field, entry), unchanged=unchanged)
 
-
-@click.command("remove-source")
-@click.argument("project")
-@click.argument("url")
-@namespace_option
-@connection_options
-def remove_source(project: str, url: str, **given: Any) -> None:
-    """No longer allow a source repository.
-
-    \b
-    Example:  syncline proj remove-source team 'https://github.com/team/*'
-    """
-    words = f"Source repository '{url}' does not exist in project"
-    change_spec(given, project, lambda spec: without_entry(spec, "sourceRepos", url), unchanged=words)
+    return command
 
 
-@click.command("add-source-namespace")
-@click.argument("project")
-@click.argument("source_namespace", metavar="NAMESPACE")
-@namespace_option
-@connection_options
-def add_source_namespace(project: str, source_namespace: str, **given: Any) -> None:
-    """Allow Applications of another namespace to use the project.
-
-    \b
-    Example:  syncline proj add-source-namespace team team-apps
-    """
-    words = f"Source namespace '{source_namespace}' already allowed in project"
-    change_spec(given, project, lambda spec: with_entry(spec, "sourceNamespaces", source_namespace), unchanged=words)
-
-
-@click.command("remove-source-namespace")
-@click.argument("project")
-@click.argument("source_namespace", metavar="NAMESPACE")
-@namespace_option
-@connection_options
-def remove_source_namespace(project: str, source_namespace: str, **given: Any) -> None:
-    """No longer allow Applications of this namespace.
-
-    \b
-    Example:  syncline proj remove-source-namespace team team-apps
-    """
-    words = f"Source namespace '{source_namespace}' does not exist in project"
-    change_spec(given, project, lambda spec: without_entry(spec, "sourceNamespaces", source_namespace), unchanged=words)
+_REPOS = ("sourceRepos", "'https://github.com/team/*'")
+_SPACES = ("sourceNamespaces", "team-apps")
+_REPO, _SPACE = ("URL", "Source repository"), ("NAMESPACE", "Source namespace")
+add_source = _entry_command(
+    "add-source", *_REPOS, "Allow a source repository; URL may hold globs, and ! in front denies.", *_REPO
+)
+remove_source = _entry_command("remove-source", *_REPOS, "No longer allow a source repository.", *_REPO)
+add_source_namespace = _entry_command(
+    "add-source-namespace", *_SPACES, "Allow Applications of another namespace to use the project.", *_SPACE
+)
+remove_source_namespace = _entry_command(
+    "remove-source-namespace", *_SPACES, "No longer allow Applications of this namespace.", *_SPACE
+)
 
 
 def _place(server: str, namespace: str, by_name: bool) -> Obj:
@@ -110,8 +81,7 @@ by_name_option = click.option("--name", "by_name", is_flag=True, help="SERVER is
 @click.argument("server")
 @click.argument("destination_namespace", metavar="NAMESPACE")
 @by_name_option
-@namespace_option
-@connection_options
+@namespace_options
 def add_destination(project: str, server: str, destination_namespace: str, by_name: bool, **given: Any) -> None:
     """Allow a destination; both parts may hold globs.
 
@@ -129,8 +99,7 @@ def add_destination(project: str, server: str, destination_namespace: str, by_na
 @click.argument("server")
 @click.argument("destination_namespace", metavar="NAMESPACE")
 @by_name_option
-@namespace_option
-@connection_options
+@namespace_options
 def remove_destination(project: str, server: str, destination_namespace: str, by_name: bool, **given: Any) -> None:
     """No longer allow a destination.
 
@@ -151,8 +120,7 @@ def _kind_command(verb: str, scope: str, usual: str, about: str) -> click.Comman
     @click.argument("group")
     @click.argument("kind")
     @click.option("-l", "--list", "which", type=click.Choice(["allow", "deny"]), default=usual, show_default=True)
-    @namespace_option
-    @connection_options
+    @namespace_options
     def command(project: str, group: str, kind: str, which: str, **given: Any) -> None:
         field = f"{scope}Resource{'Whitelist' if which == 'allow' else 'Blacklist'}"
         change: Callable[..., Obj] = with_entry if verb == which else without_entry

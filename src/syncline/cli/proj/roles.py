@@ -12,10 +12,10 @@ from typing import Any
 import click
 
 from syncline.base.clock import format_time
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.frame.failure import CommandFailed
 from syncline.cli.frame.output import output_option, print_documents, table
-from syncline.cli.proj.target import change_spec, get_project, namespace_option
+from syncline.cli.proj.target import change_spec, get_project, namespace_options
 from syncline.kube.objects import Obj, dig
 
 
@@ -70,8 +70,7 @@ def policy_of(project: str, role: str, given: dict[str, Any]) -> str:
 @click.command("list")
 @click.argument("project")
 @output_option("name", "wide", "json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def list_roles(project: str, output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """List the roles of a project.
 
@@ -93,8 +92,7 @@ def list_roles(project: str, output: str | None, namespace: str, kubeconfig: str
 @click.argument("project")
 @click.argument("role")
 @output_option("json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def get_role(project: str, role: str, output: str | None, namespace: str, **given: Any) -> None:
     """Show one role: its policies, its groups, its tokens.
 
@@ -130,8 +128,7 @@ def _tokens(role: Obj, named: str, *, unix: bool) -> list[tuple[str, str, str]]:
 @click.argument("project")
 @click.argument("role")
 @click.option("--description", default="", help="What it is for.")
-@namespace_option
-@connection_options
+@namespace_options
 def create(project: str, role: str, description: str, **given: Any) -> None:
     """Add a role to a project.
 
@@ -147,8 +144,7 @@ def create(project: str, role: str, description: str, **given: Any) -> None:
 @click.command()
 @click.argument("project")
 @click.argument("role")
-@namespace_option
-@connection_options
+@namespace_options
 def delete(project: str, role: str, **given: Any) -> None:
     """Remove a role from a project.
 
@@ -169,8 +165,7 @@ def _policy_command(verb: str, change: Callable[[Obj, str, str], Obj], about: st
     @click.option("-o", "--object", "object", required=True, help="Name of an Application, or a glob.")
     @click.option("-p", "--permission", type=click.Choice(["allow", "deny"]), default="allow", show_default=True)
     @click.option("-r", "--resource", default="applications", show_default=True, help="applications, logs, exec, …")
-    @namespace_option
-    @connection_options
+    @namespace_options
     def command(project: str, role: str, **given: Any) -> None:
         policy = policy_of(project, role, given)
         change_spec(
@@ -190,8 +185,7 @@ def _group_command(verb: str, change: Callable[[Obj, str, str], Obj], about: str
     @click.argument("project")
     @click.argument("role")
     @click.argument("group", metavar="GROUP-CLAIM")
-    @namespace_option
-    @connection_options
+    @namespace_options
     def command(project: str, role: str, group: str, **given: Any) -> None:
         change_spec(
             given,
@@ -215,8 +209,7 @@ remove_group = _group_command("remove", _without_text, "Take a role from a group
 @click.argument("role")
 @click.option("-u", "--unixtime", is_flag=True, help="Times as numbers, as delete-token takes them.")
 @output_option("json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def list_tokens(project: str, role: str, unixtime: bool, output: str | None, namespace: str, **given: Any) -> None:
     """List the tokens that an argocd-server made for a role; never the tokens themselves.
 
@@ -247,8 +240,7 @@ def without_token(role: Obj, issued_at: int) -> Obj:
 @click.argument("project")
 @click.argument("role")
 @click.argument("issued_at", type=int, metavar="ISSUED-AT")
-@namespace_option
-@connection_options
+@namespace_options
 def delete_token(project: str, role: str, issued_at: int, **given: Any) -> None:
     """Withdraw a token that an argocd-server made: it takes none that the project does not list.
 

@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import click
-
 from syncline.argo.project import ProjectError, validate_project
-from syncline.cli.access.connection import Connection
+from syncline.cli.access.connection import Connection, namespaced
 from syncline.cli.frame.failure import CommandFailed
 from syncline.cli.frame.suggesting import suggestion
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["Change", "change_spec", "check_project", "get_project", "namespace_option"]
+__all__ = ["Change", "change_spec", "check_project", "get_project", "namespace_options"]
 
 MAX_CONFLICTS = 5
 """Attempts to write despite concurrent writes."""
 Change = Callable[[Obj], Obj]
 """Old spec → new spec; raises CommandFailed if impossible."""
 
-namespace_option = click.option(
-    "-N", "--app-namespace", "namespace", default="argocd", show_default=True, help="Namespace of projects."
-)
+namespace_options = namespaced("Namespace of projects.", "-N", "--app-namespace", "namespace")
 
 
 def get_project(link: Connection, namespace: str, name: str) -> Obj:

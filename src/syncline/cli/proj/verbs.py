@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.frame.editing import edited
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.proj.entries import account_entry, key_id
-from syncline.cli.proj.target import change_spec, check_project, get_project, namespace_option
+from syncline.cli.proj.target import change_spec, check_project, get_project, namespace_options
 from syncline.cli.views.project import describe_project, project_rows
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
@@ -50,8 +50,7 @@ def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("set")
 @click.argument("name")
 @project_options
-@namespace_option
-@connection_options
+@namespace_options
 def set_fields(name: str, **given: Any) -> None:
     """Change fields of a project; a list takes the place of the one that is there.
 
@@ -69,8 +68,7 @@ def set_fields(name: str, **given: Any) -> None:
 @click.option("-f", "--file", "file", type=click.Path(exists=True, dir_okay=False), help="Read the project from it.")
 @project_options
 @click.option("--upsert", is_flag=True, help="Change a project of this name.")
-@namespace_option
-@connection_options
+@namespace_options
 def create(name: str | None, file: str | None, upsert: bool, **given: Any) -> None:
     """Create a project from flags or from a file.
 
@@ -161,8 +159,7 @@ def _kind(text: str) -> Obj:
 
 @click.command("list")
 @output_option("name", "json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def list_projects(output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """List projects.
 
@@ -182,8 +179,7 @@ def list_projects(output: str | None, namespace: str, kubeconfig: str | None, co
 @click.command()
 @click.argument("name")
 @output_option("json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def get(name: str, output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """Show one project.
 
@@ -200,8 +196,7 @@ def get(name: str, output: str | None, namespace: str, kubeconfig: str | None, c
 
 @click.command()
 @click.argument("name")
-@namespace_option
-@connection_options
+@namespace_options
 def edit(name: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """Edit the spec of a project in $EDITOR; nothing is written unless it changed.
 
@@ -222,8 +217,7 @@ def edit(name: str, namespace: str, kubeconfig: str | None, context: str | None)
 
 @click.command()
 @click.argument("names", nargs=-1, required=True)
-@namespace_option
-@connection_options
+@namespace_options
 def delete(names: tuple[str, ...], namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """Delete projects that no Application uses.
 

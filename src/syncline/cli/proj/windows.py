@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from syncline.argo.project.windows import validate_window
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
-from syncline.cli.proj.target import Change, change_spec, get_project, namespace_option
+from syncline.cli.proj.target import Change, change_spec, get_project, namespace_options
 from syncline.cli.views.project import window_rows
 from syncline.kube.objects import Obj, dig
 
@@ -20,8 +20,7 @@ __all__ = ["add", "delete", "list_windows", "update"]
 @click.command("list")
 @click.argument("project")
 @output_option("json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def list_windows(project: str, output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """List the sync windows of a project, and which are open now.
 
@@ -54,8 +53,7 @@ def _names(_context: Any, _option: Any, value: str) -> list[str]:
 @click.option("--use-and-operator", is_flag=True, help="Every list that is given has to match, not one of them.")
 @click.option("--time-zone", default="UTC", show_default=True)
 @click.option("--description", default="", help="Why.")
-@namespace_option
-@connection_options
+@namespace_options
 def add(project: str, **given: Any) -> None:
     """Add a sync window.
 
@@ -85,8 +83,7 @@ def add(project: str, **given: Any) -> None:
 @click.command()
 @click.argument("project")
 @click.argument("window", type=int, metavar="ID")
-@namespace_option
-@connection_options
+@namespace_options
 def delete(project: str, window: int, **given: Any) -> None:
     """Delete the sync window with this ID, as `windows list` shows it.
 
@@ -102,11 +99,6 @@ def without_window(spec: Obj, window: int) -> Obj:
     left = [entry for index, entry in enumerate(entries) if index != window]
     rest = {key: value for key, value in spec.items() if key != "syncWindows"}
     return rest | ({"syncWindows": left} if left else {})
-
-
-def manual(window: int, allowed: bool) -> Change:
-    """Return the change that lets users sync despite a window, or no longer."""
-    return changed_window(window, {"manualSync": allowed})
 
 
 def changed_window(window: int, fields: Obj) -> Change:
@@ -128,60 +120,28 @@ def _entries(spec: Obj, window: int) -> list[Obj]:
     return entries
 
 
-@click.command("enable-manual-sync")
-@click.argument("project")
-@click.argument("window", type=int, metavar="ID")
-@namespace_option
-@connection_options
-def enable_manual(project: str, window: int, **given: Any) -> None:
-    """People may sync in spite of this window.
+def _switch(name: str, field: str, value: bool, about: str) -> click.Command:
+    """The command that gives ``field`` of one window this value."""
+    example = f"\n\n\b\nExample:  syncline proj windows {name} team 0"
 
-    \b
-    Example:  syncline proj windows enable-manual-sync team 0
-    """
-    change_spec(given, project, manual(window, True))
+    @click.command(name, help=about + example)
+    @click.argument("project")
+    @click.argument("window", type=int, metavar="ID")
+    @namespace_options
+    def switch(project: str, window: int, **given: Any) -> None:
+        change_spec(given, project, changed_window(window, {field: value}))
 
-
-@click.command("disable-manual-sync")
-@click.argument("project")
-@click.argument("window", type=int, metavar="ID")
-@namespace_option
-@connection_options
-def disable_manual(project: str, window: int, **given: Any) -> None:
-    """The window also holds syncs that people start.
-
-    \b
-    Example:  syncline proj windows disable-manual-sync team 0
-    """
-    change_spec(given, project, manual(window, False))
+    return switch
 
 
-@click.command("enable-sync-overrun")
-@click.argument("project")
-@click.argument("window", type=int, metavar="ID")
-@namespace_option
-@connection_options
-def enable_overrun(project: str, window: int, **given: Any) -> None:
-    """An operation that began in time may go on after its window.
-
-    \b
-    Example:  syncline proj windows enable-sync-overrun team 0
-    """
-    change_spec(given, project, changed_window(window, {"syncOverrun": True}))
-
-
-@click.command("disable-sync-overrun")
-@click.argument("project")
-@click.argument("window", type=int, metavar="ID")
-@namespace_option
-@connection_options
-def disable_overrun(project: str, window: int, **given: Any) -> None:
-    """An operation waits where its window has ended.
-
-    \b
-    Example:  syncline proj windows disable-sync-overrun team 0
-    """
-    change_spec(given, project, changed_window(window, {"syncOverrun": False}))
+enable_manual = _switch("enable-manual-sync", "manualSync", True, "People may sync in spite of this window.")
+disable_manual = _switch("disable-manual-sync", "manualSync", False, "The window also holds syncs that people start.")
+enable_overrun = _switch(
+    "enable-sync-overrun", "syncOverrun", True, "An operation that began in time may go on after its window."
+)
+disable_overrun = _switch(
+    "disable-sync-overrun", "syncOverrun", False, "An operation waits where its window has ended."
+)
 
 
 @click.command()
@@ -194,8 +154,7 @@ def disable_overrun(project: str, window: int, **given: Any) -> None:
 @click.option("--clusters", default="", callback=_names, help="Destination clusters, with commas.")
 @click.option("--time-zone", default="", help="Such as Europe/Berlin.")
 @click.option("--description", default="", help="Why.")
-@namespace_option
-@connection_options
+@namespace_options
 def update(project: str, window: int, time_zone: str, **given: Any) -> None:
     """Change a sync window by its ID, as `windows list` shows it.
 

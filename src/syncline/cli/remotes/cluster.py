@@ -12,12 +12,12 @@ import click
 from syncline.argo.application import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
 from syncline.argo.settings import CONFIG_MAP as SETTINGS_MAP
 from syncline.argo.settings import parse_system
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.access.declared import (
     SECRET,
     cluster_secret_name,
     declared,
-    namespace_option,
+    namespace_options,
     plain_fields,
     remove,
     secret_object,
@@ -65,8 +65,7 @@ def cluster() -> None:
 @click.option("--disable-compression", is_flag=True, help="For an Argo CD beside us.")
 @click.option("-y", "--yes", is_flag=True, help="Taken for compatibility; nothing is asked.")
 @click.option("--upsert", is_flag=True, help="Change what is declared for this server.")
-@namespace_option
-@connection_options
+@namespace_options
 def add(wanted: str, source: str | None, upsert: bool, namespace: str, **given: Any) -> None:
     """Declare the cluster of a kubeconfig's context as a destination.
 
@@ -145,8 +144,7 @@ def _encoded(text: str) -> str:
 
 @cluster.command("list")
 @output_option("server", "json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def list_clusters(output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """List destinations and managed clusters. Of other clusters STATUS is what is known here: no connection is made.
 
@@ -166,8 +164,7 @@ def list_clusters(output: str | None, namespace: str, kubeconfig: str | None, co
 @cluster.command()
 @click.argument("wanted", metavar="SERVER | NAME")
 @output_option("json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def get(wanted: str, output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """Show one cluster, without its credentials.
 
@@ -184,8 +181,7 @@ def get(wanted: str, output: str | None, namespace: str, kubeconfig: str | None,
 @cluster.command()
 @click.argument("wanted", metavar="SERVER | NAME")
 @click.option("-y", "--yes", is_flag=True, help="Taken for compatibility; nothing is asked.")
-@namespace_option
-@connection_options
+@namespace_options
 def rm(wanted: str, yes: bool, namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """Remove a declared destination; what was synced there stays.
 
@@ -203,8 +199,7 @@ def rm(wanted: str, yes: bool, namespace: str, kubeconfig: str | None, context: 
 @click.option("--namespace", "namespaces", multiple=True, help="Manage only this namespace, '*' for all; repeatable.")
 @click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label of its Secret; repeatable.")
 @click.option("--annotation", "annotations", multiple=True, metavar="KEY=VALUE", help="Annotation; repeatable.")
-@namespace_option
-@connection_options
+@namespace_options
 def set_cluster(wanted: str, name: str, namespace: str, **given: Any) -> None:
     """Change the name, the namespaces or the labels of a declared destination.
 
@@ -225,8 +220,7 @@ def set_cluster(wanted: str, name: str, namespace: str, **given: Any) -> None:
 
 @cluster.command("rotate-auth")
 @click.argument("wanted", metavar="SERVER | NAME")
-@namespace_option
-@connection_options
+@namespace_options
 def rotate_auth(wanted: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """Refused: credentials belong to who made them. Make new ones there, and store them.
 

@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from syncline.base.scratch import scratch
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.access.declared import (
     declared,
     fields_of,
-    namespace_option,
+    namespace_options,
     plain_fields,
     remove,
     repository_secret_name,
@@ -92,8 +92,7 @@ def repo() -> None:
 @click.option("--proxy", default="")
 @click.option("--no-proxy", default="")
 @click.option("--upsert", is_flag=True, help="Change what is declared for this URL.")
-@namespace_option
-@connection_options
+@namespace_options
 def add(url: str, upsert: bool, namespace: str, kubeconfig: str | None, context: str | None, **given: Any) -> None:
     """Declare a repository, with its credentials.
 
@@ -179,8 +178,7 @@ def repository_fields(url: str, given: dict[str, Any]) -> dict[str, str]:
 @repo.command("list")
 @refresh_option
 @output_option("url", "json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def list_repositories(
     refresh: str | None, output: str | None, namespace: str, kubeconfig: str | None, context: str | None
 ) -> None:
@@ -256,8 +254,7 @@ def _declared(secret: Obj, prefixes: list[str]) -> Declared:
 @click.option("--project", default="", help="The one of this project.")
 @refresh_option
 @output_option("url", "json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def get(url: str, project: str, refresh: str | None, output: str | None, namespace: str, **given: Any) -> None:
     """Show one declared repository, without its credentials.
 
@@ -279,8 +276,7 @@ def get(url: str, project: str, refresh: str | None, output: str | None, namespa
 @repo.command()
 @click.argument("urls", nargs=-1, required=True, metavar="URL...")
 @click.option("--project", default="", help="The ones of this project.")
-@namespace_option
-@connection_options
+@namespace_options
 def rm(urls: tuple[str, ...], project: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """Remove declared repositories; Applications that use them stay.
 

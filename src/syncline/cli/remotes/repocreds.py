@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.access.declared import (
     declared,
     fields_of,
-    namespace_option,
+    namespace_options,
     plain_fields,
     remove,
     repository_secret_name,
@@ -62,8 +62,7 @@ repocreds.add_command(add)
 
 @repocreds.command("list")
 @output_option("url", "json", "yaml")
-@namespace_option
-@connection_options
+@namespace_options
 def list_credentials(output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """List the addresses for which there are credentials; never the credentials.
 
@@ -93,8 +92,7 @@ def _ssh(fields: dict[str, str]) -> str:
 
 @repocreds.command()
 @click.argument("urls", nargs=-1, required=True, metavar="URL...")
-@namespace_option
-@connection_options
+@namespace_options
 def rm(urls: tuple[str, ...], namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """Remove the credentials of an address.
 

@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from syncline.argo.application import IN_CLUSTER_SERVER
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.app.spec.flags import spec_options, with_flags
 from syncline.cli.app.spec.validating import checked, validate_option
-from syncline.cli.app.target import change_spec, get_app, namespace_option, split
+from syncline.cli.app.target import change_spec, get_app, namespace_options, split
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -42,8 +42,7 @@ CASCADE = "resources-finalizer.argocd.argoproj.io"
 @click.option("--set-finalizer", is_flag=True, help="Delete its resources with it.")
 @click.option("--upsert", is_flag=True, help="Change an Application of this name.")
 @validate_option
-@namespace_option
-@connection_options
+@namespace_options
 def create(
     name: str | None, file: str | None, named: str, upsert: bool, validate: bool, app_namespace: str, **given: Any
 ) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from syncline.base.clock import format_time
-from syncline.cli.access.connection import Connection, connection_options
-from syncline.cli.app.target import get_app, merge, namespace_option, replace_spec, split
+from syncline.cli.access.connection import Connection
+from syncline.cli.app.target import get_app, merge, namespace_options, replace_spec, split
 from syncline.cli.frame.editing import edited
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube import client
@@ -23,8 +23,7 @@ APPROVED = "argocd.argoproj.io/deletion-approved"
 
 @click.command()
 @click.argument("name")
-@namespace_option
-@connection_options
+@namespace_options
 def edit(name: str, app_namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """Edit the spec of an Application in $EDITOR; nothing is written unless it changed.
 
@@ -45,8 +44,7 @@ def edit(name: str, app_namespace: str, kubeconfig: str | None, context: str | N
 @click.argument("name")
 @click.option("--patch", "text", required=True, help="The patch, as JSON or YAML.")
 @click.option("--type", "kind", type=click.Choice(["json", "merge"]), default="json", show_default=True)
-@namespace_option
-@connection_options
+@namespace_options
 def patch(name: str, text: str, kind: str, app_namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """Patch an Application: RFC 6902 (json) or RFC 7386 (merge).
 
@@ -78,8 +76,7 @@ def parsed_patch(text: str, wanted: type) -> Any:
 
 @click.command("confirm-deletion")
 @click.argument("name")
-@namespace_option
-@connection_options
+@namespace_options
 def confirm_deletion(name: str, app_namespace: str, kubeconfig: str | None, context: str | None) -> None:
     """Approve deletions that wait for a person: sync options Prune=confirm and Delete=confirm.
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.app.spec.flags import image_name, position_of, spec_options, with_flags
 from syncline.cli.app.spec.validating import checked, validate_option
-from syncline.cli.app.target import change_spec, namespace_option, split
+from syncline.cli.app.target import change_spec, namespace_options, split
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj
 
@@ -42,8 +42,7 @@ LISTS = {
 @spec_options
 @click.option("--source-position", type=int, default=0, help="Which of several sources, from 1.")
 @validate_option
-@namespace_option
-@connection_options
+@namespace_options
 def set_spec(name: str, source_position: int, **given: Any) -> None:
     """Change fields of an Application's spec.
 
@@ -83,8 +82,7 @@ def set_spec(name: str, source_position: int, **given: Any) -> None:
 @click.option("--plugin-env", "plugin_envs", multiple=True, help="Variable of a plugin; repeatable.")
 @click.option("--source-position", type=int, default=0, help="Which of several sources, from 1.")
 @click.option("--source-name", default="", help="The same by its name.")
-@namespace_option
-@connection_options
+@namespace_options
 def unset(name: str, source_position: int, source_name: str, **given: Any) -> None:
     """Remove overrides from an Application's source.
 

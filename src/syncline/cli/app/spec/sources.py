@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.connection import Connection
 from syncline.cli.app.spec.flags import position_of, spec_options, with_flags
 from syncline.cli.app.spec.validating import checked, validate_option
-from syncline.cli.app.target import change_spec, namespace_option, split
+from syncline.cli.app.target import change_spec, namespace_options, split
 from syncline.cli.frame.failure import CommandFailed
 from syncline.kube.objects import Obj
 
@@ -20,8 +20,7 @@ __all__ = ["add_source", "remove_source"]
 @click.argument("name")
 @spec_options
 @validate_option
-@namespace_option
-@connection_options
+@namespace_options
 def add_source(name: str, app_namespace: str, **given: Any) -> None:
     """Append a source to an Application that has several (spec.sources).
 
@@ -48,8 +47,7 @@ def with_source(spec: Obj, name: str, given: dict[str, Any]) -> Obj:
 @click.argument("name")
 @click.option("--source-position", type=int, default=0, help="Which of several sources, from 1.")
 @click.option("--source-name", default="", help="The same by its name.")
-@namespace_option
-@connection_options
+@namespace_options
 def remove_source(name: str, source_position: int, source_name: str, app_namespace: str, **given: Any) -> None:
     """Remove one of several sources.
 
