@@ -52,11 +52,11 @@ __all__ = ["explain_application"]
 
 MAY_NOT = "you may not read it"
 MAX_ROWS = 5
-"""Failed or unhealthy resources that are followed; the Application's own rows show all of them."""
+"""Maximum failed or unhealthy resources that are explained; the Application's rows list all."""
 MAX_CONFIGS = 10
-"""Machine configs of one Application that are asked how far they are."""
+"""Maximum MachineConfigs of one Application whose progress is explained."""
 MAX_READS = 20
-"""Rounds of a reconcile that are answered from the snapshot of the cluster; a pass reads each unseen object once."""
+"""Maximum rounds of a simulated reconcile; each unseen object is read once."""
 UNWELL = ("Degraded", "Missing", "Progressing", "Suspended", "Unknown")
 FIXES = {
     "InvalidSpecError": "correct the Application's spec",
@@ -65,7 +65,7 @@ FIXES = {
     "OperationError": "correct the operation that is asked for",
     "DeletionError": "correct the cause; deletion goes on by itself",
 }
-"""What to do about a condition if its message says nothing better."""
+"""Fixes by type of condition, for messages without better advice."""
 
 
 def explain_application(view: View, observed: AppObserved) -> Found:
@@ -356,7 +356,7 @@ def _settled(view: View, observed: AppObserved) -> Found:
 def _synced(view: View, observed: AppObserved, state: str, since: datetime | None) -> Found:
     """Explain an Application whose objects are applied, by pools that still update: health does not cover machines."""
     if not any(dig(pool, "status", "conditions") for pool in view.cluster.objects(POOL)):
-        return Found(_head(observed, state, "nothing blocks", since), blocked=False)  # no one keeps pools here
+        return Found(_head(observed, state, "nothing blocks", since), blocked=False)  # no operator manages pools here
     rows = [_ref(row) for row in observed.view.status.get("resources") or [] if row.get("kind") == MACHINE_CONFIG.kind]
     lines = [
         explain_object(view, live) for ref in rows[:MAX_CONFIGS] if (live := _live(view, observed, ref)) is not None

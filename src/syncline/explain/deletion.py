@@ -25,7 +25,7 @@ __all__ = ["explain_deletion"]
 POD = GroupKind("", "Pod")
 NAMESPACE = GroupKind("", "Namespace")
 MAX_HOLDERS = 5
-"""Objects that an explanation names as holding a deletion up."""
+"""Maximum objects that an explanation names as blocking a deletion."""
 KNOWN = {
     "foregroundDeletion": "the objects that it owns go first",
     "orphan": "the garbage collector takes the owner references off first",

@@ -42,7 +42,7 @@ from syncline.machineconfig.pools.membership import MembershipError, primary_poo
 __all__ = ["cause_to_obj", "deepened", "explain_object"]
 
 MAX_DEPTH = 12
-"""Causes below one another; a longer chain is a loop of ours."""
+"""Maximum depth of causes; a longer chain is a loop, and a bug."""
 HOLDS = HOLD.group_kind
 BAD = (HealthStatus.DEGRADED, HealthStatus.MISSING, HealthStatus.UNKNOWN)
 
@@ -144,7 +144,7 @@ def _dated(cause: Cause, obj: Obj) -> Cause:
 
 def _machine_config(view: View, config: Obj) -> Found:
     reason = config_cause(view.machines, config)
-    # Since when it is applied was never written down.
+    # No object records since when it is applied.
     cause = reason.cause if reason.cause.state == APPLIED else _dated(reason.cause, config)
     return Found(cause, blocked=reason.blocked)
 

@@ -9,7 +9,7 @@ from syncline.kube.objects import ObjectRef
 __all__ = ["SHORT", "NamingError", "object_ref"]
 
 SHORT = {"app": "applications", "pool": "machineconfigpools"}
-"""Word → resource; all others are looked up as kubectl does."""
+"""Resources by short word; all other words are resolved as kubectl does."""
 MACHINES = ("machineconfigpools", "mcp", "machineconfig", "mc", "kubeletconfig", "ctrcfg", "machineconfignode")
 """Words for kinds that only a cluster with machine configuration has."""
 

@@ -20,12 +20,12 @@ from syncline.kube.objects import Obj, dig, name_of, namespace_of, ref_of, uid_o
 __all__ = ["explain_pod"]
 
 STARTING = ("", "ContainerCreating", "PodInitializing")
-"""Reasons for waiting that are no trouble by themselves."""
+"""Reasons for waiting that are normal."""
 PREEMPTION = re.compile(r"\.? (?:no new claims to deallocate|preemption:).*", re.DOTALL)
 LOG_LINES = 3
-"""Last lines of a log that an explanation repeats."""
+"""Number of last log lines that an explanation quotes."""
 START_TROUBLE = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "NetworkNotReady")
-"""Events about a pod that is still being started."""
+"""Reasons of Events about a pod that fails to start."""
 
 
 def explain_pod(view: View, pod: Obj) -> Found:

@@ -29,9 +29,9 @@ __all__ = ["Found", "LogTail", "View", "no_logs", "one_line", "unread", "warning
 
 EVENT = GroupKind("", "Event")
 LogTail = Callable[[str, str, str], tuple[str, ...]]
-"""Namespace, pod, container: the last lines of its log, empty where there is none."""
+"""Maps namespace, pod and container to the last lines of its log, or an empty text."""
 MAX_TEXT = 400
-"""Characters of one message that a line shows."""
+"""Maximum characters of a message on one line."""
 
 
 def no_logs(_namespace: str, _pod: str, _container: str) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ def _opens(window: SyncWindow, now: datetime) -> datetime | None:
         following = window.schedule.next_after(begun) if begun is not None else None
         if begun is None or following is None or following >= begun + window.duration:
             return begun + window.duration - shift if begun is not None else None
-        begun = following  # it begins again before it ends
+        begun = following  # the next window begins before this one ends
     return None
 
 
@@ -146,7 +146,7 @@ def awaited_conditions(observed: AppObserved, started: datetime | None) -> list[
             conditions = waits_of(target, observed.kinds, observed.view.destination_namespace, observed.reach.refuses)
             problems = [(one, _problem(observed, one)) for one in conditions]
         except ConditionError:
-            continue  # the operation has said so and ended
+            continue  # the operation has reported it and ended
         for condition, problem in problems:
             if problem:
                 found.setdefault(str(condition.ref), _condition(observed, target, condition, problem, started))

@@ -19,7 +19,7 @@ POD = GroupKind("", "Pod")
 REPLICA_SET = GroupKind("apps", "ReplicaSet")
 REVISION = "deployment.kubernetes.io/revision"
 MAX_PODS = 3
-"""Pods in trouble that an explanation follows; they mostly share one reason."""
+"""Maximum failing pods that an explanation lists; they mostly share one reason."""
 REFUSED = ("FailedCreate", "FailedCreatePod")
 
 

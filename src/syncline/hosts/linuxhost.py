@@ -48,7 +48,7 @@ __all__ = ["LinuxHost", "LinuxHosts"]
 
 BOOT_ID, OFFLINE_BOOT_ID = "/proc/sys/kernel/random/boot_id", "/etc/machine-config-daemon/boot-id"
 REBOOT_REQUEST = "/run/syncline-node-agent/reboot"
-"""In memory: a boot takes it away."""
+"""A file in memory, so that a boot removes it."""
 OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 VARIANTS = {"fedora": "fcos", "rhel": "rhcos", "centos": "scos"}
@@ -56,7 +56,7 @@ VARIANTS = {"fedora": "fcos", "rhel": "rhcos", "centos": "scos"}
 DPKG_DATABASE = "/var/lib/dpkg/status"
 LIMIT_S = 300.0
 LIMITS_S = {"rpm-ostree": 3600.0}
-"""A rebase fetches a whole system."""
+"""Time limits in seconds by program; a rebase downloads a complete system."""
 MAX_OUTPUT = 64 << 10
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 TAKES_NAMES = ("systemctl", "getent", "crictl")

@@ -24,11 +24,11 @@ from syncline.machineconfig.agent.host import MAX_FILE, HostError, Stat
 __all__ = ["LinuxRoot"]
 
 DRAFT = ".syncline-draft"
-"""One in each directory: what a crash left behind is taken by the next write there."""
+"""Name of the draft file in each directory; the next write there replaces one that a crash left."""
 MAX_LINKS = 40
 MAX_DEPTH = 64
 MAX_PATH = 4096
-"""Linux's own bound."""
+"""Maximum length of a path; Linux's limit."""
 READ_BYTES = 64 << 10
 MAX_NOTES = 100
 NULL = "/dev/null"
@@ -231,7 +231,7 @@ class LinuxRoot:
                 continue
             if not rest:
                 if make is not None and len(rest) >= own and _is_missing(name, here):
-                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))  # a link that leads nowhere
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))  # a link whose target does not exist
                 self._refuse_others(strangers, here)
                 return here, name
             if make is not None and len(rest) < own and _is_missing(name, here):

@@ -61,7 +61,7 @@ NON_TEMPLATE = "non-template unit"
 GOOD_STATES = ("enabled", "enabled-runtime", "static", "alias", "indirect")
 MAX_ALSO = 100
 MAX_ALIASES = 20
-"""How far links from name to name are followed; the same bound as systemd's."""
+"""Maximum length of a chain of alias links; systemd's limit."""
 
 
 class _Refused(Exception):
@@ -348,7 +348,7 @@ class OfflineUnits:
             if found.path is None:
                 raise _Refused(f"unit {name} does not exist")
             if found.name != name:
-                continue  # an alias is as its unit is
+                continue  # an alias has the state of its unit
             wanted, instances = preset_of(rules, name)
             if not wanted:
                 minus.append(name)

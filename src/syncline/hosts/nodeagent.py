@@ -76,13 +76,13 @@ WATCH_S = 2.0
 """Seconds between checks of the machine's files for drift."""
 LOOK_S = 0.1
 QUIET_S = 0.5
-"""Nothing has moved for this long: what the node says now is its last word."""
+"""Seconds without a change after which the node's state is final."""
 GRACE_S = 60.0
-"""How long a step in flight may take to end after the signal to stop; every step can be done again."""
+"""Seconds for the current step to finish after the signal to stop; every step is repeatable."""
 SETTLED_S = 60.0
 MAX_ROUNDS = 20
 OWN_KINDS = (NODE, MACHINE_CONFIG_NODE.group_kind)
-"""Of these an agent reads its own object alone: it may see no other, and a big cluster is none of its business."""
+"""Kinds of which an agent watches its own object only: its rights and the size of a cluster allow no more."""
 QUERIES = (
     ("systemctl", "is-system-running"),
     ("rpm", "-qf"),
@@ -223,7 +223,7 @@ async def serve_agent(
     ``register``: labels of the Node to create and keep alive on machines without a kubelet. ``kubeconfig``: the file
     whose certificate is renewed. Raises HostError if another agent runs there."""
     if tell is None:
-        hosts.lock()  # a rehearsal may look on while the agent works
+        hosts.lock()  # a rehearsal may run beside the agent
     port = HttpPort(access)
     try:
         gate, mine = _Gate(), agent_controller(hosts)

@@ -26,7 +26,7 @@ LEASE_EVERY_S = 10.0
 LEASE_SECONDS = 40
 MANAGER = "syncline-node-agent"
 NO_KUBELET = "syncline.dev/no-kubelet"
-"""Taint of such nodes. Pods that tolerate it would stay Pending there for ever."""
+"""Taint of nodes without a kubelet. Pods that tolerate it would stay Pending there."""
 
 
 _UNMEASURED = ("False", "NotMeasured", "the node agent does not measure it, and pods do not run here")
@@ -36,7 +36,7 @@ CONDITIONS = (
     ("PIDPressure", *_UNMEASURED),
     ("Ready", "True", "NodeAgentReady", "the node agent works; there is no kubelet"),
 )
-"""All conditions that a kubelet writes: on a silent node each becomes Unknown, and its pool waits."""
+"""All conditions that a kubelet writes; a missing one would become Unknown and stop the node's pool."""
 
 
 @dataclass(frozen=True, slots=True)

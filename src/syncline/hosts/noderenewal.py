@@ -36,7 +36,7 @@ __all__ = ["keep_certificate"]
 log = logging.getLogger("syncline.assembly")
 
 RENEW_AT = 0.8
-"""Of its life."""
+"""Share of the certificate's lifetime after which it is renewed."""
 LOOK_EVERY_S = 3600.0
 SIGNED_WITHIN_S, POLL_S = 60.0, 1.0
 

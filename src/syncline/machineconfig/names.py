@@ -74,24 +74,24 @@ TOPOLOGY = annotation("controlPlaneTopology")
 ROLE = annotation("role")
 """Label of a MachineConfig: the pool that it is meant for."""
 GENERATED_BY = annotation("generated-by-controller-version")
-"""Of a MachineConfig that a controller made: the hash of its build."""
+"""Annotation of a generated MachineConfig: the build hash of its controller."""
 GENERATED_VERSION = annotation("generated-by-version")
-"""Of a ControllerConfig: the version of who made it."""
+"""Annotation of a ControllerConfig: the version of its creator."""
 RELEASE = annotation("release-image-version")
 OVERRIDDEN = annotation("os-image-url-overridden")
-"""Of a rendered config: a MachineConfig of a user sets the OS image."""
+"""Annotation of a rendered config: a user's MachineConfig sets the OS image."""
 
 ENCAPSULATED = "/etc/ignition-machine-config-encapsulated.json"
-"""The MachineConfig of the first boot, as the config server sends it: without its files."""
+"""The MachineConfig of the first boot as the config server sends it, without its files."""
 NODE_ANNOTATIONS = "/etc/machine-config-daemon/node-annotations.json"
-"""What the node of a machine that joins says first."""
+"""The first annotations of a joining machine's node."""
 INSTALLED = "/etc/mcs-machine-config-content.json"
-"""The whole MachineConfig that a machine was installed with; it stays."""
+"""The complete MachineConfig that a machine was installed with."""
 
 DONE = "Done"
 FAILED_STATES = ("Degraded", "Unreconcilable")
-"""States in which an update has been tried and did not succeed."""
+"""States after a failed update."""
 NOT_YET_SET = "not-yet-set"
-"""What a MachineConfigNode says of a pool or config that is not known yet."""
+"""Value of an unknown pool or config in a MachineConfigNode."""
 MASTER, WORKER, ARBITER = "master", "worker", "arbiter"
 UPDATE_TAINT: Obj = {"key": "UpdateInProgress", "effect": "PreferNoSchedule"}

@@ -31,13 +31,13 @@ LIMIT_S = 3 * 3600.0
 minutes, failed passes every two."""
 LOOK_S = 60.0
 SETTLE_S = 420.0
-"""Who was refused for five minutes tries again two minutes later."""
+"""Virtual seconds to settle: five minutes of refused requests, then a retry after two more."""
 REST_S = 900.0
 MOST_WRITES = 130
 """Of one node and one fault, beyond those of the undisturbed run; refused ones are tried again: a cordon five times in
 a reconcile, and a dozen passes in the five minutes in which everything is refused."""
 MOST_SHRINKING = 200
-"""Schedules that are simulated to make one shorter."""
+"""Maximum schedules that are run to shorten one."""
 
 
 class Rehearsed(Protocol):
@@ -166,7 +166,7 @@ def _finished(world: Rehearsed, schedule: Schedule, usual: int) -> Verdict:
 
 def _rest(world: Rehearsed) -> None:
     log, limit, before = world.injector.steps.log, LIMIT_S, -1
-    while len(log) != before and limit > 0:  # a change that was refused so far may not have begun
+    while len(log) != before and limit > 0:  # a change that was refused until now may begin late
         before, limit = len(log), limit - SETTLE_S
         world.injector.live(SETTLE_S)
     before = len(log)

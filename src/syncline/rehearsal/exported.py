@@ -30,7 +30,7 @@ _NO_NAMESPACE = re.compile(r'namespaces "([^"]+)" not found')
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MADE_BY_SERVER = ("status", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
 SETTLE_S = 10
-"""Virtual seconds in which definitions come into effect."""
+"""Virtual seconds until CustomResourceDefinitions are served."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ AT_WRITES = (
     Kind("stood-still", On.REQUEST, "the process is replaced; its write arrives ten minutes later", 600),
     Kind("refusals", On.REQUEST, "every write of the process fails for five minutes: 500", 300),
 )
-"""Of a process and its writes."""
+"""Faults of a process and its writes."""
 AROUND = (
     Kind("lost-watch", On.ANY, "the next watches of the process break, half of the events undelivered"),
     Kind("gone", On.ANY, "the next watches break and cannot be resumed: 410, listed again"),
@@ -65,7 +65,7 @@ AROUND = (
     Kind("clock+86400", On.ANY, "the clock of the process jumps a day ahead, and back after ten minutes", 600),
     Kind("clock-86400", On.ANY, "the clock of the process jumps a day back"),
 )
-"""Of what a process sees and of its clock."""
+"""Faults of a process's watches and clock."""
 
 
 def by_name(*kinds: Kind) -> Mapping[str, Kind]:
@@ -93,7 +93,7 @@ class Schedule:
     scenario: str
     faults: tuple[Fault, ...] = ()
     seed: int = 0
-    """Of the order in which ready keys are taken; 0: the oldest first."""
+    """Seed of the order in which ready keys are processed; 0: oldest first."""
 
     def __str__(self) -> str:
         seeded = f"/{self.seed}" if self.seed else ""

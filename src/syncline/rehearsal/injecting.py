@@ -29,7 +29,7 @@ ARMED: Mapping[str, tuple[tuple[str, int], ...]] = {
     "gone": (("lost watch", 3), ("gone", 3)),
     "stale-list": (("lost watch", 3), ("gone", 3), ("stale list", 3)),
 }
-"""What strikes how often, by kind of fault."""
+"""Transport faults and how often they strike, by kind of fault."""
 
 
 class Death(Killed):

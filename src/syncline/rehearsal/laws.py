@@ -28,7 +28,7 @@ CONVERGENCE = (
     Law("idle", "a world at rest writes nothing"),
     Law("converges", "after the last fault has healed every node is done, and nothing is left over"),
 )
-"""Judged of each schedule by ``explore.py``."""
+"""Laws that ``explore.py`` checks for each schedule."""
 
 
 @dataclass
@@ -39,9 +39,9 @@ class Ledger:
     where: Callable[[], str]
     broken: dict[str, str] = field(default_factory=dict)
     checked: Counter[str] = field(default_factory=Counter)
-    """How often each law was judged."""
+    """How often each law was checked."""
     watching: bool = False
-    """Nothing counts before a scenario has begun."""
+    """False until a scenario has begun; breaches do not count before."""
 
     def __post_init__(self) -> None:
         self._laws = {law.name: law for law in self.laws}

@@ -31,7 +31,7 @@ from syncline.rehearsal.scenario import (
 __all__ = ["read_scenario"]
 
 MANIFESTS = (".yaml", ".yml", ".json", ".jsonnet", ".bu", "Kustomization")
-"""How the name of a file ends that a folder without a ``story.yaml`` is deployed from."""
+"""Extensions of the files that are deployed from a folder without a ``story.yaml``."""
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 NODE = ("name", "roles", "labels", "taints", "cpu", "memory", "zone", "unschedulable")
 STEP = ("say", "change", "ends", "moves", "do", "until", "within", "rests", "explain")

@@ -31,10 +31,10 @@ __all__ = [
 ]
 
 PLACE = "https://git.example.org/repository.git"
-"""What the manifests of an example call their own repository; the copy that is simulated says where it really is."""
+"""Repository URL in the manifests of an example; replaced by that of the simulated copy."""
 
 WITHIN = timedelta(minutes=15)
-"""How long a step may take on the clock of its cluster, unless it says otherwise."""
+"""Default time limit of a step, on the clock of its cluster."""
 CPU, MEMORY = "8", "32Gi"
 
 
@@ -98,7 +98,7 @@ class Delete:
 
 
 Act: TypeAlias = "AddNode | Patching | Delete"
-"""What a person does in a step, beside committing."""
+"""A user's action in a step, besides commits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +122,17 @@ class Step:
     change: str = ""
     ends: str = Ends.SUCCEEDED
     moves: str = ""
-    """The Application that the commit touches, if it is not the story's own: others stay at their commit."""
+    """The Application that the commit changes, if not the scenario's own; others stay at their commit."""
     acts: tuple[Act, ...] = ()
-    """What is done before waiting, after the commit if there is one."""
+    """Actions of the step, after its commit and before it waits."""
     until: tuple[Until, ...] = ()
     """What the step waits for then, one after the other: a pool is Updated, too, before it begins to be Updating.
     With it Applications only have to have ended their syncs, whatever their health."""
     within: timedelta = WITHIN
     rests: timedelta = timedelta(0)
-    """How long the cluster is left alone at the end."""
+    """How long the cluster runs on at the end of the step."""
     explain: tuple[str, ...] = ()
-    """Objects of which ``syncline explain`` is asked then."""
+    """Objects that ``syncline explain`` explains after the step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Scenario:
     sources: tuple[Obj, ...] = ()
     policy: Obj = field(default_factory=dict)
     applications: tuple[str, ...] = ()
-    """All that have to be Synced and Healthy before a step is over; the story's own if none is named."""
+    """Applications that must be Synced and Healthy at the end of a step; by default the scenario's own."""
 
     steps: tuple[Step, ...] = (Step("The first commit"),)
     views: tuple[View, ...] = ()
@@ -155,9 +155,9 @@ class Scenario:
     nodes: tuple[NodeShape, ...] = ()
     """Its machines; one without a role if none is named."""
     machine_config: bool = False
-    """Whether there are pools master and worker, the machine-config controllers, and an agent on each machine."""
+    """Whether the cluster has pools master and worker, the machine-config controllers, and agents on its machines."""
     whole: bool = False
-    """The folder itself is what the repository holds, in a folder of its name: there is no ``story.yaml``."""
+    """Whether the folder has no ``story.yaml`` and is the repository's only content, in a folder of its name."""
 
     def waited_for(self) -> tuple[str, ...]:
         return self.applications or (self.name,)

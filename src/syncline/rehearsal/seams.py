@@ -27,9 +27,9 @@ __all__ = ["Agenda", "Armed", "Killed", "SkewedActor", "SkewedClock", "Step", "S
 MAX_DELAY_S = 20.0
 """Longest delay of a watch: longer than the patience of a loop with its own writes (5 s)."""
 ENDLESS = 20_000
-"""Steps of a world in which time stands still; those that rest take some hundred."""
+"""Maximum steps at one point of virtual time; normal worlds need some hundred."""
 MAX_SNAPSHOTS = 200
-"""Old lists kept at a time, one per path."""
+"""Maximum number of cached lists, one per path."""
 
 
 class Killed(BaseException):
@@ -149,7 +149,7 @@ class _FaultyStream:
         self._inner = inner
         self._lost = False
         self.until: datetime | None = None
-        """While set, nothing is handed out."""
+        """Until when data is delayed; None: no delay."""
 
     @property
     def on_ready(self) -> Callable[[], None] | None:
@@ -250,7 +250,7 @@ class Armed(FaultyTransport):
         self.left: dict[str, int] = {}
         self._who, self._steps = who, steps
         self.writing: Request | None = None
-        """The write that is under way."""
+        """The write in progress."""
         self._streams: list[Stream] = []
 
     def close(self) -> None:

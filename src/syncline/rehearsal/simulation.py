@@ -25,9 +25,9 @@ from syncline.rehearsal.world import World
 __all__ = ["NotReached", "Simulation", "StepResult"]
 
 START_S = 600.0
-"""Until the machines of a scenario have to be up."""
+"""Virtual seconds until the machines of a scenario must be up."""
 CALM_S = 10.0
-"""Between what was there before and the first step."""
+"""Virtual seconds between the preparation and the first step."""
 
 
 class NotReached(ScenarioError):
@@ -69,7 +69,7 @@ class Simulation:
         self._until(self.stage.stands, START_S, f"its machines are not up within {START_S:g} s")
         made = self.stage.prepare()
         self.world.driver.advance(CALM_S)
-        self.stage.news()  # what was reported before is not of the story
+        self.stage.news()  # earlier Events do not belong to the scenario
         return made
 
     def simulate(self, step: Step) -> StepResult:

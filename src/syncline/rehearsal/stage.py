@@ -229,7 +229,7 @@ def over(story: Scenario, step: Step, commit: str, apps: Mapping[str, Obj]) -> b
 def _reached(app: Obj | None, commit: str, step: Step, sync: bool) -> bool:
     status = (app or {}).get("status") or {}
     state = status.get("operationState") or {}
-    # With the note of a pool that was left paused, an operation has something to put right yet.
+    # With the note of a pool that was left paused, an operation still has work to do.
     busy = app is None or app.get("operation") or LEFT in annotations_of(app)
     if busy and step.ends != Ends.RUNNING:
         return False

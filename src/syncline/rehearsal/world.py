@@ -34,7 +34,7 @@ __all__ = ["World"]
 
 
 MAX_BEGINNINGS = 8
-"""Some 200 kB each."""
+"""Maximum number of cached beginnings, about 200 kB each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Beginning:
     revision: int
     objects: tuple[tuple[Key, int, bytes], ...]
     entropy: Entropy
-    """Of the API, behind what the objects took of it."""
+    """The API's random state after the objects were created."""
 
 
 @lru_cache(MAX_BEGINNINGS)
@@ -103,10 +103,10 @@ class World:
         self.core.api.backend.entropy = begun.entropy.copy()
         self.admin = self.core.transport()
         self.others: dict[str, Transport] = {}
-        """Other clusters by server; take one out and it does not answer."""
+        """Transports of other clusters by server; remove one to make it unreachable."""
         self._far: list[LoopActor] = []
         self._rooms: list[LoopActor] = []
-        """Of the machine-config controllers, once they run."""
+        """Actors of the machine-config controllers, if they run."""
         self._unfollow: Callable[[], None] = lambda: None
         self._start(nodes)
 

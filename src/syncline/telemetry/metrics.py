@@ -56,11 +56,11 @@ class GitOpsMetrics(Observer):
     reconciles: dict[Labels, Histogram] = field(default_factory=dict)
     passes: Counter[str] = field(default_factory=Counter)
     labels: tuple[str, ...] = ()
-    """Labels of Applications that ``argocd_app_labels`` shows; empty: there is no such metric."""
+    """Labels of Applications for ``argocd_app_labels``; empty: the metric is not exported."""
     git_requests: Callable[[], list[tuple[str, str, bool, int]]] = list
-    """Calls of remotes: address without credentials, command, success, how many."""
+    """Returns the counts of Git requests: address without credentials, command, success, count."""
     spans: Callable[[], tuple[int, int]] | None = None
-    """Spans that the collector took and that were dropped; None where no traces are written."""
+    """Returns how many spans were exported and dropped; None if tracing is off."""
 
     def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None:
         if kind == APPLICATION.group_kind:

@@ -27,19 +27,19 @@ __all__ = ["exporting"]
 log = logging.getLogger("syncline.assembly")
 
 MAX_QUEUE = 8192
-"""Spans that wait; some 8 MiB. A sync has one for each object and a few for each wave."""
+"""Maximum number of queued spans, about 8 MiB. A sync has one per object and a few per wave."""
 MAX_BATCH = 512
 LINGER_S = 1.0
-"""A span waits this long for others to go with it."""
+"""Seconds that a span waits to share a batch with others."""
 TIMEOUT_S = 10.0
-"""One delivery, OpenTelemetry's default."""
+"""Seconds for one delivery; OpenTelemetry's default."""
 RETRY_S = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Waits between tries of one batch; after the last it is dropped."""
+"""Seconds between attempts to deliver a batch; after the last one it is dropped."""
 LAST_S = 3.0
-"""For what is left when the process ends."""
+"""Seconds to deliver the remaining spans when the process ends."""
 MAX_ANSWER = 64 * 1024
 PASSING = frozenset({429, 502, 503, 504})
-"""Refusals after which a collector may take the same batch later; every other one is final."""
+"""Status codes after which a batch is retried; all others are final."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INTERNAL, ERROR = 1, 2
 
@@ -49,7 +49,7 @@ class TraceSettings:
     """Address and headers of the OTLP/HTTP endpoint that receives the spans."""
 
     url: str
-    """The whole address, with the path."""
+    """The complete URL, with its path."""
     headers: tuple[tuple[str, Secret], ...] = ()
     service: str = "syncline"
 

@@ -26,9 +26,9 @@ from syncline.sources.errors import mask_credentials
 __all__ = ["Span", "Story", "trace_of"]
 
 MAX_TEXT = 4096
-"""Characters of an attribute; a message may quote a whole refusal."""
+"""Maximum characters of an attribute; a message may quote a whole error."""
 MAX_NAMES = 50
-"""Objects that a wait names; the count stands beside them."""
+"""Maximum objects that a wait names; its count covers all."""
 
 Value: TypeAlias = str | int | bool | tuple[str, ...]
 Attributes: TypeAlias = Mapping[str, Value]
@@ -276,7 +276,7 @@ class Story:
             return []
         if row.key not in self._hooks:
             if acted is None and self._unseen and not row.hook_phase.completed:
-                return []  # the next reconcile tells since when it runs
+                return []  # the next reconcile shows since when it runs
             self._hook_begins(row, acted.began if acted else now)
         if not row.hook_phase.completed:
             return []

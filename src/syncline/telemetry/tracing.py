@@ -27,7 +27,7 @@ CONTROLLER = "application"
 GOING_ON = ("Running", "Terminating")
 ENDED = ("Succeeded", "Failed", "Error")
 MAX_EARLY = 1000
-"""Renders kept for operations whose beginning was not heard of yet; beyond it the oldest is forgotten."""
+"""Maximum number of renders cached for operations that have not been observed yet; the oldest is dropped."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ class HostHandler:
             return self._step(action)
         try:
             return self._step(action)
-        finally:  # also where it failed half way: our own writes are no foreign change
+        finally:  # also after a failure halfway: our own writes are no foreign change
             self._hosts.compared(action.node)
 
     def _step(self, action: HostStep) -> Checked | Booted | Pulled | list[Obj] | None:  # noqa: C901  a table of types
@@ -139,7 +139,7 @@ class HostHandler:
             host, old, new, changed, forced=action.forced, skip_certificate=action.rotated, sparing=action.sparing
         )
         if host.exists(KUBECONFIG):
-            host.write(KUBECONFIG, host.read(KUBECONFIG), mode=0o600)  # only root reads how to get into the cluster
+            host.write(KUBECONFIG, host.read(KUBECONFIG), mode=0o600)  # only root may read the credentials
 
     def _ignite(self, host: Host, action: Ignite) -> None:
         """Write the first files of a machine; first remove those of an interrupted attempt with another config."""

@@ -13,7 +13,7 @@ from typing import Protocol
 __all__ = ["MAX_FILE", "Done", "Host", "HostError", "Stat"]
 
 MAX_FILE = 64 << 20
-"""Bytes of a file: larger ones are not read, so that none is to be written."""
+"""Maximum bytes of a file to read or write."""
 
 
 class HostError(OSError):

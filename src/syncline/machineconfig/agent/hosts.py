@@ -94,7 +94,7 @@ class Pull:
 
 class Hosts(Protocol):
     in_place: bool
-    """Its steps are quick and run where the control loop does, not in a thread."""
+    """Whether steps are fast and run in the control loop instead of a thread."""
 
     def facts(self, node: str) -> HostFacts | None:
         """Return the facts of a machine, or None if it is not managed here."""

@@ -26,10 +26,10 @@ CORE_OS_NAMES = {
     "CentOS Stream CoreOS": "SCOS",
     "Fedora CoreOS": "FCOS",
 }
-"""As ``nodeInfo.osImage`` begins, and upstream's label."""
+"""Upstream's label by the beginning of ``nodeInfo.osImage``."""
 MAX_DIGITS = 7
 LOOK_S = 30.0
-"""How often upstream asks a kubelet how it is."""
+"""Seconds between upstream's checks of the kubelet."""
 
 
 def agent_metrics(nodes: Sequence[Obj], records: Mapping[str, Obj], now: datetime) -> list[Family]:

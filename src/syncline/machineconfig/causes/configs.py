@@ -33,7 +33,7 @@ def config_cause(over: Overview, config: Obj) -> Diagnosis:
     since = min((cause.since for cause in because if cause.since is not None), default=None)
     written = written_at(config)
     if since is not None and written is not None:
-        since = max(since, written)  # its pools may be on their way for longer than it
+        since = max(since, written)  # its pools may have been updating for longer
     return Diagnosis(
         cause_of(config, state, text, since, because=because), blocked=any(each.blocked for each in waiting)
     )

@@ -22,10 +22,10 @@ from syncline.machineconfig.pools.nodestate import mcd_state, not_ready, target_
 __all__ = ["TURN", "node_cause"]
 
 TURN = "next or later"
-"""State of a node that waits for its pool: what that waits for is the pool's to tell."""
+"""State of a node that waits for its pool, which explains the wait."""
 MAX_PODS = 3
 MAX_STEPS = 3
-"""Proposals that are reported; the evidence has all of them."""
+"""Maximum proposals in a fix; the evidence has all of them."""
 LOGS = ". Please see machine-config-controller logs"
 
 
@@ -95,7 +95,7 @@ def _updating(over: Overview, node: Obj) -> Diagnosis:
     text = f"updates from {have.get(CURRENT) or 'nothing'} to {have.get(DESIRED) or 'nothing'}"
     at = progress_of(over.records.get(name_of(node)), have.get(DESIRED, ""))
     if at is None:
-        state = mcd_state(node)  # of the update before, until its agent takes this one up
+        state = mcd_state(node)  # of the previous update, until its agent begins this one
         report = Cause(who, state if state not in ("", DONE) else "Targeted", text, written_at(node))
         return awaited(report, over, PATIENCE, "it is done", LOOK_AT_AGENT)
     late = f"; expected by {at.until:%H:%M:%S}" if at.overdue(over.now) else ""
@@ -126,11 +126,11 @@ def _draining(over: Overview, node: Obj) -> Diagnosis:
             report = Cause(str(node_ref(node)), "drain not begun", text, since, evidence=evidence, because=because)
             return Diagnosis(report, blocked=True)
         asked = Cause(str(node_ref(node)), "about to be drained", verdict.message(), since or written_at(node))
-        if asked.message:  # it waits for nodes that are being updated: each of them says until when
+        if asked.message:  # it waits for nodes that are being updated, each with its own time
             return Diagnosis(replace(asked, then="it is cordoned"), blocked=False)
         report = replace(asked, message="the drain controller is asked")
         return awaited(report, over, PATIENCE, "it is cordoned", "does the drain controller run?")
-    reason = annotations_of(node).get(REASON, "").partition(LOGS)[0]  # what the logs would say comes below
+    reason = annotations_of(node).get(REASON, "").partition(LOGS)[0]  # deeper causes show what the logs would
     degraded = f"; {reason}" if mcd_state(node) in FAILED_STATES else ""
     text = f"{_have(len(leaving), 'pod')} to leave it{degraded}"
     until = None if degraded else progress.began + timedelta(seconds=UPSTREAM.limit_s)

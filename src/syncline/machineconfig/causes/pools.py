@@ -33,7 +33,7 @@ from syncline.machineconfig.pools.status import condition_is
 __all__ = ["pool_cause", "unreadable_pool"]
 
 MAX_NODES = 3
-"""Nodes in trouble that an explanation of a pool follows; they mostly share one reason."""
+"""Maximum failing nodes that an explanation of a pool lists; they mostly share one reason."""
 
 
 def pool_cause(over: Overview, pool: Obj) -> Diagnosis:
@@ -58,7 +58,7 @@ def pool_cause(over: Overview, pool: Obj) -> Diagnosis:
         text = f"{stalled.message}; {counts}"
         report = cause_of(pool, "Stalled", text, written_at(pool), next_action=stalled.next_action, because=because)
         return Diagnosis(report, blocked=True)
-    # The condition is of the config that was reached last: until it is rewritten, a newer one may be rendered.
+    # The condition belongs to the last config reached: a newer one may be rendered already.
     if condition_is(conditions, "Updated") and not because and _reached(pool) in ("", target_of(pool)):
         return Diagnosis(cause_of(pool, "Updated", counts, since_of(said, "Updated")), blocked=False)
     if dig(pool, "spec", "paused") is True:
@@ -107,12 +107,12 @@ def _rendering(over: Overview, pool: Obj, said: dict[str, Obj]) -> tuple[Cause, 
         fix = refusal_fix(over, pool, text)
         now = rendering_cause(over, pool)
         if now is not None and now.blocked and now.cause.message not in text:
-            return (now.cause,)  # the condition is of an earlier try
+            return (now.cause,)  # the condition is of an earlier attempt
         return (Cause("rendering", "Degraded", text, since_of(said, "RenderDegraded"), next_action=fix),)
     found = rendering_cause(over, pool)
     if found is None:
         return ()
-    # A render that is merely due says nothing about a pool that has a target; one that never comes does.
+    # A render that is due does not explain a pool that has a target; one that never comes does.
     never = found.cause.state == REFUSED or bool(found.cause.because)
     return (found.cause,) if never or not target_of(pool) else ()
 

@@ -19,9 +19,9 @@ Records = Mapping[str, Obj]
 """MachineConfigNodes by the name of their node."""
 
 REBOOT_PATIENCE = timedelta(minutes=20)
-"""Bare metal takes 10 to 15 minutes to come back; later it counts as overdue."""
+"""Time until a reboot is overdue; bare metal takes 10 to 15 minutes."""
 PATIENCE = timedelta(minutes=10)
-"""The same of everything else, which takes seconds (drains have their own hour)."""
+"""Time until any other step is overdue; they take seconds (drains have their own hour)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,7 @@ _PLACES: tuple[tuple[str, str, str, str], ...] = (
     ("Resumed", "resuming", "resuming after the reboot", "it is uncordoned and done"),
     ("Uncordoned", "being uncordoned", "uncordoned", "it is done"),
 )
-"""Condition, what a node does while it is Unknown, what is so once it is True, and what comes then; as they
-follow each other."""
+"""Condition, activity while it is Unknown, state once it is True, and the next step; in order."""
 
 
 def progress_of(record: Obj | None, desired: str) -> NodeProgress | None:

@@ -20,7 +20,7 @@ __all__ = ["REFUSED", "generating_cause", "refusal_fix", "rendering_cause"]
 REFUSED = "refused"
 
 PATIENCE = timedelta(minutes=1)
-"""A render gathers changes for five seconds and takes less than one; later it counts as overdue."""
+"""Time until a render is overdue; it collects changes for five seconds and takes less than one."""
 CHECK_CONTROLLERS = "do the machine-config controllers run? the pool is not rendered"
 
 

@@ -23,7 +23,7 @@ __all__ = ["rollout_causes"]
 
 MAX_NODES = 3
 PATIENCE = timedelta(minutes=2)
-"""From the moment at which a node may be targeted until the wait counts as overdue."""
+"""Time until a node that may be targeted is overdue."""
 BUILDERS_PATIENCE = timedelta(minutes=10)
 NO_BUILDER = "is the builder of images running? see the pods of machine-os-builder"
 CHECK_CONTROLLERS = "do the machine-config controllers run? no node is targeted"

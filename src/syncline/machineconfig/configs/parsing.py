@@ -37,7 +37,7 @@ __all__ = [
 NEWEST, NEWEST_VERSION = CURRENT, f"3.{CURRENT}.0"
 """The version in which configurations are rendered."""
 KEPT = 1024
-"""Configurations whose reading is remembered; a cluster has a few hundred."""
+"""Maximum number of cached configurations; a cluster has a few hundred."""
 
 
 class ConfigError(ValueError):

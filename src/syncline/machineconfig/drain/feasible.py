@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 PATIENCE = timedelta(minutes=10)
-"""A pod that is not ready for longer than this is not believed to be just starting (a roll-out's usual deadline)."""
+"""Time after which a pod that is not ready no longer counts as starting (a roll-out's usual deadline)."""
 STUCK = (
     "CrashLoopBackOff",
     "ImagePullBackOff",
@@ -74,23 +74,23 @@ STUCK = (
     "CreateContainerError",
     "RunContainerError",
 )
-"""Why a container waits, where waiting longer does not help."""
+"""Reasons of waiting containers that do not resolve with time."""
 AT_ONCE = timedelta(seconds=10)
-"""Within this time a controller has made another pod for one that goes."""
+"""Time in which a controller replaces a terminating pod."""
 TURNS = ("PodScheduled", "Initialized", "Ready")
-"""Conditions whose change shows that a pod is on its way."""
+"""Conditions whose change shows that a pod makes progress."""
 MAX_RESTARTS = 3
-"""A pod whose containers began more often than this is not believed to come back by itself."""
+"""Restarts of a container beyond which its pod is not expected to become ready."""
 BEHIND = " ← "
-"""Between what is so and why."""
+"""Separates an effect from its cause."""
 MAX_NAMES = 3
-"""Nodes that are named for each reason that the scheduler counts."""
+"""Maximum nodes named per reason of the scheduler."""
 MAX_ROUNDS = 300
-"""Rounds of one play; each empties the node by a pod at least, and a node has no more pods."""
+"""Maximum rounds of a simulation; each removes at least one pod, and a node has no more pods."""
 MAX_WAITING = 50
-"""Pods of others that wait for a node and are placed in the play, where a trial brings room for them."""
+"""Maximum other pending pods that are placed in a simulation whose trial adds capacity."""
 MAX_BLOCKED = 5
-"""Pods that a verdict names; one is enough to block, and they mostly share a budget."""
+"""Maximum pods that a verdict names; they mostly share a budget."""
 
 
 class Outlook(StrEnum):
@@ -158,7 +158,7 @@ class Blocked:
     budgets: tuple[str, ...] = ()
     uncounted: str = ""
     unwell: tuple[str, ...] = ()
-    """Pods that are there and will not become ready by themselves, with the reason."""
+    """Pods that exist and will not become ready, each with the reason."""
 
     def message(self) -> str:
         who = f"pod {self.pod.namespace}/{self.pod.name}"
@@ -205,9 +205,9 @@ class Trial:
     extra_nodes: tuple[Obj, ...] = ()
     changed_nodes: Mapping[str, Obj] = field(default_factory=dict)
     extra_pods: tuple[Obj, ...] = ()
-    """Those without a node have to find one; the others are there beside the cluster's."""
+    """Added pods: those without a node must be scheduled, the others are placed already."""
     changed_budgets: Mapping[tuple[str, str], Obj | None] = field(default_factory=dict)
-    """By namespace and name; None for those that are gone."""
+    """Budgets by namespace and name; None for a deleted one."""
 
     @property
     def brings_room(self) -> bool:
@@ -257,7 +257,7 @@ def simulate(sight: Sight, node: str, now: datetime, trial: Trial | None = None)
         budgets = [each for each in changed if each is not None]
     leaving = [pod for pod in sight.on(node) if leaves(pod, sight.daemon_sets)]
     if not any(covers(budget, pod) for budget in budgets for pod in leaving):
-        return ()  # without a budget no one refuses
+        return ()  # without a budget no eviction is refused
     return _Simulation(sight, node, now, trial, leaving, budgets).run()
 
 
@@ -284,7 +284,7 @@ class _Simulation:
         self._expected = {id(b): self._expect(b) for b in self._budgets}
         self._homeless: list[tuple[Obj, Homeless]] = []
         self._stands_for: dict[int, Obj] = {}
-        """Pods of the play by the identity of what was placed for them."""
+        """Simulated pods by the identity of the placed copy."""
 
     def _expect(self, budget: Obj) -> int:
         there = self._sight.under((budget,))
@@ -419,7 +419,7 @@ class _Simulation:
     def _all_may_go_now(self) -> bool:
         """Return whether all pods may go one by one although no replacement becomes ready."""
         spare = {id(budget): self._numbers(budget)[2] for budget in self._budgets}
-        # Those who may go in any case go first: they, too, may have counted as healthy.
+        # Pods that may go in any case go first: they, too, may count as healthy.
         for pod in sorted(self._leaving, key=unbudgeted, reverse=True):
             mine = [budget for budget in self._budgets if covers(budget, pod)]
             if not unbudgeted(pod) and (len(mine) > 1 or any(spare[id(budget)] <= 0 for budget in mine)):

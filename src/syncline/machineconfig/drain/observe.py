@@ -56,9 +56,9 @@ ON_NODE = "drain/on-node"
 WAITING = "drain/waiting"
 """Index: pods without a node."""
 HELD_BACK = "drain/held-back"
-"""Index: nodes whose drain is asked for and cannot finish."""
+"""Index: nodes with a requested drain that cannot finish."""
 NOT_BEGUN = "drain/not-begun"
-"""Index: nodes whose drain is asked for and not begun."""
+"""Index: nodes with a requested drain that has not begun."""
 
 
 def indices() -> dict[str, IndexFn]:
@@ -88,7 +88,7 @@ class Observed:
     evicts: bool = True
     forecast: Callable[[], Sight] | None = field(default=None, compare=False)
     tries: int = 0
-    """How often writing the node was refused in this reconcile."""
+    """How often a write of the node was refused in this reconcile."""
     holds: tuple[Hold, ...] = ()
 
     def kept(self, now: datetime) -> str:
@@ -115,7 +115,7 @@ def observe(cache: Snapshot, ref: ObjectRef, counted: Counted | None = None) -> 
     asked = have.get(DESIRED_DRAIN, "") != have.get(LAST_DRAIN, "")
     if not asked and PROGRESS not in have and BLOCKED not in have:
         return None
-    holds_are_known = cache.has_synced(HOLDS) or cache.mapper.preferred(HOLDS) is None  # or no one can take one
+    holds_are_known = cache.has_synced(HOLDS) or cache.mapper.preferred(HOLDS) is None  # or there can be no Hold
     if not holds_are_known or not all(cache.has_synced(kind) for kind in (POD, DAEMON_SET, BUDGET, POOL)):
         return None
     try:

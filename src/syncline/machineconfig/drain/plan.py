@@ -46,10 +46,10 @@ COMPONENT = "machineconfigcontroller-nodecontroller"
 """Component of Events, as upstream's."""
 UNTIL = "The drain will not be complete until desired drainer"
 UNWRITABLE = "the node could not be cordoned"
-"""Upstream waits for the next change of the node; we try again as after any failed attempt."""
+"""Upstream waits for the next change of the node; here the attempt is retried like any failed one."""
 DEADLINE = "context deadline exceeded"
 CLOCKS = timedelta(minutes=1)
-"""Notes of a later time than this were written by a clock that went wrong: nothing waits for it."""
+"""Tolerated clock difference: a note with a later time comes from a wrong clock and is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +57,20 @@ class DrainSettings:
     """Time limits; the defaults are upstream's."""
 
     attempt_s: float = 90.0
-    """How long one attempt evicts and waits."""
+    """Duration of one attempt."""
     evict_again_s: float = 5.0
-    """Between evictions of a pod that were refused."""
+    """Between evictions of a pod that was refused."""
     retry_s: float = 60.0
-    """From a failed attempt to the next one."""
+    """Between a failed attempt and the next one."""
     patience_s: float = 600.0
-    """After this long attempts become rare, and an Event says so."""
+    """Time after which attempts become less frequent, with an Event."""
     rare_retry_s: float = 300.0
     limit_s: float = 3600.0
-    """After this long each attempt tells that the drain fails; it is never given up."""
+    """Time after which each attempt reports that the drain fails; it is never abandoned."""
     look_again_s: float = 30.0
-    """Between reads a drain that cannot finish, beside those that changes of budgets and nodes cause."""
+    """Between checks of a drain that cannot finish; changes of budgets and nodes cause further ones."""
     tries: int = 5
-    """Writes of the node in one reconcile, before the node's MachineConfigNode says that it cannot be written."""
+    """Maximum writes of the node in one reconcile, before its MachineConfigNode reports the failure."""
 
 
 UPSTREAM = DrainSettings()
@@ -211,7 +211,7 @@ def _begin(observed: Observed, wanted: str, lifted: Progress | None, now: dateti
     if _cordoned_by_others(observed.node):
         notes[KEEP_CORDON] = "true"
     elif KEEP_CORDON in annotations_of(observed.node) and not _cordoned(observed.node):
-        notes[KEEP_CORDON] = None  # a client that had cordoned it has lifted that, too
+        notes[KEEP_CORDON] = None  # the user who cordoned it has uncordoned it, too
     patch = _write(observed.node, notes, "its agent asks for a drain", unschedulable=True)
     events = _too_long(observed, progress, now, settings)
     return Plan((*_phase(observed, parent, child, now), (patch, *events)), why=f"cordon node {name_of(observed.node)}")
@@ -227,7 +227,7 @@ def _retry_attempt(observed: Observed, progress: Progress, now: datetime, settin
     fresh = replace(progress, attempt=now, retry=None)
     patch = _write(observed.node, {PROGRESS: fresh.text()}, "another attempt to drain")
     events = _too_long(observed, progress, now, settings)
-    steps = ((patch,), events) if events else ((patch,),)  # what cannot be noted is not reported again and again
+    steps = ((patch,), events) if events else ((patch,),)  # a note that cannot be written is not reported repeatedly
     return Plan(steps, why=f"try again to drain node {name_of(observed.node)}")
 
 
@@ -343,11 +343,11 @@ def settle(
     """Continue from the results: evictions follow the cordon at once; refusals end or prolong an attempt."""
     observed = _with_written(observed, results)
     if any(isinstance(result.error, Conflict) for result in results):
-        return None  # something has changed meanwhile: the key is planned again at once
+        return None  # something has changed: the key is planned again at once
     if any(isinstance(result.action, SetStatus) and not result.ok for result in results):
         unreported = tuple(step for step in made.steps if not any(isinstance(action, SetStatus) for action in step))
         if unreported:
-            return observed, replace(made, steps=unreported)  # a record that takes no writes holds no drain up
+            return observed, replace(made, steps=unreported)  # a failed write of the record does not stop a drain
     written = next((r for r in results if isinstance(r.action, Patch) and r.action.gvk.kind == "Node"), None)
     if written is not None:
         after = _after_write if written.ok else _after_refused_write

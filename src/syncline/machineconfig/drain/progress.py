@@ -31,14 +31,14 @@ __all__ = [
 PROGRESS = "syncline.dev/drain-progress"
 """Annotation of a Node: JSON of :class:`Progress`."""
 BLOCKED = "syncline.dev/drain-blocked"
-"""Annotation of a Node: JSON of :class:`BlockedNote`; there while a drain that is asked for cannot finish."""
+"""Annotation of a Node: JSON of :class:`BlockedNote`, while a requested drain cannot finish."""
 KEEP_CORDON = "syncline.dev/keep-cordon"
-"""Annotation of a Node: another client had cordoned it before its drain, and it stays so after its update."""
+"""Annotation of a Node: a user cordoned it before its drain, and it stays cordoned after its update."""
 INSIST = "syncline.dev/drain"
 INSISTS = "insist"
 """Value of :data:`INSIST` on a Node or a pool: cordon and drain although the drain cannot finish."""
 MAX_TEXT = 2000
-"""Characters of a note's message, and of each way out: half a command helps no one."""
+"""Maximum characters of a note's message, and of each fix; longer fixes are left out."""
 
 
 def insists(*objects: Obj | None) -> bool:

@@ -43,9 +43,9 @@ CONTROL_PLANE = ("node-role.kubernetes.io/master", "node-role.kubernetes.io/cont
 WORKER_LABEL = "node-role.kubernetes.io/worker"
 MAX_PROPOSALS = 5
 MAX_OPENED = 20
-"""Cordoned nodes that are tried one by one."""
+"""Maximum cordoned nodes that are tried one by one."""
 MAX_KEPT = 2
-"""Of several budgets of a pod, those that are tried as the one that stays."""
+"""Maximum budgets of a pod that are tried as the remaining one."""
 UNCORDON, BUDGETS = "uncordon a node", "change budgets"
 LIMITS = ("minAvailable", "maxUnavailable")
 
@@ -174,7 +174,7 @@ def _another_replica(sight: Sight, verdict: Verdict) -> Iterator[tuple[Trial, Pr
         have = sum(_same_owner(each, owner) for each in sight.pods)
         command = f"kubectl -n {namespace_of(pod)} scale {kind.lower()} {of} --replicas={have + 1}"
         yield Trial(extra_pods=(more,)), Proposal(text, command)
-        return  # blocked pods mostly share a controller; one proposal of this sort is enough
+        return  # blocked pods mostly share a controller; one such proposal is enough
 
 
 def _scaled(owner: Obj, pod: Obj) -> tuple[str, str]:
@@ -238,7 +238,7 @@ def _relaxed(sight: Sight, budget: Obj, more: int | None, unready: bool) -> tupl
     command = f"kubectl -n {namespace_of(budget)} patch pdb {name_of(budget)} --type=merge -p '{body}'"
     spec = {key: value for key, value in budget["spec"].items() if key not in gone} | limit
     status = budget.get("status") or {}
-    if more != 0:  # what could not be counted is counted in another way
+    if more != 0:  # an uncountable budget is changed to a countable one
         status = {key: value for key, value in status.items() if key != "conditions"}
     message = ", ".join(f"{key} {value}" for key, value in limit.items())
     text = f"relax budget {namespace_of(budget)}/{name_of(budget)} ({message})"

@@ -48,7 +48,7 @@ class _Registry:
 class _Config:
     search: tuple[str, ...]
     registries: dict[str, _Registry]
-    """By prefix, else location; the last of equal ones counts."""
+    """By prefix, else location; the last of equal ones is used."""
 
 
 def configs_change_safely(old: Obj, new: Obj) -> bool:

@@ -67,7 +67,7 @@ def generated_name(
         suffix = annotations_of(known)[SUFFIX]
         return f"{first}-{suffix}" if suffix else first
     if len(mine) <= 1:
-        # Objects that select no pool at all still count upstream: then the suffix begins with 1.
+        # Objects that select no pool count upstream, so the suffix then begins with 1.
         return first if mine or not configs else _next(generator, first, mine)
     if any(_made(one) > _made(config) for one in mine):
         kept = _from_finalizers(first, config, existing)

@@ -97,7 +97,7 @@ def _pools(observed: GeneratingObserved) -> list[Obj]:
 def _made(kind: Kind, observed: GeneratingObserved, pool: Obj) -> Obj:
     name = generated_name(kind.generator, pool, observed.config, observed.siblings, observed.configs)
     if _taken(observed, name):
-        # Two objects were made at once and took the same suffix; the one without the MachineConfig takes the next.
+        # Two objects created at once took the same suffix; the one without a MachineConfig takes the next.
         without = {key: value for key, value in annotations_of(observed.config).items() if key != SUFFIX}
         config = {**observed.config, "metadata": {**meta(observed.config), "annotations": without, "finalizers": []}}
         others = [config if name_of(one) == name_of(config) else one for one in observed.siblings]
@@ -115,12 +115,12 @@ def _taken(observed: GeneratingObserved, name: str) -> bool:
 
 def _written(kind: Kind, observed: GeneratingObserved, made: list[Obj], now: datetime) -> Plan:
     config, names = observed.config, [name_of(one) for one in made]
-    # The finalizer is there before what it stands for, so that nothing is left behind.
+    # The finalizer is written before its MachineConfig, so that nothing is left behind.
     marks = _marks(config, names)
     changes = writes(made, observed.configs, f"{config['kind']} {name_of(config)} asks for it")
     stale = tuple(_stale(kind, observed, names))
     status = _status(kind, config, None, now)
-    # A write of the object makes its status wait for the next reconcile: its condition is on the revision.
+    # After a write of the object its status waits for the next reconcile, as it is conditional on the revision.
     steps = tuple(step for step in (marks, changes, stale, () if marks else status) if step)
     why = f"{name_of(config)} is {', '.join(names)}"
     return Plan(steps=steps, outcome=Done(), why=why)

@@ -57,7 +57,7 @@ __all__ = ["EVENTS", "Change", "Forecaster", "kinds_read"]
 
 EVENTS = GroupKind("", "Event")
 SETTLES = timedelta(seconds=DEBOUNCE_S)
-"""From the change to the rendered config: the render waits for what comes with it."""
+"""Time from the change to the rendered config, in which the render collects further changes."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Forecaster:
 
     def forecast(self, change: Change, now: datetime, pool: str = "") -> Impact:
         """Return the impact. ``pool``: report only this pool; the others are simulated, too."""
-        # Times in objects are whole seconds.
+        # Times in objects have whole seconds.
         report = _Telling(self, change, now.replace(microsecond=0))
         return report.impact(pool)
 
@@ -262,7 +262,7 @@ class _Telling:
         one, other = (cache.get(ObjectRef(*MACHINE_CONFIG, "", name)) for name in (turn.old, turn.new))
         assert one is not None and other is not None, "its work was found"
         pending = self._pending(turn.old, before, turn.new)
-        if turn.under_way and sides.touched:  # it has begun: the change has no say in it
+        if turn.under_way and sides.touched:  # it has begun, so the change does not affect it
             sides, pending = replace(sides, touched=()), {(part.kind, part.name) for part in work.parts}
         try:
             return tuple(causes_of(one, other, work, sides, pending))
@@ -407,7 +407,7 @@ def _paused(pool: Obj) -> str:
 def _steps(turn: Turn) -> tuple[str, ...]:
     if turn.work is None:
         return ()
-    # A policy's Drain is no step of its own: the node is drained before anything is written, or not at all.
+    # A policy's Drain is no separate step: the node is drained before any write, or not at all.
     actions = [action_text(action) for action in turn.work.actions if action.type not in ("None", "Drain")]
     found = (*(("drain",) if turn.drains else ()), *dict.fromkeys(actions))
     return found or ("none",)

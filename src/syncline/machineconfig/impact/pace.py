@@ -19,9 +19,9 @@ from syncline.machineconfig.agent.planning.work import Work
 __all__ = ["ASSUMED", "Pace", "Samples", "sampled"]
 
 MAX_LENGTH_S = 6 * 3600.0
-"""Longer steps are not believed: Events of two updates were taken for one."""
+"""Maximum seconds of a measured step; longer ones combine Events of two updates."""
 SKIPPED = "Drain not required, skipping"
-"""What the agent of a single control plane says instead of draining."""
+"""The agent's message on a single control plane instead of a drain."""
 _DONE = re.compile(r"currentConfig (\S+) to Done")
 _REBOOT = re.compile(r"reboot into config (\S+)")
 
@@ -60,7 +60,7 @@ class Pace:
         staged = changes.os_update or changes.extensions or changes.kernel_type
         reboots = "Reboot" in kinds
         services = 0 if reboots else sum(kind not in ("None", "Drain") for kind in kinds)
-        writing = not (drained and self.drain.measured)  # a measured drain ends with the reboot: writing is in it
+        writing = not (drained and self.drain.measured)  # a measured drain ends with the reboot and includes the writes
         steps = (("drain", drained), ("write", writing), ("system", staged), ("service", services), ("reboot", reboots))
         return [name for name, times in steps for _ in range(times)]
 
@@ -117,7 +117,7 @@ def _last_update(lines: Sequence[tuple[datetime, str, str]]) -> dict[str, float]
         return {}
     end, config = done
     reboot = next((at for at, _, text in lines if (m := _REBOOT.search(text)) and m[1] == config), None)
-    # Reported with the same words at each update: the Event holds when it was reported last.
+    # The message is the same at each update, so the Event has the time of the last one.
     lines = [line for line in lines if line[1:] != ("Drain", SKIPPED)]
     drain, staging, staged = (_when(lines, each) for each in ("Drain", "OSUpdateStarted", "OSUpdateStaged"))
     found: dict[str, float] = {}

@@ -20,7 +20,7 @@ from syncline.machineconfig.render.plan import NOT_RENDERED
 __all__ = ["NAMED", "Impact", "NodeImpact", "PoolImpact", "Refusal", "joined"]
 
 NAMED = 3
-"""Nodes, causes or ways out that a sentence names; the rest is counted."""
+"""Maximum nodes, causes or fixes that a sentence names; the rest is counted."""
 
 
 class Verdict(StrEnum):
@@ -115,7 +115,7 @@ class PoolImpact:
     error: str = ""
     pace: Pace = ASSUMED
     used: frozenset[str] = frozenset()
-    """Steps whose lengths the times are made of."""
+    """Steps on whose durations the times are based."""
 
     @property
     def action(self) -> str:
@@ -254,7 +254,7 @@ class Impact:
     refused: tuple[Refusal, ...] = ()
     notes: tuple[str, ...] = ()
     changed: tuple[str, ...] = field(default=())
-    """MachineConfigs that are made, altered or deleted, each with a mark: ``+ 99-nosmt``."""
+    """MachineConfigs that are created, changed or deleted, each with a mark: ``+ 99-nosmt``."""
 
     @property
     def verdict(self) -> Verdict:

@@ -59,12 +59,11 @@ __all__ = ["Rollout", "State", "Turn", "worked_out"]
 _NODE = GVK("", "v1", "Node")
 SINGLE_REPLICA = "SingleReplica"
 MAX_LOOKS = 1_500_000
-"""Nodes that one simulation evaluates, in all rounds together (some ten seconds); the rest is reported at the same
-pace."""
+"""Maximum node evaluations of one simulation (some ten seconds); the rest is extrapolated at the same pace."""
 MAX_IDLE_LOOKS = 500
-"""Looks in a row after which no node has moved: a pool that waits for what never comes, like an operation's end."""
+"""Maximum reconciles in a row without progress: a pool may wait for what never comes, like an operation's end."""
 MAX_ROUNDS = 8
-"""Looks of a pool at one moment; each but the last has written something."""
+"""Maximum reconciles of a pool at one point of time; each but the last has written something."""
 MAX_HORIZON = timedelta(days=400)
 
 
@@ -112,7 +111,7 @@ class Rollout:
     turns: list[Turn] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     cut: bool = False
-    """The simulation was ended early: there are more nodes than it is worth to read one by one."""
+    """Whether the simulation ended early, because the pool has too many nodes."""
     _events: list[tuple[datetime, int, str, str]] = field(default_factory=list)
     _open: dict[str, Turn] = field(default_factory=dict)
     _homes: dict[str, str] = field(default_factory=dict)
@@ -169,7 +168,7 @@ class Rollout:
         self._end(turn, now)
         for other in [each for each in self._open.values() if each.state is not State.DONE and each.ended is None]:
             if other.drains and not dig(self._node(other.node), "spec", "unschedulable"):
-                self._drain(other, now)  # a node came back: what could not finish is checked again
+                self._drain(other, now)  # a node is back: blocked drains are checked again
         node = self._node(name)
         return [ref.name for ref in pool_observing.pools_of_node(node, self.scratch.cache)]
 
@@ -191,7 +190,7 @@ class Rollout:
             self.scratch.handle(plan.actions, now)
             self._begin_targeted(plan, name, now)
             if any(isinstance(action, Patch) for step in plan.steps for action in step):
-                continue  # what it wrote wakes it again
+                continue  # its own write wakes it again
             if isinstance(plan.outcome, Requeue):
                 self._schedule(now + timedelta(seconds=plan.outcome.after_s), "pool", name)
             break
@@ -391,7 +390,7 @@ def worked_out(cache: Snapshot, old: str, new: str, old_image: str = "", new_ima
     try:
         before, after = Due(before, after, old_image, new_image).embedded
         policies = policies_in_force(setting)
-        if policies is None:  # not caught up yet; agents wait for it
+        if policies is None:  # the status is outdated; agents wait for it
             policies = effective_policies(dig(setting, "spec", "nodeDisruptionPolicy"))
         return work_of(before, after, policies, waived_sections(setting))
     except (Irreconcilable, ConfigError, RegistriesError) as error:

@@ -38,7 +38,7 @@ from syncline.machineconfig.impact.admission import Admission
 __all__ = ["Scratch", "kinds_of"]
 
 MAX_PASSES = 20_000
-"""Passes until the controllers of a copy have nothing more to do; beyond this two of them undo each other's work."""
+"""Maximum reconciles until controllers are idle; beyond it two of them undo each other's work."""
 SERVERS = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 """Fields of metadata that the server writes; in a file they are left over from an export."""
 
@@ -65,7 +65,7 @@ class Scratch:
         self.plans: dict[tuple[str, ObjectRef], Plan] = {}
         """The last plan by controller and object."""
         self.refused: dict[ObjectRef, str] = {}
-        """Objects that the API would refuse, and why."""
+        """Objects that the API would reject, with the error."""
         self.unknown: list[str] = []
         """Fields of objects that the API would drop."""
         self._admission = Admission(snapshot)
@@ -148,7 +148,7 @@ class Scratch:
                 case Delete():
                     self.delete(action.target, now)
                 case Emit():
-                    pass  # no one listens
+                    pass  # Events have no reader here
                 case _:
                     raise AssertionError(f"{type(action).__name__} is not carried out on a copy")
 

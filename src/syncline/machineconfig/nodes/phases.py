@@ -26,7 +26,7 @@ _BEFORE_FILES = (
 )
 _AFTER_FILES = ("Cordoned", "RebootedNode", "Updated", "Uncordoned")
 _SINGLETONS = ("PinnedImageSetsDegraded", "PinnedImageSetsProgressing")
-"""Conditions that are written also where nothing of them changes."""
+"""Conditions that are written even if they do not change."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ __all__ = ["NodeTimeline", "Outcome", "Stretch", "Timeline", "timeline_of"]
 
 
 _BEGINNINGS = ("AddSigtermProtection", "Drain")
-"""What an agent tells as it takes an update up."""
+"""Reasons of an agent's Events at the start of an update."""
 _TARGETED = ("SetDesiredConfig", "SetDesiredConfigAndOSImage")
-"""What the pool controller tells, the second in image mode."""
+"""Reasons of the pool controller's Events, the second in image mode."""
 
 
 class Stretch(StrEnum):
@@ -100,7 +100,7 @@ class Timeline:
         for each in self.nodes:
             if each.targeted is not None and each.targeted < (each.ended or self.now):
                 steps += [(each.targeted, 1), (each.ended or self.now, -1)]
-        # Who ends at a moment makes room for who begins then.
+        # At equal times, ends count before beginnings.
         return max(accumulate(change for _, change in sorted(steps)), default=0)
 
 
@@ -133,7 +133,7 @@ def _sorted_out(pool: Obj, events: Iterable[Obj], config: str) -> tuple[dict[str
         if about.get("kind") == "Node":
             fields.setdefault(str(about.get("name")), []).append(_Said(reason, message, at))
         elif about.get("name") == name_of(pool) and reason in _TARGETED and _names(message, config):
-            # Where several were targeted at once the Event only counts them.
+            # The Event has only a count if several nodes were targeted at once.
             node = message.removeprefix("Targeted node ").split(" ", 1)[0] if message.startswith("Targeted ") else ""
             targeted[node] = max(at, targeted.get(node, at))
     for said in fields.values():
@@ -158,12 +158,12 @@ def _of_node(node: Obj, config: str, targeted: datetime | None, report: Sequence
         return base
     since = [each for each in report if each.at >= targeted]
     ended = _last(since, "NodeDone", config)
-    if ended is not None and not asked:  # it has gone on to another config since
+    if ended is not None and not asked:  # it has another target since
         base = replace(base, outcome=Outcome.DONE)
     ended = ended if base.outcome is Outcome.DONE else None
     spans = _spans(since, config, targeted, ended)
     if base.outcome is Outcome.DONE and not _has_ended(spans):
-        return replace(base, targeted=None)  # clocks disagree or were put right, or the end is no longer reported
+        return replace(base, targeted=None)  # clocks differ or were corrected, or the Event of the end has expired
     return replace(base, targeted=targeted, ended=ended, spans=spans)
 
 

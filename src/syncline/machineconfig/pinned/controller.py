@@ -55,7 +55,7 @@ def pinned_images_controller(hosts: Hosts) -> Controller[PinnedObserved]:
         try:
             pools = belonging(node, cache.objects(POOL)).pools
         except MembershipError:
-            return None  # the agent says so
+            return None  # the agent reports it
         asked = any(dig(pool, "spec", "pinnedImageSets") for pool in pools)
         if not asked and not dig(record, "status", "pinnedImageSets") and not _under_way(record):
             return None

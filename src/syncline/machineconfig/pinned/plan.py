@@ -22,7 +22,7 @@ __all__ = ["PinnedObserved", "plan_pinned", "settle_pinned"]
 PROGRESSING, DEGRADED = "PinnedImageSetsProgressing", "PinnedImageSetsDegraded"
 FAILED = "One or more PinnedImageSet is experiencing an error. See PinnedImageSet list for more details."
 ROOM = "16Gi"
-"""What a machine must have for itself beside the images."""
+"""Disk space that a machine needs besides the images."""
 MAX_ERROR = 32768
 Entry = dict[str, object]
 

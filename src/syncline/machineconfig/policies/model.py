@@ -55,7 +55,7 @@ DEFAULT_POLICIES: Obj = {
     "units": [{"name": REGISTRY, "actions": [_action("DaemonReload"), *_restart(REGISTRY)]}],
     "sshkey": {"actions": _NONE},
 }
-"""``clusterPolicies`` of a cluster whose administrator said nothing."""
+"""``clusterPolicies`` without settings of an administrator."""
 
 
 def effective_policies(user: Obj | None) -> Obj:

@@ -50,15 +50,15 @@ __all__ = [
 
 ZONE = "topology.kubernetes.io/zone"
 OPERATOR = ("k8s-app", "machine-config-operator")
-"""Label of the one pod whose node goes last among the masters."""
+"""Label of the single pod whose node is updated last among the masters."""
 ORDER = "syncline.dev/update-order"
-"""Annotation of a Node: an integer, smaller ones are updated earlier; without it 0."""
+"""Annotation of a Node: an integer; smaller ones are updated earlier, the default is 0."""
 CANARIES = "syncline.dev/canaries"
-"""Annotation of a pool: how many nodes, or which share of them, must be updated before any other begins."""
+"""Annotation of a pool: number or share of nodes that must be updated before any other begins."""
 COUNT_OR_SHARE = "give a whole number, or a percentage such as 10%"
 MAX_INT = 2**63 - 1
 MAX_DIGITS = 64
-"""Of what people wrote; longer percentages are not even read."""
+"""Maximum characters of a percentage that is parsed."""
 _GO_INTEGER = re.compile(r"[+-]?[0-9]+")
 _INTEGER = re.compile(r"-?[0-9]{1,6}")
 

@@ -89,7 +89,7 @@ class Layering:
         if self.build_is("Building"):
             return Progress(False, "Image build pending")
         if self.build_is("Failed"):
-            # upstream names the build where its text says pool
+            # upstream inserts the build's name here
             error = f"image build for MachineConfigPool {name_of(build)} failed"
             return Progress(False, "Image build failed", error)
         return Progress(False, "Image is not ready yet")

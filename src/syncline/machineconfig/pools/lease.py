@@ -19,7 +19,7 @@ __all__ = ["plan", "room_lease_controller"]
 LEASE = GVK("coordination.k8s.io", "v1", "Lease")
 HOLDER = "syncline"
 DURATION_S = 60
-"""The bridge takes over a minute after the room has gone; renewed at a third of it."""
+"""The bridge takes over a minute after the last renewal; renewed at a third of it."""
 
 
 @dataclass(frozen=True, slots=True)

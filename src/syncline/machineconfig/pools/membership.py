@@ -161,5 +161,5 @@ def _owner(node: Obj, pools: Pools) -> str:
     try:
         owner = pools.belonging(node).primary
     except MembershipError:
-        return ""  # ``explain`` and the node's record say so
+        return ""  # ``explain`` and the node's record report it
     return name_of(owner) if owner is not None else ""

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _SAID = {"Ready": "NotReady", "DiskPressure": "OutOfDisk", "NetworkUnavailable": "NetworkUnavailable"}
-"""The conditions that count, by the word that upstream uses for them."""
+"""The conditions that count, with upstream's word for each."""
 
 
 @dataclass(frozen=True, slots=True)

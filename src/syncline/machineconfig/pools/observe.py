@@ -42,7 +42,7 @@ RENDERED = "pools/rendered"
 HOSTING = "pools/hosting"
 """Index: Leases of our controllers that name the node they run on."""
 WORKING = "pools/working"
-"""Index: Applications with an operation that runs."""
+"""Index: Applications with a running operation."""
 
 
 def _runs(app: Obj) -> bool:
@@ -89,7 +89,7 @@ def observe_plainly(state: Snapshot, ref: ObjectRef) -> Observed | None:
 
 def _observed(cache: Snapshot, ref: ObjectRef, indexed: Callable[[str], list[Obj]]) -> Observed | None:
     pool = cache.get(ref)
-    holds_are_known = cache.has_synced(HOLDS) or cache.mapper.preferred(HOLDS) is None  # or no one can take one
+    holds_are_known = cache.has_synced(HOLDS) or cache.mapper.preferred(HOLDS) is None  # or there can be no Hold
     if pool is None or not (cache.has_synced(NODE) and holds_are_known):
         return None
     pools, nodes = cache.objects(POOL), cache.views(NODE, ObservedNode)

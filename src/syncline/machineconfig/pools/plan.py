@@ -34,7 +34,7 @@ COMPONENT = "machineconfigcontroller-nodecontroller"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 NODE = GVK("", "v1", "Node")
 CLOCKS = timedelta(minutes=1)
-"""Times further ahead than this were written by a clock that went wrong: nothing waits for them."""
+"""Tolerated clock difference: a time further ahead comes from a wrong clock and is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def looked(observed: Observed, now: datetime, settings: PoolSettings = PoolSetti
     )
     state = pool_state(world, name, now)
     if state.error and name not in state.statuses:
-        # Upstream's ends as it was while an image build fails; its counts are to be true nevertheless.
+        # Upstream keeps the old status while an image build fails; here its counts stay correct.
         with contextlib.suppress(MembershipError):
             tell_status(state, world, observed.pool, now)
     return world, state

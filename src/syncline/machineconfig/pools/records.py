@@ -41,7 +41,7 @@ def plan(observed: Observed) -> Plan:
         body["pool"] = {"name": observed.pool}
     wanted = annotations_of(observed.node).get(DESIRED)
     if wanted and dig(observed.record, "spec", "configVersion", "desired") == NOT_YET_SET:
-        body["configVersion"] = {"desired": wanted}  # it was made before its machine had joined
+        body["configVersion"] = {"desired": wanted}  # it was created before its machine joined
     if not body:
         return Plan(why=f"the MachineConfigNode of {name} is there")
     patch = Patch(kinds.MACHINE_CONFIG_NODE, "", name, {"spec": body}, f"node {name} is in pool {observed.pool}")
@@ -78,7 +78,7 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
     try:
         pool: str | None = pool_of_machine_config_node(node, cache.objects(POOL))
     except MembershipError:
-        pool = None  # the pools of the node say so
+        pool = None  # the status of the node's pools reports it
     return Observed(node, cache.get(ObjectRef(*MACHINE_CONFIG_NODE, "", ref.name)), pool)
 
 

@@ -109,7 +109,7 @@ def pool_state(world: World, name: str, now: datetime) -> PoolState:
     state = PoolState()
     pool = world.pool(name)
     if pool is None or not target_of(pool):
-        return state  # the render controller has not got to it yet
+        return state  # the render controller has not rendered it yet
     try:
         _look(state, world, pool, now)
     except MembershipError as error:

@@ -22,7 +22,7 @@ __all__ = ["DEGRADED_GOES_ON", "PoolNodes", "condition_is", "pool_status", "put_
 
 CERTIFICATES = "KubeAPIServerServingCAData"
 DEGRADED_GOES_ON = "Pool update paused due to degraded condition"
-"""What a degraded pool in image mode says; its other nodes are updated all the same, upstream as here."""
+"""Message of a degraded pool in image mode; its other nodes are updated, upstream as here."""
 MCN_GATE = "ImageModeStatusReporting"
 """With this feature gate, counts of updated and degraded nodes come from MachineConfigNodes."""
 
@@ -38,7 +38,7 @@ class PoolNodes:
     layering: Layering = field(default_factory=Layering)
     gates: frozenset[str] = frozenset()
     held: str = ""
-    """By which Hold the pool is kept from updating, in a few words; empty if by none."""
+    """The Hold that stops the pool's updates, in a few words; empty if there is none."""
     blocked: str = ""
     """Why drains of its nodes cannot finish, as a chain; empty if they can."""
 

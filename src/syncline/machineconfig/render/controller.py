@@ -24,7 +24,7 @@ __all__ = ["DEBOUNCE_S", "RENDER", "render_controller"]
 RENDER = "machine-config-render"
 """Name of the controller."""
 DEBOUNCE_S = 5.0
-"""From the first change to the render, as upstream."""
+"""Seconds from the first change to the render, as upstream."""
 
 _content = differ(lambda obj: obj.get("spec"), labels_of, annotations_of, lambda obj: meta(obj).get("ownerReferences"))
 

@@ -81,7 +81,7 @@ def _ignition(specs: Sequence[Obj]) -> Obj:
     """Return the first configuration with each later one merged over it; files overwrite by default."""
     first = specs[0].get("config")
     base: Obj = {"ignition": {"version": NEWEST_VERSION}} if first is None else lifted_config(first)
-    # The encoding belongs to the contents: a later file without one is not encoded, whatever it covers.
+    # The encoding belongs to the contents: a later file without one is not encoded.
     later = [
         _with_files(lifted_config(spec["config"]), _encoded) for spec in specs[1:] if spec.get("config") is not None
     ]

@@ -22,7 +22,7 @@ _SALT = bytes.fromhex(
     "db830cceda8d7487bcb5c097e93e7ea54053b3770fa8d0c5926b3ae385bcee1a"
     "211aebca20ad1fea2990944f06ce1716"
 )
-"""Upstream's 80 bytes; with others no name would be the one that a cluster knows already."""
+"""Upstream's 80 bytes; without them all names would differ from those in a cluster."""
 
 _ZERO: Obj = {
     "baseOSExtensionsContainerImage": "",

@@ -28,11 +28,11 @@ from syncline.machineconfig.render.waiting import controller_config_wait, sub_co
 __all__ = ["NOT_RENDERED", "Decision", "decide", "plan_render"]
 
 MAX_BYTES = 1_572_864
-"""JSON of a rendered MachineConfig; etcd takes no larger request."""
+"""Maximum bytes of a rendered MachineConfig as JSON; etcd accepts no larger request."""
 
 
 NOT_RENDERED = "could not generate rendered MachineConfig: "
-"""How upstream begins what it says of a merge that fails."""
+"""Prefix of upstream's message for a failed merge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def plan_render(observed: RenderObserved, now: datetime) -> Plan:
     why = f"pool {name} is rendered as {target}"
     configuration = _configuration(pool, decision.configuration)
     if configuration:
-        # A status is written on condition of the revision, so it follows in the pass that this write asks for.
+        # A status is conditional on the revision, so it follows in the reconcile that this write causes.
         wanted: list[tuple[KubeAction, ...]] = [_written(decision), decision.emits, configuration]
         return Plan(steps=tuple(filter(None, wanted)), why=why)
     wanted = [_written(decision), decision.emits, _forgotten(observed, target)]

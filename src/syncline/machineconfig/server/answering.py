@@ -70,7 +70,7 @@ def looked_up(request: Request, world: World) -> Answer | Asked:
         return _redirect(request.method, f"{moved}?{query}" if query else moved)
     if request.method not in _METHODS:
         return Answer(405, why=f"method {request.method}; allowed: GET, HEAD")
-    # An escaped slash separates nothing for the routes, yet it does for the pool: its name is the last of all elements.
+    # An escaped slash does not separate routes, but pools: a pool's name is the last element.
     first, *below = (unquote(part, errors="replace") for part in path[1:].split("/"))
     if first == "healthz" and not below:
         return Answer(200)

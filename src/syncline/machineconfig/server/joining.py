@@ -147,7 +147,7 @@ def _with_arguments(found: Obj, config: Obj, asked: Version) -> Obj:
 def _sent_config(found: Obj, spec: Obj) -> Obj:
     ordered = {key: spec[key] for key in _FIELDS} | spec
     kind: Obj = {key: found[key] for key in ("kind", "apiVersion") if key in found}
-    fields = {key: value for key, value in meta(found).items() if value}  # Go leaves out what is empty
+    fields = {key: value for key, value in meta(found).items() if value}  # Go omits empty fields
     return {**kind, "metadata": fields, "spec": ordered}
 
 

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 AUTHORITIES = annotation("lastSyncedControllerConfigResourceVersion")
-"""Of a node: the ControllerConfig whose authorities are on its disk."""
+"""Annotation of a node: version of the ControllerConfig whose authorities are on its disk."""
 PULL_SECRET = "/etc/mco/internal-registry-pull-secret.json"
 FILES = {
     "kubeAPIServerServingCAData": "/etc/kubernetes/kubelet-ca.crt",

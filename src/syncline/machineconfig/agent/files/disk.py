@@ -29,7 +29,7 @@ _ELSEWHERE = (
     "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem",
     "/etc/mco/internal-registry-pull-secret.json",
 )
-"""Written past configurations; what they hold is no one's drift."""
+"""Files that are written outside configurations, so that a difference is no drift."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _check(host: Host, path: str, wanted: bytes, mode: int) -> None:
 
 _GO_KIND = {"file": 0, "dir": 1 << 31, "symlink": 1 << 27}
 _GO_LETTERS = "dalTLDpSugct?"
-"""Of the bits of Go's ``FileMode`` from the highest down."""
+"""Letters of the bits of Go's ``FileMode`` from the highest down."""
 
 
 def _mode(mode: int, kind: str = "file") -> str:

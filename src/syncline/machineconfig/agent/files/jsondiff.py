@@ -18,10 +18,9 @@ __all__ = ["Path", "differences"]
 
 Path: TypeAlias = tuple[str | int, ...]
 EDGE = object()
-"""Stands for the element before the first one of a list, and after the last."""
+"""The neighbour before the first and after the last element of a list."""
 MOST_CELLS = 1_000_000
-"""Of the table that pairs the elements of two lists: longer lists without anything in common at their ends are compared
-element by element."""
+"""Maximum size of the table that pairs list elements; longer lists without common ends are compared by index."""
 _PLAIN_BELOW, _PLAIN_FROM = 1e21, 1e-6
 
 

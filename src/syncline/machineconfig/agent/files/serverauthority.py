@@ -37,9 +37,9 @@ CONFIG_MAP = ("openshift-machine-config-operator", "kubeconfig-data")
 BUNDLE_KEY = "ca-bundle.crt"
 KUBECONFIG, KUBELETS_KUBECONFIG = "/etc/kubernetes/kubeconfig", "/var/lib/kubelet/kubeconfig"
 ROTATE = annotation("service-ca-rotate")
-"""Of the ControllerConfig."""
+"""Annotation of the ControllerConfig: a rotation is in progress."""
 ROTATED = annotation("lastObservedServerCAAnnotation")
-"""Of a node: what the ControllerConfig said when its kubeconfig was last brought up to date."""
+"""Annotation of a node: the ControllerConfig's flag at the last update of its kubeconfig."""
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _NOT_FOR_KUBELETS = (
     "kube-apiserver-localhost-signer",
@@ -47,7 +47,7 @@ _NOT_FOR_KUBELETS = (
     "kube-apiserver-lb-signer",
 )
 MAX_SIZE = 1 << 20
-"""Of a ConfigMap, and of any kubeconfig that we rewrite."""
+"""Maximum bytes of a ConfigMap, and of a kubeconfig to rewrite."""
 
 
 class ServerAuthorityError(ValueError):

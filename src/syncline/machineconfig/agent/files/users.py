@@ -26,7 +26,7 @@ def update_keys(host: Host, new: Sequence[Obj], old: Sequence[Obj]) -> None:
     """Write the keys. ``new`` and ``old``: ``passwd.users`` of two configurations. Raises UpdateError."""
     _clear_absent(host, new, old)
     uid = host.user_id(CORE)
-    if uid is None:  # users are never made
+    if uid is None:  # users are never created
         if any(user.get("sshAuthorizedKeys") or user.get("passwordHash") for user in new):
             host.note(f"passwd.users: there is no user {CORE} here, so that keys and password are left out; make one")
         return
@@ -53,7 +53,7 @@ def _own_folder(host: Host) -> None:
             host.remove_all(SSH)
     if host.exists(KEYS):
         return
-    # One by one: the mode of a call is that of the last folder alone.
+    # One by one: the mode of a call applies to the last folder only.
     for folder in [KEYS] if host.exists(SSH) else [SSH, KEYS]:
         done = host.run(["runuser", "-u", CORE, "--", "mkdir", "-m", "0700", "-p", folder])
         if not done.ok:

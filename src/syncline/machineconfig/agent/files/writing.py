@@ -33,7 +33,7 @@ _OLD_LINKS = (
     f"{SYSTEMD}/network-online.target.requires/node-valid-hostname.service",
     f"{SYSTEMD}/network-online.target.wants/ovs-configuration.service",
 )
-"""Left behind by old releases; they are always removed."""
+"""Leftovers of old releases, which are always removed."""
 
 
 class UpdateError(OSError):
@@ -135,12 +135,12 @@ def keep_original(host: Host, source: str, path: str, data: bytes) -> None:
     """Copy the operating system's file at ``path`` from ``source``, or stamp that there is none; only once. ``data``:
     the content to be written there."""
     if host.keeps_all and _is_kept(host, path):
-        return  # what stands there now is ours, and mostly what is to be written
+        return  # the present file is ours, and mostly equal to the new one
     if not (host.exists(path) and _is_shipped(host, path, data)):
         if host.exists(stamp_path(path)):
             return
         if _is_kept(host, path):
-            host.remove(kept_path(path))  # it was kept by mistake
+            host.remove(kept_path(path))  # the copy was made by mistake
         host.write(stamp_path(path), b"")
         return
     kept = host.stat(kept_path(path))
@@ -216,12 +216,12 @@ def _write_unit(host: Host, unit: Obj, name: str) -> None:
     contents = str(unit.get("contents") or "")
     if not contents:
         if unit.get("mask") is False:
-            host.remove_all(path)  # a mask of before
+            host.remove_all(path)  # an earlier mask
         return
     _keep_shipped_unit(host, path, contents)
     state = host.run(["systemctl", "is-enabled", name])
     if state.ok and state.output.strip() == "enabled":
-        # Its [Install] section may change: it is enabled again afterwards.
+        # Its [Install] section may change, so it is enabled again afterwards.
         done = host.run(["systemctl", "disable", name])
         if not done.ok:
             raise UpdateError(f"disabling {name} failed: exit status {done.code} (output: {done.output})")
@@ -302,7 +302,7 @@ def _take_back_unit(host: Host, name: str, contents: str, sparing: bool) -> None
         host.run(["systemctl", "preset", name])
         _take_back(host, f"{SYSTEMD}/{name}", contents, sparing)
         return
-    # What has no preset is enabled there: links of a unit that goes would stay.
+    # Without a preset the unit would be enabled, and links of a removed unit would stay.
     host.run(["systemctl", "disable", name])
     _take_back(host, f"{SYSTEMD}/{name}", contents, sparing)
     if name in host.unit_files():

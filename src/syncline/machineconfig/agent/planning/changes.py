@@ -34,9 +34,9 @@ class Changes:
     kernel_type: bool = False
     extensions: bool = False
     image_mode: bool = False
-    """One of the two comes with an image of image mode, which holds extensions and kernel already."""
+    """Whether one config has an image of image mode, which contains extensions and kernel."""
     from_image_mode: bool = False
-    """The old one does, the new one does not: its extensions and kernel come on top of its own image."""
+    """Whether only the old config has one: the new image needs its extensions and kernel on top."""
 
     @property
     def empty(self) -> bool:

@@ -85,7 +85,7 @@ def reported_by(node: Obj, configs: Mapping[str, Obj]) -> Reported:
     current, desired = _said(node, CURRENT), _said(node, DESIRED)
     now = _config(configs, current)
     notes = annotations_of(node)
-    state = notes.get(STATE) or DONE  # machines of old releases joined without one
+    state = notes.get(STATE) or DONE  # machines of old releases joined without a state
     wanted = now if current == desired else _config(configs, desired)
     return Reported(now, wanted, state, notes.get(CURRENT_IMAGE, ""), notes.get(DESIRED_IMAGE, ""))
 

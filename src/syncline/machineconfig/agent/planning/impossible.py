@@ -22,9 +22,9 @@ _UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]{1,255}")
 """As systemd reads names of units (``systemd.unit(5)``)."""
 _KERNELS = ("/dev", "/proc", "/sys")
 MAX_ID = (1 << 32) - 2
-"""Of a user or group; one more means that it stays as it is."""
+"""Maximum id of a user or group; the next number means no change."""
 MOST_UNPACKED = 1032
-"""Times that gzip makes nothing of something."""
+"""Maximum ratio of gzip's compression."""
 
 
 def impossible(config: Obj) -> str:
@@ -77,4 +77,4 @@ def _size(contents: dict[str, Any]) -> int:
     try:
         return len(decode_file_contents(contents.get("source"), contents.get("compression")))
     except PayloadError:
-        return 0  # reported when it is written, in upstream's words
+        return 0  # the write reports it, in upstream's words

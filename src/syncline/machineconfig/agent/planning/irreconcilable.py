@@ -14,7 +14,7 @@ __all__ = ["irreconcilable_changes", "status_changes"]
 
 _SECTIONS = ("disks", "raid", "filesystems", "luks")
 MOST_CHANGES = 32
-"""Of a MachineConfigNode, as its definition bounds them."""
+"""Maximum entries that the definition of MachineConfigNode allows."""
 MAX_DIFF = 4096
 
 

@@ -20,16 +20,16 @@ __all__ = [
 POST_ACTION = annotation("post-config-action")
 REBOOTING = "Rebooting"
 REBOOT_FROM = "syncline.dev/reboot-from"
-"""Boot id at the moment a reboot was asked for: another one tells that it has happened."""
+"""Boot id when a reboot was requested; a different one shows that it has happened."""
 WRITING, WRITING_IMAGE = "syncline.dev/writing", "syncline.dev/writing-image"
 """The MachineConfig whose files are being written, and its image of image mode. It is finished before another one
 starts."""
 NOT_WRITING: dict[str, str | None] = {WRITING: None, WRITING_IMAGE: None}
 STAGED_AGAIN = "syncline.dev/staged-again"
-"""How often this update staged its system again, as a boot went past it."""
+"""How often this update staged its system again, because a boot did not use it."""
 FINALIZE_FAILURE = annotation("ostree-finalize-staged-failure")
 UNSUPPORTED = "syncline.dev/unsupported-packages"
-"""Number of packages layered on the image or removed from it, beside extensions."""
+"""Number of packages added to the image or removed from it, except extensions."""
 
 
 def reboot_request(target: str, boot_id: str) -> str:

@@ -50,7 +50,7 @@ from syncline.machineconfig.nodes.phases import Phase
 __all__ = ["AgentSettings", "plan_agent"]
 
 REBOOT_AGAIN_S = 600.0
-"""A reboot that was asked for and does not come is asked for again this often."""
+"""Seconds until a requested reboot that does not happen is requested again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class AgentSettings:
     """Time limits; the defaults are upstream's."""
 
     drain_limit_s: float = 3600.0
-    """After this long a drain that has not ended makes the node Degraded; it continues all the same."""
+    """Seconds after which an unfinished drain makes the node Degraded; the drain continues."""
     uncordon_limit_s: float = 600.0
-    """The same of the uncordon at the end of an update."""
+    """Seconds after which an unfinished uncordon makes the node Degraded."""
 
 
 def plan_agent(observed: AgentObserved, now: datetime, settings: AgentSettings = AgentSettings()) -> Plan:
@@ -79,7 +79,7 @@ def plan_agent(observed: AgentObserved, now: datetime, settings: AgentSettings =
     if drain_is_open(observed.node):
         return _await_drain(observed, have[DESIRED_DRAIN], now, settings)
     if have.get(WRITING):
-        # A pass that died half way is done again from the start: neither disk nor note says how far it came.
+        # An interrupted reconcile is repeated from its start: nothing records how far it came.
         begun = observed.begun
         if begun is None:
             return fail(observed, _lost(observed), now)
@@ -108,7 +108,7 @@ def _authorities(observed: AgentObserved, now: datetime) -> Plan | None:
     if rotating and observed.server is None:
         return Plan(((ReadServerAuthority(name, "they rotate"),),), why=f"what {name} is to know the API server by")
     notes = {AUTHORITIES: due.version}
-    if not rotating or observed.server:  # those that are not there yet are asked for again
+    if not rotating or observed.server:  # missing ones are requested again
         notes |= {ROTATED: rotated_flag(config)} if rotated_flag(config) or ROTATED in have else {}
     if all(have.get(key) == value for key, value in notes.items()):
         return None

@@ -38,7 +38,7 @@ from syncline.machineconfig.nodes.phases import Phase
 __all__ = ["come_to_rest", "watch"]
 
 MAX_STAGED_AGAIN = 3
-"""More boots in vain have another cause, which a person has to find."""
+"""Maximum restarts of an update whose system did not boot; beyond it a user must find the cause."""
 
 
 def come_to_rest(observed: AgentObserved, due: Due, now: datetime) -> Plan:
@@ -60,7 +60,7 @@ def come_to_rest(observed: AgentObserved, due: Due, now: datetime) -> Plan:
         script.annotate({DESIRED_DRAIN: uncordon})
         return script.plan()
     script = Script(observed, now, f"{name} is done with {target}")
-    script.phase(resumed)  # a node of which this uncordon was asked long ago has not said so
+    script.phase(resumed)  # a node with an old uncordon request may not have reported it
     script.event("Uncordon", f"Update completed for config {target} and node has been uncordoned")
     script.event("NodeDone", f"Setting node {name}, currentConfig {target} to Done")
     again: dict[str, str | None] = {STAGED_AGAIN: None} if STAGED_AGAIN in have else {}
@@ -93,7 +93,7 @@ def _lost_its_boot(observed: AgentObserved, due: Due) -> str:
         return ""
     old = embedded(observed.current, have.get(CURRENT_IMAGE, ""))
     if not joined and not changes_between(old, due.embedded[1]).of_system:
-        return ""  # it had all that, and booted something else since
+        return ""  # it had all of it, and has booted another system since
     return f"{checked.difference.text}; it is staged again"
 
 

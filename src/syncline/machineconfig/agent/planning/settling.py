@@ -55,7 +55,7 @@ def settle_agent(
     observed: AgentObserved, made: Plan, results: Sequence[Result], now: datetime, settings: AgentSettings = UPSTREAM
 ) -> tuple[AgentObserved, Plan] | None:
     """Return state and next plan from the results of the last plan; None if nothing is left to do."""
-    for result in results:  # the next write of each is conditional on the last one
+    for result in results:  # each next write is conditional on the last one
         if result.ok and isinstance(result.value, dict):
             if isinstance(result.action, SetStatus):
                 observed = replace(observed, record=result.value)

@@ -49,7 +49,7 @@ def put_back(observed: AgentObserved, begun: Due, now: datetime) -> Plan:
     except ConfigError as error:
         return Plan(outcome=Retry(str(error)), why=str(error))
     script = Script(observed, now, f"put {name} back to {name_of(begun.old)}")
-    script.annotate({WRITING: name_of(begun.new)})  # it says so already: nothing is written by an old view
+    script.annotate({WRITING: name_of(begun.new)})  # the note exists already; this write fails if the node has changed
     script.do(WriteFiles(name, new, old, False, UNDOING, sparing=True, rotated=True))
     if changes.passwd:
         script.do(SetUsers(name, new, old, UNDOING))
@@ -59,7 +59,7 @@ def put_back(observed: AgentObserved, begun: Due, now: datetime) -> Plan:
     script.annotate(NOT_WRITING)
     if annotations_of(observed.node).get(DESIRED) != name_of(begun.new):
         return script.plan(Requeue(0, "then the new target is tried"))
-    # The failure counts on: forgiven here, an update that always fails would be tried and undone without a pause.
+    # The failure still counts, or an update that always fails would be repeated without a pause.
     return script.plan(Retry(f"{name} is put back; then {name_of(begun.new)} is tried again"))
 
 
@@ -80,16 +80,16 @@ def undo(observed: AgentObserved, done: Sequence[Step], failed: Result, now: dat
         written = next((step for step in done if isinstance(step, WriteFiles)), None)
         if written is None:
             give_up(script, name, text, protected=False)
-            return script.plan(Retry(text))  # an earlier pass wrote everything: only the reboot is to be tried again
+            return script.plan(Retry(text))  # an earlier reconcile wrote everything: only the reboot is retried
         script.annotate({WRITING: name_of(written.new), REBOOT_FROM: None})
     if isinstance(action, StageSystem):
-        script.do(DropStaged(name, UNDOING))  # of the many commands that it is, some were done
+        script.do(DropStaged(name, UNDOING))  # some of its many commands were executed
     for step in reversed(done):
         match step:
             case StoreConfig() if observed.facts.stored is not None:
                 script.do(StoreConfig(name, observed.facts.stored, UNDOING, observed.facts.image))
             case StageSystem():
-                script.do(DropStaged(name, UNDOING))  # what runs is what the old config asked for
+                script.do(DropStaged(name, UNDOING))  # the running system is the old config's
             case SetUsers(old=old, new=new) if old is not None:
                 script.do(SetUsers(name, new, old, UNDOING))
             case WriteFiles(old=old, new=new) if old is not None:

@@ -53,7 +53,7 @@ __all__ = ["plan_update"]
 SINGLE_REPLICA = "SingleReplica"
 CRIO = "crio"
 RUNNING = ("Working", *FAILED_STATES)
-"""States of a node whose update has begun; one that failed keeps saying so until it has succeeded."""
+"""States of a node whose update has begun; a failed node keeps its state until it succeeds."""
 
 
 def plan_update(observed: AgentObserved, due: Due, now: datetime) -> Plan:
@@ -76,7 +76,7 @@ def plan_update(observed: AgentObserved, due: Due, now: datetime) -> Plan:
     beyond = beyond_reach(observed.node, observed.facts.fixed, new)
     if beyond:
         return _refuse(observed, old, new, beyond, now)
-    fresh = begun and due.arrived  # nothing is to change: what the node was born with has not been booted
+    fresh = begun and due.arrived  # nothing changes: the node has not booted its first config
     try:
         work = work_of(
             old,

@@ -36,7 +36,7 @@ def begin_machine(hosts: Hosts, host: Host, action: Ignite | LookAtBoot | EndFir
             _put_away(host, ENCAPSULATED, f"{ENCAPSULATED}.bak")
         case EndFirstBoot():
             for path in (ENCAPSULATED, REBOOT_NOTE):
-                with contextlib.suppress(HostError):  # one of the two is there
+                with contextlib.suppress(HostError):  # one of the two exists
                     host.remove(path)
         case EndJoining():
             _put_away(host, NODE_ANNOTATIONS, ANNOTATIONS_BACKUP)
@@ -54,7 +54,7 @@ def _ignite(hosts: Hosts, host: Host, action: Ignite) -> None:
     update_keys(host, users, [])
     set_passwords(host, users, [])
     if dig(action.config, "spec", "fips"):
-        host.write(FIPS_ENABLED, b"1\n")  # the installer's part: a kernel begins so, or never does
+        host.write(FIPS_ENABLED, b"1\n")  # the installer does this: FIPS mode is fixed at the install
     for path, text in joining_files(action.config, action.image):
         if path != INSTALLED:
             host.write(path, text.encode())

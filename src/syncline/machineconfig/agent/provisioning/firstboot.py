@@ -45,7 +45,7 @@ __all__ = [
 
 FIPS_ENABLED = "/proc/sys/crypto/fips_enabled"
 REBOOT_NOTE = "/etc/machine-config-daemon/first-boot-reboot"
-"""Ours: the boot in which the first boot asked for its reboot. It goes with the boot after."""
+"""Our record of the boot that requested the first boot's reboot; removed after the next boot."""
 NOTHING_YET = "mco-empty-mc"
 """Upstream's name of what a machine has before its first boot."""
 _SYSTEM = ("osImageURL", "kernelArguments", "kernelType", "extensions")

@@ -118,7 +118,7 @@ def _begin(observed: AgentObserved, now: datetime) -> Plan:
     elif said is None and stored != provisioning.named:
         script.do(Provision(name, provisioning.config, "it joins"))
     asked = f"uncordon-{provisioning.named}"
-    # Without a state: the first look at the disk decides it.
+    # Without a state: the first check of the disk decides it.
     script.annotate({**_first(said, provisioning), STATE: None, REASON: "", DESIRED_DRAIN: asked, LAST_DRAIN: asked})
     return script.plan()
 

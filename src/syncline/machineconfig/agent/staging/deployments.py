@@ -20,12 +20,12 @@ __all__ = ["Deployment", "Deployments", "has_deployed"]
 
 KERNEL = "kernel"
 OTHER_KERNELS = {"kernel-rt-": "realtime", "kernel-64k-": "64k-pages"}
-"""``kernelType`` by what the names of its packages begin with."""
+"""``kernelType`` by prefix of its packages."""
 _REFERENCE = re.compile(
     r"ostree-(?:unverified-registry:|remote-registry:[^:]+:"
     r"|(?:unverified-image|image-signed|remote-image:[^:]+):(?:docker://|registry:))"
 )
-"""What stands before the image in a reference of ostree to a container."""
+"""Prefix of an image in an ostree container reference."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from syncline.machineconfig.pinned.images import PINNED_PATH, pinned_file
 __all__ = ["pin_images", "pull_images"]
 
 FETCHED_AT_ONCE = 10
-"""Images that one step waits for: the next one begins with what has changed meanwhile."""
+"""Maximum images that one step pulls; changes are observed before the next step."""
 
 
 def pull_images(hosts: Hosts, action: PullImages) -> Pulled:
@@ -45,7 +45,7 @@ def pin_images(host: Host, action: PinImages, reload: Callable[[], None]) -> Non
     try:
         reload()
     except UpdateError:
-        _put(host, old)  # or no one would reload it the next time
+        _put(host, old)  # or the next time it would not be reloaded
         raise
 
 

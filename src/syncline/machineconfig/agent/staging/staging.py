@@ -65,12 +65,12 @@ def staging_commands(
     image = str(dig(new, "spec", "osImageURL") or "")
     another = bool(changes.os_update and image and image != booted_image)
     own_image = changes.image_mode and not changes.from_image_mode
-    # A forced or repeated update applies what the config says, not what changed since the last one.
+    # A forced or repeated update applies the complete config, not the difference to the last one.
     lost = (changes.os_update or action.again) and booted.kernel_type != kernel_type(new)
     kernel = not own_image and (another or changes.kernel_type or lost)
     found: list[Command] = []
     if kernel and booted.removed_kernels and booted.added_kernels:
-        # Packages of a kernel belong to one image: the image's own comes back before anything else.
+        # Kernel packages belong to one image, so the image's own kernel is restored first.
         gone = [word for package in booted.added_kernels for word in ("--uninstall", package)]
         found.append(("rpm-ostree", "override", "reset", *booted.removed_kernels, *gone))
     if another:

@@ -68,7 +68,7 @@ def plan_images(observed: ImagesObserved) -> Plan:
     )
     if not changes:
         return Plan(why=why)
-    # Upstream only logs what it leaves out.
+    # Upstream only logs omitted settings.
     event = Emit(observed.image, "RegistryNotBlocked", left_out or "", COMPONENT, warning=True)
     return Plan(steps=(changes, (event,)) if left_out else (changes,), why=why)
 

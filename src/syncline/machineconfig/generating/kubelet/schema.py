@@ -137,7 +137,7 @@ def decode(raw: Any) -> Obj:
 
 def _object(raw: Any, kind: str, *, as_yaml: bool) -> Obj:
     if not isinstance(raw, dict):
-        # What is no object at all is taken for YAML.
+        # Text that is no JSON object is parsed as YAML.
         reader = "error unmarshaling JSON: while decoding JSON: " if kind == ROOT else ""
         raise KubeletDecodeError(f"{reader}json: cannot unmarshal {_go_kind(raw)} into Go value of type v1beta1.{kind}")
     found: Obj = {}

@@ -159,7 +159,7 @@ def _order(source: str, lists: list[list[str]]) -> list[str]:
         if source not in mirrors:
             edge(mirrors[-1], source)
     found = _topological(after, before)
-    # The source itself is tried last anyway.
+    # The source itself is always tried last.
     return found[:-1] if found[-1] == source else found
 
 

@@ -17,7 +17,7 @@ from syncline.machineconfig.render.rendering import Release
 __all__ = ["TemplatesObserved", "plan_templates"]
 
 OURS = "syncline"
-"""How the version of a ControllerConfig of ours begins; one of another operator is left to it."""
+"""Prefix of the version of our ControllerConfigs; those of another operator are left alone."""
 _STATES = (("TemplateControllerCompleted", "True"), ("TemplateControllerRunning", "False"))
 _FAILING = ("TemplateControllerFailing", "False")
 
@@ -45,7 +45,7 @@ def plan_templates(observed: TemplatesObserved, now: datetime) -> Plan:
         body: Obj = {"metadata": {"annotations": notes}}
         marks = (Patch(gvk_of(config), "", name_of(config), body, "made by this release"),)
     status = set_status(config, _completed(config, now), "the bases are complete")
-    # Only complete once everything is written: rendering waits for it.
+    # Completed only once everything is written, since rendering waits for it.
     steps = tuple(step for step in (changes, status, marks) if step)
     return Plan(
         steps=steps, why=f"{len(changes)} base MachineConfigs to write" if changes else "the bases are complete"
