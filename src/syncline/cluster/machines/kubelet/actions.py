@@ -1,6 +1,6 @@
-"""What the kubelet does beside writing objects: sandboxes and containers, by the runtimes.
+"""The kubelet's runtime actions: sandboxes and containers.
 
-All are safe to repeat: a container is known by pod uid, name and attempt, and the same one is never started twice.
+All are idempotent: a container is identified by pod uid, name and attempt, and is never started twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CreateSandbox(Action):
-    """An address for the pod on its machine, in the machine's present boot."""
+    """Allocate an address for the pod on its machine, in the current boot."""
 
     pod: Obj
     node: str
@@ -61,7 +61,7 @@ class StartContainer(Action):
 
 @dataclass(frozen=True, slots=True)
 class GoOn(Action):
-    """Let the runtime go on with a container that wanted to at this time."""
+    """Let the runtime continue with a container whose ``wakes_at`` has come."""
 
     pod: Obj
     container: Container
@@ -92,7 +92,7 @@ class KillContainer(Action):
 
 @dataclass(frozen=True, slots=True)
 class RefreshVolumes(Action):
-    """Show in the volumes of a container what has changed of ConfigMaps, Secrets and the pod."""
+    """Update a container's volumes after changes of ConfigMaps, Secrets or the pod."""
 
     order: Order
     container: Container
@@ -108,7 +108,7 @@ class RefreshVolumes(Action):
 
 @dataclass(frozen=True, slots=True)
 class NoteFailures(Action):
-    """Remember that Events exist for the first ``reported`` failed probes of a container."""
+    """Record that the first ``reported`` failed probes of a container have Events."""
 
     pod: Obj
     container: Container
@@ -125,7 +125,7 @@ class NoteFailures(Action):
 
 @dataclass(frozen=True, slots=True)
 class ForgetPod(Action):
-    """Nothing of the pod may be left on its machine."""
+    """Remove all traces of the pod from its machine."""
 
     target: ObjectRef
     uid: str
@@ -139,7 +139,7 @@ PodAction: TypeAlias = CreateSandbox | StartContainer | GoOn | KillContainer | R
 
 
 class PodHandler:
-    """Performs them on the runtimes of this process."""
+    """Executes these actions on the runtimes of this process."""
 
     def __init__(self, machines: Machines, table: ContainerTable, runtimes: Runtimes, clock: Clock) -> None:
         self._machines = machines
@@ -183,7 +183,7 @@ class PodHandler:
         return self._table.put_sandbox(Sandbox(uid, *where, action.boot_id, ip, self._clock.now()))
 
     def _address(self, uid: str, node: str, had: str) -> str:
-        """The address that the pod had before a restart if it is free, or the lowest free one of the machine."""
+        """Return the pod's previous address if it is free, else the machine's lowest free one."""
         number = self._machines.number(node)
         prefix = f"10.{128 + number // 256}.{number % 256}."
         if had.startswith(prefix) and self._table.holder(had) in ("", uid):

@@ -1,8 +1,8 @@
-"""Whether a machine takes a pod that was given to it: the kubelet's own admission, for pods that it sees for the first
-time. Where the scheduler chose the node this passes; a pod that comes with a ``nodeName`` is answered here.
+"""The kubelet's own admission: decide whether a machine accepts a pod that it sees for the first time.
 
-Pure. Order, reasons and words are those of Kubernetes (``pkg/kubelet/lifecycle/predicate.go``,
-``pkg/scheduler/eventhandlers.go`` AdmissionCheck): of several reasons the first is given.
+Pods placed by the scheduler are accepted; pods created with a ``nodeName`` are judged here. Pure. Order, reasons and
+messages are those of Kubernetes (``pkg/kubelet/lifecycle/predicate.go``, ``pkg/scheduler/eventhandlers.go``
+AdmissionCheck): of several reasons, the first is given.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ __all__ = ["Asked", "AskedCache", "answered_at", "refusal_of", "refused_status",
 OS = "linux"
 OS_LABEL = "kubernetes.io/os"
 COUNTED = ("cpu", "memory", "ephemeral-storage")
-"""In the order in which they are examined; others follow by name."""
+"""Resources in the order in which they are checked; others follow by name."""
 REJECTED = "Pod was rejected: "
 FREE_REFUSALS, FIRST_WAIT_S, LONGEST_WAIT_S = 3, 1.0, 300.0
-"""Pods of one controller that are refused at once; each one more is answered later, twice as late as the one before."""
+"""Pods per controller that are refused at once; each further one waits twice as long as the one before."""
 MOST_REMEMBERED = 20_000
-"""Pods whose requests are known without reading them again."""
+"""Cached pods whose requests are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """``reason`` and ``message`` of the Event; the status has the same, with a few words before the message."""
+    """``reason`` and ``message`` of the Event; in the status, a prefix precedes the message."""
 
     reason: str
     message: str
 
 
 def refusal_of(pod: Obj, node: Obj, others: Sequence[Asked], room: Mapping[str, object]) -> Refusal | None:
-    """Why ``node`` does not take ``pod`` beside ``others``, which it took already; None if it does. ``room`` is what
-    the machine has, where the Node does not tell yet."""
+    """Return why ``node`` refuses ``pod`` beside the accepted ``others``, or None. ``room`` is the machine's capacity,
+    used until the Node reports it."""
     wanted_os = labels_of(pod).get(OS_LABEL)
     if wanted_os is not None and wanted_os != OS:
         message = f"Failed to admit pod as the `{OS_LABEL}` label doesn't match node label"
@@ -68,7 +68,7 @@ def _lacking(pod: Obj, node: Obj, others: Sequence[Asked], room: Mapping[str, ob
 
 
 def _unknown(name: str, has: Mapping[str, int]) -> bool:
-    """An extended resource that the node does not have is another owner's to judge."""
+    """Return True for an extended resource that the node does not have, which is not judged here."""
     return "/" in name and name not in has
 
 
@@ -101,7 +101,7 @@ def _predicate(name: str, why: str) -> Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a pod takes of its machine: requests in the scheduler's units, and ports."""
+    """A pod's requests in the scheduler's units, and its ports."""
 
     requests: Mapping[str, int]
     ports: tuple[tuple[str, str, int], ...]
@@ -112,7 +112,7 @@ class Asked:
 
 
 class AskedCache:
-    """What the pods of a cluster ask for, by uid; a pod's spec changes with its generation only."""
+    """The requests of a cluster's pods, by uid; a pod's spec changes only with its generation."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, Asked]] = {}
@@ -132,7 +132,7 @@ class AskedCache:
 
 
 def refused_status(pod: Obj, refusal: Refusal, now: str) -> Obj:
-    """All that the status of a refused pod says: nothing of it ever ran."""
+    """Return the whole status of a refused pod, of which nothing has run."""
     old: Obj = pod.get("status") or {}
     status: Obj = {key: old[key] for key in ("qosClass", "observedGeneration") if key in old}
     status |= {"phase": "Failed", "reason": refusal.reason, "message": REJECTED + refusal.message}
@@ -145,8 +145,8 @@ def was_refused(pod: Obj) -> bool:
 
 
 def answered_at(pod: Obj, refused: Iterable[Obj]) -> tuple[datetime | None, int]:
-    """When a pod is refused, and how many of its controller's pods were before: a controller that makes a new pod for
-    each one refused (a ReplicaSet with ``nodeName``) would fill the cluster otherwise. No instant: at once."""
+    """Return when to refuse a pod (None: at once), and how many of its controller's pods were refused before. The delay
+    stops a controller that replaces each refused pod (a ReplicaSet with ``nodeName``) from filling the cluster."""
     owner = controller_uid(pod)
     if not owner:
         return None, 0

@@ -1,4 +1,4 @@
-"""Binds the kubelet of all simulated machines to pods."""
+"""Define the kubelet's controller for all simulated machines."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ CONFIG_MAP, SECRET = GroupKind("", "ConfigMap"), GroupKind("", "Secret")
 
 
 def _at_rest(obj: Obj) -> bool:
-    """A pod that goes or has ended may have something left to stop."""
+    """Return False for terminating and finished pods, which may have containers to stop."""
     return not is_terminating(obj) and not is_finished(obj)
 
 
 def kubelet_controller(machines: Machines, table: ContainerTable, ends_with_us: EndsWithUs) -> Controller[Observed]:
-    """One for all machines; its keys are pods."""
+    """Return one controller for all machines; its key is a pod."""
     asked = AskedCache()
 
     def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:

@@ -1,6 +1,6 @@
-"""What the kubelet tells people: Events, derived from how a status differs from the one before.
+"""The kubelet's Events, derived from the difference of two statuses.
 
-So each is said once, when the state of things changes, and again only when it changes again.
+So each Event is emitted once per change of state.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ __all__ = ["events_between", "killing", "pulling", "refused", "restarting", "unh
 
 COMPONENT = "kubelet"
 SIZE_BYTES = 50_000_000
-"""What images that are not pulled weigh."""
+"""Size reported for images, which are not pulled."""
 
 
 def emit(pod: Obj, reason: str, message: str, *, warning: bool = False, container: object = "") -> Emit:
-    """``container`` is the name of the one that is meant, if any."""
+    """Return an Event; ``container`` is the name of the container concerned, if any."""
     part = ""
     if container:
         parts = ("initContainers", "ephemeralContainers")
@@ -28,7 +28,7 @@ def emit(pod: Obj, reason: str, message: str, *, warning: bool = False, containe
 
 
 def pulling(pod: Obj, container: Obj, record: Container) -> tuple[Emit, ...]:
-    """Said when a container is made and its image has to come first."""
+    """Return the Events of a new container whose image must be pulled first."""
     if record.pulled_s > 0 or record.pull_error:
         image, name = container.get("image", ""), container.get("name")
         begun = emit(pod, "Pulling", f'Pulling image "{image}"', container=name)
@@ -51,7 +51,7 @@ def unhealthy(pod: Obj, container: Obj, failure: Failure, pod_ip: str) -> Emit:
 
 
 def restarting(pod: Obj, container: str, killed_by: str, *, again: bool) -> tuple[Emit, ...]:
-    """Why a container that runs is stopped though its pod stays."""
+    """Return why a running container is stopped while its pod remains."""
     if killed_by == "post-start":
         failed = emit(pod, "FailedPostStartHook", "PostStartHook failed", warning=True, container=container)
         return failed, emit(pod, "Killing", "FailedPostStartHook", container=container)
@@ -60,7 +60,7 @@ def restarting(pod: Obj, container: str, killed_by: str, *, again: bool) -> tupl
 
 
 def events_between(pod: Obj, new: Obj, records: dict[str, Container]) -> tuple[Emit, ...]:
-    """From the status in ``pod`` to ``new``; ``records`` are the latest attempts by container name."""
+    """Return the Events between the status in ``pod`` and ``new``; ``records`` are the latest attempts by container."""
     found: list[Emit] = []
     old: Obj = pod.get("status") or {}
     for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):

@@ -1,8 +1,8 @@
-"""Why a container cannot be made as its pod describes it: found before its runtime is asked.
+"""Find why a container cannot be created as specified, before its runtime is called.
 
-Pure; order, reasons and words are those of Kubernetes (``pkg/kubelet/images``, ``kubelet_pods.go`` makeMounts,
-``pkg/kubelet/container/helpers.go``, ``kuberuntime/security_context.go``). The API refuses what it can see in the text
-of a path; what a variable makes of it is known here only.
+Pure; order, reasons and messages are those of Kubernetes (``pkg/kubelet/images``, ``kubelet_pods.go`` makeMounts,
+``pkg/kubelet/container/helpers.go``, ``kuberuntime/security_context.go``). The API validates the text of a path; the
+values of its variables are known only here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Fault:
 
 
 def fault_of(order: Order, missing_variable: str) -> Fault | None:
-    """``missing_variable`` says which ConfigMap, Secret or key its variables lack; empty: none."""
+    """Return the fault, or None. ``missing_variable`` names the missing ConfigMap, Secret or key of its variables, or
+    ""."""
     image = image_problem(str(order.container.get("image", "")))
     if image:
         return Fault(INVALID_IMAGE, image)
@@ -57,7 +58,7 @@ def _narrows(mount: Obj) -> bool:
 
 
 def _expanded(text: str, variables: Mapping[str, str]) -> tuple[str, str]:
-    """The path, and what is wrong with its variables: one without a value is as bad as an unknown one."""
+    """Return the expanded path, and an error if a variable is empty or unknown."""
     named = {found.group(1) for found in _REFERENCE.finditer(text) if found.group(1)}
     empty = sorted(name for name in named if not variables.get(name))
     return expanded(text, variables), f"missing value for {', '.join(empty)}" if empty else ""
@@ -72,7 +73,7 @@ def _path_problem(path: str) -> str:
 
 
 def _root_problem(pod: Obj, container: Obj) -> str:
-    """``runAsNonRoot`` beside ``runAsUser: 0``. Whom an image runs as is not known, so nothing is said of it."""
+    """Refuse ``runAsNonRoot`` with ``runAsUser: 0``. The image's user is unknown, so it is not checked."""
     about = [dig(each, "securityContext", default={}) for each in (container, pod.get("spec") or {})]
     never_root, user = (_first(about, key) for key in ("runAsNonRoot", "runAsUser"))
     if not never_root or user != 0:
@@ -82,5 +83,5 @@ def _root_problem(pod: Obj, container: Obj) -> str:
 
 
 def _first(about: list[Obj], key: str) -> object:
-    """What the container says goes before what the pod says."""
+    """Return the container's value, else the pod's."""
     return next((each[key] for each in about if each.get(key) is not None), None)

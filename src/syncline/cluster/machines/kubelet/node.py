@@ -1,9 +1,9 @@
-"""The kubelet's Node: it registers once per boot, tells capacity and conditions, and gives signs of life.
+"""The kubelet's Node: it registers once per boot, reports capacity and conditions, and sends heartbeats.
 
-A Node with the annotation ``syncline.dev/machine: simulated`` has a machine of ours: one is made when such a Node is
-seen without one, so that creating a Node adds a machine, and a restart of this process finds them all again. A machine
-whose Node was seen goes with that Node, also while it is off or boots; another Node of its name is another machine. In
-virtual time a sign of life that changes nothing is not written; live, leases are renewed as in Kubernetes.
+A Node with the annotation ``syncline.dev/machine: simulated`` has a simulated machine, created when such a Node first
+appears; so creating a Node adds a machine, and a restart of this process finds them again. A machine is deleted with
+its Node, even while it is off or boots; a new Node with the same name is another machine. In virtual time, heartbeats
+without a change are not written; live, leases are renewed as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LEASE = GroupKind("coordination.k8s.io", "Lease")
 LEASE_GVK = GVK("coordination.k8s.io", "v1", "Lease")
 LEASES = "kube-node-lease"
 BOOTS = "syncline.dev/boots"
-"""Count of boots of a simulated machine: continues after a restart of this process."""
+"""Number of boots of a simulated machine; it continues after a restart of this process."""
 SPEC = "syncline.dev/machine-"
 LEASE_EVERY_S = 10.0
 LEASE_SECONDS = 40
@@ -61,7 +61,7 @@ OS_IMAGE = "Simulated Linux"
 
 
 def node_object(spec: MachineSpec, number: int | None = None) -> Obj:
-    """The Node that stands for a machine: creating it in the API makes the machine."""
+    """Return the Node of a machine; creating it in the API creates the machine."""
     labels = {
         "beta.kubernetes.io/arch": spec.arch,
         "beta.kubernetes.io/os": "linux",
@@ -92,7 +92,7 @@ def node_object(spec: MachineSpec, number: int | None = None) -> Obj:
 
 
 def spec_of_node(node: Obj) -> MachineSpec | None:
-    """The machine that a Node stands for; None if it is none of ours."""
+    """Return the machine that a Node describes; None if it is not simulated."""
     said = annotations_of(node)
     if said.get(MACHINE) != SIMULATED:
         return None
@@ -134,7 +134,7 @@ class RemoveMachine(Action):
 
 @dataclass(frozen=True, slots=True)
 class Registered(Action):
-    """Note that the machine made its Node in this boot."""
+    """Record that the machine created its Node in this boot."""
 
     name: str
     boot_id: str
@@ -146,7 +146,7 @@ class Registered(Action):
 
 @dataclass(frozen=True, slots=True)
 class HasNode(Action):
-    """Note which Node stands for the machine."""
+    """Record the Node of the machine."""
 
     name: str
     node_uid: str
@@ -158,7 +158,7 @@ class HasNode(Action):
 
 @dataclass(frozen=True, slots=True)
 class PassTime(Action):
-    """Let a stop or boot that is due come to its end."""
+    """Complete a stop or boot that is due."""
 
     name: str
     reason: str
@@ -211,15 +211,15 @@ class ObservedNode:
     state: MachineState | None = None
     registered: bool = False
     node_uid: str = ""
-    """Of the Node that the machine is known to have."""
+    """Uid of the machine's known Node."""
     number: int = 0
     lease: Obj | None = None
     complete: bool = True
-    """False before all Nodes and leases were listed once."""
+    """False before all Nodes and leases are listed."""
 
 
 def node_controller(machines: Machines, *, heartbeats: bool) -> Controller[ObservedNode]:
-    """``heartbeats``: renew leases (live)."""
+    """Return the controller; ``heartbeats``: renew leases (live)."""
     reads = (LEASE,) if heartbeats else ()
 
     def observe(cache: Snapshot, ref: ObjectRef) -> ObservedNode | None:
@@ -248,7 +248,7 @@ def node_controller(machines: Machines, *, heartbeats: bool) -> Controller[Obser
 
 
 def plan_node(observed: ObservedNode, now: datetime, *, heartbeats: bool) -> Plan:
-    """Pure."""
+    """Plan one machine's Node. Pure."""
     state = observed.state
     if state is None:
         boots = annotations_of(observed.node or {}).get(BOOTS, "")
@@ -270,7 +270,7 @@ def plan_node(observed: ObservedNode, now: datetime, *, heartbeats: bool) -> Pla
     if state.power is Power.ON and not observed.registered:
         report = _boots(observed, state)
         steps.append((*report, Registered(observed.name, state.boot_id, "its Node exists")))
-        if report:  # later Events refer to the Node as it is then
+        if report:  # later Events refer to the Node in this state
             return Plan(tuple(steps), Requeue(0.0, "then it tells how it is"), "tell that the machine has booted")
     steps += [
         step
@@ -281,7 +281,7 @@ def plan_node(observed: ObservedNode, now: datetime, *, heartbeats: bool) -> Pla
 
 
 def _is_gone(observed: ObservedNode) -> bool:
-    """Whether the Node that the machine has, or made in this boot, is there no longer."""
+    """Return whether the machine's Node, or the one created in this boot, was deleted."""
     if observed.node is None:
         return bool(observed.node_uid) or observed.registered
     return observed.node_uid not in ("", uid_of(observed.node))
@@ -297,7 +297,7 @@ def _register(observed: ObservedNode, state: MachineState) -> Plan:
 
 
 def _boots(observed: ObservedNode, state: MachineState) -> tuple[Patch, ...]:
-    """Nothing when the Node says it already: a process that died before it noted that continues behind it."""
+    """Record the boot, unless the Node has it already, since a restarted process continues from the Node's count."""
     body: Obj = {"metadata": {"annotations": {BOOTS: str(state.boots)}}}
     if not dig(observed.node, "spec", "podCIDR"):
         body["spec"] = {
@@ -324,7 +324,7 @@ def _next_look(state: MachineState, now: datetime, *, heartbeats: bool) -> Reque
 
 
 def _status(observed: ObservedNode, node: Obj, state: MachineState, now: datetime) -> tuple[SetStatus | Emit, ...]:
-    """Nothing from a machine that is off or boots: it cannot speak."""
+    """Update the status of a running machine; one that is off or boots cannot report."""
     if state.power in (Power.OFF, Power.BOOTING):
         return ()
     room = {"cpu": observed.spec.cpu, "memory": observed.spec.memory, "pods": str(observed.spec.pods)}
@@ -373,7 +373,7 @@ def _conditions(node: Obj, state: MachineState, now: datetime) -> list[Obj]:
 
 
 def _condition(old: Obj | None, wanted: tuple[str, str, str, str], now: datetime) -> Obj:
-    """The heartbeat moves with the rest only: an unchanged condition is left as it is."""
+    """Return a condition; an unchanged one keeps its heartbeat time."""
     kind, status, reason, message = wanted
     if old is not None and (old.get("status"), old.get("reason"), old.get("message")) == (status, reason, message):
         return old
@@ -405,7 +405,7 @@ def _state_events(node: Obj, new: Obj, state: MachineState) -> tuple[Emit, ...]:
 
 
 def _renewal(observed: ObservedNode, state: MachineState, now: datetime, heartbeats: bool) -> tuple[Any, ...]:
-    """The lease in ``kube-node-lease``, renewed every ten seconds."""
+    """Renew the lease in ``kube-node-lease`` every ten seconds."""
     if not heartbeats or state.power is not Power.ON:
         return ()
     stamp = format_micro_time(now)

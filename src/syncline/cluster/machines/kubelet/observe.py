@@ -1,7 +1,7 @@
-"""What the kubelet sees of one pod: the pod, its machine, what runs of it, and what it refers to.
+"""Observe one pod for the kubelet: the pod, its machine, its containers, and the objects it refers to.
 
-Everything the plan needs is gathered here. Containers of a machine that booted since ended with the old boot; records
-that a restart of this process lost are taken from the pod's own status.
+The plan needs nothing else. Containers of an earlier boot have ended with it; records lost in a restart of this process
+are recovered from the pod's status.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ PODS_ON_NODE = "kubelet/pods"
 NOTHING_MISSING = Missing()
 MASTER_SERVICE = ObjectRef("", "Service", "default", "kubernetes")
 EndsWithUs = Callable[[Obj, Obj, ImageCache], bool]
-"""Is a container of a pod a process that ends when this process does?"""
+"""Returns whether a container is a process that ends with this process."""
 EPHEMERAL_STORAGE = "100Gi"
-"""What every simulated machine has."""
+"""Capacity of every simulated machine."""
 LOST_PROCESS_EXIT_CODE = 137
 LOST_MESSAGE = "The container could not be located when the pod was terminated"
 LOST_EXIT_CODE = 255
-"""What the kubelet notes of a container that a reboot ended."""
+"""Exit code of a container that a reboot ended, as in the kubelet."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineView:
-    """The pod's machine. ``up``: its kubelet works; ``room`` is what it has, as quantities by resource."""
+    """The pod's machine. ``up``: its kubelet runs; ``room`` is its capacity, as quantities by resource."""
 
     name: str
     ip: str
@@ -71,8 +71,7 @@ class MachineView:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What decides whether a machine takes a pod that it sees for the first time: the Node, what the pods take
-    that are there already, and the pods that were refused."""
+    """Input of admission for a new pod: the Node, the requests of the pods on it, and the refused pods."""
 
     node: Obj
     others: tuple[Asked, ...] = ()
@@ -81,9 +80,9 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``leftovers`` are uids of earlier pods of this name whose containers are still known. ``pod`` is None when only
-    such are left. ``complete`` is False before all ConfigMaps and Secrets were listed once. ``arrival`` is None for a
-    pod that the machine has taken."""
+    """``leftovers`` are uids of earlier pods of this name with known containers; ``pod`` is None if only these are
+    left. ``complete`` is False before all ConfigMaps and Secrets are listed. ``arrival`` is None for an accepted pod.
+    """
 
     ref: ObjectRef
     pod: Obj | None
@@ -98,7 +97,7 @@ class Observed:
 
 
 def indices() -> dict[str, IndexFn]:
-    """Pods by node, and by the ConfigMaps and Secrets they refer to."""
+    """Index pods by node, and by the ConfigMaps and Secrets they refer to."""
     return {PODS_ON_NODE: OfKind(POD, _on_node), REFERENCES: OfKind(POD, refers_to)}
 
 
@@ -108,13 +107,13 @@ def _on_node(obj: Obj) -> Iterable[str]:
 
 
 def pods_referring(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    """The pods that wait for, or use, a ConfigMap or Secret."""
+    """Return the pods that wait for, or use, a ConfigMap or Secret."""
     value = f"{obj.get('kind')}/{namespace_of(obj)}/{name_of(obj)}"
     return (ObjectRef("", POD.kind, namespace_of(pod), name_of(pod)) for pod in cache.indexed(REFERENCES, value))
 
 
 def machine_ip(number: int) -> str:
-    """Node addresses, in the documentation range of virtual machines: 192.168.64.10 and up."""
+    """Return a node address in the documentation range of virtual machines: 192.168.64.10 and up."""
     value = number + 10
     return f"192.168.{64 + value // 250}.{value % 250 + 1}"
 
@@ -127,7 +126,7 @@ def observe(
     ends_with_us: EndsWithUs,
     asked: AskedCache | None = None,
 ) -> Observed | None:
-    """None for a pod that is on none of our machines and of which nothing is left."""
+    """Return None for a pod that is on no simulated machine and has nothing left to clean up."""
     pod = cache.get(ref)
     uid = uid_of(pod) if pod is not None else ""
     leftovers = tuple(each for each in table.uids(ref.namespace, ref.name) if each != uid)
@@ -159,7 +158,7 @@ def _image_data(cache: Snapshot) -> tuple[Obj, ...]:
 
 
 def _services(pod: Obj, records: tuple[Container, ...], cache: Snapshot) -> tuple[Obj, ...]:
-    """Those that the pod's next container gets as variables; none while all containers run on."""
+    """Return the Services for variables of the pod's next container; none while all containers run."""
     running = {each.name for each in records if each.ends_at is None}
     if all(str(each["name"]) in running for each in dig(pod, "spec", "containers", default=[])):
         return ()
@@ -170,7 +169,7 @@ def _services(pod: Obj, records: tuple[Container, ...], cache: Snapshot) -> tupl
 
 
 def order_of(observed: Observed, container: Obj, attempt: int) -> Order:
-    """What a runtime gets for one attempt of a container."""
+    """Return a runtime's input for one attempt of a container."""
     assert observed.pod is not None and observed.machine is not None, "containers are started on a machine"
     return Order(
         observed.pod,
@@ -190,14 +189,14 @@ def _arrival(pod: Obj, machine: str, cache: Snapshot, table: ContainerTable, ask
         return None
     node = cache.get(ObjectRef("", NODE.kind, "", machine))
     if node is None:
-        return None  # a machine that is just being registered, or removed
+        return None  # the machine is just being registered or removed
     here = [each for each in cache.indexed(PODS_ON_NODE, machine) if uid_of(each) != uid_of(pod)]
     others = (asked.of(each) for each in here if not is_finished(each) and _taken(each, table))
     return Arrival(node, tuple(others), tuple(each for each in here if was_refused(each)))
 
 
 def _taken(pod: Obj, table: ContainerTable) -> bool:
-    """The kubelet's first word on a pod is when it began; its sandbox is known a moment earlier."""
+    """Return whether the kubelet accepted the pod: it has a start time or a sandbox."""
     return bool(dig(pod, "status", "startTime")) or table.sandbox(uid_of(pod)) is not None
 
 
@@ -211,7 +210,7 @@ def _records(
 
 
 def _recovered(pod: Obj, boot_id: str, ends_with_us: EndsWithUs, cache: Snapshot) -> list[Container]:
-    """Records made from what the status says ran: all that is left after a restart of this process."""
+    """Return records derived from the status, the only source after a restart of this process."""
     found = []
     for part in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
         for status in dig(pod, "status", part, default=[]):
@@ -222,8 +221,8 @@ def _recovered(pod: Obj, boot_id: str, ends_with_us: EndsWithUs, cache: Snapshot
 
 
 def _from_status(pod: Obj, boot_id: str, status: Obj, ends_with_us: EndsWithUs, images: ImageCache) -> Container | None:
-    """What runs by stages continues with its stage, from the whole second that the status tells; what was a process of
-    ours ended with us."""
+    """Return a record from a status: a staged container continues with its stage, from the status's whole second; a
+    process of ours ended with this process."""
     running = dig(status, "state", "running")
     ended = dig(status, "state", "terminated") or dig(status, "lastState", "terminated")
     attempt = int(status.get("restartCount") or 0)
@@ -276,7 +275,7 @@ def _container(pod: Obj, name: str) -> Obj:
 
 
 def _after_boot(record: Container, state: MachineState) -> Container:
-    """A container of an earlier boot ended when that did."""
+    """End a container of an earlier boot at the end of that boot."""
     stopped: datetime | None = state.stopped_at or state.booted_at
     if record.boot_id == state.boot_id or stopped is None:
         return record

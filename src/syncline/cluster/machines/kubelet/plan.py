@@ -1,7 +1,7 @@
-"""What the kubelet does next for a pod: a list of stages, the first that has something to say decides.
+"""Plan the kubelet's next actions for a pod: the first of a list of stages that returns a plan decides.
 
-Runtime actions come alone; what they answered is known at the end of the pass (``settle``), and only then is the
-status written, once. Rules are those of Kubernetes' kubelet (``kuberuntime_manager.go`` computePodActions).
+Runtime actions are separate steps; their results are known at the end of the reconcile (``settle``), which then writes
+the status once. Rules are those of Kubernetes' kubelet (``kuberuntime_manager.go`` computePodActions).
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from syncline.kube.objects import Obj, dig, is_terminating, meta, ref_of, uid_of
 __all__ = ["plan", "settle"]
 
 SETTLED_ATTEMPT = 4
-"""From this restart on, a crash loop counts as a state of rest: looking after it is background work."""
+"""From this restart on, a crash loop counts as settled: its reconciles are background work."""
 DEFAULT_GRACE_S = 30.0
 MIN_GRACE_S = 2.0
-"""What a container that goes last is given at least (``minimumGracePeriodInSeconds``)."""
+"""Minimum grace period of a container that is stopped last (``minimumGracePeriodInSeconds``)."""
 CACHE_WAIT_S = 0.1
 
 
@@ -68,7 +68,7 @@ class _Case:
 
 
 def plan(observed: Observed, now: datetime) -> Plan:
-    """Pure. The steps of a plan are either runtime actions or the status and what users see."""
+    """Return a plan of either runtime actions, or a status with its Events. Pure."""
     forgotten = tuple(ForgetPod(observed.ref, uid, "the pod is gone") for uid in observed.leftovers)
     if observed.pod is None or observed.machine is None:
         return Plan((forgotten,), why="end what is left of a pod that is gone")
@@ -87,7 +87,7 @@ def plan(observed: Observed, now: datetime) -> Plan:
 
 
 def settle(observed: Observed, done: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
-    """After runtime actions: plan again with what they answered."""
+    """Plan again with the results of runtime actions."""
     if observed.pod is None or not any(isinstance(result.action, _RUNTIME) for result in results):
         return None
     if not all(result.ok for result in results):
@@ -120,7 +120,7 @@ def _with(observed: Observed, value: object) -> Observed:
 
 
 def _going(case: _Case) -> Plan | None:
-    """Stop what runs, tell its end, and let the pod go."""
+    """For a terminating pod: stop its containers, report their end, and remove the pod."""
     if not is_terminating(case.pod):
         return None
     kills = _kills(case, _next_to_go(case), _grace_left_s(case), "the pod is being deleted")
@@ -137,8 +137,7 @@ def _going(case: _Case) -> Plan | None:
 
 
 def _next_to_go(case: _Case) -> list[View]:
-    """Sidecars stay until all others have ended, then they go one by one, the last to come first; all at once when
-    there is no time."""
+    """Return what to stop next: sidecars last, one by one in reverse order; all at once without a grace period."""
     others = [view for view in case.views if view.alive and not view.sidecar]
     sidecars = [view for view in case.views if view.alive and view.sidecar]
     if not meta(case.pod).get("deletionGracePeriodSeconds"):
@@ -147,7 +146,7 @@ def _next_to_go(case: _Case) -> list[View]:
 
 
 def _grace_left_s(case: _Case) -> float:
-    """What is left of the grace period: those that go later have less of it, though never less than two seconds."""
+    """Return the rest of the grace period, at least two seconds, for containers that are stopped later."""
     whole = float(meta(case.pod).get("deletionGracePeriodSeconds") or 0)
     until = time_or_none(meta(case.pod).get("deletionTimestamp"))
     if not whole or until is None or not any(view.exited for view in case.views):
@@ -156,14 +155,14 @@ def _grace_left_s(case: _Case) -> float:
 
 
 def _finished(case: _Case) -> Plan | None:
-    """A pod that ended does not begin again; what still runs of it is stopped."""
+    """For a finished pod: stop what still runs; nothing restarts."""
     if not is_finished(case.pod):
         return None
     return _kills(case, list(case.views), 0.0, "the pod has ended") or Plan(why="the pod has ended")
 
 
 def _refused(case: _Case) -> Plan | None:
-    """A pod that was given to this machine and does not fit on it ends before anything of it runs."""
+    """For a new pod that does not fit on this machine: fail it before anything runs."""
     arrival, machine = case.observed.arrival, case.observed.machine
     if arrival is None or machine is None:
         return None
@@ -181,7 +180,7 @@ def _refused(case: _Case) -> Plan | None:
 
 
 def _overdue(case: _Case) -> Plan | None:
-    """activeDeadlineSeconds."""
+    """Enforce activeDeadlineSeconds."""
     if not case.past_deadline:
         return None
     kills = _kills(case, list(case.views), _grace_s(case.pod), "the pod ran longer than it may")
@@ -203,7 +202,7 @@ def _sandbox(case: _Case) -> Plan | None:
 
 
 def _due(case: _Case) -> Plan | None:
-    """Runtimes that wanted to continue with a container now."""
+    """Continue with containers whose ``wakes_at`` has come."""
     due = tuple(
         GoOn(case.pod, view.record, "its runtime has more to do")
         for view in case.views
@@ -213,7 +212,7 @@ def _due(case: _Case) -> Plan | None:
 
 
 def _probing(case: _Case) -> Plan | None:
-    """Tell of probes that failed, and stop what failed for too long: its restart policy decides what comes then."""
+    """Report failed probes, and stop containers at the failure threshold; the restart policy decides what follows."""
     acts: list[PodAction] = []
     events: list[Emit] = []
     for view in case.views:
@@ -233,7 +232,7 @@ def _probing(case: _Case) -> Plan | None:
 
 
 def _refreshing(case: _Case) -> Plan | None:
-    """What volumes show of ConfigMaps, Secrets and the pod follows them; while one is missing they stay as they are."""
+    """Update volumes after changes of ConfigMaps, Secrets or the pod; while one is missing, they stay unchanged."""
     shown = [view.record for view in case.views if view.running and view.record is not None and view.record.shown]
     if not shown or case.observed.missing.volumes:
         return None
@@ -250,14 +249,14 @@ def _refreshing(case: _Case) -> Plan | None:
 
 
 def _probe_grace_s(case: _Case, view: View) -> float:
-    """A probe may allow less time than the pod."""
+    """Return the grace period of a probe, which may differ from the pod's."""
     by = view.record.course.killed_by if view.record is not None else ""
     own = dig(view.spec, f"{by}Probe", "terminationGracePeriodSeconds")
     return _grace_s(case.pod) if own is None else float(own)
 
 
 def _winding_up(case: _Case) -> Plan | None:
-    """All main containers have ended for good: those that accompany them end too, then the pod has."""
+    """When all main containers have ended permanently, stop the accompanying ones, then finish the pod."""
     if not all(view.over for view in case.views if view.main):
         return None
     sidecars = [view for view in case.views if view.sidecar or view.ephemeral]
@@ -268,7 +267,7 @@ def _winding_up(case: _Case) -> Plan | None:
 
 
 def _initializing(case: _Case) -> Plan | None:
-    """Init containers one after the other; those that stay only have to run."""
+    """Run init containers in sequence; sidecars only need to be started."""
     for view in case.views:
         if not view.init or (view.succeeded and not view.sidecar):
             continue
@@ -283,7 +282,7 @@ def _initializing(case: _Case) -> Plan | None:
 
 
 def _running(case: _Case) -> Plan | None:
-    """All others at once."""
+    """Start all other containers at once."""
     starts = [start for view in case.views if not view.init and (start := _start_of(case, view)) is not None]
     return Plan((tuple(starts),)) if starts else None
 
@@ -307,7 +306,7 @@ _STAGES: tuple[Callable[[_Case], Plan | None], ...] = (
 
 
 def _kills(case: _Case, views: list[View], grace_s: float, reason: str) -> Plan | None:
-    """Stop those that run and were not asked yet."""
+    """Stop the running containers that are not stopping yet."""
     kills: list[PodAction] = []
     events: list[Emit] = []
     for view in views:
@@ -323,7 +322,7 @@ def _start_if_due(case: _Case, view: View) -> Plan | None:
 
 
 def _start_of(case: _Case, view: View) -> StartContainer | None:
-    """A container that never ran, whose image can be tried again, or whose time to run again has come."""
+    """Start a container that never ran, or is due for a restart or another image pull."""
     if view.fault is not None:
         return None
     if view.record is None:
@@ -340,13 +339,13 @@ def _start_of(case: _Case, view: View) -> StartContainer | None:
 
 
 def _still_fails(pod: Obj, view: View, images: ImageCache) -> bool:
-    """By what the pod says of the try that was; it may have been changed since."""
+    """Return whether the image of the last try still fails; the pod may have changed since."""
     tried = view.record.pulls if view.record is not None else 1
     return bool(stage_of(pod, view.spec, 0, Timing(), tried - 1, images).pull_error)
 
 
 def _report(case: _Case, why: str) -> Plan:
-    """The status as it is now, what changed for people, and when to reconcile again."""
+    """Return the current status, its Events, and the next reconcile."""
     new = status_of(case.observed, case.views, case.now, past_deadline=case.past_deadline)
     written = set_status(case.pod, new, why)
     if not written:
@@ -368,7 +367,7 @@ def _grace_s(pod: Obj) -> float:
 
 
 def _next_look(case: _Case) -> Outcome:
-    """The next instant at which something of the pod changes by itself."""
+    """Requeue at the next instant at which the pod changes without an event."""
     looks: list[tuple[datetime, bool]] = []
     for view in case.views:
         looks += [(at, _at_rest(view)) for at in _instants(view) if at > case.now]

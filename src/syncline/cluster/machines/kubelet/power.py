@@ -1,8 +1,9 @@
-"""Power of machines on request: annotations of a Node ask, the machine obeys, an annotation tells that it is done.
+"""Control the power of machines through annotations of their Nodes.
 
-``syncline node reboot|fail|recover`` writes the annotations; so may anybody who may patch Nodes. A reboot is asked for
-by an id of the caller's choice and carried out once per id, also across restarts of this process; ``off`` cuts the
-power without a last word, ``on`` gives it back. A machine without these annotations is left as it is.
+``syncline node reboot|fail|recover`` writes the annotations; so may any user that can patch Nodes. A reboot is
+requested with an id of the caller's choice and executed once per id, also across restarts of this process; an
+annotation reports its completion. ``off`` cuts the power at once, ``on`` restores it. Machines without these
+annotations are unaffected.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ POWER_KEEPER = "machine-power"
 
 NODE = GroupKind("", "Node")
 POWER = "syncline.dev/power"
-"""``on`` or ``off``; other values count for nothing."""
+"""``on`` or ``off``; other values are ignored."""
 REBOOT, REBOOT_DONE = "syncline.dev/reboot", "syncline.dev/reboot-done"
-"""Ids: of the reboot that is asked for, and of the last one that has ended."""
+"""Ids of the requested reboot, and of the last completed one."""
 
 
 class Switch(StrEnum):
@@ -85,7 +86,7 @@ def _plan(observed: ObservedPower, now: datetime) -> Plan:
 def power_controller(machines: Machines) -> Controller[ObservedPower]:
 
     def observe(cache: Snapshot, ref: ObjectRef) -> ObservedPower | None:
-        """None for Nodes that are none of ours."""
+        """Return None for Nodes without a simulated machine."""
         node, machine = cache.get(ref), machines.get(ref.name)
         return None if node is None or machine is None else ObservedPower(node, machine.state)
 
@@ -98,7 +99,7 @@ def power_controller(machines: Machines) -> Controller[ObservedPower]:
 
 
 def plan_power(observed: ObservedPower, name: str) -> Plan:
-    """Pure. A client that wants a machine off gets it off, whatever else is asked for."""
+    """Plan the power of one machine; ``off`` takes precedence over all other requests. Pure."""
     asked, state = annotations_of(observed.node), observed.state
     if asked.get(POWER) == Switch.OFF:
         if state.power is Power.OFF:

@@ -1,7 +1,7 @@
-"""The ConfigMaps and Secrets that a pod refers to, and what the kubelet says of those that are missing.
+"""Find the ConfigMaps and Secrets that a pod refers to, and report missing ones as the kubelet does.
 
-A missing volume keeps all containers of the pod from being made; a missing variable keeps its own container. Messages
-are those of Kubernetes (``pkg/volume``, ``pkg/kubelet/kubelet_pods.go``).
+A missing volume blocks all containers of the pod; a missing variable blocks its container. Messages are those of
+Kubernetes (``pkg/volume``, ``pkg/kubelet/kubelet_pods.go``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A need for a ConfigMap or Secret, and for some keys of it."""
+    """A reference to a ConfigMap or Secret, and to some of its keys."""
 
     kind: str
     name: str
@@ -34,7 +34,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """``volumes`` are messages about volumes, in order; ``variables`` those about a container by its name."""
+    """``volumes`` are messages about volumes, in order; ``variables`` are messages by container name."""
 
     volumes: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def _reference(kind: str, source: Obj, name: str) -> Reference:
 
 
 def _variable_references(container: Obj) -> Iterator[Reference]:
-    """In the order in which the kubelet looks: ``envFrom`` first."""
+    """Yield references in the kubelet's order: ``envFrom`` first."""
     for source in container.get("envFrom") or ():
         for field_, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
             if source.get(field_):
@@ -83,14 +83,14 @@ def _all(pod: Obj) -> Iterator[Reference]:
 
 
 def refers_to(obj: Obj) -> Iterable[str]:
-    """Index: ``Kind/namespace/name`` of everything a pod on a node refers to."""
+    """Index keys: ``Kind/namespace/name`` of everything a pod on a node refers to."""
     if obj.get("kind") != "Pod" or not dig(obj, "spec", "nodeName"):
         return ()
     return sorted({f"{each.kind}/{namespace_of(obj)}/{each.name}" for each in _all(obj)})
 
 
 def referred(pod: Obj, cache: Snapshot) -> Iterator[Obj]:
-    """The objects that are there, each once."""
+    """Yield the existing objects, each once."""
     for kind, name in dict.fromkeys((each.kind, each.name) for each in _all(pod)):
         found = cache.get(ObjectRef("", kind, namespace_of(pod), name))
         if found is not None:
@@ -98,7 +98,7 @@ def referred(pod: Obj, cache: Snapshot) -> Iterator[Obj]:
 
 
 def missing_of(pod: Obj, cache: Snapshot) -> Missing:
-    """What is unavailable now."""
+    """Return what is missing now."""
     namespace = namespace_of(pod)
     volumes = []
     for volume in dig(pod, "spec", "volumes", default=[]):

@@ -1,7 +1,8 @@
-"""The status of a pod as its kubelet writes it (Kubernetes ``pkg/kubelet/status/generate.go``, ``kubelet_pods.go``).
+"""Compute the status of a pod as its kubelet writes it (Kubernetes ``pkg/kubelet/status/generate.go``,
+``kubelet_pods.go``).
 
-Pure: from what was seen and the views of its containers to the whole ``status`` object. Conditions change their time
-only when they flip; what others wrote into the status stays.
+Pure: from the observed pod and views of its containers to the whole ``status`` object. Conditions change their time
+only when they flip; fields written by other clients are preserved.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ OWN_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "Containe
 
 
 def status_of(observed: Observed, views: tuple[View, ...], now: datetime, *, past_deadline: bool = False) -> Obj:
-    """The status that tells how things stand at ``now``."""
+    """Return the status at ``now``."""
     pod, machine = observed.pod, observed.machine
     assert pod is not None and machine is not None, "a status is of a pod on a machine"
     old: Obj = pod.get("status") or {}
@@ -56,7 +57,7 @@ def status_of(observed: Observed, views: tuple[View, ...], now: datetime, *, pas
 
 
 def phase_of(pod: Obj, views: tuple[View, ...]) -> str:
-    """``getPhase``: of a pod that is going, a final phase once nothing of it runs."""
+    """Return the phase (``getPhase``); a terminating pod gets a final one once nothing runs."""
     policy = dig(pod, "spec", "restartPolicy", default="Always")
     init = [view for view in views if view.init and not view.sidecar]
     main = [view for view in views if view.main]
@@ -125,7 +126,7 @@ def _container_status(
 
 
 def _say_resources(status: Obj, view: View) -> None:
-    """What the container was given: what its spec asks for."""
+    """Set the allocated resources, which are those of the container's spec."""
     if view.record is None or view.pull_failed:
         return
     resources = view.spec.get("resources") or {}
@@ -167,11 +168,11 @@ def _full_name(pod: Obj) -> str:
 
 
 def waiting_of(observed: Observed, views: tuple[View, ...], view: View, now: datetime) -> Obj:
-    """Why a container does not run yet."""
+    """Return why a container does not run yet."""
     record = view.record
     image = view.spec.get("image", "")
     if record is not None and record.pull_error:
-        if record.created_at == now and record.pulls <= 1:  # later tries only make Events, not status writes
+        if record.created_at == now and record.pulls <= 1:  # later tries only emit Events, without status writes
             return {"reason": "ErrImagePull", "message": record.pull_error}
         message = f'Back-off pulling image "{image}": ErrImagePull: {record.pull_error}'
         return {"reason": "ImagePullBackOff", "message": message}
@@ -190,7 +191,7 @@ def _init_passed(view: View) -> bool:
 
 
 def _last_state(view: View, old: Obj, made: bool) -> Obj:
-    """The end before the present state."""
+    """Return the end before the current state."""
     if not made and view.exited and view.record is not None:
         return {"terminated": _terminated(view.record)}
     if view.previous is not None and view.previous.ends_at is not None:
@@ -221,7 +222,7 @@ def _container_id(record: Container) -> str:
 
 
 def _image_id(image: str) -> str:
-    """A digest that stands for the image: derived from its name, since it is not pulled."""
+    """Return a digest for an image, derived from its name because it is not pulled."""
     bare = image.split("@")[0]
     slash = bare.rfind("/")
     colon = bare.rfind(":")

@@ -1,4 +1,4 @@
-"""How each container of a pod stands at an instant: derived from records, read by plan, status and events."""
+"""The state of each container of a pod at an instant, derived from records for plan, status and events."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from syncline.kube.objects import Obj, dig, is_terminating
 __all__ = ["View", "views_of"]
 
 CRASH_BACKOFF_S, CRASH_BACKOFF_MAX_S = 10.0, 300.0
-"""The kubelet waits 10, 20, 40 … 300 s before it restarts a container; the first restart is at once."""
+"""Delays of 10, 20, 40 … 300 s before the kubelet restarts a container; the first restart is immediate."""
 CRASH_RESET_S = 600.0
-"""A container that ran this long starts counting again."""
+"""Run time after which a container's delay is reset."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One container. ``state`` None: never tried. ``again_at``: when it is to run again after its end, None: not."""
+    """One container. ``state`` None: never tried. ``again_at``: when it restarts after its end, or None."""
 
     spec: Obj
     init: bool
@@ -31,15 +31,15 @@ class View:
     state: ContainerState | None
     again_at: datetime | None
     started: bool
-    """It runs, and its startup probe has passed."""
+    """It runs, and its startup probe has succeeded."""
     fault: Fault | None = None
-    """Why it cannot be made as its pod describes it."""
+    """Why it cannot be created as specified."""
     ephemeral: bool = False
-    """Added to a pod that runs (``kubectl debug``): never runs again, and counts for nothing else of the pod."""
+    """Added to a running pod (``kubectl debug``): it never restarts, and does not affect the pod's status."""
 
     @property
     def main(self) -> bool:
-        """One of those for which the pod is there."""
+        """Return True for a container that is neither an init nor an ephemeral one."""
         return not self.init and not self.ephemeral
 
     @property
@@ -56,7 +56,7 @@ class View:
 
     @property
     def alive(self) -> bool:
-        """Made and not ended: something is there to be stopped."""
+        """Return True for a container that is created and not ended, so that it must be stopped."""
         return self.state in (ContainerState.CREATED, ContainerState.RUNNING) and not self.pull_failed
 
     @property
@@ -65,7 +65,7 @@ class View:
 
     @property
     def pulls_again_at(self) -> datetime | None:
-        """When the kubelet tries once more to pull an image that could not be had: after 10, 20, 40 … 300 seconds."""
+        """When the kubelet retries a failed image pull: after 10, 20, 40 … 300 seconds."""
         if self.record is None or not self.record.pull_error:
             return None
         return self.record.created_at + timedelta(seconds=backoff_s(self.record.pulls))
@@ -76,15 +76,15 @@ class View:
 
     @property
     def over(self) -> bool:
-        """Ended for good."""
+        """Return True if it ended permanently."""
         return self.exited and self.again_at is None
 
     def would_run_again(self, pod: Obj) -> bool:
-        """Its restart policy brings a container back that was killed."""
+        """Return whether its restart policy would restart it after a kill."""
         return self.sidecar or dig(pod, "spec", "restartPolicy", default="Always") != "Never"
 
     def ready(self, now: datetime) -> bool:
-        """Passes its probes; an init container is ready when it is done."""
+        """Return whether its probes succeed; an init container is ready when it is done."""
         if self.init and not self.sidecar:
             return self.succeeded
         if not self.running or self.record is None or self.ephemeral:
@@ -93,14 +93,14 @@ class View:
         return self.passed(since_s, now) and not self.passed(until_s, now)
 
     def passed(self, offset_s: float | None, now: datetime) -> bool:
-        """That many seconds have gone by since its start; never, where there is no number."""
+        """Return whether this many seconds have passed since its start; False without a number or start."""
         if offset_s is None or self.record is None or self.record.started_at is None:
             return False
         return self.record.started_at + timedelta(seconds=offset_s) <= now
 
 
 def views_of(observed: Observed, now: datetime) -> tuple[View, ...]:
-    """Init containers first, in the pod's order; ephemeral ones last."""
+    """Return init containers first, in the pod's order, and ephemeral ones last."""
     pod = observed.pod
     assert pod is not None, "views are made of pods that exist"
     init = [_view(observed, each, True, now) for each in dig(pod, "spec", "initContainers", default=[])]
@@ -138,7 +138,7 @@ def _runs_again(pod: Obj, record: Container, init: bool, sidecar: bool) -> bool:
 
 
 def backoff_s(attempt: int) -> float:
-    """Seconds between the end of an attempt (0 is the first) and the next one."""
+    """Return the seconds between the end of an attempt (0 is the first) and the next one."""
     if attempt == 0:
         return 0.0
     return float(min(CRASH_BACKOFF_S * 2 ** min(attempt - 1, 10), CRASH_BACKOFF_MAX_S))
