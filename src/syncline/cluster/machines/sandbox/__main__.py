@@ -3,7 +3,7 @@
 import os
 import sys
 
-if not __package__:  # run by its path, isolated: only this project's source is to be found
+if not __package__:  # run by path and isolated: only this project's source can be imported
     sys.path.insert(0, os.path.abspath(__file__).rsplit(os.sep, 5)[0])
 
 from syncline.cluster.machines.sandbox.launch import main

@@ -1,7 +1,7 @@
-"""What all sandboxes of one cluster use together, in a memory that they share: each writes its own line and reads all.
+"""Resource usage of all sandboxes of a cluster, in shared memory: each writes its line and reads all.
 
-The cluster's process makes it and gives out lines (``cluster/machines/processes/process.py``); process 1 of each
-sandbox writes (``cluster/machines/sandbox/watch.py``). Commands never have it: it is closed before they begin.
+The cluster's process creates it and assigns lines (``cluster/machines/processes/process.py``); process 1 of each
+sandbox writes (``cluster/machines/sandbox/watch.py``). It is closed before a command starts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["FIGURES", "LINES", "Board"]
 
 FIGURES = ("processes", "memory_bytes", "open_files")
 LINES = 512
-"""Containers that run as processes at the same time."""
+"""Limit of containers that run as processes."""
 _LINE = struct.Struct(f"={len(FIGURES)}Q")
 
 
@@ -24,7 +24,7 @@ class Board:
 
     @staticmethod
     def made() -> int:
-        """A descriptor for :class:`Board`, here and in sandboxes."""
+        """Return a new descriptor for :class:`Board`, here and in sandboxes."""
         descriptor = os.memfd_create("syncline-board", os.MFD_CLOEXEC)
         os.ftruncate(descriptor, LINES * _LINE.size)
         return descriptor
@@ -33,7 +33,7 @@ class Board:
         _LINE.pack_into(self._map, line * _LINE.size, *figures)
 
     def over(self, line: int, limits: dict[str, int]) -> str:
-        """Which of the limits for all is exceeded while no other line uses more of it: that one has to end."""
+        """Return which common limit is exceeded, if ``line`` uses most of it and so must end; else ""."""
         lines = [_LINE.unpack_from(self._map, each * _LINE.size) for each in range(LINES)]
         for place, name in enumerate(FIGURES):
             used = [figures[place] for figures in lines]

@@ -1,4 +1,4 @@
-"""The kernel's calls that a sandbox is made of, each refused with a sentence."""
+"""System calls that create a sandbox; each failure has a readable message."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SIGKILL = 9
 LAST_CAPABILITY = 63
 NS_GET_USERNS = 0xB701
 OPENAT2 = 437
-"""The same on x86-64 and arm64."""
+"""System call number on x86-64 and arm64."""
 NO_MAGIC_LINKS, BENEATH, IN_ROOT = 0x02, 0x08, 0x10
 O_PATH = 0o10000000
 
@@ -42,7 +42,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class SandboxError(Exception):
-    """The sandbox cannot be made; the message says at which step."""
+    """The sandbox cannot be created; the message names the step."""
 
 
 def check(result: int, what: str) -> None:
@@ -59,7 +59,7 @@ def enter_namespace(space: int, what: str) -> None:
 
 
 def owner_of_namespace(space: int) -> int:
-    """An open user namespace: the one whose rights count in ``space``."""
+    """Return an open descriptor of the user namespace that owns ``space``."""
     found: int = libc.ioctl(space, ctypes.c_ulong(NS_GET_USERNS))
     check(found, "the owner of a namespace")
     os.set_inheritable(found, False)
@@ -67,8 +67,8 @@ def owner_of_namespace(space: int) -> int:
 
 
 def map_ids(process: str, users: str, groups: str, proc: int | None = None, *, further_groups: bool = False) -> None:
-    """Say who is who in the user namespace of ``process``: lines of ``inside outside count``. ``proc`` is an open
-    ``/proc`` that still shows it. ``further_groups``: who has the right to may have several, which only root allows."""
+    """Write the id maps of ``process``: lines of ``inside outside count``. ``proc`` is an open ``/proc`` that still
+    shows it. ``further_groups`` allows several groups, which only root may."""
     denied = () if further_groups else (("setgroups", "deny"),)
     for name, text in (*denied, ("uid_map", users), ("gid_map", groups)):
         path = f"{process}/{name}" if proc is not None else f"/proc/{process}/{name}"
@@ -84,8 +84,8 @@ def map_ids(process: str, users: str, groups: str, proc: int | None = None, *, f
 
 
 def hide_from_others(hidden: bool = True) -> None:
-    """What is hidden cannot be traced, and its files below ``/proc`` belong to root: no one gets at our interpreter or
-    our descriptors by them. A program that is started is visible again."""
+    """Make the process untraceable and its files in ``/proc`` root's, so that no command reaches our interpreter or
+    descriptors. Executing a program reverts it."""
     check(libc.prctl(SET_DUMPABLE, int(not hidden), 0, 0, 0), "hide a process")
 
 
@@ -94,7 +94,7 @@ def die_with_parent() -> None:
 
 
 def drop_privileges() -> None:
-    """No capability now, none to be had later."""
+    """Drop all capabilities permanently."""
     for capability in range(LAST_CAPABILITY + 1):
         if libc.prctl(DROP_FROM_BOUNDING_SET, capability, 0, 0, 0) != 0:
             break
@@ -104,8 +104,8 @@ def drop_privileges() -> None:
 
 
 def open_beneath(folder: int, path: str, flags: int, *, in_root: bool = False) -> int:
-    """Open ``path`` below an open folder, whatever links others lay meanwhile: one that leads out is an OSError
-    (EXDEV), or with ``in_root`` read as if the folder were ``/``."""
+    """Open ``path`` below an open folder, safe against concurrent links: one that leads out is an OSError (EXDEV), or
+    with ``in_root`` resolved as if the folder were ``/``."""
     how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, NO_MAGIC_LINKS | (IN_ROOT if in_root else BENEATH))
     found: int = libc.syscall(OPENAT2, folder, os.fsencode(path), how, len(how))
     if found < 0:

@@ -1,9 +1,8 @@
-"""Makes a sandbox and runs one command in it; or, with the number of a pipe as its argument, runs a command in a
-sandbox that there is already.
+"""Create a sandbox and run one command in it; or, with a pipe's number as argument, run a command in an existing one.
 
 ``process.py`` and ``sources/rendering/plugin_run.py`` start it with a :data:`Spec` as one JSON line on its standard
-input and keep that pipe open: its end means that the cluster is gone, and everything here ends with it, at once. It
-never runs a command unsandboxed: what it cannot set up ends it with exit code 125 and a sentence.
+input and keep that pipe open: when it closes, the cluster has ended, and the sandbox ends at once. A command never runs
+without a sandbox: if setup fails, the exit code is 125, with a message.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from syncline.cluster.machines.sandbox.root import make_root
 from syncline.cluster.machines.sandbox.watch import Watch
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # loading it takes as long as making the sandbox
+if TYPE_CHECKING:  # importing it takes as long as creating the sandbox
     from typing import Any
 
 __all__ = ["main"]
@@ -40,7 +39,7 @@ NAMESPACES = (
     kernel.NEWUSER | kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS | kernel.NEWCGROUP
 )
 KEEPER = 1
-"""Who the command is in the sandbox's own user namespace, where root started us; else it is its root too."""
+"""The command's user in the sandbox's user namespace if root started us; else it is root there."""
 ENDS = {signal.SIGCHLD, signal.SIGTERM}
 MORE_LIKELY_OUT_OF_MEMORY = "700"
 
@@ -92,7 +91,7 @@ def main() -> int:
 
 
 def _first_line(pipe: int) -> bytes:
-    """The pipe stays open: its end is the end of what it asked for."""
+    """Read one line; the pipe stays open, because its end ends the command."""
     line = b""
     while not line.endswith(b"\n"):
         chunk = os.read(pipe, CHUNK)
@@ -103,7 +102,7 @@ def _first_line(pipe: int) -> bytes:
 
 
 def _enter_namespaces(spec: Spec) -> None:
-    """Root gives the command a user of its own: limits do not hold for root, and its files are not for commands."""
+    """Enter new namespaces; root assigns the command another user, because limits do not apply to root."""
     outside = identity(int(spec.get("slot", 0)))
     _prefer_as_victim()
     refused = "this machine refuses user namespaces"
@@ -123,8 +122,8 @@ def _enter_namespaces(spec: Spec) -> None:
 
 
 def _mapped_from_outside(lines: str, namespaces: int, refused: str, proc: int | None = None) -> None:
-    """A process that left a user namespace may only map itself; a child that stayed may map more. ``proc`` is an open
-    ``/proc`` that shows us where our own does not."""
+    """Map ids through a child in the parent namespace, since a process in a new user namespace may map only itself.
+    ``proc`` is an open ``/proc`` that shows this process if its own does not."""
     here = str(os.getpid()) if proc is None else os.readlink("self", dir_fd=proc)
     begin, tell = os.pipe()
     mapper = os.fork()
@@ -148,7 +147,7 @@ def _mapped_from_outside(lines: str, namespaces: int, refused: str, proc: int | 
 
 
 def _prefer_as_victim() -> None:
-    """A machine without memory shall end sandboxes before anything else."""
+    """Let the kernel end sandboxes first when the machine runs out of memory."""
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write(MORE_LIKELY_OUT_OF_MEMORY)
@@ -157,14 +156,14 @@ def _prefer_as_victim() -> None:
 
 
 def _guard(init: int) -> int:
-    """End the sandbox when the cluster is gone, pass on SIGTERM, tell the exit code. It is all over when we end: the
+    """End the sandbox when the cluster ends, forward SIGTERM, return the exit code. Our end is the sandbox's end: the
     kernel reports the end of an init after that of all its processes."""
     signal.signal(signal.SIGTERM, lambda *_: _kill(init, signal.SIGTERM))
     return _attend(init, 0)
 
 
 def _attend(process: int, wish: int) -> int:
-    """The exit code of a child; it is killed where the pipe ``wish`` ends before."""
+    """Return the exit code of a child; kill it when the pipe ``wish`` closes first."""
     watched = [wish, os.pidfd_open(process)]  # no threads here: this process has left its process namespace
     while watched[-1] not in (ready := select.select(watched, [], [])[0]):
         if wish in ready and not os.read(wish, CHUNK):
@@ -183,14 +182,14 @@ def _kill(process: int, number: int) -> None:
 
 
 def _be_init(spec: Spec, alive: int) -> None:
-    """Set the sandbox up, start the forwarder and the command, end with the command. Does not return."""
+    """Set up the sandbox, start the forwarder and the command, end with the command. Does not return."""
     code = CANNOT
     try:
         kernel.die_with_parent()
         if select.select([alive], [], [], 0)[0]:
-            return  # the guard is gone already
+            return  # the guard has ended already
         code = _set_up_and_watch(spec)
-    except Exception as error:  # process 1 has no one to tell but the log
+    except Exception as error:  # process 1 can report only to the log
         _complain(f"no sandbox: {error}")
     finally:
         os._exit(code)
@@ -224,7 +223,7 @@ def _set_up_and_watch(spec: Spec) -> int:
 
 
 def _set_parameters(wanted: dict[str, str]) -> None:
-    """Of the kernel, for this sandbox alone. One that it has in the wanted state is let be: it may not be writable."""
+    """Set kernel parameters of this sandbox. Those with the wanted value are skipped, as they may be read-only."""
     for name, value in wanted.items():
         path = f"/proc/sys/{name.replace('.', '/')}"
         try:
@@ -238,7 +237,7 @@ def _set_parameters(wanted: dict[str, str]) -> None:
 
 
 def _load_nothing_more() -> None:
-    """From here on paths are the sandbox's, where commands write: no module may be found there."""
+    """Disable imports by path: from here on, paths are the sandbox's, where commands can write modules."""
     sys.meta_path[:] = [each for each in sys.meta_path if getattr(each, "__name__", "") != "PathFinder"]
 
 
@@ -253,7 +252,7 @@ def _be_forwarder(spec: Spec, listeners: list[Any]) -> None:
 
 
 def _detach_output(keep: int = -1) -> None:
-    """The forwarder must not hold the log's pipe open."""
+    """Close the log's pipe in the forwarder."""
     null = os.open("/dev/null", os.O_RDWR)
     for stream in (0, 1, 2):
         if stream != keep:
@@ -262,7 +261,7 @@ def _detach_output(keep: int = -1) -> None:
 
 
 def _wait_and_watch(child: int, watch: Watch, projection: Projection, verdict: int | None) -> int:
-    """Reap orphans too; the exit code of the command, 128 + n where a signal ended it."""
+    """Wait for the command, reap orphans; return its exit code, or 128 + n after signal n."""
     over = ""
     while True:
         got = signal.sigtimedwait(ENDS, watch.pause_s)
@@ -284,7 +283,7 @@ def _wait_and_watch(child: int, watch: Watch, projection: Projection, verdict: i
 
 
 def _reaped(child: int) -> int | None:
-    """Collect a client that has ended; the exit code of ``child`` if it is among them."""
+    """Reap ended processes; return the exit code of ``child`` if it is among them."""
     found = None
     while True:
         try:
@@ -302,7 +301,7 @@ def _reaped(child: int) -> int | None:
 
 
 def _become(spec: Spec, proc: int | None) -> None:
-    """Become the command. ``proc`` is a ``/proc`` that shows this process; None: the namespace is entered already."""
+    """Become the command. ``proc`` is a ``/proc`` that shows this process; None: the namespace is already entered."""
     code = 126
     try:
         os.setsid()
@@ -319,7 +318,7 @@ def _become(spec: Spec, proc: int | None) -> None:
             resource.setrlimit(kind, (value, value))
         _take_identity(spec, proc)
         if "alive" in spec and select.select([spec["alive"]], [], [], 0)[0]:
-            return  # the caller has gone meanwhile
+            return  # the caller has ended meanwhile
         try:
             os.chdir(str(spec["cwd"]))
         except OSError as error:
@@ -330,14 +329,14 @@ def _become(spec: Spec, proc: int | None) -> None:
     except FileNotFoundError:
         code = 127
         _complain(f"{spec['argv'][0]}: no such file; images are not pulled, commands are this machine's")
-    except Exception as error:  # there is no one above us
+    except Exception as error:  # no caller can handle it
         _complain(str(error))
     finally:
         os._exit(code)
 
 
 def _execute(argv: list[str], env: dict[str, str]) -> None:
-    """As ``os.execvpe``, which loads a module that cannot be found in here."""
+    """As ``os.execvpe``, which imports a module that cannot be found here."""
     program, refused = argv[0], False
     folders = [""] if "/" in program else env.get("PATH", os.defpath).split(":")
     for folder in folders:
@@ -351,12 +350,12 @@ def _execute(argv: list[str], env: dict[str, str]) -> None:
 
 
 ALONE = {"user": 0, "group": 0, "groups": [], "known": [0]}
-"""Who a command is that says nothing about it."""
+"""Identity of a command that specifies none."""
 
 
 def _take_identity(spec: Spec, proc: int | None) -> None:
-    """Become who the pod says, in a user namespace below the sandbox's own where no right reaches the sandbox. Where
-    root started us each user and group that the pod names is one of its own; else there is one, whatever its number."""
+    """Take the pod's identity, in a nested user namespace without rights over the sandbox. If root started us, each
+    user and group of the pod has a separate id; else all share one."""
     keeper, ids = int(spec["keeper"]), spec.get("ids", ALONE)
     user, group = int(ids["user"]), int(ids["group"])
     if "space" in spec:
@@ -366,7 +365,7 @@ def _take_identity(spec: Spec, proc: int | None) -> None:
         _mapped_from_outside(lines, kernel.NEWUSER, "a user namespace for the command", proc)
     else:
         kernel.unshare(kernel.NEWUSER, "a user namespace for the command")
-        kernel.hide_from_others(False)  # else its own maps belong to root
+        kernel.hide_from_others(False)  # otherwise its own id maps belong to root
         kernel.map_ids("self", f"{user} 0 1", f"{group} 0 1", proc)
     if proc is not None:
         os.close(proc)
@@ -378,7 +377,7 @@ def _take_identity(spec: Spec, proc: int | None) -> None:
 
 
 def _lose_rights(keeper: int) -> None:
-    """Become the sandbox's user, without a right."""
+    """Become the sandbox's user, without any rights."""
     if keeper:
         os.setresgid(keeper, keeper, keeper)
         os.setresuid(keeper, keeper, keeper)
@@ -388,7 +387,7 @@ def _lose_rights(keeper: int) -> None:
 def _drop_rights() -> None:
     kernel.drop_privileges()
     kernel.hide_from_others()
-    kernel.die_with_parent()  # a change of user forgets it
+    kernel.die_with_parent()  # a change of user clears it
     seccomp.restrict()
 
 
@@ -402,11 +401,10 @@ JOINED = ("mnt", "net", "ipc", "uts", "cgroup", "pid")
 
 
 def _join(spec: Spec, wish: int) -> int:
-    """Run one more command in the sandbox whose launcher is ``spec["launcher"]``, with the streams as they are, until
-    the pipe ``wish`` ends. The command is our child, so we have to be there when it ends: until a user has taken notice
-    of it, the kernel does not end its sandbox.
+    """Run a command in the sandbox of launcher ``spec["launcher"]`` with the current streams, until the pipe ``wish``
+    closes. The command is our child, which must be reaped here: until then, the kernel does not end its sandbox.
 
-    By way of the sandbox's command, which is there once the sandbox is complete; before that it sees this machine.
+    The namespaces are those of the sandbox's command, which exists once the sandbox is complete.
     """
     os.umask(0o022)
     spaces = _spaces_of(int(spec["launcher"]))
@@ -431,8 +429,8 @@ def _join(spec: Spec, wish: int) -> int:
 
 
 def _reach(spec: Spec) -> int:
-    """Ask a port of the sandbox whose launcher is ``spec["launcher"]``: from its network, otherwise still outside,
-    without any right. What was found out is one line on the output."""
+    """Probe a port of the sandbox of launcher ``spec["launcher"]``, from its network but otherwise outside, without
+    rights. The result is one line on the output."""
     from syncline.cluster.machines.sandbox.reach import reach
 
     if spec["reach"].get("tls"):
@@ -452,7 +450,7 @@ def _reach(spec: Spec) -> int:
 
 
 def _spaces_of(launcher: int) -> dict[str, int]:
-    """The namespaces of a launcher's sandbox; one that is just being made is waited for."""
+    """Return the namespaces of a launcher's sandbox; wait while it is being created."""
     for _ in range(int(STARTING_S / LOOK_S)):
         inits = _children(launcher)
         spaces = _spaces(inits[0]) if inits else None
@@ -468,7 +466,7 @@ STARTING_S, LOOK_S = 60.0, 0.02
 
 
 def _spaces(init: int) -> dict[str, int] | None:
-    """The namespaces of a command of ``init``: one whose user namespace is not the one that owns its mounts."""
+    """Return the namespaces of a command of ``init``: its user namespace is not the owner of its mounts."""
     for process in _children(init):
         found: dict[str, int] = {}
         try:
@@ -485,7 +483,7 @@ def _spaces(init: int) -> dict[str, int] | None:
 
 
 def _is_mapped(process: int) -> bool:
-    """Its users have numbers already."""
+    """Return whether the process's user ids are mapped."""
     with open(f"/proc/{process}/uid_map") as file:
         return bool(file.read(1))
 
@@ -495,7 +493,7 @@ def _children(parent: int) -> list[int]:
         with open(f"/proc/{parent}/task/{parent}/children") as file:
             return sorted(int(word) for word in file.read().split())
     except OSError:
-        pass  # a kernel without that file, or a process that is gone
+        pass  # the kernel lacks that file, or the process has ended
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit():

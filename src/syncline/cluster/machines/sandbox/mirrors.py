@@ -1,5 +1,5 @@
-"""Places for mounts below folders of the machine, which are read-only: such a folder is shown again, from memory, with
-everything that it has and the place beside it.
+"""Create mount points in read-only folders of the machine: an in-memory copy shows the folder's entries and the new
+one.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Mount = Callable[[int, int], None]
-    """Show one open entry, with all that is mounted below it, at another one, read-only."""
+    """Shows an open entry, with all mounts below it, at another one, read-only."""
 
 __all__ = ["Mirrors"]
 
 MOST_ENTRIES = 20_000
-"""Of a folder that is shown again: each costs a mount."""
+"""Limit of a folder's entries: each costs a mount."""
 
 
 class Mirrors:
-    """``made`` is a folder in memory that commands do not see; ``mount`` shows one entry at another."""
+    """``made`` is a hidden in-memory folder; ``mount`` shows one entry at another."""
 
     def __init__(self, base: int, made: str, mount: Mount) -> None:
         self._base, self._made, self._mount = base, made, mount
         self._known: dict[str, str] = {}
 
     def add(self, parent: str, name: str, *, folder: bool) -> None:
-        """Make ``parent`` of the new root, which is read-only, have an entry ``name``."""
+        """Add an entry ``name`` to ``parent``, a read-only folder of the new root."""
         place = self._known.get(parent) or self._mirror(parent)
         path = f"{place}/{name}"
         if folder:

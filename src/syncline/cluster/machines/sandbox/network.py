@@ -1,4 +1,4 @@
-"""The network of a sandbox: a loopback on which the API's ports lead through a Unix socket to the API server."""
+"""The network of a sandbox: a loopback whose API ports are forwarded through a Unix socket to the API server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncline.cluster.machines.sandbox import CONNECTIONS
 __all__ = ["API_SOCKET", "forward", "listen", "loopback_up", "pump"]
 
 API_SOCKET = "/run/syncline/api.sock"
-"""Where the way to the API begins inside."""
+"""Path of the API's socket in the sandbox."""
 CHUNK = 65536
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 SIOCSIFADDR, SIOCSIFNETMASK, ALONE = 0x8916, 0x891C, "255.255.255.255"
@@ -29,7 +29,7 @@ def loopback_up() -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Another address than 127.0.0.1 becomes the second one of the loopback."""
+    """Listen on the loopback; an address other than 127.0.0.1 is added to it."""
     if host != LOCAL:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
             for request, value in ((SIOCSIFADDR, host), (SIOCSIFNETMASK, ALONE)):
@@ -39,7 +39,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def forward(listeners: list[socket.socket]) -> None:
-    """From ports in the sandbox to the API's Unix socket, until this process is ended with its namespace."""
+    """Forward ports in the sandbox to the API's Unix socket, until this process is killed with its namespace."""
     free = threading.BoundedSemaphore(CONNECTIONS)
     while True:
         for listener in select.select(listeners, [], [])[0]:
@@ -58,7 +58,7 @@ def _serve(client: socket.socket, free: threading.BoundedSemaphore) -> None:
 
 
 def pump(left: socket.socket, right: socket.socket) -> None:
-    """Carry bytes both ways until both sides have ended; a side that does not read holds up its own direction alone."""
+    """Copy bytes in both directions until both sides end; a slow side blocks only its own direction."""
     back = threading.Thread(target=_carry, args=(right, left), daemon=True)
     back.start()
     _carry(left, right)
@@ -71,7 +71,7 @@ def _carry(source: socket.socket, sink: socket.socket) -> None:
         while data := source.recv(CHUNK):
             sink.sendall(data)
     except OSError:
-        how = socket.SHUT_RDWR  # one of them is gone: no one must wait for it
+        how = socket.SHUT_RDWR  # one side has ended: wait for neither
     for each in (sink,) if how == socket.SHUT_WR else (sink, source):
         with contextlib.suppress(OSError):
             each.shutdown(how)

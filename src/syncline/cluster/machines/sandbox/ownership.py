@@ -1,4 +1,4 @@
-"""Who a command is on this machine, and what belongs to it."""
+"""The machine's users and groups for a sandbox's commands, and their files."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import os
 __all__ = ["WIDTH", "give", "identity"]
 
 FIRST = 0x70000000
-"""Users that no system gives out: beyond those of people, services and containers (systemd's UIDS-GIDS)."""
+"""First id, in a range that no system assigns to users, services or containers (systemd's UIDS-GIDS)."""
 WIDTH = 16
-"""Users and groups that one pod may name."""
+"""Users and groups per pod."""
 SLOTS = 1 << 24
 SETGID, SETUID = 6, 7
 """Capabilities."""
 
 
 def identity(slot: int) -> int | None:
-    """The first of the :data:`WIDTH` users and groups of a pod if root starts its commands; None where no one can be
-    chosen: they are then who we are. The same slot gives the same users."""
+    """Return the first of a pod's :data:`WIDTH` users and groups if root starts its commands; None if ids cannot be
+    chosen: commands then run as our user. The same slot returns the same users."""
     if os.geteuid() != 0 or not _may_choose():
         return None
     largest = max(_extents("/proc/self/uid_map"), key=lambda each: each[1], default=(0, 0))
@@ -26,7 +26,7 @@ def identity(slot: int) -> int | None:
     first, count = largest
     if first <= FIRST and first + count >= FIRST + SLOTS * WIDTH:
         return FIRST + slot % SLOTS * WIDTH
-    # A container that root's own users were lent to: from the upper half of them.
+    # In a container with a mapped range of ids: use its upper half.
     places = count // 2 // WIDTH
     return first + count // 2 + slot % places * WIDTH if places else None
 
@@ -41,14 +41,14 @@ def _may_choose() -> bool:
 
 
 def _extents(path: str) -> list[tuple[int, int]]:
-    """First and count of the users that there are here."""
+    """Return first id and count of each range of mapped ids."""
     with open(path) as file:
         return [(int(line.split()[0]), int(line.split()[2])) for line in file]
 
 
 def give(path: str, user: int, *, whole: bool) -> None:
-    """Change the owner of ``path``, with ``whole`` also of its contents: only where no other user may write. Links are
-    given themselves, not what they lead to."""
+    """Change the owner of ``path``, with ``whole`` also of its contents; only if no other user can write there. Links
+    are changed themselves, not followed."""
     os.chown(path, user, user, follow_symlinks=False)
     if not whole or not os.path.isdir(path) or os.path.islink(path):
         return

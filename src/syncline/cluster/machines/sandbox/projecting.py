@@ -1,8 +1,8 @@
-"""Volumes of files, written as the kubelet's atomic writer does: each state in a folder of its own, one link that names
-the present one, and a link for each file. A client that reads sees all of a state or nothing of it.
+"""Write volumes of files like the kubelet's atomic writer: one folder per state, a link to the current one, and a link
+per file, so that readers see a complete state.
 
-Process 1 of a sandbox writes, into memory that commands see read-only, at the start and whenever a ConfigMap, Secret or
-the pod itself has changed; new states come by a pipe from the cluster. Source of the layout: Kubernetes
+Process 1 of a sandbox writes to memory that commands see read-only, at the start and after changes of ConfigMaps,
+Secrets or the pod; the cluster sends new states through a pipe. Source of the layout: Kubernetes
 ``pkg/volume/util/atomic_writer.go``, of owners and modes ``pkg/volume/volume_linux.go``.
 """
 
@@ -14,7 +14,7 @@ import json
 import os
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # loading it takes as long as making the sandbox
+if TYPE_CHECKING:  # importing it takes as long as creating the sandbox
     from typing import Any
 
 __all__ = ["Projection"]
@@ -22,13 +22,13 @@ __all__ = ["Projection"]
 DATA, DRAFT = "..data", "..data_tmp"
 CHUNK = 1 << 16
 MOST_BYTES = 512 * 1024 * 1024
-"""Of one new state of all volumes; it comes from the cluster, which bounds it much lower."""
+"""Limit of one new state of all volumes; the cluster's own limit is much lower."""
 GROUP_READS, GROUP_ENTERS, KEEPS_GROUP = 0o440, 0o110, 0o2000
 
 
 class Projection:
-    """The volumes of one sandbox; ``folders`` are their names and open folders. ``ids`` are numbers of this namespace
-    by those that the pod speaks of."""
+    """The volumes of one sandbox; ``folders`` are their names and open folders. ``ids`` maps the pod's ids to those of
+    this namespace."""
 
     def __init__(self, folders: dict[str, int], ids: dict[int, int], pipe: int = -1) -> None:
         self._folders, self._ids, self._pipe = folders, ids, pipe
@@ -42,7 +42,7 @@ class Projection:
                 project(self._folders[name], volume, self._ids)
 
     def check(self) -> None:
-        """Take over what has come: whole lines, of which the last one counts."""
+        """Read new states: complete lines, of which the last one applies."""
         if self._pipe < 0:
             return
         try:
@@ -50,7 +50,7 @@ class Projection:
                 self._read += chunk
                 if len(self._read) > MOST_BYTES:
                     raise OSError("a state of the volumes is too large")
-            os.close(self._pipe)  # the cluster has nothing more to say
+            os.close(self._pipe)  # the cluster sends nothing more
             self._pipe = -1
         except BlockingIOError:
             pass
@@ -60,8 +60,8 @@ class Projection:
 
 
 def project(folder: int, volume: dict[str, Any], ids: dict[int, int]) -> None:
-    """Put ``volume`` in place of what is in the open ``folder``. ``files``: [path, base64, mode, owner]; ``group`` or
-    None; ``stamp``: the name of the state, another one each time."""
+    """Replace the content of the open ``folder`` by ``volume``. ``files``: [path, base64, mode, owner]; ``group`` or
+    None; ``stamp``: a unique name of the state."""
     group, stamp = volume.get("group"), str(volume["stamp"])
     owner, group_id = ids.get(0, os.geteuid()), ids.get(group if group is not None else 0, os.getegid())
     _give(folder, owner, group_id, 0o777, group is not None, enters=True)
@@ -104,7 +104,7 @@ def _opened(name: str, folder: int) -> int:
 
 
 def _give(entry: int, owner: int, group: int, mode: int, shared: bool, *, enters: bool) -> None:
-    """A group that shares the volume reads it, whatever its modes say."""
+    """Set owner and mode; a group that shares the volume can always read."""
     if shared:
         mode |= GROUP_READS | (GROUP_ENTERS | KEEPS_GROUP if enters else 0)
     os.fchown(entry, owner, group)
@@ -112,7 +112,7 @@ def _give(entry: int, owner: int, group: int, mode: int, shared: bool, *, enters
 
 
 def _show(folder: int, stamp: str, names: set[str], ids: tuple[int, int]) -> None:
-    """The new state at once; then the links that are new, and those that lead nowhere go."""
+    """Switch to the new state atomically; then add new links and delete dangling ones."""
     try:
         old = os.readlink(DATA, dir_fd=folder)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Asks a port as the kubelet's probes do: whether it takes a connection, or how it answers a request.
+"""Probe a port as the kubelet does: by a connection, or by an HTTP request.
 
-Runs in the network of a sandbox; what it talks to is hostile, so little is read of it. Source of the messages:
+Runs in the network of a sandbox; the other side is untrusted, so little is read from it. Source of the messages:
 Kubernetes ``pkg/probe/http`` and ``pkg/probe/tcp``.
 """
 
@@ -20,7 +20,7 @@ HOST = "127.0.0.1"
 
 
 def reach(wish: dict[str, Any]) -> str:
-    """Empty if all is well, else what was wrong. ``port`` and ``timeout_s``; for a request also ``path``, ``headers``
+    """Return the error, or "". ``wish`` has ``port`` and ``timeout_s``; for a request also ``path``, ``headers``
     (pairs) and ``tls``."""
     port, timeout_s = int(wish["port"]), float(wish["timeout_s"])
     where = f"dial tcp {HOST}:{port}: connect: "
@@ -49,7 +49,7 @@ def _request(plain: socket.socket, wish: dict[str, Any]) -> str:
         import ssl
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # as the kubelet: it asks whether, not who
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # as in the kubelet: no verification
         connection = context.wrap_socket(plain)
     headers = {"Host": f"{HOST}:{wish['port']}", "User-Agent": AGENT, "Accept": "*/*", "Connection": "close"}
     for name, value in wish.get("headers") or ():

@@ -1,7 +1,7 @@
-"""The root directory of a sandbox: the machine's programs, read-only; what the pod brings; memory for the rest.
+"""Build the root directory of a sandbox: the machine's programs, read-only; the pod's mounts; memory for the rest.
 
-Everything that is bound is opened first and mounted by its descriptor, so that no link laid by another container of
-the pod, at whatever instant, decides what is mounted or where.
+Each source is opened first and mounted by its descriptor, so that no link created by another container of the pod can
+change what is mounted or where.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from syncline.cluster.machines.sandbox.network import API_SOCKET
 from syncline.cluster.machines.sandbox.projecting import Projection
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # loading it takes as long as making the sandbox
+if TYPE_CHECKING:  # importing it takes as long as creating the sandbox
     from typing import Any
 
 __all__ = ["make_root"]
@@ -26,11 +26,11 @@ __all__ = ["make_root"]
 RDONLY, NOSUID, NODEV, NOEXEC, REC, PRIVATE = 1, 2, 4, 8, 16384, 1 << 18
 DETACH = 2
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
-"""The same on x86-64 and arm64."""
+"""System call numbers on x86-64 and arm64."""
 CLONE_TREE, RECURSIVE, EMPTY_PATH = 1, 0x8000, 0x1000
 FROM_EMPTY, TO_EMPTY = 0x04, 0x40
 INODES = 65536
-"""Files in memory: each costs the kernel about a kilobyte, however empty it is."""
+"""Limit of files in memory: each costs the kernel about a kilobyte, even if empty."""
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = (
@@ -45,7 +45,7 @@ ETC = (
     "/etc/mime.types",
 )
 EMPTIED = ("/etc/ssl/private", "/etc/pki/tls/private", "/etc/pki/entitlement", "/etc/pki/consumer")
-"""Keys of the machine."""
+"""Folders with keys of the machine."""
 WRITTEN = {
     "etc/passwd": "root:x:0:0:root:/tmp:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
     "etc/group": "root:x:0:\nnogroup:x:65534:\n",
@@ -55,11 +55,11 @@ WRITTEN = {
 }
 DEVICES = ("null", "zero", "full", "random", "urandom")
 WRITABLE = ("/tmp", "/run", "/var/tmp", "/dev/shm")
-"""All in one memory of a bounded size."""
+"""Writable folders, in one memory of bounded size."""
 STILL_WRITABLE = ("/dev/shm",)
-"""Of them where the root shall be read-only, as a runtime has it."""
+"""Those that stay writable with a read-only root, as in container runtimes."""
 OWN_FOLDERS = ("", "/etc", "/opt", "/var", "/var/cache", "/var/lib", "/var/log")
-"""Of a root that its command may write; what else there is belongs to this machine."""
+"""Folders of a writable root; all others belong to this machine."""
 HIDDEN_PROC = (
     "acpi",
     "asound",
@@ -73,13 +73,13 @@ HIDDEN_PROC = (
     "timer_list",
 )
 READ_ONLY_PROC = ("bus", "fs", "irq", "sys", "sysrq-trigger")
-"""Both as container engines have it."""
+"""Both as in container engines."""
 LIMITED = ("mnt", "pid", "net", "ipc", "uts", "cgroup", "time")
 
 
 def make_root(spec: dict[str, Any]) -> Projection:
-    """Build it below ``spec["root"]`` and make it the root of this process, which is alone in its namespaces. Returns
-    who keeps its volumes of files."""
+    """Build the root below ``spec["root"]`` and make it the root of this process, which is alone in its namespaces.
+    Returns the writer of its volumes of files."""
     root, keeper = str(spec["root"]), int(spec.get("keeper", 0))
     mount("", "/", "", REC | PRIVATE)
     options = f"size={int(spec['tmpfs_bytes'])},nr_inodes={INODES},mode=755"
@@ -119,7 +119,7 @@ def make_root(spec: dict[str, Any]) -> Projection:
 
 
 def _make_system(base: int, root: str, etc: dict[str, str]) -> None:
-    """The machine's programs, and what it may show of its settings; ``etc``: files that are the pod's own."""
+    """Bind the machine's programs and the permitted settings; ``etc``: the pod's own files."""
     for path in SYSTEM:
         if os.path.islink(path):
             os.symlink(os.readlink(path), root + path)
@@ -136,7 +136,7 @@ def _make_system(base: int, root: str, etc: dict[str, str]) -> None:
 
 
 def _make_folder(base: int, path: str, keeper: int) -> None:
-    """A working directory that no image brings is made, as runtimes do; where that cannot be, the command says so."""
+    """Create a missing working directory, as runtimes do; if that fails, the command reports it."""
     try:
         known = open_beneath(base, path.lstrip("/") or ".", O_PATH, in_root=True)
     except FileNotFoundError:
@@ -151,8 +151,7 @@ def _make_folder(base: int, path: str, keeper: int) -> None:
 
 
 def _keep_files(root: str, spec: dict[str, Any], keeper: int) -> tuple[str, Projection]:
-    """The files of volumes, in a memory of their own that goes with the sandbox. Returns where the volumes lie, and who
-    writes them from now on."""
+    """Write the volumes' files to memory that ends with the sandbox. Returns their path and their writer."""
     most, volumes = int(spec["tmpfs_bytes"]), spec.get("files", {})
     kept = f"{root}/.volumes"
     os.mkdir(kept, 0o700)
@@ -187,8 +186,8 @@ def bind(
     keeper: int = 0,
     mirrors: Mirrors | None = None,
 ) -> None:
-    """Show ``source`` (or what lies ``below`` it, made if the pod may write there) at ``target`` of the new root. New
-    folders below belong to ``keeper``; ``mirrors`` make places where the machine has none."""
+    """Bind ``source`` (or the path ``below`` it, created if it is writable) at ``target`` of the new root. New folders
+    belong to ``keeper``; ``mirrors`` create mount points that the machine lacks."""
     found = os.open(source, O_PATH | os.O_CLOEXEC)
     try:
         if below:
@@ -219,14 +218,14 @@ def _replaced(old: int, new: int) -> int:
 
 
 def _restrict_mount(tree: int, attributes: int, what: str, path: bytes = b"") -> None:
-    """All mounts of a tree, or the one at ``path``."""
+    """Restrict all mounts of a tree, or the one at ``path``."""
     flags = 0 if path else RECURSIVE | EMPTY_PATH
     wish = struct.pack("=QQQQ", attributes, 0, 0, 0)
     check(libc.syscall(MOUNT_SETATTR, tree, path, flags, wish, len(wish)), f"{what}: restrict a mount")
 
 
 def _below(volume: int, path: str, *, make: bool, keeper: int) -> int:
-    """A subPath: it may pass links, but none that leads out of its volume."""
+    """Open a subPath; it may contain links, but none that leads out of its volume."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     here = os.dup(volume)
     for depth, part in enumerate(parts, 1):
@@ -247,7 +246,7 @@ def _below(volume: int, path: str, *, make: bool, keeper: int) -> int:
 
 
 def _place(base: int, target: str, *, folder: bool, mirrors: Mirrors | None = None) -> int:
-    """The place ``target`` in the new root, made if it is not there; links are read as they would be inside."""
+    """Open ``target`` in the new root, creating it if needed; links resolve as inside."""
     parts = os.path.normpath("/" + target.lstrip("/")).strip("/").split("/")
     here = os.dup(base)
     try:
@@ -273,7 +272,7 @@ def _place(base: int, target: str, *, folder: bool, mirrors: Mirrors | None = No
 
 
 def _make(here: int, name: str, *, folder: bool) -> bool:
-    """False where nothing can be made, since it is the machine's."""
+    """Create an entry; return False if the folder is the machine's and read-only."""
     try:
         if folder:
             os.mkdir(name, 0o755, dir_fd=here)
@@ -310,12 +309,12 @@ def _make_devices(base: int, root: str) -> None:
         mount("devpts", f"{root}/dev/pts", "devpts", NOSUID | NOEXEC, "newinstance,ptmxmode=0666,mode=620")
         os.symlink("pts/ptmx", f"{root}/dev/ptmx")
     except SandboxError:
-        pass  # no terminals of its own
+        pass  # no separate terminals
 
 
 def _make_proc(base: int, root: str) -> int:
-    """A view of its own processes. A machine that hides parts of ``/proc`` itself allows no new one: then none (-1).
-    Returns where the bounds of namespaces can still be written."""
+    """Mount ``/proc`` of the sandbox's processes. A machine that hides parts of ``/proc`` allows none: then return -1.
+    Otherwise return a descriptor for writing the limits of namespaces."""
     os.mkdir(f"{root}/proc")
     try:
         mount("proc", f"{root}/proc", "proc", NOSUID | NODEV | NOEXEC)
@@ -335,14 +334,14 @@ def _make_proc(base: int, root: str) -> int:
 
 
 def _close_namespaces(limits: int) -> None:
-    """The sandbox's user namespace gets one more below it, which is about to be made; there shall be no other."""
+    """Allow one more user namespace, which is about to be created, and no other namespaces."""
     if limits < 0:
         return
     for name, most in (("user", b"1"), *((name, b"0") for name in LIMITED)):
         try:
             file = os.open(f"max_{name}_namespaces", os.O_WRONLY | os.O_CLOEXEC, dir_fd=limits)
         except OSError:
-            continue  # a kernel that does not have it
+            continue  # not supported by this kernel
         try:
             os.write(file, most)
         finally:

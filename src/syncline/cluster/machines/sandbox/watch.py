@@ -1,7 +1,7 @@
-"""What a whole sandbox uses, whatever it consists of: examined by its init, which ends it when it is too much.
+"""Measure the resource usage of a whole sandbox; its init ends it above a limit.
 
-Limits of the kernel without control groups are for one process each, or for one user; many small processes, files in
-memory, and folders on the disk are bounded here.
+Without control groups, the kernel's limits apply per process or per user; this bounds many small processes, files in
+memory, and folders on disk.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from syncline.base.priority import LAST, lower_session
 from syncline.cluster.machines.sandbox.board import Board
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # loading it takes as long as making the sandbox
+if TYPE_CHECKING:  # importing it takes as long as creating the sandbox
     from typing import Any
 
 __all__ = ["Watch"]
@@ -21,22 +21,22 @@ __all__ = ["Watch"]
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
 CALM_S, TENSE_S = 0.1, 0.03
-"""Between two looks; the shorter one as soon as half of the memory is used."""
+"""Intervals between checks; the shorter one applies when half of the memory is used."""
 DISK_S, DISK_PAUSES = 0.5, 10
-"""Between two walks through the volumes: at least so long, and so many times as long as the last one took."""
+"""Minimum interval between scans of the volumes, also as a multiple of the last scan's duration."""
 MOST_ENTRIES, DEEPEST = 200_000, 200
-"""Of a volume; a tree beyond is ended like one that is too large."""
+"""Entries and depth of a volume; a larger tree is treated like one that is too large."""
 MOST_SOCKETS = 4096
-"""Their buffers belong to no process."""
+"""Limit of sockets, whose buffers belong to no process."""
 
 
 MOST_SESSIONS = 32
-"""The kernel may give each session as much of the processors as the API (``sched_autogroup_enabled``)."""
+"""Limit of sessions: the kernel may give each as much CPU time as the API (``sched_autogroup_enabled``)."""
 
 
 class Watch:
-    """``folders`` are the volumes that the command may write; ``board`` and ``line`` are for the limits of all
-    sandboxes together. Every limit may be missing: then it is not examined."""
+    """``folders`` are the writable volumes; ``board`` and ``line`` serve the limits of all sandboxes together. A
+    missing limit is not checked."""
 
     def __init__(
         self,
@@ -49,15 +49,15 @@ class Watch:
         self._limits = limits
         self._board, self._line, self._together = board, line, together or {}
         self._folders = {folder: os.open(folder, os.O_PATH | os.O_CLOEXEC) for folder in folders}
-        """Open: a command that may write the root could move what lies above them."""
+        """Descriptors, because a command that can write the root could move the parents."""
         self._free = {folder: _free(opened) for folder, opened in self._folders.items()}
         self._disk_at = 0.0
         self._lowered = set[bytes]()
-        """Sessions whose share of the processors is the least."""
+        """Sessions with the lowest CPU share."""
         self.pause_s = CALM_S
 
     def check(self, reaped_cpu_s: float) -> str:
-        """One of :data:`OVER` with figures, or nothing. ``reaped_cpu_s``: of processes that have ended."""
+        """Return one of :data:`OVER` with figures, or "". ``reaped_cpu_s``: CPU time of ended processes."""
         limits = self._limits
         threads, cpu_s, resident, files = 0, reaped_cpu_s, 0, 0
         sessions: set[bytes] = set()
@@ -106,7 +106,7 @@ class Watch:
             return ""
         files = _in_memory()
         self.pause_s = TENSE_S if (resident + files) * 2 > most else CALM_S
-        if resident + files > most:  # what is shared was counted for each who shares it: now properly
+        if resident + files > most:  # shared memory was counted once per process: measure it exactly
             used = files + sum(_proportional(pid) for pid in pids)
             if used > most:
                 return f"memory: {used >> 20} of {most >> 20} MiB"
@@ -142,7 +142,7 @@ def _read(path: str) -> bytes:
 
 
 def _open_files(pid: str) -> int:
-    """As many as its folder is long (Linux 6.2 or newer; before that it says 0)."""
+    """Return the number of open files, the size of the folder (Linux 6.2 or newer; older ones report 0)."""
     try:
         return os.stat(f"/proc/{pid}/fd").st_size
     except OSError:
@@ -150,7 +150,7 @@ def _open_files(pid: str) -> int:
 
 
 def _in_memory() -> int:
-    """Files in memory and shared memory of System V."""
+    """Return the size of files in memory and of System V shared memory."""
     about = os.statvfs("/tmp")
     used = (about.f_blocks - about.f_bfree) * about.f_frsize
     for line in _read("/proc/sysvipc/shm").splitlines()[1:]:
@@ -160,7 +160,7 @@ def _in_memory() -> int:
 
 
 def _proportional(pid: str) -> int:
-    """Its share of the memory that it holds."""
+    """Return the process's proportional memory."""
     for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
         if line.startswith(b"Pss:"):
             return int(line.split()[1]) * 1024
@@ -182,8 +182,8 @@ def _free(folder: int) -> int:
 
 
 def _size(folder: int, most: int) -> tuple[int, int]:
-    """Bytes on the disk and entries; stops where ``most`` is exceeded. Each folder is opened in the one above it: a
-    path could be too long to be examined."""
+    """Return bytes on disk and entries; stop above ``most``. Each folder is opened relative to its parent, since a path
+    could be too long."""
     try:
         opened = [os.open(".", _FOLDER, dir_fd=folder)]
     except NotADirectoryError:
@@ -219,7 +219,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def _listed(folder: int, seen: set[int]) -> tuple[list[str], int, int]:
-    """Folders in an open folder, bytes of all else, entries."""
+    """Return the subfolders of an open folder, the bytes of other entries, and the number of entries."""
     names, size, entries = [], 0, 0
     try:
         with os.scandir(folder) as found:
@@ -239,7 +239,7 @@ def _listed(folder: int, seen: set[int]) -> tuple[list[str], int, int]:
 
 
 def _unlinked(folder: int, pids: list[str]) -> int:
-    """Files without a name that processes hold open on the disk of ``folder``."""
+    """Return the size of unlinked files that processes have open on the disk of ``folder``."""
     try:
         disk = os.fstat(folder).st_dev
     except OSError:
