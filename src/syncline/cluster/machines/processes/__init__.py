@@ -1,1 +1,1 @@
-"""Containers as sandboxed processes of this machine."""
+"""Run containers as sandboxed processes of the local machine."""

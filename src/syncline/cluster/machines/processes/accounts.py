@@ -1,4 +1,4 @@
-"""Who the commands of a pod are: users and groups by its security contexts. Pure; used by the process runtime."""
+"""Users and groups of a pod's commands, from its security contexts. Pure; the process runtime uses it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from syncline.kube.objects import Obj, dig
 __all__ = ["Accounts", "AccountsError", "accounts_of"]
 
 ANYBODY = 65532
-"""Who runs what must not be root and names no one, as images without root have it."""
+"""User of commands that must not run as root and name no user, as in rootless images."""
 PARTS = ("initContainers", "containers", "ephemeralContainers")
 
 
 class AccountsError(Exception):
-    """More users and groups than a pod may have here."""
+    """More users and groups than a pod may use here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """``user``, ``group`` and further ``groups`` of one container. ``known``: all that its pod names, in order, root
-    first. ``shared``: the group that its volumes belong to (fsGroup); ``sole``: the user of all containers, if one."""
+    """``user``, ``group`` and supplementary ``groups`` of one container. ``known``: all ids in its pod, in order, root
+    first. ``shared``: the group of its volumes (fsGroup); ``sole``: the user of all containers, if it is the same."""
 
     user: int
     group: int
@@ -56,7 +56,7 @@ def accounts_of(pod: Obj, container: Obj) -> Accounts:
 
 
 def _context(whole: Obj, container: Obj, key: str) -> Any:
-    """What the container says goes before what the pod says."""
+    """Return the container's value, else the pod's."""
     own = (container.get("securityContext") or {}).get(key)
     return whole.get(key) if own is None else own
 
@@ -69,6 +69,6 @@ def _user(whole: Obj, container: Obj) -> int:
 
 
 def _group(whole: Obj, container: Obj) -> int:
-    """Without one a user has root's, as runtimes give to users that no image knows."""
+    """Return the group; default is root's, as in runtimes for users that the image does not know."""
     group = _context(whole, container, "runAsGroup")
     return 0 if group is None else int(group)

@@ -1,6 +1,6 @@
-"""What a container is started with: its variables, and its command line with ``$(NAME)`` filled in.
+"""A container's environment variables and command line, with ``$(NAME)`` expanded.
 
-Used by the script and the process runtime. Rules of the kubelet (``kubelet_pods.go`` makeEnvironmentVariables,
+The script and the process runtime use it. Rules of the kubelet (``kubelet_pods.go`` makeEnvironmentVariables,
 ``third_party/forked/golang/expansion``).
 """
 
@@ -23,7 +23,7 @@ _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 
 
 def object_data(obj: Obj) -> dict[str, bytes]:
-    """The entries of a ConfigMap or Secret."""
+    """Return the entries of a ConfigMap or Secret."""
     found: dict[str, bytes] = {}
     if obj.get("kind") == "Secret":
         return {key: _decoded(value) for key, value in (obj.get("data") or {}).items()}
@@ -42,7 +42,7 @@ def _decoded(value: object) -> bytes:
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
-    """``$(NAME)`` becomes its value, ``$$`` a dollar; an unknown reference stays as it is."""
+    """Replace ``$(NAME)`` by its value and ``$$`` by a dollar; unknown references stay."""
 
     def value(found: re.Match[str]) -> str:
         if found.group() == "$$":
@@ -53,13 +53,13 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
 
 
 def command_line(container: Obj, variables: Mapping[str, str]) -> list[str]:
-    """``command`` and ``args``; empty where the image would decide."""
+    """Return ``command`` and ``args``; empty if the image determines them."""
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     return [expanded(str(word), variables) for word in words] if container.get("command") else []
 
 
 def environment_of(order: Order, api: Mapping[str, str] | None = None) -> dict[str, str]:
-    """All variables; ``api`` are those that name the API server where its Service does not lead to it."""
+    """Return all variables; ``api`` overrides those of the API server if its Service is not reachable."""
     services = [each for each in order.objects if each.get("kind") == "Service"]
     host, port = master_address(services)
     variables = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(port)}
@@ -70,7 +70,7 @@ def environment_of(order: Order, api: Mapping[str, str] | None = None) -> dict[s
 
 
 def declared(order: Order, variables: Mapping[str, str]) -> dict[str, str]:
-    """``variables`` and those that the pod declares: all that the kubelet knows, before the runtime adds its own."""
+    """Return ``variables`` and the pod's: all that the kubelet knows, before the runtime adds more."""
     variables = dict(variables)
     objects = {(str(each.get("kind")), name_of(each)): object_data(each) for each in order.objects}
     for source in order.container.get("envFrom") or ():
@@ -102,7 +102,7 @@ def _value(
 
 
 def field_value(path: str, order: Order) -> str:
-    """A downward-API field; empty for one that is not known."""
+    """Return a downward API field; "" for an unknown one."""
     pod = order.pod
     found = _SUBSCRIPT.fullmatch(path)
     if found:
@@ -129,7 +129,7 @@ def _lines(values: Mapping[str, str]) -> str:
 
 
 def resource_value(source: Obj, order: Order) -> str:
-    """A request or limit of a container, divided and rounded up; a limit that is not set is what the machine has
+    """Return a container's request or limit, divided and rounded up; an unset limit is the machine's capacity
     (``ExtractContainerResourceValue``, ``MergeContainerResourceLimits``)."""
     where, _, name = str(source.get("resource") or "").partition(".")
     amount = dig(_container(source, order), "resources", where, name)
@@ -146,7 +146,7 @@ def resource_value(source: Obj, order: Order) -> str:
 
 
 def _container(source: Obj, order: Order) -> Obj:
-    """A file names its container; a variable is about its own."""
+    """Return the container that a file names, or the variable's container."""
     name = source.get("containerName")
     parts = ("initContainers", "containers")
     both = [each for part in parts for each in dig(order.pod, "spec", part, default=[])]

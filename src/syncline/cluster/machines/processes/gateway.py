@@ -1,4 +1,4 @@
-"""The way from sandboxes to the API server: a Unix socket that leads there and nowhere else."""
+"""A Unix socket through which sandboxes reach the API server, and only it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("syncline.machines")
 
 
 class Gateway:
-    """A Unix socket that leads to the API server and nowhere else."""
+    """A Unix socket that forwards to the API server."""
 
     def __init__(self, path: Path, host: str, port: int) -> None:
         self.path = path
@@ -26,7 +26,7 @@ class Gateway:
         self._free = threading.BoundedSemaphore(CONNECTIONS)
         self._listener = socket.socket(socket.AF_UNIX)
         folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._listener.bind(f"/proc/self/fd/{folder}/{path.name}")  # a name of a socket has 107 letters at most
+        self._listener.bind(f"/proc/self/fd/{folder}/{path.name}")  # the name of a socket has at most 107 bytes
         os.close(folder)
         path.chmod(0o666)  # in a folder of ours alone; inside, commands are another user
         self._listener.listen(CONNECTIONS)

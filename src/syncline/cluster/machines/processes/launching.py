@@ -1,4 +1,4 @@
-"""Starts and ends sandboxed commands: the cluster's side of ``cluster/machines/sandbox/launch.py``."""
+"""Start and end sandboxed commands: the cluster's side of ``cluster/machines/sandbox/launch.py``."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ __all__ = [
 ]
 
 OURS = "/opt/syncline"
-"""Where our interpreter and tools lie inside."""
+"""Path of our interpreter and tools inside a sandbox."""
 PROGRAMS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHOWN = "/usr/"
-"""Programs elsewhere are not shown to containers, by any name."""
+"""Programs outside of it are hidden from containers."""
 CHECK_S = 20.0
 VERDICT_BYTES = 4096
 MOST_SAID = 10 * 1024
-"""Of what a probe prints."""
+"""Limit of a probe's output."""
 OWNERLESS = {"TAR_OPTIONS": "--no-same-owner"}
-"""``kubectl cp`` unpacks as root, who gives files to a client that had them; in a sandbox there is no one else."""
+"""``kubectl cp`` unpacks as root and restores owners, which do not exist in a sandbox."""
 STUBBORN_S = 5.0
-"""After this a launcher that was asked to stop is killed."""
+"""Seconds after which a launcher that does not stop is killed."""
 
 
 def package_root() -> Path:
@@ -58,22 +58,22 @@ def package_root() -> Path:
 
 
 def installed(name: str) -> str:
-    """The path of a program of this machine that containers may see; empty if there is none."""
+    """Return the path of a local program that containers may see, or ""."""
     found = shutil.which(name, path=PROGRAMS)
     real = os.path.realpath(found) if found else ""
     return real if real.startswith(SHOWN) else ""
 
 
 def python_inside() -> tuple[str, list[tuple[str, str, bool]]]:
-    """Our interpreter as the sandbox sees it, and what has to be bound for it beside ``/usr``.
+    """Return our interpreter's path in the sandbox, and the binds that it needs beside ``/usr``.
 
-    All of it lies below one folder of ours, so that no volume of a pod can hide it or be hidden by it.
+    All are below one folder, so that no volume of a pod can hide it or be hidden by it.
     """
     binds = [(str(package_root() / "syncline"), f"{OURS}/source/syncline", False)]
     binds.append((sysconfig.get_paths()["purelib"], f"{OURS}/packages", False))
     base = Path(sys.base_prefix)
     program = Path(sys.executable).resolve()
-    if not program.is_relative_to(base):  # a virtual environment with a copy of the interpreter: take the original
+    if not program.is_relative_to(base):  # a virtual environment with a copy of the interpreter: use the original
         program = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     if base.is_relative_to("/usr") or not program.is_relative_to(base):
         return str(program), binds
@@ -82,7 +82,7 @@ def python_inside() -> tuple[str, list[tuple[str, str, bool]]]:
 
 
 def launcher(spec: Mapping[str, Any]) -> subprocess.Popen[bytes]:
-    """Start the launcher; its standard input stays open as long as we live."""
+    """Start the launcher; its standard input stays open for the life of this process."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", PROGRAM],
         stdin=subprocess.PIPE,
@@ -93,14 +93,14 @@ def launcher(spec: Mapping[str, Any]) -> subprocess.Popen[bytes]:
         pass_fds=[spec[name] for name in ("verdict", "board", "updates") if name in spec],
     )
     assert process.stdin is not None, "the standard input is a pipe"
-    with contextlib.suppress(BrokenPipeError):  # it ended at once; its exit code and output say why
+    with contextlib.suppress(BrokenPipeError):  # it ended at once; its exit code and output have the reason
         process.stdin.write(json.dumps(spec).encode() + b"\n")
         process.stdin.flush()
     return process
 
 
 def ask_port(process: subprocess.Popen[bytes], started: Mapping[str, Any], wish: Mapping[str, Any]) -> str:
-    """How a port in the sandbox of ``process`` answers (``cluster/machines/sandbox/reach.py``); empty: well."""
+    """Probe a port in the sandbox of ``process`` (``cluster/machines/sandbox/reach.py``); return the error or ""."""
     spec = {"launcher": process.pid, "slot": started.get("slot", 0), "reach": dict(wish)}
     theirs, ours = os.pipe()
     with os.fdopen(ours, "wb") as pipe:
@@ -129,7 +129,7 @@ def ask_port(process: subprocess.Popen[bytes], started: Mapping[str, Any], wish:
 def run_inside(
     process: subprocess.Popen[bytes], started: Mapping[str, Any], command: Sequence[str], timeout_s: float
 ) -> tuple[int | None, bytes]:
-    """Exit code and output of one more command in a sandbox; no code: it took too long and was ended."""
+    """Run a command in a sandbox; return its exit code (None after a timeout) and output."""
     said, over, codes = bytearray(), threading.Event(), list[int]()
 
     def tell(_stream: int, data: bytes) -> None:
@@ -149,8 +149,8 @@ def run_inside(
 def join(
     process: subprocess.Popen[bytes], started: Mapping[str, Any], wish: ExecWish, left: Callable[[CommandSession], None]
 ) -> CommandSession:
-    """Start the launcher so that it enters the sandbox of ``process``, which was started with ``started``; what it
-    needs to know comes by a pipe of its own, for variables may be secret."""
+    """Start a launcher that enters the sandbox of ``process``, which was started with ``started``; a separate pipe
+    carries its input, because variables may be secret."""
     env = {**OWNERLESS, **started["env"], **({"TERM": "xterm"} if wish.tty else {})}
     spec = {key: started[key] for key in ("cwd", "limits", "slot", "ids") if key in started}
     spec |= {"launcher": process.pid, "argv": list(wish.command), "env": env}
@@ -190,13 +190,13 @@ def join(
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """The process and its group, without asking. A launcher takes its sandbox along, a moment later."""
+    """Kill the process and its group. A launcher's sandbox ends shortly after."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End the sandbox of a launcher at once; the launcher ends when nothing of it is left."""
+    """End the sandbox of a launcher at once; the launcher exits when it is empty."""
     assert process.stdin is not None, "the standard input is a pipe"
     _end(process, process.stdin)
 
@@ -213,7 +213,7 @@ def _end(process: subprocess.Popen[bytes], wish: IO[bytes]) -> None:
 
 @cache
 def sandbox_problem() -> str:
-    """Why commands cannot be sandboxed on this machine, with the ways out; empty if they can. It is tried once."""
+    """Return why this machine cannot sandbox commands, with remedies, or "". Tested once."""
     with tempfile.TemporaryDirectory(prefix="check-", dir=work_folder()) as scratch:
         spec: dict[str, Any] = {"argv": ["true"], "env": {"PATH": "/usr/bin:/bin"}, "cwd": "/", "root": scratch}
         spec |= {"hostname": "check", "binds": [], "socket": "", "limits": {}, "tmpfs_bytes": 1024**2}
@@ -244,14 +244,14 @@ _SETTINGS = {
         f"{sys.executable})",
     ),
 }
-"""Settings below ``/proc/sys``: the value that forbids user namespaces, and what allows them."""
+"""Settings in ``/proc/sys``: the value that forbids user namespaces, and the remedy."""
 OLDEST = (5, 12)
-"""Linux that mounts by descriptor with attributes."""
+"""First Linux version that mounts by descriptor with attributes."""
 
 
 def refusal(why: str, settings: Mapping[str, str], release: str, filtered: bool) -> str:
-    """What the machine said, and what to do about it: ``settings`` are those of the kernel (empty: it has no such
-    setting), ``filtered`` says that this process itself runs under a filter of calls."""
+    """Return the machine's error and its remedies: ``settings`` are the kernel's (empty: no such setting),
+    ``filtered``: this process runs under a seccomp filter."""
     ways = [way for name, (bad, way) in _SETTINGS.items() if settings.get(name) == bad]
     number = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit())
     if number < OLDEST:
@@ -286,7 +286,7 @@ def _filtered() -> bool:
 
 
 def read_verdict(descriptor: int) -> str:
-    """Which limit of a sandbox that has ended was exceeded, with figures; empty if none was. Closes the descriptor."""
+    """Return the limit that an ended sandbox exceeded, with figures, or "". Closes the descriptor."""
     if descriptor < 0:
         return ""
     said = os.read(descriptor, VERDICT_BYTES)

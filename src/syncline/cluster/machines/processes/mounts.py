@@ -1,4 +1,4 @@
-"""What a sandbox gets of a pod's volumes, as data for its launcher. Pure."""
+"""A sandbox's mounts of a pod's volumes, as data for its launcher. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["bounds", "encoded", "files", "mounts"]
 
 
 def files(volumes: Mapping[str, Volume], accounts: Accounts, most: int, stamp: str) -> dict[str, dict[str, Any]]:
-    """What process 1 writes to the sandbox's own memory: it is gone with the sandbox, however that ends."""
+    """Return files that process 1 writes to the sandbox's memory, where they vanish with the sandbox."""
     kept = [volume for volume in volumes.values() if not volume.writable]
     if sum(len(content) for volume in kept for content in volume.files.values()) > most:
         raise VolumeError(f"the files of all volumes are larger than {most >> 20} MiB together; give the pod fewer")
@@ -34,7 +34,7 @@ def files(volumes: Mapping[str, Volume], accounts: Accounts, most: int, stamp: s
 
 
 def bounds(order: Order, volumes: Mapping[str, Volume]) -> dict[str, int]:
-    """How large what is mounted at a place may become, where the pod says it."""
+    """Return the size limits by mount path, if the pod has any."""
     shown = order.container.get("volumeMounts") or ()
     found = {str(each["mountPath"]).rstrip("/"): volumes[str(each["name"])].most for each in shown}
     return {place: most for place, most in found.items() if most}
@@ -43,8 +43,8 @@ def bounds(order: Order, volumes: Mapping[str, Volume]) -> dict[str, int]:
 def mounts(
     order: Order, places: Mapping[str, Path], volumes: Mapping[str, Volume], variables: Mapping[str, str]
 ) -> list[tuple[str, str, bool, str]]:
-    """What is shown where, outer places before inner ones; a subPath is followed by the launcher, where no link can
-    lead it astray. A source that is no path is a volume of the launcher's files."""
+    """Return the mounts, outer paths before inner ones. The launcher resolves a subPath, so that no link can redirect
+    it. A source that is not a path is a volume of the launcher's files."""
     found = []
     for mount in order.container.get("volumeMounts") or ():
         volume = volumes.get(str(mount.get("name")))

@@ -1,8 +1,8 @@
-"""Probes and lifecycle hooks of containers that run as processes: asked for real, counted as the kubelet counts.
+"""Run probes and lifecycle hooks of containers that are processes, with the kubelet's counting.
 
-The counting is pure; :class:`Prober` asks from threads of its own, one for each probe, because a slow probe holds up no
-other one. What they find becomes the container's :class:`Course`, which the kubelet reads as it does for simulated
-containers. Source of the rules: Kubernetes ``pkg/kubelet/prober/worker.go`` and ``prober.go``.
+Counting is pure; :class:`Prober` has one thread per probe, because a slow probe must not delay others. The results
+become the container's :class:`Course`, which the kubelet reads as for simulated containers. Source of the rules:
+Kubernetes ``pkg/kubelet/prober/worker.go`` and ``prober.go``.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = [
 ]
 
 MAX_FAILURES_REPORTED = 64
-"""Of one container; a probe that comes and goes for ever is notified of no more."""
+"""Limit per container; a probe that keeps flapping emits no more Events."""
 DEFAULT_TIMEOUT_S = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``message`` says what was wrong."""
+    """``message`` is the error."""
 
     ok: bool
     message: str = ""
@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How a probe stands: ``passes`` is what counts, ``row`` how often it was answered the same way in a row."""
+    """Counts of a probe: ``passes`` is its effective result, ``row`` the number of equal consecutive results."""
 
     passes: bool
     needs: int
@@ -61,7 +61,7 @@ class Tally:
 
     @classmethod
     def of(cls, probe: Probe, spec: Obj) -> Tally:
-        """A container is alive until shown otherwise, but neither started nor ready."""
+        """Return the initial count: a container is alive, but neither started nor ready."""
         needs = int(spec.get("successThreshold") or DEFAULT_SUCCESSES)
         return cls(probe is Probe.LIVENESS, needs, int(spec.get("failureThreshold") or DEFAULT_FAILURES))
 
@@ -72,19 +72,19 @@ class Tally:
 
     @property
     def decided(self) -> bool:
-        """The row is long enough to count, and just now became so."""
+        """Return True exactly when the threshold is reached."""
         return self.row == (self.needs if self.last else self.tolerates)
 
 
 def course_at_start(container: Obj) -> Course:
-    """Before anything was asked."""
+    """Return the course before the first probe."""
     starts = bool(container.get(FIELDS[Probe.STARTUP]))
     waits = starts or bool(container.get(FIELDS[Probe.READINESS]))
     return replace(HEALTHY, started_s=None if starts else 0.0, ready_s=None if waits else 0.0)
 
 
 def course_with(course: Course, container: Obj, probe: Probe, tally: Tally, answer: Answer, at_s: float) -> Course:
-    """What the kubelet notices after an answer, ``at_s`` seconds after the container's start; ``tally`` counts it."""
+    """Return the course after a result ``at_s`` seconds after the start; ``tally`` counts it."""
     if not answer.ok and (tally.row == 1 or tally.decided) and len(course.failures) < MAX_FAILURES_REPORTED:
         course = replace(course, failures=(*course.failures, Failure(at_s, probe, answer.message)))
     if not tally.decided:
@@ -104,10 +104,10 @@ def course_with(course: Course, container: Obj, probe: Probe, tally: Tally, answ
 
 
 Ask = Callable[[Obj, float], Answer]
-"""The probe as it is written, and the seconds that it may take."""
+"""Runs a probe handler within a time limit in seconds."""
 Note = Callable[[Probe, Tally, Answer], None]
 HOOK_ANSWERS_S = 60.0
-"""A port that a hook asks."""
+"""Time limit of a hook that requests a port."""
 
 
 def asker(
@@ -115,8 +115,8 @@ def asker(
     port: Callable[[Mapping[str, object]], str],
     container: Obj,
 ) -> Ask:
-    """Asks a container in its sandbox: ``inside`` runs a command there, ``port`` asks a port. gRPC is not asked, and
-    counts as well."""
+    """Return a function that probes a container: ``inside`` runs a command in its sandbox, ``port`` probes a port. gRPC
+    probes are not run, and succeed."""
 
     def ask(probe: Obj, timeout_s: float) -> Answer:
         try:
@@ -143,7 +143,7 @@ def asker(
 
 
 def run_hook(ask: Ask, hook: Obj, timeout_s: float, ended: threading.Event) -> Answer:
-    """One that asks another host than its own counts as well: nothing routes there."""
+    """Run a hook; a request to another host is skipped and succeeds, since it cannot be routed."""
     if "sleep" in hook:
         ended.wait(min(float(hook["sleep"].get("seconds") or 0), timeout_s))
         return Answer(True)
@@ -153,12 +153,12 @@ def run_hook(ask: Ask, hook: Obj, timeout_s: float, ended: threading.Event) -> A
 
 
 def course_failed(course: Course, at_s: float) -> Course:
-    """After a postStart hook that failed."""
+    """Return the course after a failed postStart hook."""
     return replace(course, killed_s=at_s, killed_by="post-start")
 
 
 class Prober:
-    """Asks the probes of one attempt of a container until ``ended``; ``note`` gets every answer, from threads."""
+    """Runs the probes of one attempt of a container until ``ended``; ``note`` gets every result, from threads."""
 
     def __init__(self, container: Obj, ask: Ask, note: Note, ended: threading.Event) -> None:
         self._specs: Mapping[Probe, Obj] = {
@@ -191,7 +191,7 @@ class Prober:
                     self._started.set()
                     return
                 if probe is not Probe.READINESS and not answer.ok and tally.decided:
-                    return  # it is killed for it; its next attempt is asked again
+                    return  # the container is killed for it; its next attempt is probed again
             elif self._started.wait(min(period_s, 1.0)):
                 continue
             self._ended.wait(period_s)

@@ -1,8 +1,8 @@
-"""Live time's process: a container's command as a local process, in a sandbox by default.
+"""Run a container's command as a local process in live time, by default in a sandbox.
 
-The kubelet starts and stops containers by actions; their ends come back by ``wake``. Images are not pulled: commands
-are those of this machine, ``oc`` is ours, and ``kubectl`` too where the machine has none. All processes end with the
-cluster, also when that is killed: the launcher reads its standard input, which closes then.
+The kubelet starts and stops containers by actions; ``wake`` reports their end. Images are not pulled: commands are
+those of this machine, ``oc`` is ours, and so is ``kubectl`` if the machine has none. All processes end with the
+cluster, even if it is killed: the launcher reads its standard input, which closes then.
 """
 
 from __future__ import annotations
@@ -88,58 +88,58 @@ TOOL_MODULE = "syncline.cluster.machines.tools"
 TOOLS = f"{OURS}/bin"
 READ_BYTES = 65536
 LAST_WORDS, LAST_WORDS_BYTES = "/dev/termination-log", 4096
-"""Where a container leaves its termination message, and how much of it is kept."""
+"""Default path of the termination message, and its size limit."""
 POD_WORDS_BYTES = 12 * 1024
-"""Of the messages of all containers of a pod."""
+"""Limit of the messages of all containers of a pod."""
 FALLBACK_BYTES, FALLBACK_LINES = 2048, 80
-"""How much of the log stands in for a message, where the container asks for that."""
+"""Size of the log's end that replaces a missing message, if the container requests it."""
 WRITE_S = 1.0
-"""Between two looks whether a container that is to read still runs."""
+"""Interval of the check whether a blocked reader still runs."""
 LEAST_GRACE_S = 2.0
-"""After a preStop hook that has used up its time."""
+"""Minimum grace after a preStop hook that has used up its time."""
 END_S = 2.0
-"""The kernel ends a sandbox in milliseconds; a machine that is stuck shall not hold us."""
+"""Time limit for the kernel to end a sandbox, which usually takes milliseconds."""
 CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 MAX_SESSIONS = 32
-"""Commands inside containers at once (``kubectl exec``): each holds threads and a process."""
+"""Concurrent commands in containers (``kubectl exec``): each needs threads and a process."""
 SLOT_BLOCKS, SLOTS_EACH = 4096, 4096
-"""Users of pods: clusters of one machine rarely share a block, and it is no harm if they do."""
+"""Ranges of pods' users: clusters of one machine rarely share one, and sharing is harmless."""
 START_FAILED = 128
-"""What the kubelet notes of a container that could not be started."""
+"""The kubelet's exit code of a container that could not be started."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessSettings:
-    """``host`` and ``port`` of the API server, which speaks TLS. Limits are for one process where they begin with
-    ``process``, for a container with all its processes otherwise."""
+    """``host`` and ``port`` of the API server, which uses TLS. Limits named ``process…`` are per process, others per
+    container with all its processes."""
 
     host: str
     port: int
     ca_pem: str
     sandboxed: bool = True
     time_limit_s: float = 3600.0
-    """A container that runs longer is killed: a hook that hangs must not hang for ever."""
+    """A container that runs longer is killed, since a stuck hook must end."""
     process_address_bytes: int = 8 * 1024**3
-    """Addresses, of which most programs use few; ``memory_bytes`` is what they use."""
+    """Limit of address space, of which most programs use little; ``memory_bytes`` limits the memory in use."""
     process_cpu_s: int = 600
     process_file_bytes: int = 256 * 1024**2
     memory_bytes: int = 2 * 1024**3
     cpu_s: int = 1800
     processes: int = 512
-    """With their threads."""
+    """Threads included."""
     tmpfs_bytes: int = 256 * 1024**2
     disk_bytes: int = 1024**3
-    """In all its volumes that may be written."""
+    """In all its writable volumes."""
     open_files: int = 16_384
     all_processes: int = 2048
-    """Of all containers together, as the following."""
+    """Limit for all containers together, like the following ones."""
     all_memory_bytes: int = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
     all_open_files: int = 65_536
     folder: Path | None = None
-    """Of the cluster's data, for files with credentials where there is no sandbox to keep them in memory."""
+    """Folder of the cluster's data for files with credentials, if no sandbox can hold them in memory."""
 
     def limits(self) -> dict[str, int]:
-        """What the kernel bounds."""
+        """Limits per process, enforced by the kernel."""
         return {
             "RLIMIT_AS": self.process_address_bytes,
             "RLIMIT_CORE": 0,
@@ -150,7 +150,7 @@ class ProcessSettings:
         }
 
     def whole(self) -> dict[str, int]:
-        """What the sandbox bounds; our forwarder has threads of its own."""
+        """Limits of the whole sandbox, plus the threads of our forwarder."""
         return {
             "memory_bytes": self.memory_bytes,
             "cpu_s": self.cpu_s,
@@ -160,7 +160,7 @@ class ProcessSettings:
         }
 
     def together(self) -> dict[str, int]:
-        """What all sandboxes bound among themselves: the code that uses most ends first."""
+        """Limits of all sandboxes together: the one that uses most ends first."""
         figures = (self.all_processes, self.all_memory_bytes, self.all_open_files)
         return dict(zip(FIGURES, figures, strict=True))
 
@@ -171,21 +171,21 @@ _Key = tuple[str, str, int]
 
 @dataclass(slots=True)
 class _Running:
-    """A launcher and what it stands for. ``timers`` kill it when its time is over."""
+    """A launcher and its container. ``timers`` kill it when its time is over."""
 
     process: subprocess.Popen[bytes]
     ref: ObjectRef
     container: dict[str, Any]
     spec: Mapping[str, Any] = field(default_factory=dict)
-    """How it was started; empty without a sandbox."""
+    """The launcher's input; empty without a sandbox."""
     containers: int = 1
-    """Of its pod."""
+    """Number of containers in the pod."""
     line: int = -1
-    """Where it tells what it uses."""
+    """Its line on the board of resource usage."""
     verdict: int = -1
-    """Where the sandbox says which limit was exceeded."""
+    """Descriptor on which the sandbox reports an exceeded limit."""
     updates: int = -1
-    """Where new states of its volumes are written to."""
+    """Descriptor to which new states of its volumes are written."""
     tokens: Mapping[TokenWish, Secret] = field(default_factory=dict)
     timers: list[threading.Timer] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -198,7 +198,7 @@ class _Running:
 
 
 class ProcessRuntime:
-    """See :class:`~syncline.cluster.machines.containers.Runtime`. :meth:`close` ends everything."""
+    """Implements :class:`~syncline.cluster.machines.containers.Runtime`. :meth:`close` ends everything."""
 
     name = "process"
 
@@ -214,25 +214,25 @@ class ProcessRuntime:
         self._starting: set[_Key] = set()
         self._sessions: set[CommandSession] = set()
         self._slots: dict[str, int] = {}
-        """Users of pods, where root runs us: a number for each that is there."""
+        """If root runs this process: a number per existing pod, from which its users derive."""
         self._closed = False
         self._states = 0
         self._lock = threading.Lock()
         self._lines = set(range(LINES))
-        """Of the board, that are free."""
+        """Free lines of the board."""
         self._board_file = Board.made() if settings.sandboxed else -1
         self._board = Board(self._board_file) if settings.sandboxed else None
         credentials = None if settings.sandboxed else settings.folder or memory_folder(programs=True)
         self._held = Scratch(credentials)
         self.scratch = self._held.path
-        """Of pods: what they write to their volumes. What Secrets are in files is there only without a sandbox."""
+        """The pods' writable volumes; files with Secrets only without a sandbox."""
         self._in_memory = Scratch(memory_folder(programs=True)) if settings.sandboxed else self._held
-        """Of pods: volumes that are no files on a disk, where the machine has such a place."""
+        """The pods' in-memory volumes, if the machine has a memory file system."""
         self._gateway = Gateway(self.scratch / "api.sock", settings.host, settings.port) if settings.sandboxed else None
 
     @staticmethod
     def takes(order: Order) -> bool:
-        """Containers whose program is known and that are to end, and those that ask for it."""
+        """Return True for containers with a known program that complete, or that request this runtime."""
         return runs_as_process(order.pod, order.container, known_images(order.objects), installed)
 
     # -- the runtime -------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ class ProcessRuntime:
         return container
 
     def stop(self, container: Container, grace_s: float, now: Any) -> Generator[Any, Any, Container]:
-        """SIGTERM, and SIGKILL after the grace; the end comes by ``wake``."""
+        """Send SIGTERM, and SIGKILL after the grace period; ``wake`` reports the end."""
         yield from ()
         with self._lock:
             running = self._running.get((container.pod_uid, container.name, container.attempt))
@@ -282,7 +282,7 @@ class ProcessRuntime:
         self._after(running, grace_s)
 
     def _stop_after(self, running: _Running, hook: dict[str, Any], grace_s: float) -> None:
-        """In a thread of its own: the grace includes the preStop hook, but for the last seconds."""
+        """In a separate thread: run the preStop hook within the grace period, then terminate."""
         began = time.monotonic()
         answer = run_hook(_asker(running), hook, grace_s, running.ended)
         if not answer.ok:
@@ -290,13 +290,13 @@ class ProcessRuntime:
         self._terminate(running, max(grace_s - (time.monotonic() - began), LEAST_GRACE_S))
 
     def _post_start(self, key: _Key, running: _Running, hook: dict[str, Any]) -> None:
-        """In a thread of its own: a container whose postStart hook fails is killed for it."""
+        """In a separate thread: run the postStart hook, and kill the container if it fails."""
         answer = run_hook(_asker(running), hook, self._settings.time_limit_s, running.ended)
         if not answer.ok:
             self._become(key, running, course_failed)
 
     def refresh(self, order: Order, container: Container, now: Any) -> Generator[Any, Any, Container]:
-        """Show the present state of ConfigMaps, Secrets and the pod in the volumes of a container that runs."""
+        """Update the volumes of a running container after changes of ConfigMaps, Secrets or the pod."""
         with self._lock:
             running = self._running.get((container.pod_uid, container.name, container.attempt))
         if running is not None and running.updates >= 0:
@@ -307,7 +307,7 @@ class ProcessRuntime:
         return self._table.put(replace(known, shown=shown_of(order.pod, order.objects)))
 
     def _send_files(self, order: Order, running: _Running) -> None:
-        """In a worker thread. What cannot be shown stays as it is, and the log of the cluster says why."""
+        """In a worker thread: send the files. On errors the old ones stay, and the cluster's log has the reason."""
         accounts = accounts_of(order.pod, order.container)
         volumes = volumes_of(order, running.tokens, accounts.sole, accounts.shared)
         try:
@@ -321,7 +321,7 @@ class ProcessRuntime:
             log.warning("volumes of %s are not refreshed: %s", name_of(order.pod), error)
 
     def _stamp(self) -> str:
-        """The name of a state of volumes, as the kubelet names it; never the same twice."""
+        """Return a unique name for a state of volumes, in the kubelet's format."""
         self._states += 1
         return f"..{self._clock.now():%Y_%m_%d_%H_%M_%S}.{self._states:010d}"
 
@@ -338,7 +338,7 @@ class ProcessRuntime:
         remove_tree(self._in_memory.path / pod_uid)
 
     def close(self) -> None:
-        """The cluster stops: so does everything that runs in it, without any grace."""
+        """End all processes without grace; called when the cluster stops."""
         with self._lock:
             self._closed = True
             left, sessions = list(self._running.values()), list(self._sessions)
@@ -356,7 +356,7 @@ class ProcessRuntime:
 
     @staticmethod
     def _wait_for(ended: list[_Running]) -> None:
-        """Until nothing of them is left: their files are removed next."""
+        """Wait until the processes have ended, before their files are removed."""
         for running in ended:
             try:
                 running.process.wait(END_S)
@@ -366,7 +366,7 @@ class ProcessRuntime:
     # -- commands inside ---------------------------------------------------------------------------------------------
 
     def exec(self, pod: dict[str, Any], container: str, wish: ExecWish) -> Callable[[], Session]:
-        """One more command in the sandbox of a container that runs. Raises BadRequest."""
+        """Prepare another command in the sandbox of a running container. Raises BadRequest."""
         with self._lock:
             found = [running for key, running in sorted(self._running.items()) if key[:2] == (uid_of(pod), container)]
         if not found:
@@ -389,7 +389,7 @@ class ProcessRuntime:
     # -- starting ----------------------------------------------------------------------------------------------------
 
     def _launch(self, order: Order, tokens: Mapping[TokenWish, Secret], key: _Key) -> Container:
-        """In a worker thread: files, process, threads that read and wait."""
+        """In a worker thread: write the files, start the process, and its reader threads."""
         now, shown = self._clock.now(), shown_of(order.pod, order.objects)
         record = Container(*key, order.boot_id, now, started_at=now, runtime=self.name, shown=shown)
         if self._settings.sandboxed:
@@ -416,7 +416,7 @@ class ProcessRuntime:
         return record
 
     def _noted(self, key: _Key, running: _Running, probe: Probe, tally: Tally, answer: Answer) -> None:
-        """From a prober's thread: what the kubelet notices of an answer."""
+        """In a prober's thread: update the course after a result."""
         self._become(key, running, lambda was, at_s: course_with(was, running.container, probe, tally, answer, at_s))
 
     def _become(self, key: _Key, running: _Running, after: Callable[[Course, float], Course]) -> None:
@@ -454,7 +454,7 @@ class ProcessRuntime:
         root.mkdir(exist_ok=True)
         said = _last_words(place, order.container)
         said.write_bytes(b"")
-        said.chmod(0o666)  # as any user of the command
+        said.chmod(0o666)  # writable for any user of the command
         strict = bool(dig(order.container, "securityContext", "readOnlyRootFilesystem", default=False))
         mounts = mounting.mounts(order, places, volumes, variables)
         api = master_address(each for each in order.objects if each.get("kind") == "Service")
@@ -493,7 +493,7 @@ class ProcessRuntime:
         return self._launched(order, spec, tokens)
 
     def _launched(self, order: Order, spec: dict[str, Any], tokens: Mapping[TokenWish, Secret]) -> _Running:
-        """Start the launcher, with a pipe each way that only it and process 1 of the sandbox have."""
+        """Start the launcher, with two pipes that only it and process 1 of the sandbox have."""
         verdict, theirs = os.pipe()
         news, updates = os.pipe()
         try:
@@ -521,7 +521,7 @@ class ProcessRuntime:
         )
 
     def _place(self, order: Order, volume: Volume, accounts: Accounts, slot: int) -> Path:
-        """The folder of an emptyDir: made once, for everybody in the pod, or for the group that shares its volumes."""
+        """Return the folder of an emptyDir, created once, for all users of the pod or for the volumes' group."""
         top = self._in_memory.path if volume.memory else self.scratch
         folder = top / uid_of(order.pod) / "volumes" / volume.name
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -549,7 +549,7 @@ class ProcessRuntime:
                 self._lines.add(line)
 
     def _slot(self, pod_uid: str) -> int:
-        """The containers of a pod share its files, so they are one user."""
+        """Return the pod's slot: its containers share files, so they share users."""
         with self._lock:
             if pod_uid not in self._slots:
                 taken = set(self._slots.values())
@@ -559,7 +559,7 @@ class ProcessRuntime:
     def _spawn_bare(
         self, order: Order, argv: list[str], variables: dict[str, str], place: Path, volumes: Mapping[str, Volume]
     ) -> subprocess.Popen[bytes]:
-        """Without a sandbox nothing can be mounted: the way into the cluster is a kubeconfig."""
+        """Start a process without a sandbox, and thus without mounts: it reaches the cluster by kubeconfig."""
         variables["PATH"] = f"{place / 'tools'}:{os.environ.get('PATH', variables['PATH'])}"
         variables["HOME"] = str(place)
         variables["KUBECONFIG"] = self._write_kubeconfig(place, order, volumes)
@@ -574,7 +574,7 @@ class ProcessRuntime:
         )
 
     def _write_volumes(self, place: Path, volumes: Mapping[str, Volume]) -> None:
-        """Shared by the containers of the pod; credentials are readable by no other client."""
+        """Write the pod's volumes, shared by its containers; credentials are not readable by other users."""
         for volume in volumes.values():
             folder = place / "volumes" / volume.name
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -589,10 +589,10 @@ class ProcessRuntime:
                 target.chmod(volume.mode_of(path))
 
     def _write_tools(self, place: Path) -> Path:
-        """``oc`` is always ours, ``kubectl`` where the machine has none."""
+        """Write ``oc``, and ``kubectl`` if the machine has none."""
         folder = place / "tools"
         folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o755)  # inside, commands are another user, whatever our umask is
+        folder.chmod(0o755)  # in the sandbox, commands run as another user, whatever our umask is
         python, environment = sys.executable, f"PYTHONPATH={package_root()}"
         if self._settings.sandboxed:
             python = python_inside()[0]
@@ -627,8 +627,8 @@ class ProcessRuntime:
         return str(target)
 
     def _message(self, key: _Key, container: dict[str, Any], code: int, containers: int) -> str:
-        """The termination message: the end of what the container left in its file, or of its log where it asks for
-        that. All containers of a pod share a bound."""
+        """Return the termination message: the end of the container's file, or of its log if it requests that. All
+        containers of a pod share a limit."""
         try:
             with _last_words(self.scratch / key[0], container).open("rb") as file:
                 file.seek(max(file.seek(0, os.SEEK_END) - LAST_WORDS_BYTES, 0))
@@ -649,7 +649,7 @@ class ProcessRuntime:
         running.timers.append(timer)
 
     def _attend(self, key: _Key, running: _Running) -> None:
-        """In a thread of its own: carry output to the log, then note the end and wake the kubelet."""
+        """In a separate thread: copy output to the log, then record the end and wake the kubelet."""
         output = running.process.stdout
         assert output is not None, "the output is a pipe"
         throttle = Throttle()

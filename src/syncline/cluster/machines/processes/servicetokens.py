@@ -1,4 +1,4 @@
-"""The tokens of a pod's service account that its volumes show, each asked for as the kubelet does."""
+"""Request the service-account tokens of a pod's volumes, as the kubelet does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACCOUNTS = ResourceInfo("", "v1", "ServiceAccount", "serviceaccounts", namespace
 
 
 def issued_tokens(pod: Obj) -> Generator[Any, Any, dict[TokenWish, Secret]]:
-    """By what was wished for; all are bound to the pod."""
+    """Return the tokens by wish; all are bound to the pod."""
     bound = {"kind": "Pod", "apiVersion": "v1", "name": name_of(pod), "uid": uid_of(pod)}
     account = str(dig(pod, "spec", "serviceAccountName", default="default"))
     found: dict[TokenWish, Secret] = {}

@@ -1,7 +1,7 @@
-"""What the kubelet gives to every container of a pod beside what the pod declares: its host name, ``/etc/hosts``,
-``/etc/resolv.conf`` and the variables of Services. Pure.
+"""The kubelet's defaults for every container of a pod: host name, ``/etc/hosts``, ``/etc/resolv.conf`` and variables of
+Services.
 
-Rules of the kubelet (``kubelet_pods.go``, ``envvars.go``, ``network/dns``).
+Pure. Rules of the kubelet (``kubelet_pods.go``, ``envvars.go``, ``network/dns``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 USUAL_SYSCTLS = {"net.ipv4.ip_unprivileged_port_start": "0"}
-"""As containerd sets it: every command may listen on every port."""
+"""As in containerd: every command may listen on every port."""
 SAFE_SYSCTLS = frozenset(
     (
         *USUAL_SYSCTLS,
@@ -38,13 +38,13 @@ SAFE_SYSCTLS = frozenset(
         "net.ipv4.tcp_wmem",
     )
 )
-"""Those that the kubelet allows: each pod has its own."""
+"""Sysctls that the kubelet allows, since each pod has its own."""
 CLUSTER_DOMAIN = "cluster.local"
 SERVICE_ADDRESS = ("10.96.0.1", 443)
-"""The Service ``default/kubernetes`` where the API has no such Service (yet)."""
+"""Address of the Service ``default/kubernetes`` while the API does not have it."""
 LONGEST_NAME = 63
 MOST_SEARCHES, MOST_SEARCHED, MOST_SERVERS = 32, 2048, 3
-"""Of ``resolv.conf``: entries and characters of its search list, name servers."""
+"""Limits of ``resolv.conf``: entries and characters of its search list, name servers."""
 MASTER = ("default", "kubernetes")
 HOSTS = (
     "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
@@ -57,11 +57,11 @@ API_NAMES = ("kubernetes.default.svc.cluster.local", "kubernetes.default.svc", "
 
 
 class SysctlError(Exception):
-    """A kernel parameter that a local process is not given; the message names it."""
+    """A kernel parameter that a local process cannot have; the message names it."""
 
 
 def sysctls_of(pod: Obj) -> dict[str, str]:
-    """Kernel parameters of the pod by name; raises SysctlError."""
+    """Return the pod's kernel parameters by name; raise SysctlError."""
     asked = dig(pod, "spec", "securityContext", "sysctls", default=None) or ()
     wanted = {str(each["name"]).replace("/", "."): str(each.get("value") or "") for each in asked}
     unsafe = sorted(wanted.keys() - SAFE_SYSCTLS)
@@ -74,7 +74,7 @@ def sysctls_of(pod: Obj) -> dict[str, str]:
 
 
 def host_name(pod: Obj, node: str = "") -> str:
-    """Of the pod, or of its machine where it is on the network of that one. ``setHostnameAsFQDN``: the whole."""
+    """Return the host name: the machine's with hostNetwork, qualified with ``setHostnameAsFQDN``."""
     spec = pod.get("spec") or {}
     if spec.get("hostnameOverride"):
         return _cut(str(spec["hostnameOverride"]))
@@ -96,8 +96,7 @@ def _domain(pod: Obj) -> str:
 
 
 def hosts_file(pod: Obj, ip: str, api: str) -> str:
-    """``/etc/hosts`` of the pod at ``ip``. Its last line names the API at ``api``, as cluster DNS would: there is
-    none."""
+    """Return ``/etc/hosts`` of the pod at ``ip``. Its last line names the API at ``api``, in place of cluster DNS."""
     spec = pod.get("spec") or {}
     text = HOSTS_OF_MACHINE
     if not spec.get("hostNetwork"):
@@ -112,8 +111,8 @@ def hosts_file(pod: Obj, ip: str, api: str) -> str:
 
 
 def resolver_file(pod: Obj) -> str:
-    """``/etc/resolv.conf``: the search list of cluster DNS, and what the pod says itself. No server of ours is named:
-    nothing answers DNS here."""
+    """Return ``/etc/resolv.conf``: the search list of cluster DNS, and the pod's own settings, without a name server of
+    ours, since there is no DNS."""
     spec, own = pod.get("spec") or {}, dig(pod, "spec", "dnsConfig", default=None) or {}
     policy = str(spec.get("dnsPolicy") or "ClusterFirst")
     cluster = policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not spec.get("hostNetwork"))
@@ -132,7 +131,7 @@ def resolver_file(pod: Obj) -> str:
 
 
 def master_address(services: Iterable[Obj]) -> tuple[str, int]:
-    """Where pods reach the API, over IPv4."""
+    """Return the API's IPv4 address and port for pods."""
     for each in services:
         if (namespace_of(each), name_of(each)) == MASTER and "." in _address(each):
             return _address(each), int(each["spec"]["ports"][0]["port"])
@@ -140,8 +139,8 @@ def master_address(services: Iterable[Obj]) -> tuple[str, int]:
 
 
 def service_variables(pod: Obj, services: Iterable[Obj]) -> Mapping[str, str]:
-    """Of ``default/kubernetes`` always, and of those in the pod's namespace unless it wants no links; one there named
-    ``kubernetes`` goes before."""
+    """Return the variables of ``default/kubernetes``, and of the Services in the pod's namespace unless it disables
+    links; one named ``kubernetes`` there takes precedence."""
     links = dig(pod, "spec", "enableServiceLinks", default=True) is not False
     chosen: dict[str, Obj] = {}
     for each in sorted(services, key=lambda each: (namespace_of(each) == namespace_of(pod), name_of(each))):

@@ -1,6 +1,6 @@
-"""The files of a pod's volumes, as data: written by the process runtime, into its sandboxes or below the pod's folder.
+"""Compute the files of a pod's volumes; the process runtime writes them into sandboxes or below the pod's folder.
 
-What comes from ConfigMaps, Secrets and the pod itself is shown again when those change (:func:`shown_of`).
+Files from ConfigMaps, Secrets and the pod are updated when those change (:func:`shown_of`).
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ __all__ = ["TokenWish", "Volume", "VolumeError", "shown_of", "token_wishes", "vo
 
 DEFAULT_MODE = 0o644
 MOST_TOKENS = 16
-"""Different ones of a pod: each is a request before a container starts."""
+"""Different tokens per pod: each is a request before a container starts."""
 
 
 class VolumeError(Exception):
-    """A volume that the process runtime does not offer; the message says which and what to do."""
+    """The process runtime does not support the volume; the message names it and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """``files`` by path below the volume, ``modes`` where one has another than ``mode``, ``owners`` where one is not
-    root's; ``writable`` volumes belong to the pod, ``memory`` says that they are no files on a disk, ``most`` how large
-    they may become."""
+    """``files`` by path in the volume; ``modes`` and ``owners`` of files that differ from ``mode`` and root;
+    ``writable`` volumes belong to the pod; ``memory``: not on a disk; ``most``: size limit."""
 
     name: str
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -49,14 +48,14 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class TokenWish:
-    """What a projected service-account token asks for."""
+    """The parameters of a projected service-account token."""
 
     audience: str
     lifetime_s: int
 
 
 def token_wishes(pod: Obj) -> tuple[TokenWish, ...]:
-    """The different tokens that the pod's volumes show, as many as a pod may have here."""
+    """Return the different tokens in the pod's volumes, up to the limit."""
     sources = (
         source
         for volume in dig(pod, "spec", "volumes", default=[])
@@ -71,8 +70,8 @@ def _wish(projection: Obj) -> TokenWish:
 
 
 def shown_of(pod: Obj, objects: tuple[Obj, ...]) -> str:
-    """What the files of a pod's volumes are made of, in short: another text when one of them has changed. An object
-    that cannot change counts by its name alone: the kubelet does not look at it again. Empty: no such volume."""
+    """Return a fingerprint of the sources of a pod's volumes, "" without such volumes; it changes with the files. An
+    immutable object counts by its name only: the kubelet does not read it again."""
     volumes = [each for each in dig(pod, "spec", "volumes", default=[]) if any(kind in each for kind in _OF_FILES)]
     if not volumes:
         return ""
@@ -90,15 +89,15 @@ def shown_of(pod: Obj, objects: tuple[Obj, ...]) -> str:
 
 
 def _parts(volume: Obj) -> tuple[Obj, ...]:
-    """Its sources, in the words of a projected one."""
+    """Return its sources in the format of a projected volume."""
     return tuple(volume["projected"].get("sources") or ()) if "projected" in volume else (_as_source(volume),)
 
 
 def volumes_of(
     order: Order, tokens: Mapping[TokenWish, Secret], user: int | None = None, group: int | None = None
 ) -> dict[str, Volume]:
-    """All volumes by name; raises VolumeError for kinds that would reach outside the sandbox. ``user``: of all
-    containers; ``group``: to which the volumes belong."""
+    """Return all volumes by name; raise VolumeError for kinds that would reach outside the sandbox. ``user``: of all
+    containers; ``group``: the volumes' group."""
     known = _Tokens(tokens, user, group)
     objects = {(str(each.get("kind")), name_of(each)): object_data(each) for each in order.objects}
     return {
@@ -108,7 +107,7 @@ def volumes_of(
 
 
 def _size(text: object) -> int:
-    """Bytes; 0: no limit."""
+    """Return bytes; 0 means no limit."""
     try:
         return parse_quantity(str(text)).value() if text else 0
     except QuantityError:
@@ -117,7 +116,7 @@ def _size(text: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """Tokens of the service account, and whose they are."""
+    """Tokens of the service account, with their owner."""
 
     issued: Mapping[TokenWish, Secret]
     user: int | None
@@ -155,14 +154,14 @@ def _volume(volume: Obj, order: Order, objects: _Objects, tokens: _Tokens) -> Vo
 
 
 def _as_source(volume: Obj) -> Obj:
-    """A volume of one source in the words of a projected one."""
+    """Return a volume of one source in the format of a projected one."""
     if "secret" in volume:
         return {"secret": volume["secret"] | {"name": volume["secret"].get("secretName")}}
     return {kind: volume[kind] for kind in ("configMap", "downwardAPI") if kind in volume}
 
 
 def _modes(source: Obj) -> dict[str, int]:
-    """Modes of single files."""
+    """Return the modes of single files."""
     return {
         str(item["path"]): int(item["mode"])
         for part in source.values()
@@ -173,7 +172,7 @@ def _modes(source: Obj) -> dict[str, int]:
 
 
 def _chosen(source: Obj, data: Mapping[str, bytes]) -> dict[str, bytes]:
-    """All entries, or those of ``items`` at their paths."""
+    """Return all entries, or those in ``items`` at their paths."""
     items = source.get("items")
     if not items:
         return dict(data)
