@@ -1,1 +1,1 @@
-"""Containers that pass through stages as data or a script says."""
+"""Containers that follow stages, given as data, or a script."""

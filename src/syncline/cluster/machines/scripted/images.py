@@ -1,8 +1,8 @@
-"""What simulated machines know of images without a registry: data, ours (``images.json``) and people's own.
+"""Data about images for simulated machines, without a registry: built-in (``images.json``) and users' own.
 
-An image says whether it runs until it is stopped when its container has no command of its own, and whether a tag can be
-had. People add theirs in the ConfigMap ``syncline-images`` of ``kube-system``, in the same form; theirs count first.
-Unknown images fare as their pods say. Pure.
+For an image it has whether it runs until it is stopped if its container has no command, and which tags exist. Users add
+entries in the ConfigMap ``syncline-images`` of ``kube-system``, in the same format, which take precedence. Containers
+of unknown images follow their pods' annotations. Pure.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _FORM = (
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """What an image does without a command: ``runs`` until it is stopped, or ends with ``exit_code``. ``ends_with``:
-    first arguments with which it ends all the same. ``entrypoint`` and ``cmd`` are the image's own; ``programs``: the
-    paths of its programs, with the name that each has on a machine where it is installed."""
+    """Behaviour of an image without a command: ``runs`` until it is stopped, or ends with ``exit_code``. ``ends_with``:
+    first arguments with which it ends anyway. ``entrypoint`` and ``cmd`` are the image's; ``programs``: its programs'
+    paths, with their names on a machine."""
 
     runs: bool
     exit_code: int = 0
@@ -47,8 +47,8 @@ class Default:
     programs: tuple[tuple[str, str], ...] = ()
 
     def stays(self, container: Obj) -> bool | None:
-        """Whether it runs until it is stopped, as an interactive shell does. None: its arguments are the
-        command, of which nothing is known."""
+        """Return whether it runs until it is stopped, as an interactive shell does. None: unknown, since its arguments
+        are the command."""
         arguments = container.get("args") or ()
         if self.runs:
             return not (arguments and str(arguments[0]) in self.ends_with)
@@ -57,7 +57,7 @@ class Default:
 
 @dataclass(frozen=True, slots=True)
 class _Tags:
-    """A repository's tags: versions ``below`` one, and ``words``. A number by itself may be anybody's: it is there."""
+    """A repository's tags: versions ``below`` one, and ``words``. A plain number always exists."""
 
     below: tuple[int, ...]
     words: frozenset[str]
@@ -73,7 +73,7 @@ class _Tags:
 
 @dataclass(frozen=True, slots=True)
 class ImageCache:
-    """``problem``: why people's own data is left out."""
+    """``problem``: why users' data is ignored."""
 
     defaults: Mapping[str, Default]
     tags: Mapping[str, _Tags]
@@ -81,7 +81,7 @@ class ImageCache:
     problem: str = ""
 
     def default(self, image: str) -> Default | None:
-        """By the whole repository, or by its last word, whatever mirror it comes from."""
+        """Return the entry of the repository, or of its last part, for any mirror."""
         name = _name(image)
         if name is None:
             return None
@@ -89,7 +89,7 @@ class ImageCache:
         return self.defaults.get(name.repository) or self.defaults.get(whole) or self.defaults.get(last)
 
     def pull_error(self, image: str) -> str:
-        """What the kubelet says of an image that is unavailable; empty for all others."""
+        """Return the kubelet's error for an unavailable image, or ""."""
         name = _name(image)
         if name is None or name.digest:
             return ""
@@ -105,7 +105,7 @@ class ImageCache:
         )
 
     def with_own(self, found: Any) -> ImageCache:
-        """People's data first. Raises ValueError, TypeError, KeyError or AttributeError for another form."""
+        """Put users' data first. Raises ValueError, TypeError, KeyError or AttributeError for malformed data."""
         defaults = {str(name): _default(each) for each in found.get("images") or () for name in each["names"]}
         tags = {
             str(each["repository"]): _Tags(
@@ -136,7 +136,7 @@ def _default(found: Any) -> Default:
 
 
 def known_images(objects: Iterable[Obj]) -> ImageCache:
-    """Ours, and those of the ConfigMap if it is among ``objects``."""
+    """Return the built-in images, and those of the ConfigMap if it is among ``objects``."""
     for each in objects:
         if each.get("kind") == "ConfigMap" and (namespace_of(each), name_of(each)) == CONFIG_MAP:
             return _with("\n---\n".join(str(value) for _, value in sorted((each.get("data") or {}).items())))

@@ -1,8 +1,8 @@
-"""Virtual time's process: containers whose command is a small shell script, ``oc`` or ``sleep`` are interpreted.
+"""Interpret containers in virtual time whose command is a small shell script, ``oc`` or ``sleep``.
 
-``sleep 10`` takes ten virtual seconds; ``oc patch`` makes the real request as the pod's service account. What the
-shell does not know makes the container follow its stage instead, with a note in its log. Never used live: the requests
-are answered in process.
+``sleep 10`` takes ten virtual seconds; ``oc patch`` sends a real request as the pod's service account. With a command
+that the shell does not know, the container follows its stage instead, and its log says so. Never used live: requests
+are handled in process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from syncline.kube.objects import annotations_of, dig, namespace_of, uid_of
 __all__ = ["Identity", "ScriptRuntime"]
 
 Identity = Callable[[str, str], Transport]
-"""Namespace and name of a service account to a transport that sends as it."""
+"""Returns the transport of a service account, by namespace and name."""
 
 SHELLS = {"sh", "bash", "ash", "dash"}
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -47,7 +47,7 @@ _Key = tuple[str, str, int]
 
 @dataclass(slots=True)
 class _Running:
-    """A script between two instants."""
+    """A paused script."""
 
     steps: Run
     transport: Transport
@@ -55,7 +55,7 @@ class _Running:
 
 
 class ScriptRuntime:
-    """See :class:`~syncline.cluster.machines.containers.Runtime`."""
+    """Implements :class:`~syncline.cluster.machines.containers.Runtime`."""
 
     name = "script"
 
@@ -69,7 +69,7 @@ class ScriptRuntime:
         self._running: dict[_Key, _Running] = {}
 
     def takes(self, order: Order) -> bool:
-        """Containers with a command that are to end, unless annotations say how they fare."""
+        """Return True for containers with a command that complete, unless annotations set their behaviour."""
         said = annotations_of(order.pod)
         name = str(order.container.get("name"))
         overridden = any(
@@ -99,7 +99,7 @@ class ScriptRuntime:
         return self._table.put(replace(record, ends_at=None, wakes_at=record.started_at, runtime=self.name))
 
     def go_on(self, container: Container, now: datetime) -> Generator[Any, Any, Container]:
-        """Run up to the next sleep or the end."""
+        """Run until the next sleep or the end."""
         running = self._running.get((container.pod_uid, container.name, container.attempt))
         if running is None or container.wakes_at is None or container.wakes_at > now:
             return container
@@ -120,7 +120,7 @@ class ScriptRuntime:
             return self._ended(container, 0, now)
 
     def refresh(self, order: Order, container: Container, now: datetime) -> Generator[Any, Any, Container]:
-        """It has no files."""
+        """Do nothing: it has no files."""
         yield from ()
         return container
 
@@ -150,11 +150,11 @@ class ScriptRuntime:
         self._book.write(record.pod_uid, record.name, record.attempt, f"[syncline] {text}\n".encode(), now)
 
     def _send(self, container: Container, running: _Running, request: Request) -> Generator[Any, Any, Any]:
-        """As the pod's service account, not as the kubelet: therefore work, and not a request of this loop."""
+        """Send as the pod's service account, not as the kubelet; so it is work, not a request of this loop."""
         return (yield Work(f"{container.name}: {request.describe()}", lambda: running.transport.send(request)))
 
     def _script(self, order: Order) -> Run:
-        """The steps of the container's command; raises ShellError for what cannot be interpreted."""
+        """Return the steps of the container's command; raise ShellError if it cannot be interpreted."""
         variables = environment_of(order)
         words = command_line(order.container, variables)
         program = words[0].rsplit("/", 1)[-1]

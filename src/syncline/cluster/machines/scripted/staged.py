@@ -1,7 +1,7 @@
-"""The runtime that runs nothing: containers go through stages in simulated time.
+"""The runtime of simulated containers, which follow stages in simulated time.
 
-Used for all containers that are not run as processes or scripts. Start and end are known at once; the kubelet looks
-again when they come.
+It runs all containers that are neither processes nor scripts. Start and end are known at once; the kubelet requeues for
+them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ KILLED, TERMINATED = 137, 143
 
 
 class Images:
-    """Which images each boot disk has: what was pulled once is there."""
+    """Images on each boot disk: a pulled one stays there."""
 
     def __init__(self) -> None:
         self._known: set[tuple[str, str]] = set()
 
     def pull(self, node: str, image: str, policy: str) -> bool:
-        """True if it has to be pulled; it is there afterwards."""
+        """Return True if the image must be pulled; it is present afterwards."""
         place = (node, image)
         needed = policy == "Always" or (policy != "Never" and place not in self._known)
         self._known.add(place)
@@ -37,7 +37,7 @@ class Images:
 
 
 def planned(order: Order, now: datetime, timing: Timing, *, pull: bool, pulls: int = 0) -> Container:
-    """The record of an attempt whose whole course follows from its stage. ``pulls``: tries to pull its image so far."""
+    """Return the record of an attempt, with its whole course. ``pulls``: earlier tries to pull its image."""
     stage = stage_of(order.pod, order.container, order.attempt, timing, pulls, known_images(order.objects))
     uid, name = uid_of(order.pod), str(order.container["name"])
     if stage.pull_error and order.attempt == 0:
@@ -63,10 +63,10 @@ def planned(order: Order, now: datetime, timing: Timing, *, pull: bool, pulls: i
 
 
 class StagedRuntime:
-    """See :class:`~syncline.cluster.machines.containers.Runtime`."""
+    """Implements :class:`~syncline.cluster.machines.containers.Runtime`."""
 
     tell: Callable[[Order, Container], None] | None = None
-    """Hears of each attempt that begins."""
+    """Called with each new attempt."""
 
     def __init__(self, table: ContainerTable, timing: Timing, images: Images | None = None) -> None:
         self._table = table
@@ -92,12 +92,12 @@ class StagedRuntime:
         return container
 
     def refresh(self, order: Order, container: Container, now: datetime) -> Generator[Any, Any, Container]:
-        """It has no files."""
+        """Do nothing: it has no files."""
         yield from ()
         return container
 
     def stop(self, container: Container, grace_s: float, now: datetime) -> Generator[Any, Any, Container]:
-        """A staged container stops when asked, after its stage's stop time; if that is too long it is killed."""
+        """Stop a container after its stage's stop time, or kill it at the end of the grace period."""
         yield from ()
         if container.stopping or (container.ends_at is not None and container.ends_at <= now):
             return container
@@ -106,9 +106,9 @@ class StagedRuntime:
         in_time = container.stop_s <= grace_s
         at = now + timedelta(seconds=min(container.stop_s, grace_s))
         if container.ends_at is not None and container.ends_at <= at:
-            # It ends by itself before it would have stopped; that it was asked is noted, or it is asked for ever.
+            # It ends before it would have stopped; record the request, or it is repeated forever.
             return self._table.put(replace(container, stopping=True))
         return self._table.stopped(container, at, TERMINATED if in_time else KILLED)
 
     def forget(self, pod_uid: str) -> None:
-        """Nothing is held but the records."""
+        """Do nothing: only records exist."""

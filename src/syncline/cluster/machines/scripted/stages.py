@@ -1,19 +1,17 @@
-"""How a simulated container fares: data, with annotations of the pod to script other outcomes.
+"""Stages of a simulated container, as data; annotations of its pod select other outcomes.
 
-Read by the staged runtime. An annotation counts for every container of the pod, or with ``.NAME`` appended for one:
+The staged runtime reads them. An annotation applies to every container of the pod, or with ``.NAME`` appended to one.
+Each begins with ``syncline.dev/``; seconds count from the container's start where nothing else is said:
 
-============================= ============================================================================
-``syncline.dev/pull-seconds`` how long its image is pulled ``syncline.dev/image-pull`` ``fail``: its image is
-unavailable; a list such as ``fail,fail,ok`` counts by try ``syncline.dev/start-seconds`` from pulled to started
-``syncline.dev/startup-seconds`` from start until it answers its startup probe; ``never`` ``syncline.dev/ready-seconds``
-from start until it answers its readiness probe (is ready, where it has none) ``syncline.dev/ready`` ``never``: it does
-not become ready ``syncline.dev/unready-seconds`` from start until it no longer answers its readiness probe
-``syncline.dev/live-seconds`` from start until it no longer answers its liveness probe ``syncline.dev/post-start``
-``fail``: its postStart hook fails ``syncline.dev/run-seconds`` how long it runs; ``forever`` ``syncline.dev/exit-code``
-how it ends; a list such as ``1,1,0`` counts by attempt, the last one repeats ``syncline.dev/end-reason`` why it ended,
-such as ``OOMKilled`` (which exits with 137) ``syncline.dev/end-message`` its termination message
-``syncline.dev/stop-seconds`` how long it takes to stop when asked, after its preStop hook =============================
-============================================================================
+- ``pull-seconds``: duration of the image pull; ``start-seconds``: from the end of the pull to the start.
+- ``image-pull``: ``fail`` if its image is unavailable; a list such as ``fail,fail,ok`` counts by try.
+- ``startup-seconds``, ``ready-seconds``: until its startup or readiness probe succeeds (without a readiness probe:
+  until it is ready); ``startup-seconds`` may be ``never``. ``ready``: ``never`` if it does not become ready.
+- ``unready-seconds``, ``live-seconds``: until its readiness or liveness probe fails.
+- ``post-start``: ``fail`` if its postStart hook fails.
+- ``run-seconds``: how long it runs, or ``forever``; ``end-reason``: such as ``OOMKilled`` (which exits with 137).
+- ``exit-code``: a list such as ``1,1,0`` counts by attempt, the last one repeats; ``end-message``: termination message.
+- ``stop-seconds``: how long it takes to stop after its preStop hook.
 
 Probes have their own delays, periods and thresholds (:mod:`syncline.cluster.machines.probes`); a preStop hook takes as
 long as it sleeps.
@@ -40,18 +38,18 @@ MAX_SECONDS = 10 * 365 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Usual durations in seconds: an image from a near registry, a container without ado."""
+    """Default durations in seconds: a nearby registry, a fast container."""
 
     pull_s: float = 1.0
     start_s: float = 0.5
     run_s: float = 1.0
-    """A container that is to end and says nothing about when."""
+    """Run time of a container that completes, if unspecified."""
     stop_s: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """``run_s`` None: it does not end by itself. ``reason`` and ``message`` are those of its end."""
+    """``run_s`` None: it does not end. ``reason`` and ``message`` are those of its end."""
 
     pull_s: float
     start_s: float
@@ -67,8 +65,8 @@ class Stage:
 def stage_of(
     pod: Obj, container: Obj, attempt: int, timing: Timing, pulls: int = 0, images: ImageCache | None = None
 ) -> Stage:
-    """How this attempt of the container fares, after so many tries to pull its image. What the pod says goes before
-    what is known of its image."""
+    """Return the stage of an attempt after this many image pulls. The pod's annotations take precedence over the
+    image's data."""
     images = images or known_images(())
     image = str(container.get("image", ""))
     said = _Annotations(annotations_of(pod), str(container.get("name")))
@@ -100,7 +98,7 @@ def _behaviour(said: _Annotations) -> Behaviour:
 
 
 def pre_stop_s(container: Obj) -> float:
-    """How long its preStop hook takes: what it sleeps."""
+    """Return the duration of its preStop hook, the seconds that it sleeps."""
     hook = dig(container, "lifecycle", "preStop", default={})
     asleep = dig(hook, "sleep", "seconds", default=None)
     if asleep is not None:
@@ -109,7 +107,7 @@ def pre_stop_s(container: Obj) -> float:
 
 
 def pull_error(image: str) -> str:
-    """What containerd says of an image that is not there."""
+    """Return containerd's error for a missing image."""
     return (
         f'failed to pull and unpack image "{image}": failed to resolve reference "{image}": '
         f"{image}: not found (asked for by {ANNOTATION_PREFIX}image-pull)"
@@ -117,14 +115,14 @@ def pull_error(image: str) -> str:
 
 
 def completes(pod: Obj, container: Obj) -> bool:
-    """Is it expected to end by itself: init containers, and those of pods that are not always restarted."""
+    """Return whether it should end: init containers, and those of pods that do not always restart."""
     if any(each.get("name") == container.get("name") for each in dig(pod, "spec", "initContainers", default=[])):
         return not is_sidecar(container)
     return bool(dig(pod, "spec", "restartPolicy", default="Always") != "Always")
 
 
 def is_sidecar(container: Obj) -> bool:
-    """An init container that stays (restartPolicy Always)."""
+    """Return True for an init container with restartPolicy Always."""
     return container.get("restartPolicy") == "Always"
 
 
@@ -151,7 +149,7 @@ def _exit_code(text: str, attempt: int, reason: str, default: Default | None) ->
 
 
 def _by_count(values: list[T], count: int) -> T:
-    """One value a time, the last one from then on."""
+    """Return the value at ``at``; the last one repeats."""
     return values[min(count, len(values) - 1)]
 
 
@@ -160,7 +158,7 @@ _SLEEP = re.compile(r"(?:^|[;&|\s])sleep\s+((?:(?:\d+(?:\.\d+)?[smhd]?|infinity)
 
 
 def sleep_seconds(words: list[str]) -> float | None:
-    """How long a command line sleeps: ``sleep 5``, or a shell's text in which it occurs. None: it does not."""
+    """Return the seconds of ``sleep`` in a command line or a shell's text; None without ``sleep``."""
     if not words:
         return None
     found = _SLEEP.findall(" ".join(words))
@@ -168,7 +166,7 @@ def sleep_seconds(words: list[str]) -> float | None:
 
 
 def duration_s(word: str) -> float:
-    """One argument of ``sleep``, as coreutils read it; raises ValueError."""
+    """Parse an argument of ``sleep`` as coreutils do; raise ValueError."""
     if word in ("infinity", "inf"):
         return MAX_SECONDS
     unit = word[-1:] if word[-1:] in "smhd" else ""
@@ -176,7 +174,7 @@ def duration_s(word: str) -> float:
 
 
 class _Annotations:
-    """What a pod says about one of its containers."""
+    """A pod's annotations for one of its containers."""
 
     def __init__(self, annotations: dict[str, str], container: str) -> None:
         self._annotations = annotations
@@ -187,7 +185,7 @@ class _Annotations:
         return self._annotations.get(f"{ANNOTATION_PREFIX}{name}.{self._container}", general)
 
     def seconds(self, name: str, default: float) -> float:
-        """A number that cannot be read counts as not said."""
+        """Return a number; the default if it is missing or malformed."""
         try:
             value = duration_s(self.text(name) or "-")
         except ValueError:
@@ -195,6 +193,6 @@ class _Annotations:
         return value if value >= 0 else default
 
     def instant(self, name: str) -> float | None:
-        """Seconds from start; None where nothing is said."""
+        """Return seconds from start; None if unspecified."""
         value = self.seconds(name, -1.0)
         return value if value >= 0 else None
