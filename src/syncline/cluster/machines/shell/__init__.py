@@ -1,1 +1,1 @@
-"""The small shell that hooks are written in: a parser and an interpreter that yields what it does."""
+"""A small shell for hooks: a parser, and an interpreter that yields its steps."""

@@ -1,4 +1,4 @@
-"""Is a script one that the small shell can run? Asked before the first command runs, so that nothing is half done."""
+"""Check whether the small shell can run a script, before its first command runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["unknown_in"]
 
 
 def unknown_in(script: Script, programs: Container[str]) -> str:
-    """The first command that is not known, as a sentence; empty if all are (as far as they can be determined)."""
+    """Return an error for the first unknown command, or "", as far as commands can be determined."""
     for simple in _simples(script):
         name = (simple.words[0].constant or "").rsplit("/", 1)[-1] if simple.words else ""
         if simple.words and simple.words[0].constant is not None and name not in programs:

@@ -1,4 +1,4 @@
-"""``test`` and ``[ … ]``: from words to truth."""
+"""Evaluate ``test`` and ``[ … ]``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBERS: dict[str, Callable[[int, int], bool]] = {
 
 
 def truth(words: list[str], files: Mapping[str, str], *, patterns: bool) -> bool:
-    """``patterns``: the right side of ``==`` is a pattern, as inside ``[[ ]]``. Raises ShellError."""
+    """Evaluate a test; ``patterns``: the right side of ``==`` is a pattern, as in ``[[ ]]``. Raises ShellError."""
     for joint, either in (("-o", True), ("||", True), ("-a", False), ("&&", False)):
         if joint in words[1:-1]:
             at = words.index(joint, 1)

@@ -1,4 +1,4 @@
-"""Values of words: variables, operators such as ``${A:-b}``, patterns, arithmetic."""
+"""Expand words: variables, operators such as ``${A:-b}``, patterns, arithmetic."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ _NAME = re.compile(r"\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 
 
 def pattern_matches(text: str, pattern: str) -> bool:
-    """A shell pattern against the whole text."""
+    """Match the whole text with a shell pattern."""
     return fnmatch.fnmatchcase(text, pattern.replace("[!", "[!"))
 
 
 def operated(value: str | None, operator: str, operand: str) -> str:
-    """``${NAME<operator><operand>}`` without assignment; ``?`` raises ShellError as an unset variable ends a shell."""
+    """Evaluate ``${NAME<operator><operand>}`` except assignment; ``?`` raises ShellError, since an unset variable ends
+    a shell."""
     missing = value is None or (operator.startswith(":") and not value)
     text = value or ""
     match operator.lstrip(":"):
@@ -55,7 +56,7 @@ def _trimmed(text: str, how: str, pattern: str) -> str:
 
 
 def split_fields(text: str) -> list[str]:
-    """Unquoted values are split at white space."""
+    """Split an unquoted value at white space."""
     return text.split()
 
 
@@ -77,7 +78,7 @@ _COMPARE: dict[type, Callable[[int, int], bool]] = {
 
 
 def arithmetic(text: str, value: Callable[[str], str]) -> int:
-    """``$((…))`` with whole numbers, ``+ - * / %``, comparisons and parentheses; raises ShellError."""
+    """Evaluate ``$((…))``: integers, ``+ - * / %``, comparisons and parentheses; raise ShellError."""
     written = _NAME.sub(lambda found: value(found.group(1)) or "0", text).replace("/", "//")
     written = written.replace("&&", " and ").replace("||", " or ").strip() or "0"
     try:

@@ -1,7 +1,7 @@
-"""Runs a script as a generator: requests of ``oc``, output, sleeping.
+"""Run a script as a generator that yields requests of ``oc``, output and sleeps.
 
-Called by the script runtime, which gives it time and an API. One :class:`Shell` is one process: variables, files of
-its private ``/tmp``, options. Bounded in steps, output and nesting; it starts no process and opens no file.
+The script runtime calls it with time and an API. One :class:`Shell` is one process: variables, files of its private
+``/tmp``, options. Steps, output and nesting are bounded; it starts no process and opens no file.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from syncline.cluster.machines.tools.steps import Output, Step
 __all__ = ["Io", "LoopControl", "Program", "Shell", "ShellExit"]
 
 MAX_STEPS = 200_000
-"""Commands of one run: a loop that polls every second for a day has fewer."""
+"""Commands per run: a loop that polls every second for a day needs fewer."""
 MAX_CAPTURE = 4 * 1024 * 1024
-"""Characters that a pipe or a substitution holds."""
+"""Limit of characters in a pipe or substitution."""
 
 Run: TypeAlias = Generator[Step, Any, int]
 
 
 class ShellExit(Exception):
-    """``exit``, or the end by ``set -e``."""
+    """``exit``, or the end through ``set -e``."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -64,15 +64,15 @@ class LoopControl(Exception):
 
 @dataclass(slots=True)
 class Io:
-    """Where a command reads and writes. ``out`` and ``err`` None: the log."""
+    """Streams of a command. ``out`` and ``err`` None: the log."""
 
     stdin: str = ""
     out: list[str] | None = None
     err: list[str] | None = None
     merged: bool = False
-    """The standard error goes where the standard output goes."""
+    """The standard error is redirected to the standard output."""
     swapped: bool = False
-    """The standard output goes where the standard error goes."""
+    """The standard output is redirected to the standard error."""
 
 
 Program: TypeAlias = Callable[["Shell", list[str], Io], Run]
@@ -81,7 +81,7 @@ Programs: TypeAlias = Mapping[str, Program]
 
 @dataclass(slots=True)
 class Shell:
-    """``now`` tells the time for ``date``; ``programs`` are all commands it has."""
+    """``now`` returns the time for ``date``; ``programs`` are all its commands."""
 
     programs: Programs
     variables: dict[str, str]
@@ -93,7 +93,7 @@ class Shell:
     last: int = 0
     steps: int = 0
     quiet: int = 0
-    """How many conditions surround the command: failures there do not end the script under ``set -e``."""
+    """Number of enclosing conditions, in which failures do not end a script under ``set -e``."""
 
     # -- output ------------------------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class Shell:
     # -- scripts -----------------------------------------------------------------------------------------------------
 
     def main(self, script: Script) -> Run:
-        """Run a whole script; returns its exit code. Raises ShellError for what this shell does not know."""
+        """Run a whole script; return its exit code. Raises ShellError for unsupported syntax."""
         try:
             return (yield from self.script(script, Io()))
         except ShellExit as exit_:
@@ -184,7 +184,7 @@ class Shell:
                 assert_never(never)
 
     def _subshell(self, script: Script, io: Io) -> Run:
-        """With copies of the variables; ``exit`` ends only the group."""
+        """Run a group with copies of the variables; ``exit`` ends only the group."""
         kept = self.variables, self.options
         self.variables, self.options = dict(self.variables), set(self.options)
         try:
@@ -232,7 +232,7 @@ class Shell:
         return code
 
     def _leaves(self, control: LoopControl) -> bool:
-        """Does this loop end? Outer levels get what is left of it."""
+        """Return whether this loop ends; raise the remaining levels to outer loops."""
         if control.levels > 1:
             raise LoopControl(control.go_on, control.levels - 1)
         return not control.go_on
@@ -276,7 +276,7 @@ class Shell:
     def _redirected(
         self, redirects: tuple[Redirect, ...], io: Io
     ) -> Generator[Step, Any, tuple[Io, Callable[[], None]]]:
-        """The command's own streams, and what is to be done with files once it has ended."""
+        """Return the command's streams, and a function that writes its files once it has ended."""
         mine = replace(io)
         writes: list[tuple[str, list[str], bool]] = []
         for redirect in redirects:
@@ -310,7 +310,7 @@ class Shell:
     # -- words -------------------------------------------------------------------------------------------------------
 
     def fields(self, words: tuple[Word, ...]) -> Generator[Step, Any, list[str]]:
-        """Expanded and split into fields."""
+        """Expand words and split them into fields."""
         found: list[str] = []
         for word in words:
             found += yield from self._fields_of(word)
@@ -341,7 +341,7 @@ class Shell:
         return fields
 
     def value(self, word: Word) -> Generator[Step, Any, str]:
-        """Expanded without splitting."""
+        """Expand a word without splitting."""
         text = ""
         for part in word.parts:
             text += yield from self._part(part)
@@ -396,12 +396,12 @@ class Shell:
 
 
 def _is_all_arguments(word: Word) -> bool:
-    """``"$@"`` gives no field at all where there are no arguments."""
+    """Return whether the word is ``"$@"``, which is no field without arguments."""
     return any(isinstance(part, Variable) and part.name == "@" and part.quoted for part in word.parts)
 
 
 def _point(io: Io, operator: str, sink: list[str]) -> None:
-    """Let a stream, or both, go into ``sink``."""
+    """Redirect one or both streams into ``sink``."""
     if operator in ("2>", "2>>"):
         io.err, io.merged = sink, False
         return

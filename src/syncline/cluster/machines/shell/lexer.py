@@ -1,4 +1,4 @@
-"""Cuts a script into words, operators and line ends; quotes and expansions are read into words here."""
+"""Split a script into words, operators and line ends, with quotes and expansions inside words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from syncline.cluster.machines.shell.syntax import (
 __all__ = ["Token", "Tokens"]
 
 MAX_TEXT = 256 * 1024
-"""Longest script: an argument of a container is no longer."""
+"""Longest script, as long as an argument of a container."""
 MAX_NESTING = 50
 
 OPERATORS = (";;", "&&", "||", "<<<", "<<-", "<<", ">>", "&>", ">&", "<&", ";", "|", "&", "(", ")", "<", ">")
@@ -33,14 +33,14 @@ _END_OF_WORD = set(" \t\n;|&()<>")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """``operator`` is set for operators (a line end is ``\\n``); otherwise it is a word."""
+    """``operator`` is set for operators (``\\n`` for a line end); otherwise it is a word."""
 
     operator: str = ""
     word: Word | None = None
 
 
 class Tokens:
-    """Reads tokens on demand. ``parse`` turns the text inside ``$(…)`` into a script."""
+    """Reads tokens on demand. ``parse`` converts the text in ``$(…)`` to a script."""
 
     def __init__(self, text: str, parse: Callable[[str, int], Script], depth: int = 0) -> None:
         if len(text) > MAX_TEXT:
@@ -150,7 +150,7 @@ class Tokens:
         raise ShellError('a " is not closed')
 
     def _quoted_piece(self, char: str) -> list[Part]:
-        """One character or expansion where double quotes or a here-document hold."""
+        """Read one character or expansion in double quotes or a here-document."""
         if char == "\\":
             following = self._text[self._at + 1 : self._at + 2]
             self._at += 2
@@ -189,7 +189,7 @@ class Tokens:
         return Literal("$", quoted)
 
     def _closing(self, start: int) -> int:
-        """Where the parenthesis opened at ``start`` closes, quotes aside."""
+        """Return the position of the parenthesis that closes the one at ``start``, ignoring quoted ones."""
         depth, at, quote = 0, start, ""
         while at < len(self._text):
             char = self._text[at]
@@ -230,7 +230,7 @@ class Tokens:
         raise ShellError("a ${ is not closed")
 
     def whole_word(self, quoted: bool) -> Word:
-        """All of the text as one word: the operand of an expansion."""
+        """Read the whole text as one word, the operand of an expansion."""
         parts: list[Part] = []
         while self._at < len(self._text):
             char = self._text[self._at]
@@ -246,7 +246,7 @@ class Tokens:
     # -- here-documents ----------------------------------------------------------------------------------------------
 
     def heredoc(self, *, strip_tabs: bool) -> Word:
-        """Read the delimiter; the text itself comes after the line and is filled in then."""
+        """Read the delimiter; the text follows after the line, and is added then."""
         self._skip_blank()
         word = self._word()
         delimiter = word.constant
@@ -277,7 +277,7 @@ class Tokens:
         self._at = min(self._at, len(self._text))
 
     def document(self) -> list[Part]:
-        """The parts of a here-document: expansions count, quotes do not."""
+        """Return the parts of a here-document: expansions apply, quotes do not."""
         parts: list[Part] = []
         while self._at < len(self._text):
             parts += self._quoted_piece(self._text[self._at])
@@ -285,7 +285,7 @@ class Tokens:
 
 
 def _joined(parts: list[Part]) -> tuple[Part, ...]:
-    """Neighbouring literals of one kind become one."""
+    """Merge adjacent literals with the same quoting."""
     found: list[Part] = []
     for part in parts:
         last = found[-1] if found else None

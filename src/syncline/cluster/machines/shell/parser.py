@@ -1,4 +1,4 @@
-"""From text to :class:`~syncline.cluster.machines.shell.syntax.Script`; raises ShellError for what it does not know."""
+"""Parse text to :class:`~syncline.cluster.machines.shell.syntax.Script`; raise ShellError for unsupported syntax."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNKNOWN = {"function", "select", "coproc", "time"}
 
 
 def parse(text: str, depth: int = 0) -> Script:
-    """The tree of a script."""
+    """Return the syntax tree of a script."""
     parser = _Parser(Tokens(text, parse, depth))
     script = parser.script(set())
     if parser.tokens.peek() is not None:
@@ -73,7 +73,7 @@ class _Parser:
     # -- lists -------------------------------------------------------------------------------------------------------
 
     def script(self, ends: set[str]) -> Script:
-        """Commands up to a reserved word or operator of ``ends``."""
+        """Read commands up to a reserved word or operator in ``ends``."""
         lists = []
         self._skip_lines()
         while self.tokens.peek() is not None and self._bare() not in ends and self._operator() not in ends:

@@ -1,4 +1,4 @@
-"""The commands of the small shell: what POSIX builds in, a few text tools, and ``oc``."""
+"""The commands of the small shell: POSIX built-ins, a few text tools, and ``oc``."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _shift(shell: Shell, words: list[str], io: Io) -> Run:
 
 
 def _read(shell: Shell, words: list[str], io: Io) -> Run:
-    """One line of the standard input, once: a loop that reads needs a stream, which this shell has not."""
+    """Read one line of the standard input, once: a reading loop needs a stream, which this shell lacks."""
     yield from ()
     names = [word for word in words[1:] if not word.startswith("-")] or ["REPLY"]
     line, newline, _ = io.stdin.partition("\n")
@@ -155,7 +155,7 @@ def _read(shell: Shell, words: list[str], io: Io) -> Run:
 
 
 def _command(shell: Shell, words: list[str], io: Io) -> Run:
-    """``command -v NAME``, and ``command``, ``exec``, ``env`` and ``timeout`` before another command."""
+    """Run ``command -v NAME``, or a command after ``command``, ``exec``, ``env`` or ``timeout``."""
     rest = words[1:]
     if words[0] in ("command", "type", "which") and (rest[:1] == ["-v"] or words[0] != "command"):
         names = [word for word in rest if not word.startswith("-")]
@@ -174,7 +174,7 @@ def _command(shell: Shell, words: list[str], io: Io) -> Run:
 
 
 def _date(shell: Shell, words: list[str], io: Io) -> Run:
-    """``date`` and ``date +FORMAT``, in UTC and in the shell's own time."""
+    """Run ``date`` or ``date +FORMAT``, in UTC and the shell's time."""
     form = next((word[1:] for word in words[1:] if word.startswith("+")), "")
     if any(word.startswith("-") and word not in ("-u", "--utc") for word in words[1:]):
         raise ShellError("date with options is not known to this shell")
@@ -191,7 +191,7 @@ def _date(shell: Shell, words: list[str], io: Io) -> Run:
 
 
 def _input(shell: Shell, names: list[str], io: Io) -> str:
-    """The files named, or the standard input."""
+    """Return the content of the named files, or the standard input."""
     if not names or names == ["-"]:
         return io.stdin
     text = ""
@@ -203,7 +203,7 @@ def _input(shell: Shell, names: list[str], io: Io) -> str:
 
 
 def _filter(change: Callable[[list[str], list[str]], tuple[list[str], int]], operands: int = 0) -> Program:
-    """A tool from lines to lines; ``operands`` are arguments that are no files."""
+    """Return a tool that maps lines to lines; ``operands`` is the number of arguments that are not files."""
 
     def run(shell: Shell, words: list[str], io: Io) -> Generator[Step, Any, int]:
         flags = [word for word in words[1:] if word.startswith("-") and word != "-"]
@@ -250,7 +250,7 @@ def _grep(arguments: list[str], lines: list[str]) -> tuple[list[str], int]:
 
 
 def _regular(pattern: str, *, extended: bool) -> str:
-    """A basic expression has its operators with a backslash, an extended one without."""
+    """Return a pattern as an extended expression; a basic one has operators with a backslash."""
     if extended:
         return pattern
     return re.sub(r"\\?[(){}|+?]", lambda found: found.group()[1:] or "\\" + found.group(), pattern)
@@ -301,7 +301,7 @@ def _seq(shell: Shell, words: list[str], io: Io) -> Run:
 
 
 def _shell(shell: Shell, words: list[str], io: Io) -> Run:
-    """``sh -c TEXT``."""
+    """Run ``sh -c TEXT``."""
     from syncline.cluster.machines.shell.parser import parse
 
     if len(words) < 3 or "c" not in words[1]:
@@ -363,7 +363,7 @@ BUILTIN: dict[str, Program] = {
 
 
 def oc_program(session: Callable[[str], Session | str]) -> Program:
-    """``oc`` and ``kubectl``; ``session`` gives the way to the cluster, or says why there is none."""
+    """Return ``oc`` or ``kubectl``; ``session`` returns the connection to the cluster, or an error."""
 
     def run(shell: Shell, words: list[str], io: Io) -> Run:
         found = session(words[0].rsplit("/", 1)[-1])

@@ -1,4 +1,4 @@
-"""The tree of a small shell script: what the parser makes and the interpreter walks."""
+"""The syntax tree of a small shell script, from the parser to the interpreter."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class ShellError(Exception):
-    """The text is not a script, or uses what this shell does not know; the message says what and where."""
+    """The text is not a script, or is unsupported; the message names the part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,14 @@ class Substitution:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """``$((…))``: the text, with variables still in it."""
+    """``$((…))``: the text, with unexpanded variables."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class HereDocument:
-    """The text after ``<<``: its parts arrive when the line that asks for it has ended."""
+    """The text after ``<<``; its parts follow after the end of the line."""
 
     parts: list[Part]
 
@@ -79,14 +79,14 @@ class Word:
 
     @property
     def constant(self) -> str | None:
-        """The text of a word without expansions."""
+        """The text of a word without expansions; else None."""
         if all(isinstance(part, Literal) for part in self.parts):
             return "".join(part.text for part in self.parts if isinstance(part, Literal))
         return None
 
     @property
     def bare(self) -> str | None:
-        """The text of a word without expansions and quotes: what may be a reserved word."""
+        """The text of a word without expansions and quotes, possibly a reserved word; else None."""
         if len(self.parts) == 1 and isinstance(self.parts[0], Literal) and not self.parts[0].quoted:
             return self.parts[0].text
         return None
@@ -141,7 +141,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """``{ …; }``, or ``( … )`` with its own variables."""
+    """``{ …; }``, or ``( … )`` with separate variables."""
 
     script: Script
     own_variables: bool
@@ -159,7 +159,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class AndOr:
-    """``rest`` pairs ``&&`` or ``||`` with what follows it."""
+    """``rest`` pairs ``&&`` or ``||`` with the following pipeline."""
 
     first: Pipeline
     rest: tuple[tuple[str, Pipeline], ...] = ()
