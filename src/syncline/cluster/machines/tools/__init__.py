@@ -1,1 +1,1 @@
-"""A small ``oc`` and ``kubectl`` of Syncline, for hooks on machines that have none and for virtual time."""
+"""Syncline's small ``oc`` and ``kubectl``, for hooks on machines without them and for virtual time."""

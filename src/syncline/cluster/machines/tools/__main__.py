@@ -1,4 +1,4 @@
-"""``oc`` and ``kubectl`` inside a hook: drives the tool over HTTPS with the pod's service account."""
+"""``oc`` and ``kubectl`` in a hook: run the tool over HTTPS with the pod's service account."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _read(name: str) -> bytes:
 
 
 async def _drive(argv: list[str], access: ClusterAccess, program: str) -> int:
-    """Send, print, sleep."""
+    """Send requests, print output, sleep."""
     http = HttpClient(access)
     steps = run(argv, Session(program, access.namespace, _read, os.environ))
     answer = None

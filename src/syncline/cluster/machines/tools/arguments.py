@@ -1,7 +1,6 @@
-"""Reading a command line as kubectl's flags are written: ``--name=value``, ``--name value``, ``-nvalue``, ``-n value``.
+"""Parse command lines with kubectl's flags: ``--name=value``, ``--name value``, ``-nvalue``, ``-n value``.
 
-Flags may stand before and after the command. Unknown ones are errors: a hook that relies on something this tool does
-not do must fail, not do something else.
+Flags may precede and follow the command. Unknown flags are errors: a hook that relies on an unsupported one must fail.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from syncline.cluster.machines.tools.steps import CommandError
 __all__ = ["Arguments", "parse"]
 
 MAX_ARGUMENTS = 1000
-"""Words of one command line."""
+"""Words per command line."""
 
 VALUES = {
     "as",
@@ -75,7 +74,7 @@ SWITCHES = {
     "watch",
 }
 OPTIONAL = {"dry-run": "unchanged", "validate": "true", "cascade": "background"}
-"""Flags whose value may be left out, and what they mean then; a value is given with ``=`` only."""
+"""Flags with an optional value, and their default; a value needs ``=``."""
 SHORT = {
     "A": "all-namespaces",
     "c": "container",
@@ -94,13 +93,13 @@ SHORT = {
 
 @dataclass(slots=True)
 class Arguments:
-    """``words`` are what is no flag, in order."""
+    """``words`` are the arguments that are not flags, in order."""
 
     words: list[str] = field(default_factory=list)
     flags: dict[str, list[str]] = field(default_factory=dict)
 
     def get(self, name: str, default: str = "") -> str:
-        """The last value given."""
+        """Return the last value given."""
         return self.flags.get(name, [default])[-1]
 
     def all(self, name: str) -> list[str]:
@@ -111,7 +110,7 @@ class Arguments:
 
     @property
     def dry_run(self) -> str:
-        """``none``, ``client`` or ``server``; raises CommandError."""
+        """Return ``none``, ``client`` or ``server``; raise CommandError."""
         value = self.get("dry-run", "none")
         if value == "unchanged":
             return "client"
@@ -121,7 +120,7 @@ class Arguments:
 
 
 def parse(argv: list[str]) -> Arguments:
-    """Raises CommandError for an unknown flag and for one without its value."""
+    """Parse a command line; raise CommandError for an unknown flag or a missing value."""
     if len(argv) > MAX_ARGUMENTS:
         raise CommandError(f"error: {len(argv)} arguments; at most {MAX_ARGUMENTS} are read")
     arguments = Arguments()

@@ -1,4 +1,4 @@
-"""``create KIND NAME …``: the simple objects that hooks make without a manifest."""
+"""``create KIND NAME …``: simple objects without a manifest, as hooks create them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["made_object"]
 
 
 def made_object(session: Session, arguments: Arguments, words: list[str]) -> Steps[Obj]:
-    """The object that the words describe; raises CommandError for a kind that is not made this way."""
+    """Return the object that the words describe; raise CommandError for unsupported kinds."""
     kind, rest = words[0], words[1:]
     if kind == "secret":
         if rest[:1] != ["generic"]:
@@ -63,7 +63,7 @@ def _data(session: Session, arguments: Arguments) -> dict[str, str]:
 
 
 def _job(session: Session, arguments: Arguments, name: str, command: list[str]) -> Steps[Obj]:
-    """``--from=cronjob/NAME`` or ``--image=IMAGE [-- COMMAND]``."""
+    """Create a Job from ``--from=cronjob/NAME`` or ``--image=IMAGE [-- COMMAND]``."""
     if arguments.get("from"):
         [target, *_] = yield from named(session, arguments, [arguments.get("from")])
         answer = yield client.get(target.info, target.namespace, target.name)

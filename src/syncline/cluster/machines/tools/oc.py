@@ -1,7 +1,7 @@
-"""The tool itself: from an argument list to steps and an exit code.
+"""The tool's entry point, from an argument list to steps and an exit code.
 
-Called by the entry point of hooks that run as processes (over HTTPS) and by the script runtime in virtual time (in
-process). It makes requests like kubectl's and prints like kubectl; what it does not know it refuses.
+The program for hooks that are processes calls it (over HTTPS), and the script runtime in virtual time (in process). Its
+requests and output are like kubectl's; unsupported features are refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COMMANDS: dict[str, Command] = {
 
 
 def run(argv: list[str], session: Session) -> Steps[int]:
-    """Run ``argv`` (without the program's name); returns the exit code. Raises only bugs."""
+    """Run ``argv`` (without the program's name); return the exit code. Any exception is a bug."""
     try:
         arguments = parse(argv)
         name, *words = arguments.words or ["help"]

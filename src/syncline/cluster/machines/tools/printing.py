@@ -1,4 +1,4 @@
-"""How objects are shown: ``-o json|yaml|name|jsonpath=…|wide`` and the server's own tables."""
+"""Print objects: ``-o json|yaml|name|jsonpath=…|wide`` and the server's tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = "custom-columns="
 
 
 def check_format(form: str) -> None:
-    """Raises CommandError for what cannot be printed."""
+    """Raise CommandError for an unsupported format."""
     if form not in PLAIN and not form.startswith((*JSONPATH, COLUMNS)):
         raise CommandError(
             f'error: unable to match a printer suitable for the output format "{form}", '
@@ -29,7 +29,7 @@ def check_format(form: str) -> None:
 
 
 def shown(value: Any, form: str, headers: bool = True) -> str:
-    """An object or a list in one of the formats that the server's tables are not needed for."""
+    """Return an object or a list in a format that needs no server table."""
     if form.startswith(COLUMNS):
         return _columns(value["items"] if _is_list(value) else [value], form.removeprefix(COLUMNS), headers)
     if form == "json":
@@ -49,7 +49,7 @@ def shown(value: Any, form: str, headers: bool = True) -> str:
 
 
 def _columns(objects: Sequence[Obj], spec: str, headers: bool) -> str:
-    """``TITLE:.path,…`` of each object, in aligned columns (kubectl ``get/customcolumn.go``)."""
+    """Print ``TITLE:.path,…`` of each object, in aligned columns (kubectl ``get/customcolumn.go``)."""
     titles: list[str] = []
     templates: list[JsonPath] = []
     for part in spec.split(","):
@@ -70,7 +70,7 @@ def _columns(objects: Sequence[Obj], spec: str, headers: bool) -> str:
 
 
 def _go_text(value: Any) -> str:
-    """As Go prints a value in plain."""
+    """Format a value as Go's default format does."""
     if isinstance(value, dict):
         return "map[" + " ".join(f"{key}:{_go_text(value[key])}" for key in sorted(value)) + "]"
     if isinstance(value, list):
@@ -88,7 +88,7 @@ def _name(obj: Obj) -> str:
 
 
 def _bare(value: Any) -> Any:
-    """Without managedFields, as kubectl shows objects."""
+    """Return the value without managedFields, as kubectl shows objects."""
     if _is_list(value):
         return {**value, "items": [_bare(item) for item in value["items"]]}
     if isinstance(value, dict) and "managedFields" in meta(value):
@@ -100,7 +100,7 @@ def _bare(value: Any) -> Any:
 def table_text(
     table: Obj, *, wide: bool, headers: bool, with_namespace: bool, show_labels: bool, prefix: str = ""
 ) -> str:
-    """A ``meta.k8s.io/v1`` Table in aligned columns."""
+    """Print a ``meta.k8s.io/v1`` Table in aligned columns."""
     columns = [
         (index, str(column["name"]).upper())
         for index, column in enumerate(table.get("columnDefinitions") or ())

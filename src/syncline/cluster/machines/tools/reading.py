@@ -1,4 +1,4 @@
-"""Commands that change nothing: get, extract, logs, version, whoami, wait."""
+"""Read-only commands: get, extract, logs, version, whoami, wait."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from syncline.kube.text.jsonpath import JsonPathError, compile_template
 __all__ = ["MAX_WAIT_S", "POLL_S", "extract", "get", "logs", "seconds_of", "version", "wait", "whoami"]
 
 POLL_S = 1.0
-"""How often a waiting command looks."""
+"""Poll interval of a waiting command."""
 WAIT_DEFAULT_S = 30.0
 MAX_WAIT_S = 7 * 86400.0
 
@@ -76,7 +76,7 @@ def _get_lists(session: Session, arguments: Arguments, kinds: str, form: str) ->
 
 
 def _typed(item: Obj, info: ResourceInfo) -> Obj:
-    """Items of typed lists lack their kind."""
+    """Add the kind that items of typed lists lack."""
     return {"apiVersion": info.api_version, "kind": info.kind, **item}
 
 
@@ -147,7 +147,7 @@ def logs(session: Session, arguments: Arguments, words: list[str]) -> Steps[int]
 
 
 def extract(session: Session, arguments: Arguments, words: list[str]) -> Steps[int]:
-    """``oc extract secret/NAME --to=-``: the values of Secrets and ConfigMaps; their keys on the standard error."""
+    """``oc extract secret/NAME --to=-``: print values of Secrets and ConfigMaps, and keys on the standard error."""
     if arguments.get("to") != "-":
         raise CommandError("error: this tool extracts to the standard output only: give --to=-")
     for target in (yield from named(session, arguments, words)):
@@ -187,7 +187,7 @@ def whoami(session: Session, arguments: Arguments, words: list[str]) -> Steps[in
 
 
 def seconds_of(text: str, default: float) -> float:
-    """A duration flag (``30s``, a bare number are seconds); negative means a week, as in kubectl."""
+    """Parse a duration flag (``30s``, or a number of seconds); negative means a week, as in kubectl."""
     if not text:
         return default
     try:
@@ -265,7 +265,7 @@ def _conditions(obj: Obj) -> list[Obj]:
 
 
 def _same_condition(each: Obj, kind: str, wanted: str, obj: Obj) -> bool:
-    """An observedGeneration that lags tells of an older spec and does not count."""
+    """Match a condition; one with an older observedGeneration does not count."""
     observed = each.get("observedGeneration", dig(obj, "status", "observedGeneration", default=generation(obj)))
     return (
         str(each.get("type", "")).lower() == kind.lower()
@@ -275,7 +275,7 @@ def _same_condition(each: Obj, kind: str, wanted: str, obj: Obj) -> bool:
 
 
 def _path_and_value(text: str) -> tuple[str, str | None]:
-    """``{.status.phase}=Running`` and ``{.status.phase}``; quotes left from a shell go."""
+    """Split ``{.status.phase}=Running`` or ``{.status.phase}``; drop quotes left from a shell."""
     text = text.strip("'\"")
     end = text.rfind("}")
     if end < 0:

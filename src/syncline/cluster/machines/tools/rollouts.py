@@ -1,4 +1,4 @@
-"""``rollout status`` of Deployments, DaemonSets and StatefulSets, in kubectl's sentences.
+"""``rollout status`` of Deployments, DaemonSets and StatefulSets, with kubectl's messages.
 
 Source: ``polymorphichelpers/rollout_status.go``.
 """
@@ -18,7 +18,7 @@ __all__ = ["rollout"]
 
 
 def rollout(session: Session, arguments: Arguments, words: list[str]) -> Steps[int]:
-    """``rollout status TYPE/NAME``, or of all that a selector chooses, one after the other."""
+    """Run ``rollout status TYPE/NAME``, or for all objects that a selector matches, in sequence."""
     if words[:1] != ["status"]:
         raise CommandError("error: only 'rollout status' is supported by this tool")
     left = seconds_of(arguments.get("timeout"), MAX_WAIT_S) or MAX_WAIT_S
@@ -29,7 +29,7 @@ def rollout(session: Session, arguments: Arguments, words: list[str]) -> Steps[i
 
 
 def _until_done(target: Target, left: float) -> Steps[float]:
-    """Tell each change until it is rolled out; the seconds that are left then."""
+    """Report each change until the rollout is complete; return the remaining seconds."""
     progress = _PROGRESS.get(target.info.kind)
     if progress is None:
         raise CommandError(f"error: no status viewer has been implemented for {target.info.kind}")

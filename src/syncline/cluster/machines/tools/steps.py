@@ -1,7 +1,7 @@
-"""What a command does, one step at a time: requests, output, waiting.
+"""The steps of a command: requests, output, waiting.
 
-Commands are generators of these; a live driver sends requests over HTTPS and sleeps, a virtual one sends them in
-process and lets virtual time pass. So the same command makes the same requests in both.
+Commands are generators of steps; a live driver sends requests over HTTPS and sleeps, a virtual one sends them in
+process and advances virtual time. So a command makes the same requests in both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Text for the standard output, or for the standard error."""
+    """Text for the standard output or error."""
 
     text: str
     error: bool = False
@@ -38,12 +38,12 @@ Steps: TypeAlias = Generator[Step, Any, T]
 
 
 class CommandError(Exception):
-    """The command ends with this message on the standard error and exit code 1."""
+    """Ends the command with this message on the standard error and exit code 1."""
 
 
 @dataclass(slots=True)
 class Session:
-    """One run of the tool. ``read`` gives the bytes of a file (``-`` is the standard input); it raises OSError."""
+    """One run of the tool. ``read`` returns the bytes of a file (``-`` is the standard input); it raises OSError."""
 
     program: str = "oc"
     namespace: str = "default"
@@ -52,13 +52,13 @@ class Session:
     mapper: Mapper | None = None
 
     def kinds(self) -> Generator[Request, Response, Mapper]:
-        """What the server serves, asked once."""
+        """Return the server's resources, requested once."""
         if self.mapper is None:
             self.mapper = Mapper((yield from discover()))
         return self.mapper
 
     def resource(self, name: str) -> Generator[Request, Response, ResourceInfo]:
-        """The resource of a typed name: ``po``, ``deployment.apps``, ``deployments.v1.apps``."""
+        """Return the resource of a name such as ``po``, ``deployment.apps``, ``deployments.v1.apps``."""
         mapper = yield from self.kinds()
         found = mapper.by_name(name) or _versioned(mapper, name)
         if found is None:
@@ -66,14 +66,14 @@ class Session:
         return found
 
     def resources(self, names: str) -> Generator[Request, Response, list[ResourceInfo]]:
-        """Several, with commas between."""
+        """Return several resources of names with commas."""
         found = []
         for name in names.split(","):
             found.append((yield from self.resource(name)))
         return found
 
     def of_kind(self, api_version: str, kind: str) -> Generator[Request, Response, ResourceInfo]:
-        """The resource of a manifest."""
+        """Return the resource of a manifest."""
         mapper = yield from self.kinds()
         group, version = split_api_version(api_version)
         for info in mapper.versions():
@@ -99,7 +99,7 @@ def _versioned(mapper: Mapper, name: str) -> ResourceInfo | None:
 
 
 def refusal_text(error: ApiError) -> str:
-    """How kubectl words a refusal."""
+    """Return an error in kubectl's words."""
     if error.code == 422 and error.details.get("kind"):
         kind, name = error.details["kind"], error.details.get("name", "")
         causes = [

@@ -1,4 +1,4 @@
-"""Which objects a command line means: ``TYPE NAME…``, ``TYPE/NAME``, ``TYPE -l SELECTOR``, ``-f FILE``."""
+"""Select the objects of a command line: ``TYPE NAME…``, ``TYPE/NAME``, ``TYPE -l SELECTOR``, ``-f FILE``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Target:
 
 
 def display(info: ResourceInfo, name: str) -> str:
-    """``deployment.apps/web``: how results name an object."""
+    """Return an object's name in results: ``deployment.apps/web``."""
     kind = info.kind.lower()
     return f"{kind}.{info.group}/{name}" if info.group else f"{kind}/{name}"
 
@@ -40,7 +40,7 @@ def namespace_of_command(session: Session, arguments: Arguments) -> str:
 
 
 def named(session: Session, arguments: Arguments, words: list[str]) -> Steps[list[Target]]:
-    """Objects by name; raises CommandError where names are missing or mixed up."""
+    """Return objects by name; raise CommandError for missing or mixed names."""
     if not words:
         raise CommandError("error: resource(s) were provided, but no name was specified")
     namespace = namespace_of_command(session, arguments)
@@ -63,7 +63,7 @@ def _target(info: ResourceInfo, namespace: str, name: str) -> Target:
 
 
 def selected(session: Session, arguments: Arguments, kinds: str) -> Steps[list[Target]]:
-    """Objects by selector, or all of a type."""
+    """Return objects by selector, or all of a type."""
     namespace = "" if arguments.on("all-namespaces") else namespace_of_command(session, arguments)
     found = []
     for kind in kinds.split(","):
@@ -79,7 +79,7 @@ def selected(session: Session, arguments: Arguments, kinds: str) -> Steps[list[T
 
 
 def targets_of(session: Session, arguments: Arguments, words: list[str]) -> Steps[list[Target]]:
-    """By file, by name or by selector, whichever is given."""
+    """Return objects by file, name or selector, whichever is given."""
     if arguments.all("filename"):
         found = []
         for obj in manifests(session, arguments):
@@ -95,7 +95,7 @@ def targets_of(session: Session, arguments: Arguments, words: list[str]) -> Step
 
 
 def manifests(session: Session, arguments: Arguments) -> Iterator[Obj]:
-    """The objects of all ``-f`` files in order, lists unrolled; raises CommandError."""
+    """Yield the objects of all ``-f`` files in order, lists expanded; raise CommandError."""
     names = [name for given in arguments.all("filename") for name in given.split(",")]
     if not names:
         raise CommandError("error: must specify one of -f and -k")

@@ -35,7 +35,7 @@ PATCH_TYPES = {"json": PatchType.JSON, "merge": PatchType.MERGE, "strategic": Pa
 
 
 def _say(arguments: Arguments, info: ResourceInfo, obj: Obj, verb: str) -> Output:
-    """The line about a change, or the object in the format asked for."""
+    """Return the message about a change, or the object in the requested format."""
     form = arguments.get("output")
     if form:
         check_format(form)
@@ -95,7 +95,7 @@ def _patch_body(session: Session, arguments: Arguments) -> Any:
 
 
 def create(session: Session, arguments: Arguments, words: list[str]) -> Steps[int]:
-    """From files, or a simple object named on the command line."""
+    """Create objects from files, or a simple object given by arguments."""
     objects = [(yield from made_object(session, arguments, words))] if words else list(manifests(session, arguments))
     code = 0
     for obj in objects:
@@ -127,7 +127,7 @@ def _failed(answer: Response) -> Output:
 
 
 def _placed(session: Session, arguments: Arguments, info: ResourceInfo, obj: Obj) -> Obj:
-    """With the command's namespace where the manifest has none; a different one is refused."""
+    """Return the object with the command's namespace if it has none; refuse a different one."""
     if not info.namespaced:
         return obj
     asked, has = arguments.get("namespace"), namespace_of(obj)
@@ -188,7 +188,7 @@ def _apply_one(session: Session, arguments: Arguments, info: ResourceInfo, obj: 
 
 
 def _with_last_applied(obj: Obj) -> Obj:
-    """The manifest with itself as an annotation, as kubectl leaves it for the next apply."""
+    """Return the manifest with the last-applied annotation, as kubectl does for the next apply."""
     annotations = {key: value for key, value in annotations_of(obj).items() if key != LAST_APPLIED}
     bare = {**obj, "metadata": {**meta(obj), "annotations": annotations}}
     text = json.dumps(bare, separators=(",", ":"), sort_keys=True, ensure_ascii=False) + "\n"
@@ -208,7 +208,7 @@ def _difference(info: ResourceInfo, wanted: Obj, live: Obj) -> tuple[PatchType, 
 
 
 def delete(session: Session, arguments: Arguments, words: list[str]) -> Steps[int]:
-    """Waits until the objects are gone, unless given ``--wait=false``."""
+    """Delete objects and wait until they are gone, unless ``--wait=false`` is given."""
     propagation = {"background": "Background", "foreground": "Foreground", "orphan": "Orphan"}.get(
         arguments.get("cascade", "background"), ""
     )
@@ -284,7 +284,7 @@ def annotate(session: Session, arguments: Arguments, words: list[str]) -> Steps[
 
 
 def _mark(session: Session, arguments: Arguments, words: list[str], field: str, verb: str) -> Steps[int]:
-    """``KEY=VALUE`` sets, ``KEY-`` removes."""
+    """Change labels or annotations: ``KEY=VALUE`` sets, ``KEY-`` removes."""
     changes: dict[str, str | None] = {}
     names: list[str] = []
     for word in words:
