@@ -1,8 +1,8 @@
-"""What runs on the machines: sandboxes and containers, as a container runtime knows them.
+"""Records of sandboxes and containers on the machines, as a container runtime has them.
 
-The kubelet reads these records when it observes a pod and changes them by actions only. Records hold exact instants;
-the API's timestamps have whole seconds, so no decision about durations is made from those. A record may already know
-the future: a staged container knows at its start when it will end.
+The kubelet reads these records when it observes a pod and changes them only by actions. Records have exact instants;
+the API's timestamps are whole seconds, so durations are never computed from those. A record may describe the future: a
+staged container's end is known at its start.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from syncline.kube.objects import Obj
 __all__ = ["Container", "ContainerState", "ContainerTable", "Order", "Runtime", "Sandbox"]
 
 MAX_ATTEMPTS_KEPT = 2
-"""Records per container: the last attempt and the one before it, as the kubelet keeps them."""
+"""Records per container: the last attempt and the previous one, as in the kubelet."""
 
 
 class ContainerState(StrEnum):
@@ -30,7 +30,7 @@ class ContainerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A pod's network and the boot of the machine it belongs to."""
+    """A pod's network, and the boot of its machine."""
 
     pod_uid: str
     namespace: str
@@ -44,11 +44,11 @@ class Sandbox:
 class Container:
     """One attempt to run a container.
 
-    ``started_at`` and ``ends_at`` may lie in the future; None means not known (yet). ``pull_error`` says why its image
-    is unavailable, ``pulls`` how often that was tried; such a container does not start. ``wakes_at`` is when its
-    runtime wants to continue with it. ``course`` is how its probes turn out, ``reported``: how many of their failures
-    have Events. ``runtime`` names who runs it; ``recovered``: known from the pod's status only. ``shown``: which state
-    of ConfigMaps, Secrets and the pod its volumes show, where they are real.
+    ``started_at`` and ``ends_at`` may lie in the future; None means unknown. ``pull_error`` is why its image is
+    unavailable, ``pulls`` the number of tries; such a container does not start. ``wakes_at`` is when its runtime
+    continues with it. ``course`` has the results of its probes, ``reported`` the number of their failures with Events.
+    ``runtime`` names its runtime; ``recovered``: known only from the pod's status. ``shown``: the state of ConfigMaps,
+    Secrets and the pod in its volumes, if these are real.
     """
 
     pod_uid: str
@@ -83,7 +83,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Everything a runtime needs to run a container: the pod, the objects it refers to, its place."""
+    """What a runtime needs to run a container: the pod, the objects it refers to, its machine."""
 
     pod: Obj
     container: Obj
@@ -96,32 +96,32 @@ class Order:
     objects: tuple[Obj, ...] = ()
     """ConfigMaps and Secrets that the pod refers to."""
     room: Mapping[str, str] = field(default_factory=dict)
-    """What the machine has, as quantities by resource."""
+    """The machine's capacity, as quantities by resource."""
 
 
 Steps = Generator[Any, Any, Container]
-"""Yields requests and work, returns the record as it is now."""
+"""Yields requests and work, returns the current record."""
 
 
 class Runtime(Protocol):
-    """A way to run containers. All three are safe to repeat: the same attempt is never started twice."""
+    """Runs containers. All methods are idempotent: an attempt is never started twice."""
 
     def start(self, order: Order, now: datetime) -> Steps: ...
 
     def go_on(self, container: Container, now: datetime) -> Steps:
-        """Called at ``wakes_at``."""
+        """Continue with a container; called at ``wakes_at``."""
         ...
 
     def stop(self, container: Container, grace_s: float, now: datetime) -> Steps:
-        """Ask it to end, and end it after ``grace_s`` seconds."""
+        """Stop a container, and kill it after ``grace_s`` seconds."""
         ...
 
     def refresh(self, order: Order, container: Container, now: datetime) -> Steps:
-        """Show in its volumes what has changed; only of those that are real."""
+        """Update its volumes after changes; only if they are real files."""
         ...
 
     def forget(self, pod_uid: str) -> None:
-        """The pod is gone: end what is left of it, free what it held."""
+        """Clean up after a deleted pod: end its processes and release its resources."""
         ...
 
 
@@ -138,7 +138,7 @@ class ContainerTable:
         return self._sandboxes.get(pod_uid)
 
     def containers(self, pod_uid: str) -> tuple[Container, ...]:
-        """The kept attempts of all containers of a pod, by name and attempt."""
+        """Return the retained attempts of all containers of a pod, by name and attempt."""
         known = self._containers.get(pod_uid, {})
         return tuple(record for name in sorted(known) for record in known[name])
 
@@ -154,11 +154,11 @@ class ContainerTable:
         return record
 
     def uids(self, namespace: str, name: str) -> tuple[str, ...]:
-        """The pods that had this name and are not forgotten yet."""
+        """Return the uids of pods with this name that are not forgotten yet."""
         return self._uids.get((namespace, name), ())
 
     def put_sandbox(self, sandbox: Sandbox) -> Sandbox:
-        """A new sandbox in place of the old one; the containers of the old one ended with it."""
+        """Replace a pod's sandbox; the containers of the old one ended with it."""
         self._free_address(sandbox.pod_uid)
         self._sandboxes[sandbox.pod_uid] = sandbox
         place = (sandbox.namespace, sandbox.name)
@@ -168,7 +168,7 @@ class ContainerTable:
         return sandbox
 
     def holder(self, ip: str) -> str:
-        """The uid of the pod that has an address, or nothing."""
+        """Return the uid of the pod that has an address, or ""."""
         return self._addresses.get(ip, "")
 
     def forget(self, pod_uid: str) -> None:
@@ -192,7 +192,7 @@ class ContainerTable:
     def stopped(
         self, record: Container, at: datetime, exit_code: int, reason: str = "", message: str = ""
     ) -> Container:
-        """Note that an attempt ends at an instant."""
+        """Record that an attempt ends at an instant."""
         ended = replace(
             record,
             started_at=record.started_at if record.started_at and record.started_at < at else at,

@@ -1,9 +1,9 @@
-"""Machines that outlive this process: below one directory, each machine has a root tree and a file with its state.
+"""Persist machines: below one directory, each machine has a root tree and a state file.
 
-``assembly`` gives a :class:`MachineDisk` to the registry of machines where a cluster has a data directory. Layout:
-``NAME/root`` holds the tree, ``NAME/attributes.json`` the owners and modes that are not usual, ``NAME/machine.json``
-the state. Files of a machine are data of ours: here they belong to this process, no other client reads them, nothing is
-executable, and no link is ever followed. Who else may use the directory is decided by the lock of the cluster's data.
+``assembly`` gives a :class:`MachineDisk` to the registry of machines if a cluster has a data directory. Layout:
+``NAME/root`` has the tree, ``NAME/attributes.json`` unusual owners and modes, ``NAME/machine.json`` the state. All
+files belong to this process, only it reads them, none is executable, and no link is ever followed. The lock of the
+cluster's data also protects the directory.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ __all__ = ["MachineDisk"]
 STATE_VERSION = 1
 STATE, ATTRIBUTES, ROOT, DRAFT, GONE = "machine.json", "attributes.json", "root", "draft", "gone"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-"""Names of Nodes are DNS subdomains; so none of them leads anywhere else."""
+"""Node names are DNS subdomains, so no name leads out of the directory."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _USUAL = {EntryKind.FILE: 0o644, EntryKind.DIRECTORY: 0o755, EntryKind.SYMLINK: 0o777}
 
 
 @dataclass(slots=True)
 class MachineDisk:
-    """See :class:`~syncline.cluster.machines.machine.MachineKeeper`. Raises DiskError for what it cannot read."""
+    """Implements :class:`~syncline.cluster.machines.machine.MachineKeeper`. Raises DiskError for unreadable files."""
 
     directory: Path
 
@@ -69,7 +69,7 @@ class MachineDisk:
         return DiskTree(self._of(name))
 
     def forget(self, name: str) -> None:
-        """Moved aside first: a death in between leaves no machine with half its files."""
+        """Rename first, then delete: a crash leaves no machine with half its files."""
         aside = self.directory / f".{name}.{GONE}"
         shutil.rmtree(aside, ignore_errors=True)
         with contextlib.suppress(FileNotFoundError):
@@ -87,17 +87,17 @@ class MachineDisk:
 
 @dataclass(slots=True)
 class DiskTree:
-    """See :class:`~syncline.cluster.machines.machine.DirectoryTree`; every write is on disk when it returns.
+    """Implements :class:`~syncline.cluster.machines.machine.DirectoryTree`; writes return once they are on disk.
 
-    Attributes are written before the content that needs them: a death in between leaves old content under the new
-    mode, never a secret under an old, wider one.
+    Attributes are written before their content: a crash leaves old content under the new mode, never a secret under an
+    old, wider one.
     """
 
     directory: Path
     _attributes: dict[str, list[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Attributes of what was removed by hand, or just before a death, are forgotten."""
+        """Load attributes; drop those of paths removed by hand or just before a crash."""
         (self.directory / ROOT).mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self.directory / ATTRIBUTES
         found = _read_json(path) or {}
@@ -157,7 +157,7 @@ class DiskTree:
                 raise ValueError(f"{path}: {above} is a {kind}, no directory; remove it first")
 
     def _put(self, parent: int, name: str, entry: Entry, old: EntryKind | None) -> None:
-        """A file or link is made aside and takes the place at once."""
+        """Write a file or link to a temporary path, then rename it."""
         if entry.kind is EntryKind.DIRECTORY:
             if old is not EntryKind.DIRECTORY:
                 if old is not None:
@@ -173,7 +173,7 @@ class DiskTree:
         os.replace(draft, name, dst_dir_fd=parent)
 
     def _take_away(self, parent: int, name: str, path: str) -> None:
-        """All of it at once, then its attributes."""
+        """Rename an entry aside and delete it, then its attributes."""
         aside = self.directory / GONE
         _clear(aside)
         os.rename(name, aside, src_dir_fd=parent)
@@ -203,7 +203,7 @@ class DiskTree:
 
     @contextlib.contextmanager
     def _open(self, names: Sequence[str]) -> Iterator[int | None]:
-        """A descriptor of a directory, reached name by name without following a link; None where there is none."""
+        """Yield a descriptor of a directory, opened name by name without following links; None if it does not exist."""
         current: int | None = os.open(self.directory / ROOT, _DIRECTORY)
         try:
             for name in names:
@@ -234,7 +234,7 @@ def _entry_names(path: str) -> list[str]:
 
 
 def _kind_at(parent: int | None, name: str) -> EntryKind | None:
-    """None where nothing is, or what no tree has (devices, pipes)."""
+    """Return None if nothing is there, or a kind that trees do not support (devices, pipes)."""
     if parent is None:
         return None
     try:
@@ -299,7 +299,7 @@ def _damaged(path: Path, error: Exception) -> DiskError:
 
 
 def state_to_json(state: MachineState) -> dict[str, Any]:
-    """All of a state as plain values."""
+    """Return a state as JSON-compatible values."""
     found = asdict(state)
     for name in ("changes_at", "booted_at", "stopped_at"):
         found[name] = None if found[name] is None else found[name].isoformat()
@@ -307,7 +307,7 @@ def state_to_json(state: MachineState) -> dict[str, Any]:
 
 
 def state_from_json(found: Mapping[str, Any]) -> MachineState:
-    """The inverse. Raises KeyError, TypeError or ValueError for what is none."""
+    """Return the state of such values. Raises KeyError, TypeError or ValueError for malformed ones."""
     if found["version"] != STATE_VERSION:
         raise ValueError(f"version {found['version']}; this Syncline knows {STATE_VERSION}")
     return MachineState(
@@ -329,7 +329,7 @@ def state_from_json(found: Mapping[str, Any]) -> MachineState:
 
 
 def _layers(found: Mapping[str, Any] | None) -> Layers:
-    """States of before there were any have none."""
+    """Return the layers; states written before layers existed have none."""
     return Layers() if found is None else Layers(tuple(found["packages"]), tuple(found["removals"]))
 
 

@@ -1,7 +1,7 @@
-"""What containers wrote: bounded, per attempt, readable while it grows.
+"""Logs of containers: bounded, per attempt, readable while they grow.
 
-Runtimes write, possibly from threads of their own; ``kubectl logs`` reads through :class:`MachineLogs`, which is the
-API's ``LogSource``. Nothing of it survives the pod.
+Runtimes write, possibly from several threads; ``kubectl logs`` reads through :class:`MachineLogs`, the API's
+``LogSource``. Logs are deleted with their pod.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from syncline.kube.transport.outbound import Stream
 __all__ = ["LINE_COST", "LogStore", "MachineLogs", "Throttle"]
 
 LONG_AGO_S = 10 * 365 * 86400
-"""No log is older."""
+"""Maximum age of a log."""
 MAX_LOG_BYTES = 4 * 1024 * 1024
-"""Per attempt of a container; older lines fall out, as when the kubelet rotates."""
+"""Limit per attempt of a container; older lines are dropped, as when the kubelet rotates."""
 LOG_RATE, BURST_S = 8 * 1024 * 1024, 1.0
-"""Bytes a second with what lines cost, and for how long more is taken at once."""
+"""Bytes per second including line costs, and the seconds of burst."""
 LINE_COST = 100
-"""What keeping a line costs beside its text; a log of empty lines is bounded too."""
+"""Cost of a line beside its text, which also bounds a log of empty lines."""
 MAX_LINE_BYTES = 16 * 1024
-"""Longer lines are cut in pieces, as container runtimes do."""
+"""Longer lines are split, as by container runtimes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Line:
 
 @dataclass(slots=True)
 class _Log:
-    """``lines`` as they were written: those that were cut, and one that was never ended, have no newline. ``first``
-    counts the lines that fell out; ``begun`` is when the unfinished one began."""
+    """``lines`` as written: split lines, and an unfinished last one, have no newline. ``first`` counts the dropped
+    lines; ``begun`` is when the unfinished line began."""
 
     lines: deque[Line] = field(default_factory=deque)
     first: int = 0
@@ -59,28 +59,28 @@ class _Log:
 
 @dataclass(slots=True)
 class Throttle:
-    """How long a container that writes more than is read has to wait, so that it does not keep the cluster busy with
-    its log: on average :data:`LOG_RATE` a second."""
+    """Slows down a container that writes more than :data:`LOG_RATE` per second, so that its log does not keep the
+    cluster busy."""
 
     _ahead_s: float = 0.0
     _at_s: float = 0.0
 
     def wait_s(self, cost: int, now_s: float) -> float:
-        """Seconds to wait after output of this ``cost``; ``now_s`` only has to go forward."""
+        """Return the seconds to wait after output of this ``cost``; ``now_s`` must be monotonic."""
         self._ahead_s = max(0.0, self._ahead_s - (now_s - self._at_s)) + cost / LOG_RATE
         self._at_s = now_s
         return max(0.0, self._ahead_s - BURST_S)
 
 
 class LogStore:
-    """All logs; safe to write from threads."""
+    """Stores all logs; thread-safe for writers."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._logs: dict[tuple[str, str, int], _Log] = {}
 
     def write(self, pod_uid: str, container: str, attempt: int, data: bytes, now: datetime) -> None:
-        """Add output as it comes; whole lines are shown, a last unfinished one when the container ends."""
+        """Append output; complete lines become visible, an unfinished last line when the container ends."""
         with self._lock:
             log = self._logs.setdefault((pod_uid, container, attempt), _Log())
             *lines, rest = (log.partial + data).split(b"\n")
@@ -95,7 +95,7 @@ class LogStore:
         self._wake(followers)
 
     def close(self, pod_uid: str, container: str, attempt: int, now: datetime) -> None:
-        """The container has ended."""
+        """End the log of a container."""
         with self._lock:
             log = self._logs.setdefault((pod_uid, container, attempt), _Log())
             if log.partial:
@@ -113,7 +113,7 @@ class LogStore:
         self._wake(followers)
 
     def lines(self, pod_uid: str, container: str, attempt: int) -> list[Line]:
-        """What there is now, with an unfinished last line."""
+        """Return the current lines, including an unfinished last one."""
         with self._lock:
             log = self._logs.get((pod_uid, container, attempt))
             if log is None:
@@ -124,7 +124,7 @@ class LogStore:
             return found
 
     def follow(self, pod_uid: str, container: str, attempt: int, skip: int, show: _Show) -> Stream:
-        """A stream of lines from the ``skip``-th on, until the container ends."""
+        """Return a stream of lines from the ``skip``-th on, until the container ends."""
         with self._lock:
             log = self._logs.setdefault((pod_uid, container, attempt), _Log())
             follower = _Follower(self, log, log.first + skip, show)
@@ -149,7 +149,7 @@ class LogStore:
 
 
 def _is_open(log: _Log) -> bool:
-    """What comes next continues with the last line."""
+    """Return whether new output continues the last line."""
     return bool(log.lines) and not log.lines[-1].text.endswith(b"\n")
 
 
@@ -185,14 +185,14 @@ class _Follower:
 
 
 class MachineLogs:
-    """Answers ``pods/log``."""
+    """Serves ``pods/log``."""
 
     def __init__(self, book: LogStore, table: ContainerTable) -> None:
         self._book = book
         self._table = table
 
     def log(self, pod: Obj, container: str, query: Mapping[str, str], now: datetime) -> bytes | Stream:
-        """Options of PodLogOptions: tailLines, sinceSeconds, sinceTime, timestamps, limitBytes, previous, follow."""
+        """Supported PodLogOptions: tailLines, sinceSeconds, sinceTime, timestamps, limitBytes, previous, follow."""
         record = self._record(pod, container, previous=query.get("previous") == "true", now=now)
         show = _with_time if query.get("timestamps") == "true" else _plain
         lines = self._book.lines(record.pod_uid, container, record.attempt)
@@ -235,7 +235,7 @@ def _with_time(line: Line) -> bytes:
 
 
 def _chosen(lines: list[Line], query: Mapping[str, str], now: datetime) -> list[Line]:
-    """The last lines that the options ask for."""
+    """Return the last lines that the options select."""
     since: datetime | None = None
     seconds = natural(query.get("sinceSeconds", ""))
     if seconds is not None:

@@ -1,8 +1,8 @@
-"""What a machine is to those who work on it: the kubelet now, the machine-config agent later.
+"""The interface of a machine for the kubelet and the machine-config agent.
 
-A :class:`Machine` has a boot id, power, a root directory tree, units, kernel arguments and an installed OS image. The
-one that changes it asks for what outlives a crash by a :class:`Handshake`: a request has an id, and the machine says
-which id it has carried out; asking again with the same id does nothing. Time is passed in.
+A :class:`Machine` has a boot id, power, a root directory tree, units, kernel arguments and an installed OS image.
+Changes that must survive a crash are requested by a :class:`Handshake`: a request has an id, and the machine reports
+the last id it executed; repeating an id has no effect. Callers give the time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One path of a root tree. ``content`` is a file's bytes or a link's target; ``mode`` has permission bits only."""
+    """One path of a root tree. ``content`` is a file's bytes or a link's target; ``mode`` is permission bits only."""
 
     kind: EntryKind = EntryKind.FILE
     content: bytes = b""
@@ -54,40 +54,39 @@ class Entry:
 
 
 def checked_path(path: str) -> str:
-    """The path again; raises ValueError unless it is absolute and normalised."""
+    """Return the path; raise ValueError unless it is absolute and normalised."""
     if not path.startswith("/") or posixpath.normpath(path) != path or path.startswith("//") or "\0" in path:
         raise ValueError(f"{path!r} is not an absolute, normalised path such as /etc/motd")
     return path
 
 
 class DirectoryTree(Protocol):
-    """A root directory. Paths are absolute and normalised: ``/etc/motd``; anything else raises ValueError.
+    """A root directory. Paths are absolute and normalised: ``/etc/motd``; others raise ValueError.
 
-    Links are entries like others and never followed; ``/`` itself is no entry.
+    Links are plain entries and never followed; ``/`` is not an entry.
     """
 
     def read(self, path: str) -> Entry | None: ...
 
     def write(self, path: str, entry: Entry) -> None:
-        """Put an entry in place of what is there; missing parents are made (0755 root).
+        """Create or replace an entry; missing parents are created (0755 root).
 
-        A directory that becomes something else loses what is below it. Raises ValueError for ``/``, and for a path
-        below what is no directory.
+        Replacing a directory deletes its content. Raises ValueError for ``/``, and for a path below a file or link.
         """
         ...
 
     def remove(self, path: str) -> bool:
-        """Remove an entry and what is below it; False if there was nothing."""
+        """Delete an entry and its content; return False if it does not exist."""
         ...
 
     def paths(self, below: str = "/") -> Iterator[str]:
-        """Every path below a directory, sorted."""
+        """Yield every path below a directory, sorted."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A systemd unit as a machine has it."""
+    """A systemd unit of a machine."""
 
     name: str
     enabled: bool = False
@@ -97,7 +96,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """Two fields: the id last asked for, and the id last carried out."""
+    """The id of the last request, and the last executed id."""
 
     requested: str = ""
     done: str = ""
@@ -109,7 +108,7 @@ class Handshake:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """How a system differs from its image: ``packages`` asked for on top of it, and ``removals`` of its own ones."""
+    """Differences of a system to its image: added ``packages`` and removed ones (``removals``)."""
 
     packages: tuple[str, ...] = ()
     removals: tuple[str, ...] = ()
@@ -117,7 +116,7 @@ class Layers:
 
 @dataclass(frozen=True, slots=True)
 class MachineSpec:
-    """What a machine is made of. ``cpu`` and ``memory`` are Kubernetes quantities."""
+    """Specification of a machine. ``cpu`` and ``memory`` are Kubernetes quantities."""
 
     name: str
     cpu: str = "8"
@@ -131,9 +130,9 @@ class MachineSpec:
 
 @dataclass(frozen=True, slots=True)
 class MachineState:
-    """All of a machine but its files. ``changes_at`` is when a stop or boot under way ends.
+    """State of a machine without its files. ``changes_at`` is when a stop or boot in progress ends.
 
-    Kernel arguments, image and layers asked for lie in ``next_…`` until the boot that makes them real.
+    Requested kernel arguments, image and layers are in ``next_…`` until the next boot applies them.
     """
 
     boot_id: str
@@ -153,10 +152,10 @@ class MachineState:
 
 
 class MachineKeeper(Protocol):
-    """Keeps machines over restarts of this process."""
+    """Persists machines across restarts of this process."""
 
     def state(self, name: str) -> MachineState | None:
-        """As it was last kept; None for a machine never seen."""
+        """Return the last saved state; None for an unknown machine."""
         ...
 
     def keep(self, name: str, state: MachineState) -> None: ...
@@ -164,5 +163,5 @@ class MachineKeeper(Protocol):
     def root(self, name: str) -> DirectoryTree: ...
 
     def forget(self, name: str) -> None:
-        """The machine is gone, with its files."""
+        """Delete a machine with its files."""
         ...

@@ -1,7 +1,8 @@
-"""How the probes of a container turn out: offsets in seconds from its start, worked out from how it behaves.
+"""Compute the results of a container's probes, as offsets in seconds from its start.
 
-Called where a staged container is started. Nothing is probed: the container's behaviour is data, and the probes' own
-delays, periods and thresholds say when the kubelet notices. Source of the rules: Kubernetes ``pkg/kubelet/prober``.
+The staged runtime calls it at a container's start. Nothing is probed: the container's behaviour is data, and the
+probes' delays, periods and thresholds determine when the kubelet notices. Source of the rules: Kubernetes
+``pkg/kubelet/prober``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from syncline.kube.objects import Obj, dig
 __all__ = ["FIELDS", "HEALTHY", "Behaviour", "Course", "Failure", "Probe", "course_of", "failure_text", "port_number"]
 
 DEFAULT_PERIOD_S, DEFAULT_FAILURES, DEFAULT_SUCCESSES = 10, 3, 1
-"""What the API fills in."""
+"""Defaults of the API."""
 
 
 class Probe(StrEnum):
@@ -26,8 +27,8 @@ class Probe(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """Seconds from start: when it answers a startup probe and a readiness probe (None: never), when it stops to answer
-    readiness and liveness probes (None: not at all)."""
+    """Seconds from start: when the startup and readiness probes begin to succeed (None: never), and when the readiness
+    and liveness probes begin to fail (None: never)."""
 
     startup_s: float | None = 0.0
     ready_s: float | None = 0.0
@@ -38,12 +39,12 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed probe of which users are notified: the first of a row, and a client that has consequences."""
+    """A failed probe with an Event: the first of a series, or one with consequences."""
 
     after_s: float
     probe: Probe
     message: str = ""
-    """What was really answered; empty where nothing was asked."""
+    """The actual response; "" if nothing was probed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Course:
     failures: tuple[Failure, ...] = ()
 
     def instants_s(self) -> list[float]:
-        """All offsets at which something changes or is said."""
+        """Offsets at which the state changes or an Event is due."""
         known = (self.started_s, self.ready_s, self.unready_s, self.killed_s, *(each.after_s for each in self.failures))
         return [each for each in known if each is not None]
 
@@ -68,7 +69,7 @@ HEALTHY = Course()
 
 @dataclass(frozen=True, slots=True)
 class _Ticks:
-    """The instants at which a probe is made."""
+    """The instants of a probe."""
 
     first_s: float
     period_s: float
@@ -79,7 +80,7 @@ class _Ticks:
         return cls(max(delay, not_before_s), float(probe.get("periodSeconds") or DEFAULT_PERIOD_S))
 
     def from_(self, at_s: float) -> float:
-        """The first one at or after ``at_s``."""
+        """Return the first instant at or after ``at_s``."""
         missed = math.ceil(max(at_s - self.first_s, 0.0) / self.period_s)
         return self.first_s + missed * self.period_s
 
@@ -88,7 +89,7 @@ class _Ticks:
 
 
 def course_of(container: Obj, behaves: Behaviour) -> Course:
-    """A probe that the container does not have notices nothing; readiness without a probe is taken as it comes."""
+    """Return the course; a missing probe notices nothing, and without a readiness probe readiness is as given."""
     if behaves.post_start_fails:
         return Course(started_s=None, ready_s=None, killed_s=0.0, killed_by="post-start")
     started_s, failures, killed_s = _starting(container.get("startupProbe"), behaves)
@@ -101,7 +102,7 @@ def course_of(container: Obj, behaves: Behaviour) -> Course:
 
 
 def _starting(probe: Obj | None, behaves: Behaviour) -> tuple[float | None, list[Failure], float | None]:
-    """When it counts as started, or when it is killed because it does not."""
+    """Return when the container counts as started, the failures, and when it is killed for not starting."""
     if not probe:
         return 0.0, [], None
     ticks = _Ticks.of(probe, 0.0)
@@ -152,7 +153,7 @@ FIELDS = {Probe.STARTUP: "startupProbe", Probe.READINESS: "readinessProbe", Prob
 
 
 def failure_text(container: Obj, failure: Failure, pod_ip: str) -> str:
-    """The message of the Event Unhealthy, by the probe's handler where nothing was asked."""
+    """Return the message of the Event Unhealthy; if nothing was probed, it derives from the probe's handler."""
     handler: Obj = container.get(FIELDS[failure.probe]) or {}
     return f"{failure.probe} probe failed: {failure.message or _why(handler, container, pod_ip)}"
 
@@ -171,6 +172,6 @@ def _why(handler: Obj, container: Obj, pod_ip: str) -> str:
 
 
 def port_number(port: object, container: Obj) -> object:
-    """A port by name is one of the container's."""
+    """Return a port's number; a name is looked up in the container's ports."""
     named = {each.get("name"): each.get("containerPort") for each in container.get("ports") or ()}
     return named.get(port, port)

@@ -1,7 +1,7 @@
-"""The machines room as a whole: what ``assembly`` and tests start.
+"""The simulated machines of a cluster, as ``assembly`` and tests start them.
 
-One :class:`MachinesRoom` holds the registry, the records and the runtimes of a cluster; its controllers run on the
-control loop beside the built-in ones, its handlers are registered with theirs.
+A :class:`MachinesRoom` has the registry, the records and the runtimes; its controllers run on the control loop beside
+the built-in ones, and its handlers are registered with theirs.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ Wake = Callable[[str, ObjectRef], None]
 
 @dataclass(frozen=True, slots=True)
 class MachineSettings:
-    """``heartbeats``: node leases are written (live); in virtual time they are not."""
+    """``heartbeats``: write node leases (live); not in virtual time."""
 
     heartbeats: bool = False
     timing: Timing = field(default_factory=Timing)
@@ -83,21 +83,22 @@ class MachinesRoom:
         self._staged = StagedRuntime(self.table, self.settings.timing)
         self._by_name: dict[str, Runtime] = {"staged": self._staged}
         self.commands: ProcessRuntime | None = None
-        """Who runs commands inside containers; None: no one."""
+        """Runs commands in containers; None: exec is not supported."""
         self._choices: list[tuple[str, Callable[[Order], bool]]] = []
 
     def add_runtime(self, name: str, runtime: Runtime, takes: Callable[[Order], bool]) -> None:
-        """Another way to run containers, asked in the order of adding before stages are taken."""
+        """Add a runtime for the orders that ``takes`` accepts; in order of addition, before stages."""
         self._by_name[name] = runtime
         self._choices.append((name, takes))
 
     def add_scripts(self, identity: Identity) -> None:
-        """Interpret small scripts (virtual time): ``identity`` gives the transport of a service account."""
+        """Interpret small scripts (virtual time); ``identity`` returns the transport of a service account."""
         runtime = ScriptRuntime(self.table, self.book, self.settings.timing, identity, self._clock)
         self.add_runtime(runtime.name, runtime, runtime.takes)
 
     def add_processes(self, settings: ProcessSettings, wake: Wake) -> Callable[[], None]:
-        """Run commands as local processes (live); returns what ends them all. ``wake`` is ``LiveManager.wake``."""
+        """Run commands as local processes (live); return a function that ends them. ``wake`` is ``LiveManager.wake``.
+        """
         runtime = ProcessRuntime(self.table, self.book, self._clock, settings, wake)
         self.commands = runtime
         self._staged.tell = self._say_simulated
@@ -105,7 +106,7 @@ class MachinesRoom:
         return runtime.close
 
     def _say_simulated(self, order: Order, record: Container) -> None:
-        """Where some containers are processes, the log of one that is none says so."""
+        """Write to the log of a simulated container that it is no process, if others are."""
         key = record.pod_uid, record.name, record.attempt
         self.book.write(*key, simulated_note(order.container).encode(), record.started_at or self._clock.now())
 
@@ -140,9 +141,9 @@ class MachinesRoom:
         }
 
     def connect(self, loop: ControlLoop, wake: Wake | None = None) -> None:
-        """Let changes of machines wake their keys; ``wake`` is ``LiveManager.wake`` live, the loop's own otherwise.
+        """Wake a machine's keys when it changes; ``wake`` is ``LiveManager.wake`` live, the loop's otherwise.
 
-        Machines known already are woken at once, so that they register.
+        Known machines are woken at once, so that they register.
         """
         tell = wake or loop.wake
 
@@ -157,5 +158,5 @@ class MachinesRoom:
             changed(name)
 
     def heartbeat(self, node: str) -> datetime | None:
-        """``BuiltinSettings.heartbeats``: when a simulated machine last gave a sign of life."""
+        """Return a simulated machine's last heartbeat, for ``BuiltinSettings.heartbeats``."""
         return self.machines.heartbeat(node, self._clock.now())

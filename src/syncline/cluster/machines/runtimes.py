@@ -1,4 +1,4 @@
-"""Which runtime runs which container."""
+"""Map containers to runtimes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["Runtimes"]
 
 @dataclass(slots=True)
 class Runtimes:
-    """``by_name`` holds at least ``staged``; the first of ``choices`` that takes an order names its runtime. Both are
-    read again each time: runtimes may be added while the loop runs."""
+    """``by_name`` has at least ``staged``; the first of ``choices`` that accepts an order names its runtime. Both are
+    read on each call, since runtimes may be added while the loop runs."""
 
     by_name: Mapping[str, Runtime]
     choices: Sequence[tuple[str, Callable[[Order], bool]]] = field(default=())
@@ -25,7 +25,7 @@ class Runtimes:
         return self.by_name["staged"]
 
     def of(self, container: Container) -> Runtime:
-        """Who runs it now."""
+        """Return the runtime of a container."""
         return self.by_name.get(container.runtime, self.by_name["staged"])
 
     def forget(self, pod_uid: str) -> None:

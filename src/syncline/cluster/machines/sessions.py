@@ -1,6 +1,6 @@
-"""A command run inside a container by ``exec``: its streams, carried by threads, until it ends or is left.
+"""A command in a container, run by ``exec``: threads carry its streams until it ends or the client leaves.
 
-Made by the process runtime for ``pods/exec``; a :class:`syncline.kube.client.Session`.
+The process runtime creates it for ``pods/exec``; it implements :class:`syncline.kube.client.Session`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Process(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pipes:
-    """Our ends of a command's streams; a terminal has one for all, and ``error`` is -1 then. ``input`` -1: none."""
+    """Our ends of a command's streams; a terminal has one for all, and ``error`` is -1. ``input`` -1: none."""
 
     input: int
     output: int
@@ -38,7 +38,7 @@ class Pipes:
 
 
 class CommandSession:
-    """``kill`` ends the command; ``left`` is called once, when all is over."""
+    """``kill`` ends the command; ``left`` is called once, at the end."""
 
     def __init__(self, process: _Process, pipes: Pipes, kill: Callable[[], None], left: Callable[[], None]) -> None:
         self._process = process
@@ -47,11 +47,11 @@ class CommandSession:
         self._left = left
         self._open = pipes.every()
         self._steps = 0
-        """Goes up with each piece of output that was read, and with each that was taken."""
+        """Incremented when a piece of output is read, and when it is delivered."""
         self._lock = threading.Lock()
 
     def start(self, tell: Callable[[int, bytes], None], ended: Callable[[int], None]) -> None:
-        """``tell`` gets a stream's number and what came on it, ``ended`` the exit code; both from other threads."""
+        """``tell`` gets a stream's number and its output, ``ended`` the exit code; both from other threads."""
         readers = [threading.Thread(target=self._read, args=(self._pipes.output, STDOUT, tell), daemon=True)]
         if self._pipes.error >= 0:
             readers.append(threading.Thread(target=self._read, args=(self._pipes.error, STDERR, tell), daemon=True))
@@ -60,14 +60,14 @@ class CommandSession:
         threading.Thread(target=self._finish, args=(readers, ended), name="exec", daemon=True).start()
 
     def write(self, data: bytes) -> None:
-        """Blocks while the command does not read; what it will never read is dropped."""
+        """Write input; block while the command does not read, drop what it can never read."""
         with contextlib.suppress(OSError):
             rest = memoryview(data)
             while rest and self._pipes.input in self._open:
                 rest = rest[os.write(self._pipes.input, rest) :]
 
     def close_input(self) -> None:
-        """A terminal stays open: its end is a character."""
+        """Close the input, except a terminal's, whose end is a character."""
         if self._pipes.input != self._pipes.output:
             self._close(self._pipes.input)
 
@@ -79,7 +79,7 @@ class CommandSession:
         self._kill()
 
     def _read(self, number: int, stream: int, tell: Callable[[int, bytes], None]) -> None:
-        with contextlib.suppress(OSError):  # a terminal whose other end is closed is an error, not an end
+        with contextlib.suppress(OSError):  # a terminal whose other end is closed reports an error
             while data := os.read(number, READ_BYTES):
                 self._steps += 1
                 tell(stream, data)
@@ -106,5 +106,4 @@ class CommandSession:
 
 
 LAST_OUTPUT_S = 5.0
-"""Seconds to wait for output after the command's end, while a client reads it: what it left running may hold the
-streams open for ever."""
+"""Seconds to wait for output after the command's end while a client reads; its children may keep the streams open."""

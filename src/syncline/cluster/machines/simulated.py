@@ -1,7 +1,7 @@
-"""Machines that exist in memory: transitions of their state, and the registry of all of them.
+"""Machines in memory: their state transitions, and the registry of all machines.
 
-Used by the kubelet, by ``assembly`` and by rehearsals. A machine changes by the functions here alone. Boot ids derive
-from the machine's name and its count of boots, so that equal runs have equal machines.
+The kubelet, ``assembly`` and rehearsals use it. Only these functions change a machine. Boot ids derive from the
+machine's name and its number of boots, so that equal runs have equal machines.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from syncline.cluster.machines.machine import (
 __all__ = ["Machines", "SimulatedMachine"]
 
 MAX_MACHINES = 10_000
-"""Machines of one registry: more than any cluster that fits on one machine."""
+"""Limit of machines per registry: more than any cluster that fits on one machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class BootTimes:
-    """How long a simulated machine takes, in seconds. A virtual machine reboots in about a minute."""
+    """Durations of a simulated machine, in seconds. A virtual machine reboots in about a minute."""
 
     stop_s: float = 10.0
     boot_s: float = 40.0
 
 
 def boot_id(name: str, boots: int) -> str:
-    """A boot id in the form of ``/proc/sys/kernel/random/boot_id``."""
+    """Return a boot id in the format of ``/proc/sys/kernel/random/boot_id``."""
     text = hashlib.sha256(f"boot/{name}/{boots}".encode()).hexdigest()
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-8{text[17:20]}-{text[20:32]}"
 
@@ -56,7 +56,7 @@ def stopping(state: MachineState, now: datetime, times: BootTimes) -> MachineSta
 
 
 def booting(state: MachineState, now: datetime, times: BootTimes) -> MachineState:
-    """The kernel starts again: a new boot, with the arguments and the image that were asked for."""
+    """Start a boot, unless the machine runs or boots already."""
     if state.power in (Power.ON, Power.BOOTING):
         return state
     return replace(state, power=Power.BOOTING, changes_at=now + timedelta(seconds=times.boot_s))
@@ -80,7 +80,7 @@ def booted(state: MachineState, name: str, now: datetime) -> MachineState:
 
 
 def advanced(state: MachineState, name: str, now: datetime, times: BootTimes) -> MachineState:
-    """The state at ``now``: after a stop comes a boot if one is asked for, after a boot the machine runs."""
+    """Return the state at ``now``: a stop is followed by a boot if one is requested, a boot by running."""
     while state.changes_at is not None and state.changes_at <= now:
         at = state.changes_at
         if state.power is Power.BOOTING:
@@ -129,7 +129,7 @@ class MemoryTree:
 
 
 class WatchedTree:
-    """A tree that counts its changes and tells ``touched``, as a watch on files does."""
+    """A tree that counts its changes and calls ``touched``, like a watch on files."""
 
     def __init__(self, tree: DirectoryTree) -> None:
         self._tree = tree
@@ -158,7 +158,7 @@ class WatchedTree:
 
 
 def _parents(path: str) -> list[str]:
-    """Directories above, from the top; raises ValueError for ``/``."""
+    """Return the parent directories, from the top; raise ValueError for ``/``."""
     if path == "/":
         raise ValueError("/ is no entry of a tree; name a path below it")
     names = path.split("/")[1:-1]
@@ -166,7 +166,7 @@ def _parents(path: str) -> list[str]:
 
 
 class SimulatedMachine:
-    """See :class:`~syncline.cluster.machines.machine.Machine`. ``changed`` is called after every change."""
+    """Implements :class:`~syncline.cluster.machines.machine.Machine`. ``changed`` is called after every change."""
 
     def __init__(
         self, spec: MachineSpec, times: BootTimes, changed: Callable[[str], None], root: DirectoryTree | None = None
@@ -177,9 +177,9 @@ class SimulatedMachine:
         self._root = WatchedTree(root or MemoryTree())
         self._state = MachineState(boot_id(spec.name, 1))
         self.registered_boot = ""
-        """The boot in which the kubelet made its Node; it does so once per boot."""
+        """The boot in which the kubelet created its Node, once per boot."""
         self.node_uid = ""
-        """Of its Node, once it was seen: the machine goes with it, whatever it does at that moment."""
+        """Uid of its Node, once known: the machine is deleted with it, in any state."""
 
     @property
     def name(self) -> str:
@@ -198,11 +198,11 @@ class SimulatedMachine:
         return self._root
 
     def resume(self, state: MachineState) -> None:
-        """A machine kept from before continues as it was."""
+        """Restore the saved state of a machine."""
         self._state = state
 
     def restore(self, boots: int) -> None:
-        """A machine known from before: its count of boots continues."""
+        """Continue the boot count of an earlier machine."""
         self._state = replace(self._state, boots=boots, boot_id=boot_id(self.name, boots))
 
     def set_unit(self, unit: Unit) -> None:
@@ -226,14 +226,14 @@ class SimulatedMachine:
         self._become(booting(asked, now, self._times) if off else stopping(asked, now, self._times))
 
     def power_off(self, now: datetime) -> None:
-        """A reboot that was asked for is given up."""
+        """Power off in an orderly way; a requested reboot is dropped."""
         state = self.at(now)
         given_up = replace(state, reboot=Handshake(state.reboot.requested, state.reboot.requested))
         self._become(stopping(given_up, now, self._times))
 
     def fail(self, now: datetime) -> None:
-        """The power is cut: off at once, without a last word. A reboot that was asked for is given up, and so is what
-        was staged for the next boot: it would have become real at the end of an orderly stop."""
+        """Cut the power at once. A requested reboot is dropped, and so are changes staged for the next boot, which only
+        an orderly stop would apply."""
         state = self.at(now)
         if state.power in (Power.ON, Power.STOPPING):
             state = replace(
@@ -250,13 +250,13 @@ class SimulatedMachine:
         self._become(booting(self.at(now), now, self._times))
 
     def at(self, now: datetime) -> MachineState:
-        """Let time pass and tell the state."""
+        """Advance to ``now`` and return the state."""
         state = advanced(self._state, self.name, now, self._times)
         self._become(state)
         return state
 
     def last_heartbeat(self, now: datetime) -> datetime | None:
-        """When it last ran: ``now`` while it does, and just before the moment at which it stopped."""
+        """Return when it last ran: ``now`` if it runs, else just before the moment at which it stopped."""
         state = self.at(now)
         if state.power is Power.ON:
             return now
@@ -274,7 +274,7 @@ class SimulatedMachine:
 
 @dataclass(slots=True)
 class Machines:
-    """Machines by node name. ``listeners`` get the name of a machine that changed; ``keeper`` is reported first."""
+    """Machines by node name. ``listeners`` get the name of a changed machine, after ``keeper``."""
 
     times: BootTimes = field(default_factory=BootTimes)
     keeper: MachineKeeper | None = None
@@ -283,8 +283,8 @@ class Machines:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, spec: MachineSpec, *, boots: int = 1) -> SimulatedMachine:
-        """The machine of that name, made if there is none. ``boots`` continues the count of one known before, unless
-        the keeper knows better."""
+        """Return the machine of that name, created if needed. ``boots`` continues an earlier count, unless the keeper
+        has one."""
         known = self._machines.get(spec.name)
         if known is not None:
             return known
@@ -314,14 +314,14 @@ class Machines:
         return self._machines.get(name)
 
     def number(self, name: str) -> int:
-        """A small number of its own for each machine: addresses derive from it."""
+        """Return a machine's unique small number, from which addresses derive."""
         return self._numbers[name]
 
     def names(self) -> list[str]:
         return sorted(self._machines)
 
     def heartbeat(self, name: str, now: datetime) -> datetime | None:
-        """When a machine last gave a sign of life; None for a node that is none of ours."""
+        """Return a machine's last heartbeat; None for an unknown node."""
         machine = self._machines.get(name)
         return None if machine is None else machine.last_heartbeat(now)
 
