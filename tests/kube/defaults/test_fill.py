@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from syncline.kube.defaults import LABELLED_BY_TEMPLATE, fill_defaults, has_defaults
+from syncline.kube.defaults import LABELLED_BY_TEMPLATE, fill_defaults
 from syncline.kube.defaults.pods import image_tag
 from syncline.kube.errors import BadRequest
-from syncline.kube.objects import GroupKind, Obj, gvk_of
+from syncline.kube.objects import Obj, gvk_of
 
 CONTAINER = {"name": "c", "image": "nginx", "ports": [{"containerPort": 80}], "livenessProbe": {"httpGet": {"port": 1}}}
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER], "volumes": [{"name": "v"}]}}
@@ -57,7 +57,6 @@ def test_custom_resources_are_left_alone() -> None:
     before = copy.deepcopy(custom)
     fill_defaults(gvk_of(custom), custom)
     assert custom == before
-    assert not has_defaults(GroupKind("example.com", "Boat"))
 
 
 def test_empty_parts_disappear_but_values_of_maps_do_not() -> None:

@@ -1,5 +1,5 @@
 """Kubernetes' defaults for its built-in kinds; see :mod:`syncline.kube.defaults.fill`."""
 
-from syncline.kube.defaults.fill import LABELLED_BY_TEMPLATE, STATUS_BY_SPEC, fill_defaults, has_defaults
+from syncline.kube.defaults.fill import LABELLED_BY_TEMPLATE, STATUS_BY_SPEC, fill_defaults
 
-__all__ = ["LABELLED_BY_TEMPLATE", "STATUS_BY_SPEC", "fill_defaults", "has_defaults"]
+__all__ = ["LABELLED_BY_TEMPLATE", "STATUS_BY_SPEC", "fill_defaults"]

@@ -17,7 +17,7 @@ from syncline.kube.defaults.typed import as_typed
 from syncline.kube.objects import GVK, GroupKind, Obj
 from syncline.kube.schema import store
 
-__all__ = ["LABELLED_BY_TEMPLATE", "STATUS_BY_SPEC", "fill_defaults", "has_defaults"]
+__all__ = ["LABELLED_BY_TEMPLATE", "STATUS_BY_SPEC", "fill_defaults"]
 
 Fill = Callable[[GVK, Obj], None]
 
@@ -91,11 +91,6 @@ STATUS_BY_SPEC = frozenset({GroupKind("", "Service")})
 _FILLS_BY_VERSION: dict[GVK, Fill] = {
     GVK("autoscaling", "v1", "HorizontalPodAutoscaler"): policies.fill_autoscaler_v1,
 }
-
-
-def has_defaults(kind: GroupKind) -> bool:
-    """Return True for the built-in kinds that :func:`fill_defaults` handles."""
-    return kind in _FILLS
 
 
 def fill_defaults(gvk: GVK, obj: Obj, *, stored: bool = True) -> None:
