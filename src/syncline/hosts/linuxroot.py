@@ -41,7 +41,7 @@ class LinuxRoot:
     """Files below a root, for one thread. ``notes``: what could not be done as requested, each once."""
 
     def __init__(self, root: Path) -> None:
-        """Raises HostError where ``root`` is no directory."""
+        """Open the root. Raises HostError if ``root`` is no directory."""
         self.root = root
         self.notes: dict[str, None] = {}
         self._user, self._group = os.geteuid(), os.getegid()
@@ -166,7 +166,7 @@ class LinuxRoot:
             raise HostError("mkdir", self._obstacle(path), _reason(error)) from error
 
     def give(self, path: str, uid: int, gid: int) -> None:
-        """Change the owner of a directory, where permitted."""
+        """Change the owner of a directory, if permitted."""
         with _errors_named("chown", path), self._directory(path) as opened:
             self._own(path, opened, (uid, gid))
 

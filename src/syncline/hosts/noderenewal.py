@@ -1,4 +1,4 @@
-"""Renews the client certificate of a node agent before it expires, as a kubelet does. Entry point: :func:`renew`.
+"""Renews the client certificate of a node agent before it expires, as a kubelet does. Use :func:`keep_certificate`.
 
 Runs beside the agent (``hosts/nodeagent.py``). The current certificate authenticates the request; clusters approve it
 automatically (``selfnodeclient``). The kubeconfig file is replaced atomically, and the connection uses it at once.

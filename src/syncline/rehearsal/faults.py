@@ -1,9 +1,9 @@
-"""Schedules of faults as values: printed in one line, read from one, drawn from a seed. Begin at :class:`Schedule`.
+"""Fault schedules as values: printed in one line, parsed from one, drawn from a seed. Entry point: :class:`Schedule`.
 
-``update; kill@12, clock+86400@30:worker-0`` is the scenario ``update``: step 12 kills the process that makes it, and
+``update; kill@12, clock+86400@30:worker-0`` means scenario ``update``: step 12 kills the process that executes it, and
 the clock of worker-0 jumps a day ahead at step 30. ``kill@1~store`` strikes at the first step that stores a config.
 Steps are the writes of processes to the API and to machines, counted together from the scenario's start.
-:class:`~syncline.rehearsal.injecting.Injector` carries out the kinds of this module; a room adds its own.
+:class:`~syncline.rehearsal.injecting.Injector` executes the kinds of this module; a package adds its own.
 """
 
 from __future__ import annotations

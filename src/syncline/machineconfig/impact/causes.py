@@ -47,7 +47,7 @@ class Cause:
     pending: bool = False
 
     def __str__(self) -> str:
-        """``kernelArguments + nosmt``, ``file /etc/foo contents (no policy)``."""
+        """Return the cause as text: ``kernelArguments + nosmt``, ``file /etc/foo contents (no policy)``."""
         return f"{self.field} {self.change}".strip()
 
     def to_obj(self) -> Obj:

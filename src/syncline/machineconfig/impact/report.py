@@ -96,7 +96,7 @@ class NodeImpact:
 @dataclass(frozen=True, slots=True)
 class PoolImpact:
     """The impact on a pool. ``before``, ``after``: target configs. ``machines``: how many it has; ``nodes``: those
-    affected or waiting, in order. ``paused``: by whom; ``nodes`` then tells what follows a resume. ``held``: by which
+    affected or waiting, in order. ``paused``: by whom; ``nodes`` are then those after a resume. ``held``: by which
     Hold, until when. ``pending``: how many nodes have an update due without the change. ``waits``: why it is not
     rendered yet; ``error``: why the roll-out is stopped."""
 

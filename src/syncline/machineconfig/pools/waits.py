@@ -12,7 +12,7 @@ __all__ = ["Reason", "Wait"]
 
 
 class Reason(StrEnum):
-    """Each value is the state that an explanation shows."""
+    """Reasons of waits; each value is the state that an explanation shows."""
 
     PAUSED = "paused"
     HELD = "held"

@@ -1,1 +1,1 @@
-"""From an installed machine to a node: first boot and joining."""
+"""First boot of an installed machine, and its joining as a node."""

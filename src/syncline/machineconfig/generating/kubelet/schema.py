@@ -124,8 +124,8 @@ def _folded(kind: str) -> dict[str, Field]:
 
 
 def decode(raw: Any) -> Obj:
-    """Return the known fields of ``raw``, with keys in any case and without implicit zero values. Invalid JSON values
-    are parsed as YAML, which allows numbers as text. Raises KubeletDecodeError."""
+    """Return the known fields of ``raw``, with keys in any case and without implicit zero values. If decoding as JSON
+    fails, YAML rules apply, which accept numbers as texts. Raises KubeletDecodeError."""
     try:
         return _object(raw, ROOT, as_yaml=False)
     except KubeletDecodeError as refused:
@@ -137,7 +137,7 @@ def decode(raw: Any) -> Obj:
 
 def _object(raw: Any, kind: str, *, as_yaml: bool) -> Obj:
     if not isinstance(raw, dict):
-        # Text that is no JSON object is parsed as YAML.
+        # A value that is no object is decoded as YAML, hence the prefix of its error.
         reader = "error unmarshaling JSON: while decoding JSON: " if kind == ROOT else ""
         raise KubeletDecodeError(f"{reader}json: cannot unmarshal {_go_kind(raw)} into Go value of type v1beta1.{kind}")
     found: Obj = {}
@@ -177,7 +177,7 @@ def _value(field: Field, wraps: str, value: Any, kind: str, *, as_yaml: bool) ->
 
 
 def _scalar(kind: str, value: Any) -> Any:
-    """Return a value in canonical form: nanoseconds, quantities. Raises TypeError."""
+    """Return a checked value in canonical form, e.g. durations in nanoseconds. Raises TypeError."""
     if kind in _RANGES:
         low, high = _RANGES[kind]
         if type(value) is not int or not low <= value < high:

@@ -42,7 +42,7 @@ MAX_NAME = 255
 
 
 class PayloadError(RegistryError):
-    """The release image has no repository; the controller stops there."""
+    """The release image has no repository; the controller stops at this error."""
 
     def __init__(self) -> None:
         super().__init__("error parsing reference of release image")
@@ -117,7 +117,7 @@ def _refusal(refused: Sequence[str]) -> str | None:
 
 
 def _has_open_mirror(image: str, repository: str, sources: Obj, rules: MirrorRules) -> bool:
-    """Return whether an unblocked digest mirror provides the payload."""
+    """Return whether the payload can be pulled by digest from a mirror or source that is not blocked."""
     blocked = sources.get("blockedRegistries") or []
     digest_only = MirrorRules(rules.digest_sets, (), rules.source_policies)
     conf = edited({}, sources.get("insecureRegistries") or [], blocked, digest_only)
