@@ -27,8 +27,7 @@ def attributes(request: Request, route: Route, verb: str) -> Attributes:
 
 @remember(1024)
 def _selected_name(text: str) -> str:
-    """Return the single name that a list or watch selects, which ``resourceNames`` may allow (``RequestInfoFactory``).
-    """
+    """Return the one name that a list or watch selects; ``resourceNames`` may allow it (``RequestInfoFactory``)."""
     try:
         terms = parse_field_selector(text).terms
     except SelectorError:

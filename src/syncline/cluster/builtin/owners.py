@@ -75,7 +75,7 @@ ownership_differs = differ(
         for part in ("uid", "ownerReferences", "finalizers", "deletionTimestamp")
     )
 )
-"""What an object's owners, and those that wait for its deletion, need to know."""
+"""Update filter: a change of what owners, and those that wait for the deletion, need to know."""
 
 
 def owner_reference(owner: Obj) -> Obj:

@@ -120,8 +120,7 @@ class Fairness:
         store.subscribe(self._on_event)
 
     def enter(self, user: UserInfo, verb: str, route: Route, query: Mapping[str, str], now: float) -> Admitted:
-        """Return the request seated, waiting (then wait for the ticket's ``wake``) or refused. ``now`` is in seconds.
-        """
+        """Return the request seated, waiting (then wait for the ticket's ``wake``) or refused. ``now``: seconds."""
         if self._stale:
             self._digest(now)
         match = self._match(user, verb, route)

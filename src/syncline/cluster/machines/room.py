@@ -97,8 +97,7 @@ class MachinesRoom:
         self.add_runtime(runtime.name, runtime, runtime.takes)
 
     def add_processes(self, settings: ProcessSettings, wake: Wake) -> Callable[[], None]:
-        """Run commands as local processes (live); return a function that ends them. ``wake`` is ``LiveManager.wake``.
-        """
+        """Run commands as local processes (live); return a function to end them. ``wake``: ``LiveManager.wake``."""
         runtime = ProcessRuntime(self.table, self.book, self._clock, settings, wake)
         self.commands = runtime
         self._staged.tell = self._say_simulated

@@ -200,8 +200,7 @@ def _since(version: CustomVersion, before: list[CustomVersion], revision: int) -
 
 
 class Registry:
-    """All served resources. Lookups are dictionary accesses; ``generation`` changes whenever the set of resources does.
-    """
+    """All served resources. Lookups are dictionary accesses; ``generation`` changes with the set of resources."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

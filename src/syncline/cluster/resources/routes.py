@@ -77,8 +77,7 @@ def _resource_route(path: str, group: str, version: str, rest: list[str], watchi
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
-    """Return a boolean parameter: present and not ``0`` or ``false`` (apimachinery ``Convert_Slice_string_To_bool``).
-    """
+    """Return a boolean parameter: present and not ``0`` or ``false`` (``Convert_Slice_string_To_bool``)."""
     value = query.get(name)
     return value is not None and value.lower() not in ("0", "false")
 

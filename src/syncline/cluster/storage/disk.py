@@ -43,8 +43,7 @@ PENDING_LIMIT_EVENTS = 50_000
 """Events queued for the writer. At the limit, writes of this process block, so that the queue stays bounded."""
 
 CHECKPOINT_AFTER_BYTES = 4 * 2**20
-"""Bytes written to the log before a checkpoint moves its pages to the file: bounds the log, and recovery after a kill.
-"""
+"""Bytes written to the log before a checkpoint: bounds the log, and recovery after a kill."""
 
 IDLE_S = 1.0
 """Seconds without a write after which a checkpoint runs in any case."""
@@ -262,8 +261,7 @@ class Disk:
             self._unmoved_bytes = 0 if idle and cut and moved else 1
 
     def _move_log(self, how: str) -> bool:
-        """Checkpoint; return False if a reader, such as a backup, still needs the log: it is retried without blocking.
-        """
+        """Checkpoint; return False if a reader, such as a backup, still needs the log: it is retried later."""
         connection = self._connection
         connection.execute("PRAGMA busy_timeout = 0")
         try:
@@ -350,8 +348,7 @@ class _Lock:
         self.note(self.noted)
 
     def note(self, revision: int) -> None:
-        """Record the revision. Not synced: it survives a kill, and after a power cut it is never newer than the data.
-        """
+        """Record the revision. Not synced: it survives a kill, and is never newer than the data after a power cut."""
         with contextlib.suppress(OSError):  # The data is on disk; an older number detects less, but never wrongly.
             os.pwrite(self._file, f"{revision:>{NUMBER_WIDTH}}\n".encode(), NUMBER_WIDTH + 1)
 

@@ -69,8 +69,7 @@ class _Rule:
     providers: tuple[_Provider, ...]
 
     def covers(self, resource: str) -> bool:
-        """Match ``resource`` (``group/plural``); patterns are ``secrets``, ``deployments.apps``, ``*.apps``, ``*.*``.
-        """
+        """Match ``group/plural``; patterns are ``secrets``, ``deployments.apps``, ``*.apps``, ``*.*``."""
         group, _, plural = resource.partition("/")
         names = (f"{plural}.{group}" if group else plural, f"*.{group}", "*.*")
         return any(pattern in names for pattern in self.resources)

@@ -209,7 +209,7 @@ def _unreadable(body: bytes | bytearray | str, kind: str, error: Exception) -> U
 
 
 def _yaml_words(error: Exception) -> str:
-    """What go-yaml says of it."""
+    """Return go-yaml's message for a decoding error."""
     if not isinstance(error, yaml.YamlError):
         return str(error)
     what, line = error.message.rpartition(", did")[2], error.position.line - 1

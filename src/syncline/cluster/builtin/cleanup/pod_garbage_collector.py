@@ -27,8 +27,7 @@ QUARANTINE_S = 60.0
 
 
 UNPLACED_S = 2.0
-"""Wait before a terminating pod without a node is deleted; upstream runs every 20 seconds, so it waits up to that long.
-"""
+"""Delay before a terminating pod without a node is deleted; upstream takes up to 20 seconds."""
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 

@@ -43,8 +43,7 @@ NODES_OF_ZONE = "node-lifecycle/zones"
 READY = "ready"
 
 Heartbeats = Callable[[str], datetime | None]
-"""Returns a simulated machine's last heartbeat, so that virtual time needs no heartbeat writes; None: read the objects.
-"""
+"""Returns a simulated machine's last heartbeat, so that none is written in virtual time; None: read the objects."""
 
 
 @dataclass(frozen=True, slots=True)

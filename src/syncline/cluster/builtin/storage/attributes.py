@@ -1,5 +1,4 @@
-"""Protect VolumeAttributesClasses while a claim or volume uses them (Kubernetes ``volumeattributesclass-protection``).
-"""
+"""Protect VolumeAttributesClasses in use by claims or volumes (Kubernetes ``volumeattributesclass-protection``)."""
 
 from __future__ import annotations
 

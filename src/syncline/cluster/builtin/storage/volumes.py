@@ -1,5 +1,5 @@
-"""Update the phase of volumes (Available, Bound, Released, Failed), release unprotected ones, and delete released ones
-unless another driver does.
+"""Update the phase of volumes (Available, Bound, Released, Failed), release those that no claim holds, and delete
+released ones unless another driver does.
 """
 
 from __future__ import annotations

@@ -58,8 +58,7 @@ REPEATED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """``rivals``: all autoscalers of the same target; ``looked``: when the scale was last read; ``scale``: its value.
-    """
+    """``rivals``: all autoscalers of the target; ``looked``: when the scale was last read; ``scale``: its value."""
 
     autoscaler: Obj
     rivals: tuple[str, ...]

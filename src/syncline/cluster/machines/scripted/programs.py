@@ -47,8 +47,7 @@ def program_of(container: Obj, images: ImageCache, find: Find) -> Program | None
 
 
 def runs_as_process(pod: Obj, container: Obj, images: ImageCache, find: Find) -> bool:
-    """DECISION: containers with a known program, in pods that do not always restart or are annotated ``run: process``.
-    """
+    """DECISION: containers with a known program, in pods that do not always restart or have ``run: process``."""
     if not completes(pod, container) and annotations_of(pod).get(RUN) != "process":
         return False
     return program_of(container, images, find) is not None

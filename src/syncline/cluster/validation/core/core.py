@@ -40,8 +40,7 @@ class NamespaceKind(Kind):
     empty_status: ClassVar[Obj | None] = {"phase": "Active"}
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
-        """Set phase Active, and the finalizer ``kubernetes`` in the spec, which remains until the namespace is empty.
-        """
+        """Set phase Active, and the finalizer ``kubernetes`` in the spec, which remains until it is empty."""
         super().prepare_create(obj, ctx)
         spec = obj.setdefault("spec", {})
         listed = spec.get("finalizers") or []

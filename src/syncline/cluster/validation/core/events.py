@@ -67,7 +67,7 @@ def _length_causes(text: str, path: str, most: int) -> list[FieldCause]:
 
 
 class NewEventKind(EventKind):
-    """``events.k8s.io``: time, type and reason are required, and only the series may change."""
+    """``events.k8s.io``: time, type, reporter, action and reason are required; only the series may change."""
 
     about = "regarding"
     note = "note"

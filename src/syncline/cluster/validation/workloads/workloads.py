@@ -137,8 +137,7 @@ class Workload(Kind):
 
 
 def _rolling_causes(rolling: Obj, path: str, *, exclusive: bool) -> list[FieldCause]:
-    """Validate ``maxUnavailable`` and ``maxSurge``: not both zero; for daemon sets (``exclusive``) not both non-zero.
-    """
+    """Validate ``maxUnavailable`` and ``maxSurge``: not both zero; with ``exclusive``, not both non-zero."""
     unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
     causes = count_or_percent(unavailable, f"{path}.maxUnavailable")
     causes += count_or_percent(surge, f"{path}.maxSurge")

@@ -60,8 +60,7 @@ COMPONENT = "deployment-controller"
 
 @dataclass(frozen=True, slots=True)
 class _Rollout:
-    """One reconcile: the observed objects, divided into the current set and the old ones, and the current conditions.
-    """
+    """One reconcile: the observed objects, divided into current and old sets, and the current conditions."""
 
     observed: Observed
     current: Obj | None
