@@ -1,7 +1,7 @@
-"""Which commit a ``targetRevision`` names, decided from the references a repository advertises. Pure.
+"""Resolves a ``targetRevision`` from the references that a repository advertises: :func:`choose`. Pure.
 
 Called by ``sources/git/mirrors.py``. Rules: Argo CD ``util/git`` and ``util/versions`` (reference argocd-app 5.6): a
-version constraint chooses among tags only, an exact version is a plain name, forty hex digits are taken as they are.
+version constraint matches tags only, an exact version is a plain name, forty hex digits are used unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SHORT_SHA = re.compile(r"[0-9a-f]{7,39}")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Ref:
-    """An advertised reference; ``sha`` is the commit, for annotated tags the one they point at."""
+    """An advertised reference; ``sha`` is the commit, for annotated tags the one they point to."""
 
     name: str
     sha: str
@@ -27,7 +27,7 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Refs:
-    """Everything a repository advertises, sorted. Two equal values mean that nothing moved."""
+    """All references of a repository, sorted. Two equal values mean that nothing changed."""
 
     refs: tuple[Ref, ...]
     head: str = ""
@@ -43,7 +43,7 @@ class Refs:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRevision:
-    """``revision`` as it was asked for, ``ref`` the reference it named (empty for a commit), ``sha`` the commit."""
+    """``revision`` as requested, ``ref`` the matching reference (empty for a commit), ``sha`` the commit."""
 
     revision: str
     sha: str
@@ -59,7 +59,7 @@ def is_short_sha(text: str) -> bool:
 
 
 def choose(revision: str, refs: Refs) -> ResolvedRevision | None:
-    """The commit for ``revision``, None if no reference fits. Abbreviated commits are the caller's business."""
+    """Return the commit for ``revision``, None if no reference matches. The caller handles abbreviated commits."""
     wanted = revision or "HEAD"
     if is_full_sha(wanted):
         return ResolvedRevision(revision, wanted.lower())
@@ -75,7 +75,7 @@ def choose(revision: str, refs: Refs) -> ResolvedRevision | None:
 
 
 def choose_tag(revision: str, prefix: str, refs: Refs) -> ResolvedRevision | None:
-    """The tag for a range of versions (or one version) among those that begin with ``prefix``."""
+    """Return the tag for a range of versions (or one version) among those that begin with ``prefix``."""
     if Version.parse(revision):
         return _named(revision, f"refs/tags/{prefix}{revision}", refs)
     constraint = parse_constraint(revision)
@@ -105,7 +105,7 @@ _VERSION = re.compile(rf"v?({_NUMBER})(?:\.({_NUMBER}))?(?:\.({_NUMBER}))?(?:-([
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A semantic version, read as leniently as Masterminds/semver does: ``v1`` is 1.0.0."""
+    """A semantic version, parsed as leniently as by Masterminds/semver: ``v1`` is 1.0.0."""
 
     numbers: tuple[int, int, int]
     prerelease: str = ""
@@ -140,9 +140,9 @@ _HYPHEN = re.compile(r"(\S+)\s+-\s+(\S+)")
 
 
 def parse_constraint(text: str) -> Constraint | None:
-    """``1.x``, ``>=1.0 <2``, ``~1.2 || ^3``, ``1 - 2``: a predicate, or None if the text is no constraint.
+    """Parse ``1.x``, ``>=1.0 <2``, ``~1.2 || ^3``, ``1 - 2`` into a predicate, or None if it is no constraint.
 
-    Prereleases match only where one of the terms that are joined carries one (Masterminds/semver 3.4).
+    Prereleases match only if one of the joined terms has one (Masterminds/semver 3.4).
     """
     if len(text) > MAX_CONSTRAINT:
         return None
@@ -161,7 +161,7 @@ def _is_release(version: Version) -> bool:
 
 
 def _terms(text: str) -> list[tuple[Constraint, bool]] | None:
-    """Each with whether it names a prerelease."""
+    """Return the terms, each with whether it names a prerelease."""
     terms: list[tuple[Constraint, bool]] = []
     position = 0
     while position < len(text):
@@ -209,7 +209,7 @@ def _comparison(operator: str, given: list[int], low: Version) -> Constraint:
 
 
 def _above(given: list[int], kept: int) -> Version:
-    """The first version after all that share the first ``kept`` numbers of ``given``."""
+    """Return the first version after all that share the first ``kept`` numbers of ``given``."""
     if kept <= 0:
         return Version((2**63, 0, 0))
     head = [*given[: kept - 1], given[kept - 1] + 1]

@@ -1,7 +1,7 @@
-"""Every kind of source by one door: Git repositories, chart repositories, OCI artifacts.
+"""Opens every kind of source (Git repositories, chart repositories, OCI artifacts): :class:`Sources`.
 
-``assembly`` and ``cli`` make one :class:`Sources` per process, teach it credentials and rules, and open the source of
-an Application at a revision: a tree and the commit, version or digest leave. Blocking; for several threads.
+``assembly`` and ``cli`` create one per process, and set its credentials and rules. From the source of an Application
+and a revision it returns a tree and the commit, version or digest. Blocking; thread-safe.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _nothing(_project: str, _url: str) -> GitPolicy | None:
 
 @dataclass(frozen=True, slots=True)
 class SourceRules:
-    """What settings and projects say about reading sources."""
+    """The settings and project rules for reading sources."""
 
     schemes: tuple[str, ...] = ("http", "https")
     """Of values files by address: ``helm.valuesFileSchemes`` of ``argocd-cm``."""
@@ -74,7 +74,7 @@ NO_RULES = SourceRules()
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The folder of a source, and what its revision came to."""
+    """The folder of a source, and its resolved revision."""
 
     tree: Tree
     revision: ResolvedRevision
@@ -83,7 +83,7 @@ class Opened:
 
 
 class Sources:
-    """Everything one process reads sources with."""
+    """Reads all sources of one process."""
 
     def __init__(self, settings: GitSettings, entropy: Entropy | None = None) -> None:
         self.border = Border()
@@ -96,7 +96,7 @@ class Sources:
 
     @property
     def artifacts(self) -> Artifacts:
-        """Made for the first source that is none of git's."""
+        """The store of artifacts, created for the first source that is not in Git."""
         with self._making:
             if self._artifacts is None:
                 from syncline.sources.remote.artifacts import Artifacts
@@ -106,7 +106,7 @@ class Sources:
             return self._artifacts
 
     def learn(self, book: CredentialStore) -> None:
-        """From now on remotes are reached with these credentials."""
+        """Use these credentials for remotes from now on."""
         self.border.learn(book)
 
     @property
@@ -119,20 +119,20 @@ class Sources:
         self.git.read_submodules(rules.submodules)
 
     def requests(self) -> list[tuple[str, str, bool, int]]:
-        """Calls of remotes until now: address, what for, success, how many."""
+        """Return the remote calls so far: address, purpose, success, count."""
         others = self._artifacts.requests() if self._artifacts is not None else []
         return sorted([*self.git.requests(), *others])
 
     def remote(self, project: str) -> ProjectRemote:
-        """What renders for an application of ``project`` may fetch."""
+        """Return the access for what renders of ``project`` fetch."""
         return ProjectRemote(self, self.git, self._rules, project, self.border.viewer(project))
 
     def open(
         self, source: Mapping[str, Any], revision: str, project: str = "", freshness: Freshness | None = None
     ) -> Opened:
-        """The folder of ``source`` at ``revision`` as it was asked for. Raises :class:`SourceError`.
+        """Return the folder of ``source`` at ``revision``. Raises :class:`SourceError`.
 
-        ``freshness``: how new the answer of a Git host has to be; None: it is asked now.
+        ``freshness``: the required age of a Git host's response; None: request it now.
         """
         path, chart = str(source.get("path") or ""), str(source.get("chart") or "")
         lent = self._lent(source, project)
@@ -153,18 +153,18 @@ class Sources:
         return Opened(repository.tree(resolved, path), resolved, variant)
 
     def repository(self, source: Mapping[str, Any], project: str) -> Repository:
-        """The Git repository of an Application's own source. Raises :class:`SourceError`."""
+        """Return the Git repository of an Application's own source. Raises :class:`SourceError`."""
         return self.git.lent(self._lent(source, project))
 
     def writable(self, url: str, projects: Collection[str], kind: type[R]) -> R:
-        """What Applications of these projects may push to. Raises :class:`SourceError`."""
+        """Return a repository that Applications of these projects may push to. Raises :class:`SourceError`."""
         return self.git.writable(self.border.judge_writing(url, projects, local=self._settings.allow_local), kind)
 
     def changed_since(
         self, source: Mapping[str, Any], revision: str, project: str, commits: Sequence[str], freshness: Freshness
     ) -> dict[str, tuple[str, ...] | None]:
-        """The files by which the commit that ``revision`` names now differs from each of ``commits``; None where that
-        does not tell all. Raises :class:`SourceError`."""
+        """Return, for each of ``commits``, the files that differ from the commit that ``revision`` names now; None
+        where that is unknown. Raises :class:`SourceError`."""
         lent = self._lent(source, project)
         if lent.address.scheme == "oci" or self._rules.policy(project, lent.url) is not None:
             return {}
@@ -176,7 +176,7 @@ class Sources:
         return {commit: repository.changed(commit, resolved.sha) for commit in commits}
 
     def _lent(self, source: Mapping[str, Any], project: str) -> Lent:
-        """An Application's own source, which its project must list. Raises :class:`SourceError`."""
+        """Return the access to an Application's own source if its project lists it. Raises :class:`SourceError`."""
         url = str(source.get("repoURL") or "")
         charts = bool(source.get("chart")) or url.lower().startswith("oci://")
         lent = self.border.judge(url, project, charts=charts, local=self._settings.allow_local)
@@ -186,7 +186,7 @@ class Sources:
     def _check_signatures(
         self, repository: Repository, resolved: ResolvedRevision, source: Mapping[str, Any], project: str
     ) -> None:
-        """What was named by an annotated tag is checked by it, also when an operation has pinned its commit."""
+        """Check the signature, by the annotated tag that named the commit even if an operation pinned the commit."""
         policy = self._rules.policy(project, repository.url)
         if policy is None:
             return
@@ -211,7 +211,7 @@ class Sources:
     def lend(
         self, source: Mapping[str, Any], revision: str, project: str = "", freshness: Freshness | None = None
     ) -> Opened:
-        """The whole repository of a source that lends files to others by its ``ref``. Raises :class:`SourceError`."""
+        """Return the whole repository of a source that others use by its ``ref``. Raises :class:`SourceError`."""
         for field, url in (("chart", source.get("chart")), ("repoURL", str(source.get("repoURL") or ""))):
             if (field == "chart" and url) or str(url).lower().startswith("oci://"):
                 what = "a `chart` field" if field == "chart" else "an OCI address"
@@ -233,7 +233,7 @@ def _folder(whole: MemoryTree, path: str, url: str) -> MemoryTree:
 
 @dataclass(frozen=True, slots=True)
 class ProjectRemote:
-    """Fetches for one project what its charts name (``sources/helm/dependencies.py``)."""
+    """Fetches dependencies of charts for one project (``sources/helm/dependencies.py``)."""
 
     sources: Sources
     git: Git
@@ -251,7 +251,7 @@ class ProjectRemote:
         return self.rules.schemes
 
     def dependency(self, repository: str, chart: str, wanted: str, pin: str) -> tuple[str, str]:
-        """Credentials only for repositories that the project lists; others are asked as anybody may."""
+        """Send credentials only to repositories that the project lists; others are read anonymously."""
         with away():
             found = self.artifacts.dependency(repository, chart, wanted, self.project, pin=pin)
         return found.version, found.digest
@@ -264,7 +264,7 @@ class ProjectRemote:
             return self.artifacts.text(url)
 
     def base(self, url: str, ref: str) -> tuple[Tree, str]:
-        """With credentials only if the project lists the repository; never a place on this machine."""
+        """Send credentials only if the project lists the repository; paths on this machine are refused."""
         repository = self.git.repository(url, self.project, local=False)
         with away():
             resolved = repository.resolve(ref)

@@ -1,7 +1,7 @@
-"""The files of one folder at one commit, as renderers see them, without a checkout.
+"""The files of one folder at one commit, without a checkout: :class:`Tree`.
 
-``sources/git/mirrors.py`` makes trees from a repository, tests make them from a dict. Paths are relative to the folder,
-use ``/`` and stay inside; nothing here touches the disk.
+``sources/git/mirrors.py`` creates trees from a repository, tests from a dict. Paths are relative to the folder, use
+``/`` and stay inside; nothing here touches the disk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EXECUTABLE_MODE = "100755"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entry:
-    """One file. ``blob`` names its content: equal ids mean equal bytes. ``size`` is in bytes."""
+    """One file. ``blob`` identifies its content: equal ids mean equal bytes. ``size`` is in bytes."""
 
     path: str
     mode: str
@@ -46,7 +46,7 @@ class Entry:
 
 
 def with_modes(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """For those who run what they read: another blob where a file may be executed."""
+    """Give executable files other blobs, for tools that run the files they read."""
     return tuple(replace(one, blob=f"{one.blob} x") if one.mode == EXECUTABLE_MODE else one for one in entries)
 
 
@@ -55,7 +55,7 @@ _NOT_CHECKED_OUT = frozenset(("", ".", "..", ".git"))
 
 
 def conflict(paths: Collection[str]) -> str:
-    """A path that is a file and a folder at once, empty for none: what is written below the one lands in the other."""
+    """Return a path that is both a file and a folder, empty for none; writing one would change the other."""
     return min(_folders(paths) & set(paths), default="")
 
 
@@ -70,9 +70,9 @@ def _folders(paths: Iterable[str]) -> set[str]:
 
 
 def checked(entries: Sequence[Entry], label: str) -> Sequence[Entry]:
-    """``entries``, which a commit lists: git sends trees that no checkout could hold, and writes none of them.
+    """Return ``entries`` of a commit if a checkout could hold them: git serves trees that it would not write.
 
-    Raises :class:`SourceError` for names that leave the repository, that are git's own, or that stand for two things.
+    Raises :class:`SourceError` for names that leave the repository, that are git's own, or that are ambiguous.
     """
     paths = {entry.path for entry in entries}
     named = {path.rpartition("/")[2].lower(): path for path in paths | _folders(paths)}
@@ -90,7 +90,7 @@ def checked(entries: Sequence[Entry], label: str) -> Sequence[Entry]:
 
 
 class Tree(Protocol):
-    """A folder at a commit. ``id`` names its whole content."""
+    """A folder at a commit. ``id`` identifies its whole content."""
 
     @property
     def id(self) -> str: ...
@@ -100,29 +100,29 @@ class Tree(Protocol):
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Every file below the folder, sorted by path."""
+        """Return every file below the folder, sorted by path."""
         ...
 
     def read(self, entries: Iterable[Entry]) -> dict[str, bytes]:
-        """Content by path; raises :class:`SourceError`."""
+        """Return contents by path; raises :class:`SourceError`."""
         ...
 
     def follow(self, entry: Entry) -> Entry | None:
-        """The regular file a symlink ends at, under the link's own path; None if it ends at a folder or at nothing.
+        """Return the regular file that a symlink points to, under the link's path; None for a folder or no target.
 
-        Raises :class:`SourceError` if it leaves the repository or goes in circles.
+        Raises :class:`SourceError` if it leaves the repository or is circular.
         """
         ...
 
     def whole(self) -> Tree:
-        """The whole repository at this commit, for tools whose files name others outside the folder."""
+        """Return the whole repository at this commit, for tools whose files reference others outside the folder."""
         ...
 
 
 def clean_path(path: str) -> str:
-    """A source path without ``.`` and empty parts, empty for the repository's root.
+    """Return a source path without ``.`` and empty parts, empty for the repository's root.
 
-    Raises :class:`SourceError` for what could leave the repository.
+    Raises :class:`SourceError` for paths that could leave the repository.
     """
     text = path.strip()
     parts = [part for part in text.split("/") if part not in ("", ".")]
@@ -138,7 +138,7 @@ def clean_path(path: str) -> str:
 
 
 class MemoryTree:
-    """A tree held in memory: what a rehearsal or a test calls a repository."""
+    """A tree in memory: the repository of a rehearsal or a test."""
 
     def __init__(self, files: Mapping[str, bytes], path: str = "") -> None:
         self._files = dict(files)
@@ -158,7 +158,7 @@ class MemoryTree:
         return entry
 
     def folder(self, path: str) -> MemoryTree:
-        """The folder ``path`` of this tree, as an Application names it."""
+        """Return the folder ``path`` of this tree."""
         inside = {
             name[len(path) + 1 :]: content for name, content in self._files.items() if name.startswith(f"{path}/")
         }

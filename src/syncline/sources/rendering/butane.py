@@ -1,12 +1,11 @@
-"""Butane documents in a folder of manifests: those for OpenShift become MachineConfigs.
+"""Renders Butane documents for OpenShift in a folder of manifests to MachineConfigs: :func:`read_documents`.
 
-Called by the directory renderer in ``sources/rendering/renderer.py``. Upstream passes over files called ``*.bu``; here
-one whose variant is ``openshift`` stands for its MachineConfig, all others are passed over still. A MachineConfig of
-the same name among the manifests wins, so that repositories which commit what Butane printed stay as they are.
+Called by the directory renderer in ``sources/rendering/renderer.py``. Upstream ignores files named ``*.bu``; here one
+with the variant ``openshift`` is rendered to its MachineConfig, all others are still ignored. A MachineConfig of the
+same name among the manifests wins, so repositories that commit Butane's output are not changed.
 
-Local files are read below the document's own folder, links inside the repository are followed, nothing else can be
-named. What is read is recorded first, for the key of the render cache; translating happens in a worker with bounds,
-``sources/rendering/butane_task.py``.
+Local files are read below the document's own folder, following links inside the repository. They are recorded first,
+for the key of the render cache; a worker then translates, see ``sources/rendering/butane_task.py``.
 """
 
 from __future__ import annotations
@@ -44,26 +43,26 @@ MAX_LINKS = 20
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents of a folder, by path from the repository's root, and their entries as the folder names them."""
+    """The documents of a folder, by path from the repository's root, and their entries in the folder."""
 
     tree: Tree
     entries: tuple[Entry, ...]
     texts: Mapping[str, bytes]
 
     def left_of(self, files: Sequence[Entry]) -> tuple[Entry, ...]:
-        """Those that are read as manifests."""
+        """Return the files that are read as manifests."""
         taken = {entry.path for entry in self.entries}
         return tuple(entry for entry in files if entry.path not in taken)
 
     def among(self, files: Sequence[Entry]) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
-        """The manifests among ``files``, and the read set of the folder: embedded files are tracked in their own
-        files and from imports of Jsonnet. Raises :class:`SourceError`."""
+        """Return the manifests among ``files``, and the read set of the folder; a ``//`` prefix keeps embedded files
+        apart from its own files and from imports of Jsonnet. Raises :class:`SourceError`."""
         left = self.left_of(files)
         embedded = (replace(entry, path=f"//{entry.path}") for entry in self.reads())
         return left, (*left, *self.entries, *embedded)
 
     def reads(self) -> tuple[Entry, ...]:
-        """Every local file and link that they embed, named from the root. Raises :class:`SourceError`."""
+        """Return every embedded local file and link, by path from the root. Raises :class:`SourceError`."""
         if not self.texts:
             return ()
         from syncline.ignition.butane.transpile import Options, transpile
@@ -74,10 +73,10 @@ class Documents:
         return with_modes(recorder.read[path] for path in sorted(recorder.read))
 
     def render(self, manifests: Sequence[SourcedObject]) -> tuple[list[SourcedObject], list[str]]:
-        """Their objects and warnings. Raises :class:`SourceError` for the first wrong document.
+        """Return the objects and warnings. Raises :class:`SourceError` for the first invalid document.
 
-        ``manifests`` are the folder's other objects: a MachineConfig among them stands for a document of that name, and
-        a wrong document beside a manifest of its own name is only a warning.
+        ``manifests`` are the folder's other objects: a MachineConfig among them replaces a document of that name, and
+        errors of that document are only warnings.
         """
         if not self.texts:
             return [], []
@@ -95,7 +94,7 @@ class Documents:
 
 
 def read_documents(tree: Tree, entries: Sequence[Entry]) -> Documents:
-    """Those of ``entries`` that are documents for OpenShift; too many raise :class:`SourceError`."""
+    """Return the documents for OpenShift among ``entries``; too many raise :class:`SourceError`."""
     files = [entry for entry in entries if entry.is_file and entry.size <= MAX_DOCUMENT]
     if len(files) > MAX_DOCUMENTS:
         message = f"{tree.path or '.'}: {len(files)} Butane documents, at most {MAX_DOCUMENTS} are read"
@@ -126,7 +125,7 @@ def _is_for_openshift(text: bytes) -> bool:
 
 
 class _Recorder:
-    """The repository as documents may read it; remembers every file and link that one asked for."""
+    """The repository as documents may read it; records every requested file and link."""
 
     def __init__(self, tree: Tree) -> None:
         self._whole = tree.whole()
@@ -161,7 +160,7 @@ class _Recorder:
         return sorted(self._folders[path])
 
     def take(self, entry: Entry) -> Entry:
-        """Note that ``entry`` is read; raises :class:`SourceError` where that is too much."""
+        """Record that ``entry`` is read; raises :class:`SourceError` at a limit."""
         if entry.path not in self.read:
             self.read[entry.path] = entry
             self._bytes += entry.size
@@ -177,7 +176,7 @@ class _Recorder:
         return self._texts[entry.path]
 
     def resolve(self, path: str, *, last: bool) -> str:
-        """``path`` without links in it; the last part is only followed if asked. Raises OSError, and
+        """Return ``path`` without links; the last part is followed only with ``last``. Raises OSError, and
         :class:`SourceError` for links that leave the repository."""
         done, left, links = "", path.split("/") if path else [], 0
         while left:
@@ -207,8 +206,8 @@ class _Recorder:
 
 
 class _Folder:
-    """Local files as one document sees them: below its own folder. Contents are not given out here, only their names
-    are; every answer is kept, so that the worker can give it again."""
+    """The files below one document's folder. It returns names but no contents; every response is recorded, so that the
+    worker can repeat it."""
 
     def __init__(self, repository: _Recorder, folder: str) -> None:
         self._repository = repository
@@ -320,7 +319,7 @@ def _warning(name: str, entry: Sequence[Any]) -> str:
 
 
 def _wrong(answer: dict[str, Any]) -> SourceError:
-    """The first error of a document, in one sentence."""
+    """Return the first error of a document as one sentence."""
     name = answer["name"]
     errors = [entry for entry in answer["entries"] if entry[0] == "error"]
     folder = posixpath.dirname(name) or "."

@@ -1,7 +1,7 @@
-"""Translates Butane documents; runs in a render worker.
+"""Translates Butane documents in a render worker: :func:`render`.
 
-Documents, and the answers that ``sources/rendering/butane.py`` recorded to what each asks of the repository, come in;
-MachineConfigs and reports leave as plain data. Nothing is read from the disk.
+Input are documents and the recorded responses of ``sources/rendering/butane.py`` to their file requests; output are
+MachineConfigs and reports as plain data. Nothing is read from the disk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["render"]
 
 
 class _Recorded:
-    """Gives recorded answers again; what was not recorded is not there."""
+    """Repeats recorded responses; everything else is a missing file."""
 
     def __init__(self, directory: str, answers: dict[str, Any], contents: dict[str, bytes]) -> None:
         self._directory = directory
@@ -61,7 +61,7 @@ class _Recorded:
 
 
 def render(payload: dict[str, Any]) -> list[dict[str, Any]]:
-    """For each document its ``name``, ``value`` (None if refused), ``error``, ``line`` and the ``entries`` of its
+    """Return for each document ``name``, ``value`` (None if refused), ``error``, ``line`` and the ``entries`` of its
     report."""
     return [_rendered(document, payload["contents"]) for document in payload["documents"]]
 
@@ -87,7 +87,7 @@ def _utf8(text: str) -> str:
 
 
 def _line(text: bytes) -> int:
-    """Where a document cannot be read at all: the line that the reader names."""
+    """Return the line of a syntax error."""
     try:
         decode(read_document(text), HEADER)
     except DecodeError as problem:

@@ -1,8 +1,8 @@
-"""Renders under the content hash of exactly what they read.
+"""Caches renders by the hash of exactly the files they read: :class:`RenderCache`.
 
-``sources/rendering/renderer.py`` asks it before it renders. A commit that changes nothing of what a render reads is a
-hit, whatever else it changes. Bounded in memory, optionally kept in a folder across restarts; what cannot be read there
-is a miss. Objects that are handed out are shared: read-only.
+``sources/rendering/renderer.py`` checks it before it renders. A commit that changes none of these files is a hit.
+Bounded in memory, optionally stored in a folder across restarts; unreadable files there are misses. Returned objects
+are shared: read-only.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ FORMAT = "1"
 
 
 def read_set_key(renderer: str, path: str, options: object, entries: Iterable[Entry]) -> str:
-    """The hash of everything a render depends on: the tool, its options, and path and blob of each file.
+    """Return the hash of everything a render depends on: the tool, its options, and path and blob of each file.
 
-    ``options`` must have a ``repr`` that tells all (a frozen dataclass).
+    ``options`` must have a complete ``repr`` (a frozen dataclass).
     """
     digest = hashlib.sha256()
     for part in (FORMAT, renderer, path, repr(options)):
@@ -53,12 +53,12 @@ class CacheLimits:
 
 
 class RenderCache:
-    """Least recently used out first. Safe to use from several threads."""
+    """Drops the least recently used. Thread-safe."""
 
     def __init__(
         self, limits: CacheLimits = CacheLimits(), folder: Path | None = None, entropy: Entropy | None = None
     ) -> None:
-        """``entropy``: of the rests of renders that ran out; None: the same in each run."""
+        """``entropy`` randomizes the back-offs of failed renders; None: the same in each run."""
         self._limits = limits
         self._folder = folder
         self._renders: OrderedDict[str, Manifests] = OrderedDict()

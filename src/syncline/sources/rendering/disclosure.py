@@ -1,8 +1,7 @@
-"""What a source holds that may be a Secret's value, read from its files: for the masker of errors about that source.
+"""Collects possible Secret values from the files of a source, to mask them in its errors: :func:`undisclosing`.
 
-A render that fails has no objects whose Secrets could be asked, and its files may be unparsable: so the texts are read
-line by line, and too much is taken rather than too little. ``sources/rendering/renderer.py`` calls it once something
-failed.
+A failed render has no objects to take Secrets from, and its files may be unparsable: so the texts are scanned line by
+line, rather with too many results than too few. ``sources/rendering/renderer.py`` calls it after a failure.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ _FROM_FILE = re.compile(r"""^[ \t]*-[ \t]+["']?(?:[\w.-]+=)?([\w./-]+)["']?[ \t]
 
 
 def undisclosing(error: SourceError, trees: Iterable[Tree], given: Iterable[tuple[str, str]]) -> SourceError:
-    """The same error without what ``trees`` and parameters (name and value) hold as secrets."""
+    """Return the error with all secrets of ``trees`` and parameters (name and value) masked."""
     mask = Masker(lambda: disclosed(_texts(trees), given))
     message, subject = mask(error.message), mask(error.subject)
     return SourceError(
@@ -112,7 +111,7 @@ def _read(tree: Tree, chosen: list[Entry]) -> Iterator[tuple[str, str]]:
 
 
 def disclosed(texts: Iterable[tuple[str, str]], given: Iterable[tuple[str, str]] = ()) -> Iterator[str]:
-    """Values in ``texts`` (path and content of each file), and in ``given`` (name and value of each parameter)."""
+    """Yield secret values in ``texts`` (path and content of files), and in ``given`` (name and value of parameters)."""
     files = list(texts)
     wanted = {name for _, text in files for name in _values_named(text)}
     filed = {name for _, text in files if "secretGenerator" in text for name in _FROM_FILE.findall(text)}
@@ -141,7 +140,7 @@ _NAMES = re.compile(r"(?i)(?:pass|pwd|secret|token|key|credential|auth)")
 
 
 def _below_names(text: str) -> Iterator[str]:
-    """Values of a block whose key is the name of a credential."""
+    """Yield the values of a block whose key is the name of a credential."""
     inside = -1
     for line in text.splitlines():
         found = _LINE.match(line)
@@ -155,7 +154,7 @@ def _below_names(text: str) -> Iterator[str]:
 
 
 def _values_named(text: str) -> Iterator[str]:
-    """Last names of the chart's values that its Secrets are made of."""
+    """Yield the last names of chart values that its Secrets use."""
     for document in _DOCUMENT.split(text):
         if "{{" in document and _SECRET.search(document) is not None:
             for dotted, listed in _VALUES_USED.findall(document):
@@ -163,7 +162,7 @@ def _values_named(text: str) -> Iterator[str]:
 
 
 def _scalars(text: str) -> Iterator[str]:
-    """Everything in the text of a Secret that is no key, nor what identifies it."""
+    """Yield everything in the text of a Secret but keys and identity."""
     for line in text.splitlines():
         found = _LINE.match(line)
         value = (found[2] if found is not None else line).strip().removeprefix("- ")
@@ -184,7 +183,7 @@ def _both(text: str) -> tuple[str, ...]:
 
 
 def _flow(line: str) -> Iterator[str]:
-    """Values of mappings in one line: ``{kind: Secret, stringData: {pin: 1234-5678}}``."""
+    """Yield the values of one-line mappings: ``{kind: Secret, stringData: {pin: 1234-5678}}``."""
     for key, value in re.findall(
         r"""(?<![\w./-])["']?([\w./-]+)["']?\s{0,20}:\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s,{}\[\]]+)""", line
     ):
@@ -193,7 +192,7 @@ def _flow(line: str) -> Iterator[str]:
 
 
 def _literals(text: str) -> Iterator[str]:
-    """Literals of a program that makes Secrets: those without a space, since a sentence is a message."""
+    """Yield the literals without spaces of a program that creates Secrets; with spaces they are messages."""
     for found in _LITERAL.finditer(text):
         value = found[1] or found[2] or ""
         named = _NAMED.search(text[max(found.start() - 40, 0) : found.start()]) is not None

@@ -1,7 +1,7 @@
-"""What a render may know about its Application, and the ``$ARGOCD_APP_…`` variables made of it.
+"""The context of a render and its ``$ARGOCD_APP_…`` variables: :class:`RenderContext`, :func:`build_environment`.
 
-``assembly`` fills a :class:`RenderContext`, the renderers ask :func:`build_environment` and :func:`expand`. Pure.
-Names and values: Argo CD ``docs/user-guide/build-environment`` (reference argocd-app 5.6).
+``assembly`` creates the context, the renderers use both. Pure. Names and values: Argo CD
+``docs/user-guide/build-environment`` (reference argocd-app 5.6).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RenderContext:
 
     @property
     def name(self) -> str:
-        """The Application's name without the namespace that an instance name may begin with."""
+        """The Application's name without the namespace that may prefix an instance name."""
         return self.application.rpartition("_")[2]
 
 
@@ -41,14 +41,14 @@ NO_CONTEXT = RenderContext()
 
 
 def plain_version(text: str) -> str:
-    """The numbers of a Kubernetes version, as charts and plugins get it: ``v1.36.0+k3s1`` is ``1.36.0``.
-    Whatever begins otherwise stays as it is."""
+    """Return the numbers of a Kubernetes version, for charts and plugins: ``v1.36.0+k3s1`` becomes ``1.36.0``. Other
+    texts are returned unchanged."""
     found = _VERSION.match(text)
     return ".".join(str(int(part)) for part in found[1].split(".")) if found else text
 
 
 def build_environment(context: RenderContext, *, url: str, path: str, revision: str, sha: str) -> dict[str, str]:
-    """The variables of a source at a commit; ``revision`` is what was asked for."""
+    """Return the variables of a source at a commit; ``revision`` is the requested one."""
     return {
         "ARGOCD_APP_NAME": context.application,
         "ARGOCD_APP_NAMESPACE": context.namespace,
@@ -63,7 +63,7 @@ def build_environment(context: RenderContext, *, url: str, path: str, revision: 
 
 
 def expand(text: str, environment: Mapping[str, str]) -> str:
-    """``text`` with ``$NAME`` and ``${NAME}`` replaced; unknown names become empty, ``$$`` a dollar (Go os.Expand)."""
+    """Replace ``$NAME`` and ``${NAME}`` in ``text``; unknown names become empty, ``$$`` a dollar (Go os.Expand)."""
     parts: list[str] = []
     at = 0
     while (dollar := text.find("$", at)) >= 0 and dollar + 1 < len(text):
@@ -78,7 +78,7 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
 
 
 def _name(text: str, at: int) -> tuple[str, int]:
-    """The name that begins after a dollar, and how many letters it takes; no name but a width is eaten."""
+    """Return the name after a dollar and its width; invalid syntax has a width but no name."""
     if text[at] == "{":
         end = text.find("}", at)
         return ("", 1) if end < 0 else (text[at + 1 : end], end - at + 1)

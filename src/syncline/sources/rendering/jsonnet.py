@@ -32,7 +32,7 @@ MAX_BYTES = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A value that is handed to the program: text, or Jsonnet if ``code``."""
+    """A variable of the program: text, or Jsonnet if ``code``."""
 
     name: str
     value: str
@@ -48,7 +48,7 @@ class JsonnetOptions:
     libs: tuple[str, ...] = ()
 
     def expanded(self, environment: Mapping[str, str]) -> JsonnetOptions:
-        """With ``$ARGOCD_APP_…`` in the values replaced."""
+        """Replace ``$ARGOCD_APP_…`` in the values."""
         return replace(
             self,
             ext_vars=tuple(replace(one, value=expand(one.value, environment)) for one in self.ext_vars),
@@ -88,7 +88,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 def imported(lookup: Lookup, folder: str, mains: Sequence[Entry], options: JsonnetOptions) -> tuple[Entry, ...]:
-    """``mains``, named from the root, and everything they import, sorted. Raises :class:`SourceError`."""
+    """Return ``mains`` and everything they import, by path from the root, sorted. Raises :class:`SourceError`."""
     found = {entry.path: entry for entry in mains}
     todo = list(mains)
     while todo:
@@ -106,7 +106,7 @@ def imported(lookup: Lookup, folder: str, mains: Sequence[Entry], options: Jsonn
 
 
 def check_size(folder: str, entries: Iterable[Entry]) -> None:
-    """Raise :class:`SourceError` if these are more than one evaluation may read."""
+    """Raise :class:`SourceError` if the files are too large for one evaluation."""
     sizes = [entry.size for entry in entries]
     if len(sizes) > MAX_IMPORTS or sum(sizes) > MAX_BYTES:
         message = f"{folder or '.'}: Jsonnet imports more than {MAX_IMPORTS} files or {MAX_BYTES} bytes"
@@ -119,7 +119,7 @@ def _imports(text: str) -> Iterator[str]:
 
 
 def _search(folder: str, options: JsonnetOptions) -> list[str]:
-    """The library folders, last first, as the reference implementation looks them up."""
+    """Return the library folders, last first, in the search order of the reference implementation."""
     return [*reversed(options.libs), folder]
 
 
@@ -134,9 +134,9 @@ def _resolve(lookup: Lookup, folder: str, name: str, search: list[str]) -> Entry
 def evaluate(
     lookup: Lookup, folder: str, mains: Sequence[str], entries: Sequence[Entry], options: JsonnetOptions
 ) -> dict[str, str]:
-    """The JSON text of each of ``mains``, by path; ``entries`` are what :func:`imported` gave.
+    """Return the JSON text of each of ``mains`` by path; ``entries`` is the result of :func:`imported`.
 
-    Raises :class:`SourceError` for programs that fail, and where the extra is not installed.
+    Raises :class:`SourceError` if a program fails or the extra is not installed.
     """
     if importlib.util.find_spec("rjsonnet") is None:
         message = f"{mains[0]}: Jsonnet needs a package that is not installed"

@@ -1,7 +1,6 @@
-"""Evaluates Jsonnet; runs in a render worker.
+"""Evaluates Jsonnet in a render worker: :func:`evaluate`.
 
-Files and variables come in, JSON text leaves. Imports are answered from the files that were handed over, never from
-the disk.
+From files and variables it returns JSON text. Imports are resolved from these files, never from the disk.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ MAX_TRACE = 8
 
 
 def candidates(folder: str, name: str, search: list[str]) -> Iterator[str]:
-    """Where an import of ``name`` by a file in ``folder`` may lie, from the root, first match wins (FileImporter)."""
+    """Yield the paths from the root that an import of ``name`` in ``folder`` may mean, best first (FileImporter)."""
     if name.startswith("/"):
         return
     for place in (folder, *search):
@@ -33,7 +32,7 @@ def candidates(folder: str, name: str, search: list[str]) -> Iterator[str]:
 
 
 def evaluate(payload: dict[str, Any]) -> list[str]:
-    """The JSON text of each main file. Raises :class:`SourceError` with file, line and column."""
+    """Return the JSON text of each main file. Raises :class:`SourceError` with file, line and column."""
     import rjsonnet
 
     answered = _importer(payload["files"], payload["search"])
@@ -73,6 +72,6 @@ def _quoted(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """The error and the place it happened at; the rest of the trace says how it came there."""
+    """Return the error and its position without the rest of the trace."""
     lines = [line.strip() for line in text.removeprefix("import_callback error: RuntimeError: ").splitlines()]
     return " at ".join(line for line in lines[:2] if line)

@@ -1,8 +1,8 @@
-"""Runs the commands of plugins: over a copy of the repository that is thrown away, in a sandbox, with limits.
+"""Runs plugin commands on a temporary copy of the repository, in a sandbox with limits: :class:`PluginRunner`.
 
-``sources/rendering/plugins.py`` calls it. The sandbox is a launcher program that ``assembly`` names: a process without
-network, without our files and credentials, which sees a read-only system and the copy. Time, processor time, memory,
-the size of files and of the output are bounded. What cannot be sandboxed is not run.
+Used by ``sources/rendering/plugins.py``. The sandbox is a launcher program that ``assembly`` configures: a process
+without network, files and credentials of ours, with a read-only system and the copy. Time, processor time, memory, file
+size and output are limited. Without a sandbox no command runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_COMPLAINT = 4096
 
 @dataclass(frozen=True, slots=True)
 class PluginLimits:
-    """Bounds of one command, and of the copy that it works on."""
+    """Limits of one command, and of its copy."""
 
     at_once: int = 3
     """Of one project one less."""
@@ -55,7 +55,7 @@ class PluginLimits:
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A copy of a repository on the disk; ``folder`` is where the Application lies in it."""
+    """A copy of a repository on the disk; ``folder`` is the Application's folder in it."""
 
     root: Path
     folder: str
@@ -77,7 +77,7 @@ class PluginRunner:
 
     @contextlib.contextmanager
     def checkout(self, tree: Tree, *, keep_modes: bool) -> Iterator[Checkout]:
-        """A copy of the repository that ``tree`` is a folder of. Raises :class:`SourceError`."""
+        """Yield a copy of the repository of ``tree``. Raises :class:`SourceError`."""
         whole = tree.whole()
         entries = [entry for entry in whole.entries if entry.is_file or entry.is_symlink]
         if len(entries) > self.limits.files or sum(entry.size for entry in entries) > self.limits.bytes:
@@ -94,7 +94,7 @@ class PluginRunner:
             yield Checkout(root, tree.path)
 
     def run(self, place: Checkout, command: Sequence[str], environment: Mapping[str, str], label: str) -> bytes:
-        """What the command printed. Raises :class:`SourceError` for a failure, with what it complained."""
+        """Return the output of the command. Raises :class:`SourceError` with its error output if it fails."""
         with away(), self._turns.turn(), _scratch() as scratch:
             spec = self._spec(place, command, environment, scratch)
             with tempfile.TemporaryFile() as complaints:
@@ -151,7 +151,7 @@ class PluginRunner:
         }
 
     def _launched(self, spec: Mapping[str, object], complaints: int) -> tuple[bytes, int, bool]:
-        """Output, exit code, and whether its time was over."""
+        """Return output, exit code, and whether it timed out."""
         late = threading.Event()
         child = subprocess.Popen(
             [sys.executable, "-I", "-S", str(self.launcher)],
@@ -198,7 +198,7 @@ def _scratch() -> Iterator[Path]:
 
 
 def _inside(path: str, content: bytes) -> str:
-    """Links that leave the repository are refused, as upstream; in the sandbox they would lead nowhere."""
+    """Refuse links that leave the repository, as upstream; in the sandbox their targets do not exist."""
     target = content.decode("utf-8", "replace")
     folder = path.rpartition("/")[0]
     if target.startswith("/") or join(folder, target) is None:

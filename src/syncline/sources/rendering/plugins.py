@@ -1,9 +1,9 @@
-"""Config-management plugins: programs of the operator that turn a folder into manifests, as upstream's sidecars do.
+"""Config-management plugins: the operator's programs that render a folder, like upstream's sidecars.
 
-``sources/rendering/renderer.py`` asks a :class:`PluginRenderer` whether a plugin claims a folder, and for its
-manifests. Plugins are declared by the operator of the controllers, in a folder of ``ConfigManagementPlugin`` files,
-never by a repository or an object in the cluster; without such a folder there are none. Rules: Argo CD
-``cmpserver/plugin``, ``util/app/discovery`` (reference argocd-app 5.1, 5.9).
+``sources/rendering/renderer.py`` uses :class:`PluginRenderer` to detect plugins and to render. Only the operator
+declares plugins, in a folder of ``ConfigManagementPlugin`` files, never a repository or an object of the cluster;
+without such a folder there are none. Rules: Argo CD ``cmpserver/plugin``, ``util/app/discovery`` (reference argocd-app
+5.1, 5.9).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _NOT_IN_NAMES = re.compile(r"[^A-Z0-9_]")
 
 
 class PluginError(Exception):
-    """Why a declaration cannot be used; names the file and the field."""
+    """An invalid declaration; the message names the file and the field."""
 
 
 @dataclass(frozen=True, slots=True)
 class PluginOptions:
-    """``spec.source.plugin``: name, variables, and parameters as they are written."""
+    """``spec.source.plugin``: name, variables, and parameters as written."""
 
     name: str = ""
     env: tuple[tuple[str, str], ...] = ()
@@ -48,7 +48,7 @@ class PluginOptions:
 
 
 class PluginSource(Protocol):
-    """What a plugin is given of a source."""
+    """The properties of a source that plugins receive."""
 
     @property
     def plugin(self) -> PluginOptions: ...
@@ -78,7 +78,7 @@ class Plugin:
 
 
 def parse_plugin_options(block: Mapping[str, Any]) -> PluginOptions:
-    """Read the block of an Application."""
+    """Parse the block of an Application."""
     env = [one for one in block.get("env") or () if isinstance(one, dict)]
     return PluginOptions(
         str(block.get("name") or ""),
@@ -88,7 +88,7 @@ def parse_plugin_options(block: Mapping[str, Any]) -> PluginOptions:
 
 
 def load_plugins(folder: Path) -> tuple[Plugin, ...]:
-    """All declarations of a folder, sorted by file. Raises :class:`PluginError`."""
+    """Return all declarations of a folder, sorted by file. Raises :class:`PluginError`."""
     found: list[Plugin] = []
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml"))
@@ -143,7 +143,7 @@ def _command(block: Any, field: str, path: Path) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PluginRenderer:
-    """The declared plugins and the place where they run."""
+    """Renders with the declared plugins."""
 
     plugins: tuple[Plugin, ...]
     runner: PluginRunner
@@ -155,11 +155,11 @@ class PluginRenderer:
         return SourceType.PLUGIN
 
     def claims(self, tree: Tree, spec: PluginSource) -> bool:
-        """Whether a plugin finds the folder to be its own; asked where the Application names no tool."""
+        """Return True if a plugin discovers the folder; used if the Application names no tool."""
         return self._claiming(tree, spec) is not None
 
     def reads(self, tree: Tree, spec: PluginSource) -> tuple[Entry, ...]:
-        """The whole repository with its modes: a program may read any file."""
+        """Return the whole repository with its modes: a program may read any file."""
         return with_modes(tree.whole().entries)
 
     def options(self, spec: PluginSource) -> object:
@@ -192,7 +192,7 @@ class PluginRenderer:
         return next((one for one in self.plugins if one.discovers and self._matches(one, tree, spec)), None)
 
     def _matches(self, plugin: Plugin, tree: Tree, spec: PluginSource) -> bool:
-        """Rules: the name of a file, else a pattern, else a command that succeeds and says something."""
+        """Apply discovery: by file name, or by pattern, or by a command that succeeds with output."""
         names = [entry.path for entry in tree.entries]
         try:
             if plugin.file_name:
@@ -221,7 +221,7 @@ class PluginRenderer:
         return said
 
     def _environment(self, spec: PluginSource) -> dict[str, str]:
-        """Variables of the build, those of the Application under ``ARGOCD_ENV_``, and its parameters twice."""
+        """Return build variables, the Application's with prefix ``ARGOCD_ENV_``, and its parameters in both forms."""
         build = spec.environment
         versions = {"KUBE_VERSION": spec.context.kube_version, "KUBE_API_VERSIONS": ",".join(spec.context.api_versions)}
         own = {f"ARGOCD_ENV_{name}": expand(value, build) for name, value in spec.plugin.env}

@@ -1,8 +1,7 @@
-"""From a source to objects: choose the tool as upstream does, render, remember.
+"""Renders a source to objects: chooses the tool as upstream does, renders, caches. :func:`render_opened`.
 
-The gitops, appset and patterns rooms call :func:`render_opened` in a worker thread. Tools are :class:`Renderer` values;
-another room's tool is registered by passing a longer list. Tool detection: Argo CD ``util/app/discovery`` (reference
-argocd-app 5.1).
+The gitops, appset and patterns rooms call it in a worker thread. Tools are :class:`Renderer` values; a tool of another
+room is registered by passing a longer list. Tool detection: Argo CD ``util/app/discovery`` (reference argocd-app 5.1).
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ __all__ = ["KustomizeRenderer", "RenderContext", "Rendered", "Renderer", "Source
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """``spec.source`` of an Application, as far as rendering needs it. ``explicit`` names the given tool block,
-    ``sha`` is the commit that is rendered, once it is known."""
+    """The parts of an Application's ``spec.source`` that rendering needs. ``explicit`` names the given tool block,
+    ``sha`` is the rendered commit, once it is known."""
 
     repo_url: str
     path: str = "."
@@ -80,13 +79,13 @@ class SourceSpec:
 
     @property
     def environment(self) -> dict[str, str]:
-        """``$ARGOCD_APP_…`` of this source."""
+        """Return the ``$ARGOCD_APP_…`` variables of this source."""
         return build_environment(self.context, url=self.repo_url, path=self.path, revision=self.revision, sha=self.sha)
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The objects of a source at a commit. ``key`` names everything that was read: equal keys, equal objects."""
+    """The objects of a source at a commit. ``key`` identifies everything that was read: equal keys, equal objects."""
 
     objects: tuple[SourcedObject, ...]
     sha: str
@@ -103,7 +102,7 @@ class Rendered:
 
 
 class Renderer(Protocol):
-    """One tool. ``reads`` lists every file that the result depends on, before anything is rendered."""
+    """One tool. ``reads`` returns every file that the result depends on, before rendering."""
 
     @property
     def source_type(self) -> SourceType: ...
@@ -117,7 +116,7 @@ class Renderer(Protocol):
 
 @runtime_checkable
 class Claiming(Protocol):
-    """A tool that reads a folder itself before its files decide."""
+    """A tool that decides itself if a folder is its own, before detection by files."""
 
     @property
     def source_type(self) -> SourceType: ...
@@ -127,7 +126,7 @@ class Claiming(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DirectoryRenderer:
-    """Plain manifests, and Butane documents for OpenShift."""
+    """Renders plain manifests, and Butane documents for OpenShift."""
 
     limits: DirectoryLimits = field(default_factory=DirectoryLimits)
 
@@ -172,7 +171,7 @@ class DirectoryRenderer:
         return read_manifests(tree, files, self.limits, evaluated)
 
     def _documents(self, tree: Tree, spec: SourceSpec) -> Documents | None:
-        """None where there is none: then nothing of Butane is loaded."""
+        """Return the Butane documents, None without any; then no Butane code is loaded."""
         entries = select_documents(tree, spec.directory, BUTANE)
         if not entries:
             return None
@@ -185,7 +184,7 @@ class DirectoryRenderer:
 
 
 def _programs(tree: Tree, files: tuple[Entry, ...]) -> list[Entry]:
-    """The Jsonnet files that are not marked to be passed over, named from the root."""
+    """Return the Jsonnet files that are not excluded, by path from the root."""
     found = [entry for entry in files if entry.path.endswith(".jsonnet")]
     check_size(tree.path, found)
     contents = tree.read(found) if found else {}
@@ -196,7 +195,7 @@ def _programs(tree: Tree, files: tuple[Entry, ...]) -> list[Entry]:
 
 @dataclass(frozen=True, slots=True)
 class HelmRenderer:
-    """A chart with its values files, wherever they lie in the repository."""
+    """Renders a chart with its values files, wherever they are in the repository."""
 
     @property
     def source_type(self) -> SourceType:
@@ -220,7 +219,7 @@ class HelmRenderer:
 
 @dataclass(frozen=True, slots=True)
 class KustomizeRenderer:
-    """A kustomization with its bases and components, wherever they lie in the repository."""
+    """Renders a kustomization with its bases and components, wherever they are in the repository."""
 
     given: KustomizeEngine | None = None
     """None: the one of this process, loaded with the first kustomization."""
@@ -282,7 +281,7 @@ _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
 def parse_source(source: Mapping[str, Any], context: RenderContext = NO_CONTEXT) -> SourceSpec:
-    """Read ``spec.source`` or an entry of ``spec.sources``; raises :class:`SourceError` for what cannot be rendered."""
+    """Parse ``spec.source`` or an entry of ``spec.sources``; raises :class:`SourceError` for unsupported settings."""
     given = [name for name in _BLOCKS if source.get(name)]
     if len(given) > 1:
         names = ",".join(_BLOCKS[name].value for name in sorted(given))
@@ -316,7 +315,7 @@ def _block(source: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def detect(tree: Tree, spec: SourceSpec) -> SourceType:
-    """The tool for a folder: the block that was given, else a chart or a kustomization, which wins over a chart."""
+    """Return the tool for a folder: that of the given block, or of a kustomization, or of a chart."""
     if spec.explicit is not None:
         return spec.explicit
     names = [entry.path for entry in tree.entries if "/" not in entry.path]
@@ -328,7 +327,7 @@ def detect(tree: Tree, spec: SourceSpec) -> SourceType:
 
 
 def _tool(tree: Tree, spec: SourceSpec, renderers: Sequence[Renderer]) -> SourceType:
-    """The block that was given, else a plugin that claims the folder, else what its files say."""
+    """Return the tool of the given block, or a plugin that claims the folder, or the one detected by files."""
     claimed = (tool for tool in renderers if isinstance(tool, Claiming) and tool.claims(tree, spec))
     if spec.explicit is None and (first := next(claimed, None)) is not None:
         return first.source_type
@@ -352,10 +351,10 @@ def render_opened(
     cache: RenderCache | None = None,
     renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
 ) -> Rendered:
-    """The objects of an Application's source as it is written, with the overrides that lie in its folder.
+    """Return the objects of an Application's source, including the overrides in its folder.
 
-    ``sha`` is the commit, version or digest that ``tree`` is; ``disabled``, ``jsonnet``, ``butane`` and ``kustomize``
-    are what the settings say. Raises :class:`SourceError`.
+    ``sha`` is the commit, version or digest of ``tree``; ``disabled``, ``jsonnet``, ``butane`` and ``kustomize`` are
+    settings. Raises :class:`SourceError`.
     """
     try:
         spec = parse_source(with_overrides(source, tree, context.application), context)
@@ -373,10 +372,10 @@ _FIXED = ("repoURL", "path", "chart", "targetRevision")
 
 
 def with_overrides(source: Mapping[str, Any], tree: Tree, application: str = "") -> dict[str, Any]:
-    """``source`` merged with ``.argocd-source.yaml``, then ``.argocd-source-<application>.yaml`` of the folder.
+    """Return ``source`` merged with ``.argocd-source.yaml``, then ``.argocd-source-<application>.yaml`` of the folder.
 
-    JSON merge patches in which a null changes nothing (Argo CD ``reposerver/repository`` mergeSourceParameters: what
-    is missing afterwards keeps its value). Raises :class:`SourceError`.
+    They are JSON merge patches in which null changes nothing (Argo CD ``reposerver/repository`` mergeSourceParameters:
+    fields missing afterwards get their old value). Raises :class:`SourceError`.
     """
     names = [".argocd-source.yaml", f".argocd-source-{application}.yaml"]
     found = {entry.path: entry for entry in tree.entries if entry.path in names and entry.is_file}
@@ -407,7 +406,7 @@ def _override(name: str, content: bytes) -> dict[str, Any]:
 
 
 def _given(value: Any, schema: Mapping[str, Any]) -> Any:
-    """``value`` without what is null; names of fields count in any case, as Go reads them (``forcestring``)."""
+    """Return ``value`` without nulls; field names match in any case, as in Go (``forcestring``)."""
     if isinstance(value, list):
         return [_given(one, schema.get("items") or {}) for one in value]
     if not isinstance(value, dict):
@@ -426,7 +425,7 @@ def render_tree(
     cache: RenderCache | None = None,
     renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
 ) -> Rendered:
-    """The objects of ``spec`` in ``tree``. Raises :class:`SourceError`, which says nothing of the source's secrets."""
+    """Return the objects of ``spec`` in ``tree``. Raises :class:`SourceError`, with the source's secrets masked."""
     try:
         return _rendered(replace(spec, sha=sha), tree, cache, renderers)
     except SourceError as error:
@@ -434,7 +433,7 @@ def render_tree(
 
 
 def _trees(spec: SourceSpec, tree: Tree) -> Iterator[Tree]:
-    """The source's folder, what surrounds it, values files from elsewhere, and the repositories that lend files."""
+    """Yield the source's folder, its repository, external values files, and the repositories of other sources."""
     yield tree
     if tree.path:
         yield tree.whole()
@@ -444,7 +443,7 @@ def _trees(spec: SourceSpec, tree: Tree) -> Iterator[Tree]:
 
 
 def _parameters(spec: SourceSpec) -> Iterator[tuple[str, str]]:
-    """What the Application gives to its tool, by name; a text of values under none."""
+    """Yield the parameters of the Application by name; a text of values has no name."""
     yield from ((name, value) for name, value, _ in spec.helm.parameters)
     yield from ((one.name, one.value) for one in (*spec.jsonnet.ext_vars, *spec.jsonnet.tlas))
     yield from spec.plugin.env
@@ -470,8 +469,8 @@ def _rendered(spec: SourceSpec, tree: Tree, cache: RenderCache | None, renderers
 
 
 def _stays_inside(tree: Tree, source_type: SourceType, entries: tuple[Entry, ...]) -> bool:
-    """Whether nothing outside its folder can change what it renders to. Links and mounted repositories may lead out; of
-    plugins it is unknown."""
+    """Return True if nothing outside its folder can affect its result. Links and submodules may; for plugins it is
+    unknown."""
     if not all(entry.is_file for entry in tree.entries):
         return False
     match source_type:
@@ -491,7 +490,7 @@ def _stays_inside(tree: Tree, source_type: SourceType, entries: tuple[Entry, ...
 def _resting(
     cache: RenderCache | None, what: str, spec: SourceSpec, content: Callable[[], str]
 ) -> contextlib.AbstractContextManager[None]:
-    """See :class:`~syncline.sources.remote.rests.Rests`: each source of an Application rests by itself."""
+    """Apply :class:`~syncline.sources.remote.rests.Rests` to each source of an Application separately."""
     if cache is None:
         return contextlib.nullcontext()
     options = hashlib.sha256(repr(replace(spec, sha="", revision="")).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The tools that turn a source into objects, by the names that upstream's status gives them. Pure."""
+"""The rendering tools by their names in upstream's status. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A bound for computing that runs in this process: what uses up its processor time is ended where it is.
+"""Limits the processor time of a computation in this process: :func:`within`.
 
-``sources/kustomize/engine.py`` runs builds with :func:`within`. When the thread has used its time, :class:`_Overrun` is
-raised in it, wherever it is, so that no loop of a build has to count. What must not be cut short (conversations, locks,
-files) continues in a :func:`sheltered` part, at whose end it is raised. C functions return first.
+``sources/kustomize/engine.py`` runs builds with it. When the thread has used its time, :class:`_Overrun` is raised in
+it at its next bytecode, so that no loop needs a counter. Parts that must not be interrupted (network, locks, files) run
+in :func:`sheltered`, which raises it at the end. C functions return first.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class OutOfTime(Exception):
 
 
 class _Overrun(BaseException):
-    """Not to be caught by the work."""
+    """Raised in the work, which must not catch it."""
 
 
 class _Allowance:
-    """Of one thread, for one piece of work."""
+    """The limit of one piece of work in one thread."""
 
     def __init__(self, cpu_s: float) -> None:
         self._thread = threading.get_ident()
@@ -61,7 +61,7 @@ class _Allowance:
             self._timer = self._look_in(max(self._end - used, 0.01))
 
     def _raise(self) -> None:
-        """In the thread, at its next step."""
+        """Raise in the thread, at its next step."""
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(_Overrun))
 
     def _take_back(self) -> None:
@@ -102,7 +102,7 @@ _current: ContextVar[_Allowance | None] = ContextVar("allowance", default=None)
 
 
 def within(cpu_s: float, work: Callable[[], T]) -> T:
-    """What ``work`` returns or raises; raises :class:`OutOfTime` when this thread used so much for it."""
+    """Return the result of ``work``; raise :class:`OutOfTime` when this thread used too much processor time."""
     allowance = _Allowance(cpu_s)
     token = _current.set(allowance)
     try:
@@ -119,7 +119,7 @@ def within(cpu_s: float, work: Callable[[], T]) -> T:
 
 @contextmanager
 def sheltered() -> Iterator[None]:
-    """What is done here is done to its end."""
+    """Do not interrupt the work within the context."""
     allowance = _current.get()
     if allowance is None:
         yield

@@ -1,7 +1,7 @@
-"""A render worker: reads tasks from its input, answers on its output, until the input ends.
+"""The render worker process: reads tasks from its input and writes results to its output, until the input ends.
 
-Started by ``sources/workers/pool.py`` alone, with the bounds as arguments. It limits itself before it loads anything,
-and gives the programs it runs no way to the stream of answers.
+Only ``sources/workers/pool.py`` starts it, with the limits as arguments. It restricts itself before it loads anything,
+and hides the result stream from the programs that it runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TASKS = {
 
 
 def main(memory_bytes: int, file_bytes: int, folder: str) -> None:
-    """Answer tasks until the input ends; of this machine's files those below ``folder`` may be touched."""
+    """Process tasks until the input ends; besides programs only files below ``folder`` are accessible."""
     step_back(RENDERING)
     for kind, limit in ((resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_FSIZE, file_bytes), (_CORE, 0)):
         resource.setrlimit(kind, (limit, limit))
@@ -56,7 +56,7 @@ _CORE = resource.RLIMIT_CORE
 
 
 def _helm() -> list[str]:
-    """Where the ``helm`` program really lies, if there is one."""
+    """Return the real path of the ``helm`` program, if there is one."""
     found = shutil.which("helm")
     return [os.path.dirname(os.path.realpath(found))] if found is not None else []
 
@@ -81,7 +81,7 @@ def _answer(request: bytes) -> bytes:
 
 
 def _allow_cpu(seconds: int) -> None:
-    """Processor time counts from the start of the process, so each task moves the limit."""
+    """Raise the limit for each task: processor time counts from the start of the process."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + 1 + seconds, hard))

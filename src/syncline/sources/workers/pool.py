@@ -1,10 +1,10 @@
-"""Rendering that runs foreign programs happens here: in a few warm child processes with bounds.
+"""Runs rendering tasks in a few warm child processes with limits: :class:`RenderWorkers`.
 
 ``sources/helm/rendering.py`` and ``sources/rendering/jsonnet.py`` call :func:`shared_workers` and
-:meth:`RenderWorkers.run` from worker threads. A named task with a value of plain data goes in, plain data leaves. A
-child has no credentials of ours, no settings of its user, no sockets (``base/seccomp.py``), no files but those of
-:meth:`RenderWorkers.scratch` (``base/landlock.py``), bounded memory and processor time, and is ended with all it
-started when it takes too long; then the next task gets a new one. The other end is ``sources/workers/main.py``.
+:meth:`RenderWorkers.run` from worker threads, with plain data as input and output. A child has no credentials of ours,
+no user settings, no sockets (``base/seccomp.py``), no files but those of :meth:`RenderWorkers.scratch`
+(``base/landlock.py``), and limited memory and processor time. On a timeout it is killed with its children, and the next
+task gets a new one. The child runs ``sources/workers/main.py``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ HEADER = 8
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """Bounds of one task. A large chart takes 10 ms and 100 MB, so these are for what was not meant."""
+    """Limits of one task. A large chart takes 10 ms and 100 MB, so only abnormal ones reach them."""
 
     workers: int = 4
     """At once, of one project one less, and of one folder of a repository two less."""
@@ -58,7 +58,7 @@ class WorkerLimits:
 
 
 class RenderWorkers:
-    """At most ``limits.workers`` children, started when needed and kept. Safe to use from several threads."""
+    """At most ``limits.workers`` children, started on demand and reused. Thread-safe."""
 
     def __init__(self, limits: WorkerLimits = WorkerLimits()) -> None:
         self._limits = limits
@@ -71,9 +71,9 @@ class RenderWorkers:
         self.started = 0
 
     def run(self, task: str, payload: dict[str, Any], *, label: str) -> Any:
-        """The answer to ``task``; raises :class:`SourceError` for what the task refuses, a crash or a limit.
+        """Return the result of ``task``; raises :class:`SourceError` for an error of the task, a crash or a limit.
 
-        ``label`` is what messages call the work: the folder that is rendered.
+        ``label`` names the work in messages: the rendered folder.
         """
         request = msgspec.msgpack.encode({"task": task, "payload": payload, "cpu_s": self._limits.cpu_s})
         with away(), self.turns.turn(current().source):
@@ -90,12 +90,12 @@ class RenderWorkers:
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder for the files of one task, which children may read and write; removed afterwards."""
+        """Yield a temporary folder for one task, which children may read and write."""
         with tempfile.TemporaryDirectory(prefix="syncline-chart-", dir=self._home()) as made:
             yield Path(made)
 
     def _home(self) -> Path:
-        """Holds the folders of all tasks. If it was cleaned, children know another one and are replaced."""
+        """Return the folder of all tasks. If it was removed, a new one is created and the children are replaced."""
         with self._lock:
             if self._folder is not None and self._folder.is_dir():
                 return self._folder
@@ -107,7 +107,7 @@ class RenderWorkers:
         return self._folder
 
     def close(self, *, over: bool = False) -> None:
-        """End the children, also those that work. ``over``: with the process, so that no other takes their place."""
+        """End the children, including busy ones. ``over``: the process ends, so start no new ones."""
         self._children.end(over=over)
         with self._lock:
             idle, self._idle = self._idle, []
@@ -162,7 +162,7 @@ class RenderWorkers:
         return answer
 
     def _exchange(self, child: subprocess.Popen[bytes], request: bytes, label: str) -> bytes | None:
-        """None if the child ended without an answer."""
+        """Return the child's response, None if it ended without one."""
         assert child.stdin is not None
         assert child.stdout is not None
         try:
@@ -200,14 +200,14 @@ def _unpacked(answer: bytes, label: str) -> Any:
 
 
 def _environment() -> dict[str, str]:
-    """Where programs and packages are, and nothing about who runs them."""
+    """Return the paths of programs and packages, and nothing about the user."""
     paths = os.pathsep.join(path for path in sys.path if path)
     given = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT") if name in os.environ}
     return given | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8", "GOMAXPROCS": "2"}
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    """End the child with all it started; it leads a process group of its own."""
+    """Kill the child with its process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
 
@@ -224,7 +224,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 @cache
 def shared_workers() -> RenderWorkers:
-    """The workers of this process."""
+    """Return the workers of this process."""
     workers = RenderWorkers()
     atexit.register(workers.close, over=True)
     return workers

@@ -1,8 +1,8 @@
-"""For whom a thread reads sources now, until when, and what of its remotes is remembered.
+"""The context of the current read: project, deadline, and known failures of remotes. :class:`ReadScope`.
 
-``assembly/sources/reading.py`` opens a :class:`ReadScope` around one read; code below it that talks to a remote
-or asks for a render worker calls :func:`current`. So deadlines and shares reach a submodule of a base of a chart
-without being handed through every function.
+``assembly/sources/reading.py`` opens one around each read; code below it that contacts a remote or needs a render
+worker calls :func:`current`. So deadlines and shares apply also to a submodule of a base of a chart, without being
+passed through every function.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ SPREAD = 0.25
 
 @dataclass(frozen=True, slots=True)
 class ReadScope:
-    """One read of the sources of one Application. ``asked``: a request waits for it, so a remote that failed is asked
-    once more although its pause is not over. ``limit_s``: for everything together."""
+    """One read of the sources of one Application. ``asked``: a user waits for it, so a remote that failed is requested
+    again in spite of its back-off. ``limit_s``: for everything together."""
 
     now: datetime | None = None
     project: str = ""
@@ -43,7 +43,7 @@ class ReadScope:
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left, at least a moment: what is asked for then fails by itself."""
+        """Return the seconds left, at least a moment, so that the next request times out by itself."""
         return max(self.limit_s - (time.monotonic() - self._begun), 0.001)
 
     def time(self) -> datetime | None:
@@ -62,7 +62,7 @@ def current() -> ReadScope:
 
 @contextlib.contextmanager
 def read_scope(one: ReadScope) -> Iterator[None]:
-    """What this thread does until the context ends belongs to ``one``."""
+    """Set the scope of this thread until the context ends."""
     token = _current.set(one)
     try:
         yield
@@ -72,7 +72,7 @@ def read_scope(one: ReadScope) -> Iterator[None]:
 
 @dataclass(slots=True)
 class Failing:
-    """What one remote failed with last, and when it is asked again. Used by one thread at a time."""
+    """The last error of one remote and its back-off. Not thread-safe."""
 
     entropy: Entropy
     _count: int = 0
@@ -83,7 +83,7 @@ class Failing:
     _access: object = None
 
     def check(self, access: object) -> None:
-        """Raises the remembered :class:`SourceError` while its pause lasts; other credentials are another question."""
+        """Raise the stored :class:`SourceError` during the back-off; other credentials are not affected."""
         here, error, until, asked_at = current(), self._error, self._until, self._asked_at
         now = here.time()
         if error is None or until is None or asked_at is None or now is None or here.now is None:
@@ -99,7 +99,7 @@ class Failing:
         raise SourceError(error.problem, message, subject=error.subject, field=error.field, fix=error.fix)
 
     def note(self, began: datetime | None, access: object, error: SourceError | None) -> None:
-        """How a conversation that began then ended. Only that a remote cannot be reached is remembered."""
+        """Record the result of a call that began at ``began``. Only connection failures are stored."""
         if error is None or error.problem is not Problem.UNREACHABLE:
             self._count, self._error = 0, None
             return

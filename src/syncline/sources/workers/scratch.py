@@ -1,7 +1,7 @@
-"""Files of a repository or archive on the disk, for programs that read them there: below one folder and nowhere else.
+"""Writes files of a repository or archive to a private folder, for programs that read them there: :func:`write_below`.
 
-Called with a folder that is empty and ours alone. Names come from strangers: each is created new, below the folder,
-and links are made when every file is written, so that no file is written through one.
+Names are untrusted: each file is created new, below the folder, and links are created after all files, so that no file
+is written through one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def write_below(
     executable: Iterable[str] = (),
     links: Mapping[str, str] | None = None,
 ) -> None:
-    """``files`` by name, then ``links`` with what they hold. Raises :class:`SourceError` for names that no disk holds,
-    that leave ``top``, or that are there already."""
+    """Write ``files`` by name, then ``links`` with their targets. Raises :class:`SourceError` for names that the disk
+    refuses, that leave ``top``, or that exist already."""
     runs = frozenset(executable)
     for name, content in files:
         with _named(name):
@@ -49,7 +49,7 @@ def _place(top: Path, name: str) -> Path:
 
 @contextlib.contextmanager
 def _named(name: str) -> Iterator[None]:
-    """What the disk refuses is one sentence about the file."""
+    """Convert errors of the disk to one sentence about the file."""
     try:
         yield
     except (OSError, ValueError) as error:
