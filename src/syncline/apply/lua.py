@@ -47,7 +47,7 @@ class LuaLimits:
     memory_bytes: int = 32 << 20
     """Memory of one run; a Deployment of 5 KB takes about 100 KB."""
     depth: int = 100
-    """Depth of nested tables in a result; the API server's limit for JSON is far above it."""
+    """Depth of nested tables in a result, far above that of any object in the API server."""
 
 
 @dataclass(frozen=True, slots=True)

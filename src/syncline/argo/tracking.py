@@ -64,7 +64,7 @@ class Instance:
 
 
 def parse_instance(text: str) -> Instance:
-    """Inverse of ``str(Instance)``; names may hold colons. Raises TrackingError."""
+    """Parse a tracking id, the inverse of ``str(Instance)``; names may contain colons. Raises TrackingError."""
     parts = text.split(":", 2)
     kind = parts[1].split("/") if len(parts) == 3 else []
     name = parts[2].split("/") if len(parts) == 3 else []

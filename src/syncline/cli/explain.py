@@ -47,7 +47,7 @@ def explain(
     kubeconfig: str | None,
     context: str | None,
 ) -> int:
-    """Say in at most ten lines what blocks an object, down to the cause, and what to do next.
+    """Show in at most ten lines what blocks an object, down to the cause, and what to do next.
 
     \b
     Examples:   syncline explain app/shop

@@ -92,7 +92,7 @@ class Override:
 
 
 DEFAULT_OVERRIDES: Mapping[str, Override] = {"*/*": Override(IgnoreRule(json_pointers=("/status",)))}
-"""A manifest's ``status`` is never a difference unless settings say so (``ignoreResourceStatusField: all``)."""
+"""A manifest's ``status`` is never a difference unless settings include it (``ignoreResourceStatusField: all``)."""
 
 
 class Tracked(Protocol):
@@ -117,7 +117,7 @@ class DiffSettings:
     dry_run: Obj | None = None
     """For ``server-side``: the API server's dry-run result; None: it failed."""
     dry_run_error: str = ""
-    """Why it failed."""
+    """Why the dry run failed."""
     dry_run_name: str = ""
     """Identifies the dry run: equal names, equal results. Empty: none."""
     schema_of: Callable[[GVK], Schema | None] = schema_for

@@ -116,7 +116,7 @@ object_argument = click.argument("file_", metavar="RESOURCE_YAML_PATH", type=fil
 @object_argument
 @settings_options
 def health(file_: Path, **given: Any) -> None:
-    """Say how healthy an object is, by the scripts of argocd-cm and the rules for its kind.
+    """Print the health of an object, by the scripts of argocd-cm and the rules for its kind.
 
     \b
     Example:  syncline admin settings resource-overrides health pod.yaml --argocd-cm-path argocd-cm.yaml
@@ -134,7 +134,7 @@ def health(file_: Path, **given: Any) -> None:
 @object_argument
 @settings_options
 def ignored(file_: Path, **given: Any) -> None:
-    """Show which fields of an object are not compared. What managers own is known of live objects alone.
+    """Show the fields of an object that are not compared. Fields of managers are known for live objects only.
 
     \b
     Example:  syncline admin settings resource-overrides ignore-differences web.yaml --argocd-cm-path argocd-cm.yaml

@@ -40,7 +40,7 @@ ACTION_VERBS: dict[str, tuple[str, str]] = {
 
 @click.command(cls=LazyGroup, table=ACTION_VERBS, context_settings=CONTEXT)
 def actions() -> None:
-    """What can be done with the objects of an Application besides syncing them.
+    """Run actions on the objects of an Application: restart, pause, scale and others.
 
     \b
     Example:  syncline app actions list shop

@@ -38,7 +38,7 @@ VERBS: dict[str, tuple[str, str]] = {
 
 @click.command(cls=LazyGroup, table=VERBS, context_settings=CONTEXT)
 def app() -> None:
-    """Everything about Applications, with the verbs and flags of argocd.
+    """Manage Applications, with the verbs and flags of argocd.
 
     \b
     Example:  syncline app create shop --repo https://github.com/org/shop --path deploy --dest-namespace shop

@@ -80,7 +80,7 @@ def sync(names: tuple[str, ...], selector: str, output: str | None, app_namespac
     """Sync Applications, one after the other, and watch their phases and waves.
 
     It waits for the operation, not for health. Exit code 1: the operation did not succeed, or something has to be
-    pruned; 20: any other error, --timeout included (the operation goes on then, as it does after Ctrl-C).
+    pruned; 20: any other error, --timeout included (the operation continues then, as it does after Ctrl-C).
 
     \b
     Example:  syncline app sync shop --prune

@@ -1,7 +1,7 @@
 """``syncline butane``: a drop-in for the ``butane`` program, version 0.29.
 
-Flags, exit codes, output and reports are the original's, so that scripts only change a word. Reads the document from a
-file or from standard input, and local files only below ``--files-dir``.
+Flags, exit codes, output and reports are the original's, so that scripts need only another name. Reads the document
+from a file or from standard input, and local files only below ``--files-dir``.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def _pretty() -> Callable[..., Any]:
 
 @click.group(cls=Group, context_settings=CONTEXT)
 def ignition() -> None:
-    """Judge, convert and merge Ignition configurations, versions 1, 2.0 to 2.4 and 3.0 to 3.7."""
+    """Validate, convert and merge Ignition configurations, versions 1, 2.0 to 2.4 and 3.0 to 3.7."""
 
 
 @ignition.command()
@@ -53,7 +53,7 @@ def ignition() -> None:
 )
 @click.option("-o", "--output", "form", type=_FORMS, default=None, help="The report as data.")
 def validate(file: str, machine_config: bool, form: str | None) -> None:
-    """Say what is wrong with a configuration of 3.x, as ignition-validate does. FILE may be - for standard input.
+    """Validate a configuration of version 3.x, as ignition-validate does. FILE may be - for standard input.
 
     \b
     Example: syncline ignition validate config.ign
@@ -139,10 +139,10 @@ def convert(
 @_output()
 @_pretty()
 def merge(parent: str, children: tuple[str, ...], version: str | None, form: str, pretty: bool) -> None:
-    """Lay configurations over a parent, in this order, as Ignition does for ignition.config.merge.
+    """Merge configurations into a parent, in this order, as Ignition does for ignition.config.merge.
 
-    Each is judged by itself, then brought to one version. Merging itself never judges; the result is printed, and what
-    is wrong with it goes to standard error.
+    Each is validated, then converted to one version. The result is printed; its problems go to standard
+    error.
 
     \b
     Example: syncline ignition merge base.ign site.ign node.ign

@@ -28,7 +28,7 @@ TYPES = ("directory", "helm", "kustomize")
 @click.option("--values", "values_files", multiple=True, help="Helm values file below PATH; repeatable.")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def render(path: Path, kind: str | None, output: str, **given: Any) -> None:
-    """Print the manifests that a folder stands for, as a sync would read them.
+    """Print the manifests of a folder, as a sync would render them.
 
     Nothing is fetched and no cluster is asked. Values of Secrets are printed as they are written.
 

@@ -1,4 +1,4 @@
-"""The output edge of every command: what a terminal would take for a command of its own is shown as what it is.
+"""Cleans the output of every command: control characters of terminals are shown as escapes.
 
 ``cli/main.py`` and each group of commands put :func:`clean_output` around a run: whatever is printed goes through
 :func:`plain`. Names, messages, annotations and logs come from repositories, clusters and programs; colours, links,
@@ -47,7 +47,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def one_cell(text: str) -> str:
-    r"""As :func:`plain`, in one line: a line feed in a name or message makes no line of ours."""
+    r"""As :func:`plain`, in one line: a line feed in a name or message starts no new line."""
     return plain(text).replace("\r", "\\u000d").replace("\n", "\\n").replace("\t", "\\t")
 
 

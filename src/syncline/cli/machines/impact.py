@@ -73,7 +73,7 @@ def impact(
     order and how long; what would be refused, and which drains cannot finish. Nothing is written.
 
     Takes MachineConfigs and whatever they are made of (KubeletConfig, ContainerRuntimeConfig, image mirrors, pools,
-    node disruption policies). Without a change it tells what is under way or held back now.
+    node disruption policies). Without a change it reports what is in progress or held back now.
 
     \b
     Exit codes: 0 no node is touched, 2 nodes are touched, 3 blocked (a pool is paused, a drain cannot finish),
@@ -108,8 +108,8 @@ def impact(
 
 
 def _look(link: Connection | None, against: str | None, namespace: str, given: Sequence[Obj], *, whole: bool) -> Cache:
-    """Only the kinds that a forecast reads, unless Applications are rendered, too; and the definitions of the kinds
-    that are given, which say what is taken and what is refused."""
+    """Return a snapshot of the kinds that a forecast reads (all if Applications are rendered too), and of the given
+    kinds' CRDs, which decide what is accepted."""
     from syncline.assembly.inspection.snapshot import snapshot_of_cluster
     from syncline.assembly.machines.impact import impact_kinds
     from syncline.cli.access.snapshots import look_at, look_offline

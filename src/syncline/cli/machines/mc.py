@@ -73,7 +73,7 @@ def _one(objects: list[Obj], kind: str, name: str) -> Obj:
 def list_configs(
     pool_name: str | None, rendered: bool, output: str | None, kubeconfig: str | None, context: str | None
 ) -> None:
-    """List MachineConfigs with their pools and what is in them.
+    """List MachineConfigs with their pools and contents.
 
     \b
     Example:  syncline mc list --pool worker

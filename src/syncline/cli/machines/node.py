@@ -176,7 +176,7 @@ def add(
 def remove(name: str, kubeconfig: str | None, context: str | None) -> None:
     """Remove a machine with its Node.
 
-    Its pods are deleted, and those of controllers are made again elsewhere.
+    Its pods are deleted, and controllers recreate theirs elsewhere.
     """
     with Connection(kubeconfig, context) as link:
         _simulated(link, name)
@@ -209,7 +209,7 @@ def reboot(name: str, wait: bool, kubeconfig: str | None, context: str | None) -
 def fail(name: str, kubeconfig: str | None, context: str | None) -> None:
     """Cut the power of a machine.
 
-    It is gone without a last word, as a broken one.
+    It stops without notice, like a broken one.
     """
     with Connection(kubeconfig, context) as link:
         _simulated(link, name)
@@ -222,7 +222,7 @@ def fail(name: str, kubeconfig: str | None, context: str | None) -> None:
 @click.option("--wait", is_flag=True, help="Until it is back and Ready.")
 @connection_options
 def recover(name: str, wait: bool, kubeconfig: str | None, context: str | None) -> None:
-    """Give a failed machine its power back: it boots."""
+    """Restore the power of a failed machine: it boots."""
     with Connection(kubeconfig, context) as link:
         before = _simulated(link, name)
         if annotations_of(before).get(POWER) != Switch.OFF:

@@ -90,7 +90,7 @@ def pause(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    """Keep pools from beginning node updates; a second time prolongs it.
+    """Pause node updates of pools; a second call extends the pause.
 
     \b
     Example:  syncline pool pause worker infra --reason "quarter's end" --for 8h
@@ -124,7 +124,7 @@ def pause(
 def resume(
     names: tuple[str, ...], owner: str | None, every: bool, spec: bool, kubeconfig: str | None, context: str | None
 ) -> None:
-    """Let pools go on; Holds of others stay, and are named.
+    """Resume pools; Holds of others stay, and are named.
 
     \b
     Example:  syncline pool resume worker
@@ -173,7 +173,7 @@ def _holds(link: Connection) -> tuple[Hold, ...]:
 @output_option("json", "yaml", "name")
 @connection_options
 def list_pools(output: str | None, kubeconfig: str | None, context: str | None) -> None:
-    """List pools: how far they are, whether they are paused, and who holds them since when.
+    """List pools with their progress, pauses and Holds.
 
     \b
     Example:  syncline pool list
@@ -247,7 +247,7 @@ def history(name: str, output: str | None, kubeconfig: str | None, context: str 
 @output_option("json", "yaml", "svg")
 @connection_options
 def timeline(name: str, config: str, output: str | None, kubeconfig: str | None, context: str | None) -> None:
-    """Show how the nodes of a pool came to a config: who drained and rebooted when, who is at it, who waits.
+    """Show the rollout of a config to a pool: which nodes drained and rebooted when, are in progress, or wait.
 
     \b
     Example:  syncline pool timeline worker

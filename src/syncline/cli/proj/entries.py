@@ -97,7 +97,7 @@ def without_ignored(spec: Obj, entry: Obj) -> Obj:
 @click.option("--name", default="", help="Only objects whose name matches this glob.")
 @namespace_options
 def add_ignored(project: str, group: str, kind: str, name: str, **given: Any) -> None:
-    """Leave objects of a kind out of the orphans.
+    """Exclude objects of a kind from the orphans.
 
     \b
     Example:  syncline proj add-orphaned-ignore team '' ConfigMap --name 'kube-root-*'
@@ -112,7 +112,7 @@ def add_ignored(project: str, group: str, kind: str, name: str, **given: Any) ->
 @click.option("--name", default="", help="The glob of the entry.")
 @namespace_options
 def remove_ignored(project: str, group: str, kind: str, name: str, **given: Any) -> None:
-    """No longer leave objects of a kind out of the orphans.
+    """No longer exclude objects of a kind from the orphans.
 
     \b
     Example:  syncline proj remove-orphaned-ignore team '' ConfigMap --name 'kube-root-*'
@@ -125,7 +125,7 @@ def remove_ignored(project: str, group: str, kind: str, name: str, **given: Any)
 @click.argument("key", metavar="KEY-ID")
 @namespace_options
 def add_key(project: str, key: str, **given: Any) -> None:
-    """Trust commits that this GnuPG key signed; others are refused then. `proj source-integrity` says more.
+    """Trust commits signed by this GnuPG key; others are refused then. See also `proj source-integrity`.
 
     \b
     Example:  syncline proj add-signature-key team 4AEE18F83AFDEB23

@@ -61,7 +61,7 @@ ROLE_VERBS: dict[str, tuple[str, str]] = {
 
 @click.command(cls=LazyGroup, table=VERBS, context_settings=CONTEXT)
 def proj() -> None:
-    """What Applications may read and write: AppProjects, with the verbs and flags of argocd.
+    """Manage AppProjects, which limit what Applications may read and write, with the verbs and flags of argocd.
 
     \b
     Example:  syncline proj create team --src 'https://github.com/team/*' --dest https://kubernetes.default.svc,team
@@ -70,7 +70,7 @@ def proj() -> None:
 
 @click.command(cls=LazyGroup, table=WINDOW_VERBS, context_settings=CONTEXT)
 def windows() -> None:
-    """When the Applications of a project may be synced.
+    """Manage the sync windows of a project.
 
     \b
     Example:  syncline proj windows add team --kind deny --schedule '0 22 * * *' --duration 8h --applications '*'
@@ -79,7 +79,7 @@ def windows() -> None:
 
 @click.command(cls=LazyGroup, table=ROLE_VERBS, context_settings=CONTEXT)
 def role() -> None:
-    """Roles of a project. An argocd-server beside us reads them; here Kubernetes RBAC decides who may do what.
+    """Manage roles of a project for an argocd-server beside Syncline; here Kubernetes RBAC decides.
 
     \b
     Example:  syncline proj role create team deployer

@@ -25,7 +25,7 @@ POLICY_VERBS: dict[str, tuple[str, str]] = {
 
 @click.command(cls=LazyGroup, table={"git": ("proj.integrity:git", "Of Git repositories.")}, context_settings=CONTEXT)
 def source_integrity() -> None:
-    """Which signatures the sources of a project need.
+    """Manage the signatures that the sources of a project need.
 
     \b
     Example:  syncline proj source-integrity git policies list team
@@ -38,7 +38,7 @@ def source_integrity() -> None:
     context_settings=CONTEXT,
 )
 def git() -> None:
-    """Which signatures the commits of a project's repositories need.
+    """Manage the signatures that commits of a project's repositories need.
 
     \b
     Example:  syncline proj source-integrity git policies list team
@@ -47,7 +47,7 @@ def git() -> None:
 
 @click.command(cls=LazyGroup, table=POLICY_VERBS, context_settings=CONTEXT)
 def policies() -> None:
-    """The first policy that fits a repository counts.
+    """Manage policies; the first one that matches a repository applies.
 
     \b
     Example:  syncline proj source-integrity git policies add team --repo-url 'https://github.com/team/*' \\

@@ -52,7 +52,7 @@ def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @project_options
 @namespace_options
 def set_fields(name: str, **given: Any) -> None:
-    """Change fields of a project; a list takes the place of the one that is there.
+    """Change fields of a project; a list replaces the existing one.
 
     \b
     Example:  syncline proj set team --src 'https://github.com/team/*' --description 'of the team'

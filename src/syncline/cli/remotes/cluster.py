@@ -42,7 +42,7 @@ AVAILABLE = {"True": "Successful", "False": "Failed"}
 
 @click.group(cls=Group, context_settings=CONTEXT)
 def cluster() -> None:
-    """Clusters that Applications may name as their destination, and clusters that are managed.
+    """Manage the clusters that Applications may name as destination, and list managed clusters.
 
     \b
     Example:  syncline cluster list
@@ -146,7 +146,7 @@ def _encoded(text: str) -> str:
 @output_option("server", "json", "yaml")
 @namespace_options
 def list_clusters(output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
-    """List destinations and managed clusters. Of other clusters STATUS is what is known here: no connection is made.
+    """List destinations and managed clusters. STATUS of other clusters is the last known one: no connection is made.
 
     \b
     Example:  syncline cluster list -o yaml

@@ -53,7 +53,7 @@ file_type = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.group(cls=Group, context_settings=CONTEXT)
 def repo() -> None:
-    """Repositories and their credentials.
+    """Manage repositories and their credentials.
 
     \b
     Example:  syncline repo add https://github.com/org/private --username me --password-stdin < token

@@ -32,7 +32,7 @@ KIND = "repo-creds"
 
 @click.group(cls=Group, context_settings=CONTEXT)
 def repocreds() -> None:
-    """Credentials that repositories below an address share.
+    """Manage credentials that repositories below a URL share.
 
     \b
     Example:  syncline repocreds add https://github.com/org --username me --password-stdin < token

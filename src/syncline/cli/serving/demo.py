@@ -63,7 +63,7 @@ LONG = timedelta(minutes=30)
 @click.option("--virtual", is_flag=True, help="Play it in virtual time: nothing is served, an hour takes a moment.")
 @click.option("--steps", type=click.IntRange(1), default=None, help="Play the first N steps only.")
 def demo(exit_: bool, listen: str, example: Path | None, virtual: bool, steps: int | None) -> int:
-    """Show the main job: a Git repository becomes a running cluster, in order.
+    """Show a Git repository deployed to a cluster, step by step.
 
     \b
     syncline demo                                              the shop

@@ -1,4 +1,4 @@
-"""The comparison of an application: what differs, how healthy it is, what is wrong.
+"""The comparison of an application: differences, health and conditions; begin at :func:`compare`.
 
 Called by the Application controller for every refresh and every reconcile of an operation, with rendered manifests and
 the live objects that take part. Frozen values leave; nothing is read or written here. The steps and their order are

@@ -191,7 +191,7 @@ def namespace_manifest(name: str, managed: Mapping[str, Mapping[str, str]] | Non
 
 
 def _is_declared(observed: SyncObserved, grouped: dict[ObjectRef, Pair]) -> bool:
-    """Return whether the manifests declare the Namespace. Upstream ignores hooks: it deletes such a one as leftover."""
+    """Return whether the manifests declare the Namespace. Upstream skips hooks: it creates, then deletes theirs."""
     manifests = [pair.facts for pair in grouped.values() if pair.target is not None]
     if observed.durable:
         manifests += map(Facts.of, observed.hooks)

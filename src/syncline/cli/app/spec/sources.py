@@ -61,7 +61,7 @@ def remove_source(name: str, source_position: int, source_name: str, app_namespa
 
 
 def without_source(spec: Obj, position: int, name: str) -> Obj:
-    """``spec`` without one of its sources."""
+    """Return Return ``spec`` without one of its sources."""
     several = spec.get("sources") or []
     if not several:
         raise CommandFailed("Application does not have multiple sources configured")

@@ -15,7 +15,7 @@ from syncline.kube.objects import Obj, annotations_of
 __all__ = ["GUARD", "guard_asked", "mass_deletion"]
 
 GUARD = "syncline.dev/deletion-guard"
-"""Annotation of an Application: ``off`` or ``COUNT SHARE%``; exceeding both is a mass deletion."""
+"""Annotation of an Application: ``off`` or ``COUNT SHARE%``: at least so many deletions, and a larger share."""
 CONFIRM = "syncline.dev/confirm-deletions"
 """Annotation of an Application: the hash from the refusal."""
 LEAST, SHARE = 4, 50
