@@ -1,2 +1,2 @@
-"""Butane: configurations that people write, translated into Ignition and MachineConfigs. Pure: local files are read
-through a protocol that is handed in. Begin reading at ``ignition/butane/transpile.py``."""
+"""Butane: translates configurations that people write into Ignition and MachineConfigs. Pure: local files are read
+through a protocol that the caller passes. Entry point: ``ignition/butane/transpile.py``."""

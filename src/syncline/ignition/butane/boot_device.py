@@ -1,7 +1,7 @@
 """``boot_device`` and ``grub`` of the fcos and openshift variants: mirrored or encrypted root disks, boot passwords.
 
-What is generated lies under what the user wrote. The partitions repeat those of the operating system's image, so their
-sizes and types are fixed. Source: coreos/butane ``config/fcos/v1_*/translate.go``.
+Generated parts have lower priority than those of the user. The partitions repeat those of the operating system's image,
+so their sizes and types are fixed. Source: coreos/butane ``config/fcos/v1_*/translate.go``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GRUB_PATH: Final = "/boot/grub2/user.cfg"
 
 
 def add_boot_device(draft: Draft) -> None:
-    """Lay disks, arrays, volumes and filesystems of the boot device under the config."""
+    """Add disks, arrays, volumes and filesystems of the boot device under the user's config."""
     boot: Value = draft.document.get("boot_device", {})
     luks: Value = boot.get("luks", {})
     cex = bool(luks.get("cex", {}).get("enabled"))
@@ -63,7 +63,7 @@ def add_boot_device(draft: Draft) -> None:
 
 
 class _Sugar:
-    """Builds the generated config piece by piece."""
+    """Builds the generated config step by step."""
 
     def __init__(self, draft: Draft, generated: Part) -> None:
         self._draft = draft
@@ -151,7 +151,7 @@ class _Sugar:
 
 
 def warn_about_disks(draft: Draft) -> None:
-    """Partitions that will surprise: a root that is or stays small, reserved labels at the wrong number."""
+    """Warn about surprising partitions: a root that is or stays small, reserved labels with the wrong number."""
     for number, disk in enumerate(draft.config.get("storage", {}).get("disks") or ()):
         partitions: list[Config] = disk.get("partitions") or []
         for index, partition in enumerate(partitions):
@@ -172,7 +172,7 @@ def warn_about_disks(draft: Draft) -> None:
 
 
 def add_grub(draft: Draft) -> None:
-    """The boot loader's users and passwords. Merging happens without any too, since it also trims recorded places."""
+    """Add users and passwords of the boot loader. Merge even without any, since that also trims recorded positions."""
     users: list[Value] = draft.document.get("grub", {}).get("users") or []
     generated = Part()
     if users:

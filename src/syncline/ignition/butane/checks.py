@@ -1,7 +1,7 @@
-"""What is wrong with a document before it is translated: one function per kind of object, parents first.
+"""Checks a document before its translation, one function per kind of object, parents first: :func:`check_document`.
 
-``ignition/butane/transpile.py`` stops here if one of them is an error. Source: ``validate.go`` of coreos/butane's
-base, fcos and openshift versions.
+``ignition/butane/transpile.py`` stops after an error. Source: ``validate.go`` of coreos/butane's base, fcos and
+openshift versions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Check = Callable[[Spec, Value, Path], Iterator[Finding]]
 
 
 def check_document(spec: Spec, document_type: Struct, document: Value) -> list[Finding]:
-    """Every finding, in upstream's order."""
+    """Return every finding, in upstream's order."""
     return list(_walk(spec, document_type, document, ()))
 
 
@@ -56,7 +56,7 @@ def _resource(spec: Spec, value: Value, path: Path) -> Iterator[Finding]:
 
 
 def _embedded(spec: Spec, raw: bytes, path: Path) -> Iterator[Finding]:
-    """An Ignition config inside the document is judged at the version that the document becomes."""
+    """Check an Ignition config inside the document by the version of the output."""
     from syncline.ignition.checking import check
     from syncline.ignition.jsontext import JsonError, read
     from syncline.ignition.parsing import INVALID, UNKNOWN_VERSION
@@ -140,7 +140,7 @@ def _quadlet(spec: Spec, value: Value, path: Path) -> Iterator[Finding]:
 
 
 def is_decimal_mode(mode: int | None, *, directory: bool) -> bool:
-    """Whether a mode looks odd and would look usual if its digits were octal: ``644`` for ``0644``."""
+    """Return True for an odd mode that would be usual if its digits were octal: ``644`` for ``0644``."""
     if mode is None or not 0 <= mode <= 7777 or re.search("[89]", str(mode)):
         return False
     return not _is_usual(mode, directory=directory) and _is_usual(int(str(mode), 8), directory=directory)
@@ -180,7 +180,7 @@ _DEVICES: Final = {
 
 
 def _config(spec: Spec, value: Value, path: Path) -> Iterator[Finding]:
-    """Rules over the whole document. Those of openshift replace those of fcos, as upstream's embedding has it."""
+    """Check the whole document. The rules of openshift replace those of fcos, as by upstream's embedding."""
     if spec.openshift >= 19:
         yield from _cex_argument(value)
     elif spec.openshift < 0 and spec.fcos >= 6:

@@ -1,9 +1,8 @@
-"""Byte for byte the gzip stream that Go (up to 1.26) writes at its best level, which zlib never writes.
+"""Compresses to exactly the gzip stream of Go (up to 1.26) at its best level, which zlib cannot produce: :func:`gzip`.
 
-Called by ``ignition/butane/encoding.py``: Butane chooses between encodings by their length and embeds the shortest, so
-a client that wants equal documents needs equal bytes. The rules are those of Go's ``compress/flate``: a 64 KiB buffer
-with a 32 KiB window, lazy matching without skipping, at most 4096 candidates, blocks of 16384 tokens. Bytes in, bytes
-out, no limit of its own: callers bound what they embed.
+Called by ``ignition/butane/encoding.py``: Butane embeds the shortest encoding, so equal documents need equal bytes. The
+rules are those of Go's ``compress/flate``: a 64 KiB buffer with a 32 KiB window, lazy matching without skipping, at
+most 4096 candidates, blocks of 16384 tokens. The size is not limited here: callers limit what they embed.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _CODE_ORDER: Final = (16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14,
 
 
 def _length_table() -> list[tuple[int, int, int]]:
-    """For every match length from 3: symbol, number of extra bits, their value (RFC 1951, 3.2.5)."""
+    """Return for every match length from 3: symbol, number of extra bits, their value (RFC 1951, 3.2.5)."""
     table: list[tuple[int, int, int]] = []
     symbol = 257
     for extra in [0] * 8 + [extra for extra in range(1, 6) for _ in range(4)]:
@@ -51,7 +50,7 @@ def _length_table() -> list[tuple[int, int, int]]:
 
 
 def _distance_table() -> tuple[list[int], list[int]]:
-    """First distance and number of extra bits of the 30 distance symbols."""
+    """Return the first distance and the number of extra bits of the 30 distance symbols."""
     starts, extras, start = [], [], 1
     for symbol in range(30):
         extra = max(0, symbol // 2 - 1)
@@ -67,13 +66,13 @@ _FIXED_LENGTHS: Final = [8] * 144 + [9] * 112 + [7] * 24 + [8] * 8
 
 
 def gzip(data: bytes) -> bytes:
-    """``data`` as one gzip member: no name, no time, best compression, unknown operating system."""
+    """Return ``data`` as one gzip member: no name, no time, best compression, unknown operating system."""
     trailer = zlib.crc32(data).to_bytes(4, "little") + (len(data) & 0xFFFFFFFF).to_bytes(4, "little")
     return b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff" + deflate(data) + trailer
 
 
 def deflate(data: bytes) -> bytes:
-    """The raw stream; it ends with an empty stored block, as Go closes every stream."""
+    """Return the raw stream; it ends with an empty stored block, as Go closes every stream."""
     out = _BitWriter()
     _Matcher(data, out).run()
     out.bits(1, 3)
@@ -83,7 +82,7 @@ def deflate(data: bytes) -> bytes:
 
 
 class _Matcher:
-    """Cuts the input into literals and matches. All positions are absolute; ``_base`` is where the buffer begins."""
+    """Splits the input into literals and matches. Positions are absolute; ``_base`` is the start of the buffer."""
 
     def __init__(self, data: bytes, out: _BitWriter) -> None:
         self._data = data
@@ -129,7 +128,7 @@ class _Matcher:
             self._close(index)
 
     def _fill(self, index: int, size: int) -> int:
-        """Slide the buffer when its second half is used up, then fill it; the new end of what is known."""
+        """Slide the buffer when its second half is used up, then fill it; return the new end of the data."""
         if index - self._base >= BUFFER - LOOKAHEAD:
             self._base += WINDOW
             if self._block_start is not None and self._block_start < self._base:
@@ -147,7 +146,7 @@ class _Matcher:
                 chain.append(at)
 
     def _search(self, at: int, limit: int) -> tuple[int, int]:
-        """Longest match and its distance, the nearest among equals; (3, 0) without one."""
+        """Return the longest match and its distance, the nearest among equals; (3, 0) without one."""
         data = self._data
         if limit < MIN_MATCH:
             return MIN_MATCH - 1, 0
@@ -180,7 +179,7 @@ class _Matcher:
         return best, distance
 
     def _jump(self, at: int, limit: int, newest: int, oldest: int) -> tuple[int, int]:
-        """As :meth:`_walk`, but lets ``rfind`` look for the next longer match: long chains are common in text."""
+        """Like :meth:`_walk`, but find the next longer match with ``rfind``: long chains are common in text."""
         data = self._data
         best, distance, needed = MIN_MATCH - 1, 0, MIN_MATCH
         end = newest
@@ -210,7 +209,7 @@ class _Matcher:
 
 
 def _common(data: bytes, left: int, right: int, known: int, limit: int) -> int:
-    """How many bytes from ``left`` and ``right`` on are equal, at least ``known``, at most ``limit``."""
+    """Return how many bytes at ``left`` and ``right`` are equal, at least ``known``, at most ``limit``."""
     low, high = known, limit
     while low < high:
         middle = (low + high + 1) // 2
@@ -222,7 +221,7 @@ def _common(data: bytes, left: int, right: int, known: int, limit: int) -> int:
 
 
 class _BitWriter:
-    """Bits from the lowest on, as deflate packs them."""
+    """Writes bits, lowest first, as deflate packs them."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -252,7 +251,7 @@ class _BitWriter:
 
 
 def _write_block(out: _BitWriter, tokens: list[int], raw: bytes | None) -> None:
-    """The cheapest of fixed codes, codes of its own, and stored bytes; the earlier one among equals."""
+    """Write the cheapest of fixed codes, dynamic codes and stored bytes; the earlier one among equals."""
     literals, distances, extra_bits = _frequencies(tokens)
     literal_lengths = huffman_lengths(literals, 15)
     distance_lengths = huffman_lengths(distances, 15)
@@ -292,7 +291,7 @@ def _write_block(out: _BitWriter, tokens: list[int], raw: bytes | None) -> None:
 
 
 def _frequencies(tokens: list[int]) -> tuple[list[int], list[int], int]:
-    """How often each symbol occurs, trailing unused ones cut off, and the bits that follow the symbols."""
+    """Return how often each symbol occurs, without trailing unused ones, and the number of extra bits."""
     literals, distances, extra_bits = [0] * 286, [0] * 30, 0
     literals[_END_OF_BLOCK] = 1
     for token in tokens:
@@ -341,7 +340,8 @@ def _cost(frequencies: Sequence[int], lengths: Sequence[int]) -> int:
 
 
 def _run_lengths(lengths: list[int]) -> list[tuple[int, int, int]]:
-    """Code lengths as symbols with extra bits ``(symbol, width, value)``: repeats are 16 (last), 17 and 18 (zero)."""
+    """Return code lengths as symbols with extra bits ``(symbol, width, value)``: repeats are 16 (last), 17 and 18
+    (zero)."""
     runs: list[tuple[int, int, int]] = []
     at = 0
     while at < len(lengths):
@@ -369,10 +369,10 @@ def _run_lengths(lengths: list[int]) -> list[tuple[int, int, int]]:
 
 
 def huffman_lengths(frequencies: Sequence[int], longest: int) -> list[int]:
-    """Lengths of a best prefix code with at most ``longest`` bits (package-merge); unused symbols get 0.
+    """Return the lengths of an optimal prefix code with at most ``longest`` bits (package-merge); unused symbols get 0.
 
-    Where several codes are best the choice is Go's: packages go before leaves of equal weight, and the shortest codes
-    go to the end of the order by frequency and symbol.
+    Among several optimal codes the choice is Go's: packages go before leaves of equal weight, and the shortest codes go
+    to the end of the order by frequency and symbol.
     """
     lengths = [0] * len(frequencies)
     used = sorted((count, symbol) for symbol, count in enumerate(frequencies) if count)
@@ -400,7 +400,7 @@ def _merged(weights: list[int], row: list[tuple[int, bool]]) -> list[tuple[int, 
 
 
 def _codes(lengths: Sequence[int]) -> list[tuple[int, int]]:
-    """The canonical code, as bits to write and their number."""
+    """Return the canonical code: for each symbol its bits and their number."""
     codes, code, width = [(0, 0)] * len(lengths), 0, 0
     for length, symbol in sorted((length, symbol) for symbol, length in enumerate(lengths) if length):
         code <<= length - width

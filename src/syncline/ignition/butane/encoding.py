@@ -1,6 +1,7 @@
-"""Contents as a ``data:`` URL: percent-encoded, base64, or gzip and base64, whichever is shortest.
+"""Encodes contents as a ``data:`` URL: percent-encoded, base64, or gzip and base64, whichever is shortest.
 
-Called for every ``inline``, ``local``, tree file, quadlet and grub file. Byte for byte upstream's ``MakeDataURL``.
+Used for every ``inline``, ``local``, tree file, quadlet and grub file. Equal byte for byte to upstream's
+``MakeDataURL``.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ SHORTEST_GZIP: Final = len(";base64,") + 36
 
 
 def escaped(data: bytes) -> str:
-    """``data`` percent-encoded except for RFC 2396's unreserved characters."""
+    """Return ``data`` percent-encoded except for RFC 2396's unreserved characters."""
     return _RESERVED.sub(lambda match: b"%%%02X" % match[0][0], data).decode("ascii")
 
 
 def data_url(data: bytes, compression: str | None, *, auto_compression: bool) -> tuple[str, str | None]:
-    """The URL, and the ``compression`` that goes with it; None keeps what the user wrote.
+    """Return the URL and its ``compression``; None leaves the user's value.
 
     ``compression`` is the user's; if it is not empty the data counts as compressed already.
     """

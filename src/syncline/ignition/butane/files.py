@@ -1,7 +1,7 @@
-"""Local files that a document embeds: the protocol by which they are read, and upstream's rules around it.
+"""The protocol for local files that a document embeds, :class:`Files`, and upstream's rules for them.
 
-The room reads nothing by itself. The caller passes :class:`Files`: a directory of the machine (the
-command) or a tree of a Git repository (the renderer), each with limits of its own.
+The room reads no files itself. The caller passes :class:`Files`: a directory of the machine (the command) or a tree of
+a Git repository (the renderer), each with its own limits.
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ class Kind(Enum):
 
 
 class Node(NamedTuple):
-    """What stands at a path; ``executable`` if anybody may execute it."""
+    """A file, directory or link; ``executable`` if anyone may execute it."""
 
     kind: Kind
     executable: bool = False
 
 
 class Files(Protocol):
-    """A place to read from. Paths are ``directory`` with the document's path joined to it, cleaned.
+    """A directory to read from. Paths are ``directory`` joined with the document's path, cleaned.
 
     Every method raises OSError with ``strerror`` in upstream's words (``no such file or directory``).
     """
 
     @property
     def directory(self) -> str:
-        """As the user gave it; never empty."""
+        """The directory as the user gave it; never empty."""
         ...
 
     def absolute(self, path: str) -> str:
-        """``path`` from the root on, cleaned, links not followed."""
+        """Return the absolute, cleaned ``path``; links are not followed."""
         ...
 
     def read(self, path: str) -> bytes: ...
 
     def stat(self, path: str) -> Node:
-        """What ``path`` leads to, links followed."""
+        """Return the node at ``path``, links followed."""
         ...
 
     def lstat(self, path: str) -> Node: ...
 
     def names(self, path: str) -> Sequence[str]:
-        """What a directory holds."""
+        """Return the names in a directory."""
         ...
 
     def target(self, path: str) -> str:
-        """What a link says."""
+        """Return the target of a link."""
         ...
 
 
@@ -81,7 +81,7 @@ def _said(action: str, path: str, error: OSError) -> LocalError:
 
 
 def read_local(local: str, files: Files | None) -> bytes:
-    """The content of a local file; raises :class:`LocalError`."""
+    """Return the content of a local file; raises :class:`LocalError`."""
     files, path = _located(local, files)
     try:
         return files.read(path)
@@ -92,7 +92,7 @@ def read_local(local: str, files: Files | None) -> bytes:
 
 
 class Walked(NamedTuple):
-    """One step of a walk: ``relative`` to the root of the tree, ``.`` for itself; ``problem`` instead of a node."""
+    """One step of a walk: ``relative`` to the root of the tree, ``.`` for the root; ``problem`` in place of a node."""
 
     relative: str
     path: str
@@ -101,7 +101,8 @@ class Walked(NamedTuple):
 
 
 def tree_nodes(local: str, files: Files | None) -> list[Walked]:
-    """Everything below a directory, parents first, names in byte order; raises :class:`LocalError` about its root."""
+    """Return everything below a directory, parents first, names in byte order; raises :class:`LocalError` for its
+    root."""
     files, root = _located(local, files)
     try:
         top = files.stat(root)
@@ -133,7 +134,7 @@ def tree_nodes(local: str, files: Files | None) -> list[Walked]:
 
 
 def read_node(walked: Walked, files: Files) -> bytes:
-    """The content of a file of a tree; raises :class:`LocalError`."""
+    """Return the content of a file of a tree; raises :class:`LocalError`."""
     try:
         return files.read(walked.path)
     except OSError as error:
@@ -141,7 +142,7 @@ def read_node(walked: Walked, files: Files) -> bytes:
 
 
 def read_link(walked: Walked, files: Files) -> str:
-    """The target of a link of a tree; raises :class:`LocalError`."""
+    """Return the target of a link of a tree; raises :class:`LocalError`."""
     try:
         return files.target(walked.path)
     except OSError as error:

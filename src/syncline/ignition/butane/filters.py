@@ -1,4 +1,4 @@
-"""Fields that a variant forbids, looked up in the finished result."""
+"""Finds fields that a variant forbids in the result of a translation: :func:`forbidden`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["forbidden"]
 
 
 def forbidden(spec: Spec, config: dict[str, Any], prefix: Path) -> Iterator[Finding]:
-    """Findings at forbidden fields that hold something, in the result's order.
+    """Yield findings for forbidden fields with a value, in the order of the result.
 
-    ``config`` is canonical; ``prefix`` is where it stands in the result, and filters are paths from that root.
+    ``config`` is canonical; ``prefix`` is its path in the result, and filters are paths from the root of the result.
     """
     if spec.filters:
         named = tuple(str(step) for step in prefix)

@@ -1,8 +1,8 @@
-"""What upstream says nothing about although it surprises people: contents that are not what they claim to be, texts and
-numbers that the MachineConfig's YAML damages.
+"""Hints about surprises that upstream does not report: contents in the wrong format, texts and numbers that the
+MachineConfig's YAML damages. :func:`config_hints`.
 
-Only reported when asked for (``syncline butane --hints``) and as warnings of a render, since tools compare Butane's
-reports. Each rule names the complaint it comes from.
+They are only reported on request (``syncline butane --hints``) and as warnings of a render, since tools compare
+Butane's reports. Each rule names the upstream issue it comes from.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SEPARATORS: Final = ("\u2028", "\u2029")
 
 
 def config_hints(schema: Schema, config: Config, prefix: Path) -> Iterator[Finding]:
-    """About a canonical config that stands at ``prefix`` of the result."""
+    """Yield hints about a canonical config at ``prefix`` of the result."""
     for path, resource in _resources(schema, schema.root, config, prefix):
         contents = _contents(resource)
         if contents is None:
@@ -44,7 +44,7 @@ def config_hints(schema: Schema, config: Config, prefix: Path) -> Iterator[Findi
 
 
 def _embedded(contents: bytes, resource: Config, path: Path) -> Iterator[Finding]:
-    """Upstream judges embedded configs only where they are ``inline`` (coreos/butane#275, coreos/butane#602)."""
+    """Check embedded configs, which upstream does only for ``inline`` (coreos/butane#275, coreos/butane#602)."""
     if resource.get("compression") == "gzip":
         try:
             contents = zlib.decompressobj(_GZIP_BITS).decompress(contents, SIZE_MAX)
@@ -58,7 +58,7 @@ def _embedded(contents: bytes, resource: Config, path: Path) -> Iterator[Finding
 
 
 def _implied_parents(config: Config, prefix: Path) -> Iterator[Finding]:
-    """A path below a file: Ignition would make a directory of it (coreos/ignition#1457)."""
+    """Report a path below a file: Ignition would create a directory in its place (coreos/ignition#1457)."""
     storage: Config = config.get("storage", {})
     files = {file["path"] for file in storage.get("files") or ()}
     for section in ("directories", "files", "links"):
@@ -72,7 +72,7 @@ def _implied_parents(config: Config, prefix: Path) -> Iterator[Finding]:
 
 
 def text_hints(value: Any, path: Path = ()) -> Iterator[Finding]:
-    """About a MachineConfig that is written as Butane writes YAML (coreos/ignition#2309, coreos/ignition#2313)."""
+    """Yield hints about a MachineConfig in Butane's YAML (coreos/ignition#2309, coreos/ignition#2313)."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield from text_hints(part, (*path, key))
@@ -89,7 +89,7 @@ def text_hints(value: Any, path: Path = ()) -> Iterator[Finding]:
 
 
 def document_hints(source: bytes) -> Iterator[Finding]:
-    """Documents behind the first are lost without a word."""
+    """Report documents after the first, which are silently dropped."""
     more = sum(document.value is not None for document in load_all(source).documents) - 1
     if more > 0:
         message = "1 more document follows" if more == 1 else f"{more} more documents follow"

@@ -29,7 +29,8 @@ _FIPS_CIPHER: Final = "aes-cbc-essiv:sha256"
 
 
 def move_grub_to_contents(draft: Draft) -> None:
-    """The Machine Config Operator appends to no files: the boot loader's passwords become contents (from 4.23 on)."""
+    """Move the boot loader's passwords to contents (from 4.23 on): the Machine Config Operator does not append to
+    files."""
     for index, node in enumerate(draft.config.get("storage", {}).get("files") or ()):
         if node.get("path") != GRUB_PATH:
             continue
@@ -50,7 +51,7 @@ def move_grub_to_contents(draft: Draft) -> None:
 
 
 def wrapped_places(draft: Draft) -> Places:
-    """Places from the root of the MachineConfig on."""
+    """Return positions by paths from the root of the MachineConfig."""
     document = draft.document
     places: Places = {(*CONFIG, *path): source for path, source in draft.places.items()}
     places["apiVersion",] = places["kind",] = places["spec",] = ("version",)
@@ -71,13 +72,13 @@ def wrapped_places(draft: Draft) -> Places:
 
 
 def openshift_fields(document: Config) -> Config:
-    """What stands beside the config in ``spec``, under upstream's names and in its order."""
+    """Return the fields beside the config in ``spec``, with upstream's names and order."""
     section = document.get("openshift", {})
     return {_JSON.get(name, name): section[name] for name in _FIELDS if name in section}
 
 
 def wrap(document: Config, config: Config) -> Config:
-    """The MachineConfig around a canonical ``config``."""
+    """Return the MachineConfig with a canonical ``config``."""
     metadata = document.get("metadata", {})
     shown: Config = {"name": metadata.get("name", "")}
     if labels := metadata.get("labels"):
@@ -93,7 +94,7 @@ def wrap(document: Config, config: Config) -> Config:
 
 
 def add_fips_cipher(draft: Draft, places: Places) -> None:
-    """Volumes get a cipher that FIPS allows unless the user chose one (up to 4.19). ``places`` are the wrapped ones."""
+    """Set a cipher that FIPS allows on volumes without one (up to 4.19). ``places`` are the wrapped ones."""
     if not draft.document.get("openshift", {}).get("fips"):
         return
     for index, luks in enumerate(draft.config.get("storage", {}).get("luks") or ()):
@@ -109,7 +110,7 @@ def add_fips_cipher(draft: Draft, places: Places) -> None:
 
 
 def refused(draft: Draft) -> Iterator[Finding]:
-    """Values that RHCOS or the Machine Config Operator cannot apply; paths from the MachineConfig's root on."""
+    """Yield values that RHCOS or the Machine Config Operator cannot apply, with paths from the MachineConfig's root."""
     config, minor = draft.config, draft.spec.openshift
     storage: Config = config.get("storage", {})
     filesystems: list[Any] = storage.get("filesystems") or []
@@ -133,7 +134,7 @@ def refused(draft: Draft) -> Iterator[Finding]:
 
 
 def _scheme(source: str) -> str | None:
-    """The scheme of a URL; None if it cannot be read, which validation tells."""
+    """Return the scheme of a URL; None if it is invalid, which validation reports."""
     try:
         return parse_url(source).scheme
     except UrlError:
@@ -141,7 +142,7 @@ def _scheme(source: str) -> str | None:
 
 
 def elided(draft: Draft, places: Places) -> Iterator[Finding]:
-    """What raw output leaves out."""
+    """Yield the parts that raw output omits."""
     for name in openshift_fields(draft.document):
         source = places.get(("spec", name), ("spec", name))
         yield warning(source, m.FIELD_ELIDED)

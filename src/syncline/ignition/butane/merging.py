@@ -1,8 +1,8 @@
-"""Laying what a user wrote over what sugar generated, so that every part still knows where it came from.
+"""Merges a user's config over a generated one and records the origin of every part: :func:`merged`.
 
-The rules are those of Ignition's own merging; here also the places are merged. Called by
-``ignition/butane/mounts.py`` and ``ignition/butane/boot_device.py`` with generated configs as parents. Configs are
-plain JSON in which a key is present where upstream's value is not nil; nothing given is changed.
+The rules are those of Ignition's merging; positions are merged, too. Called by ``ignition/butane/mounts.py`` and
+``ignition/butane/boot_device.py`` with generated configs as parents. Configs are plain JSON in which a key is present
+if upstream's value is not nil; inputs are not changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Config = dict[str, Any]
 
 
 class Part:
-    """A config and the places of its parts in the document."""
+    """A config and the positions of its parts in the document."""
 
     def __init__(self, config: Config | None = None, places: Places | None = None) -> None:
         self.config: Config = {} if config is None else config
@@ -28,7 +28,7 @@ class Part:
 
 
 def is_zero(schema: Schema, kind: Object, value: Config) -> bool:
-    """Whether Go would call the object zero: empty lists that are written count as something."""
+    """Return True if Go would call the object zero; written empty lists are not zero."""
     for name, part in value.items():
         known = kind.fields[name]
         if known.many or known.nullable:
@@ -42,7 +42,7 @@ def is_zero(schema: Schema, kind: Object, value: Config) -> bool:
 
 
 def common_source(schema: Schema, kind: Object, value: Config, prefix: Path, source: Path, places: Places) -> None:
-    """Record that everything at ``prefix``, written or not, comes from ``source``."""
+    """Record ``source`` as the origin of everything at ``prefix``, written or not."""
     for name, known in kind.fields.items():
         at = (*prefix, name)
         places[at] = source
@@ -62,7 +62,7 @@ def common_source(schema: Schema, kind: Object, value: Config, prefix: Path, sou
 
 
 def merged(schema: Schema, parent: Part, child: Part) -> Part:
-    """``child`` over ``parent``: entries of the parent come first, fields of the child win."""
+    """Return ``child`` over ``parent``: entries of the parent come first, fields of the child win."""
     merger = _Merger(schema, parent.places, child.places)
     config = merger.struct(schema.root, parent.config, child.config, ((), (), ()))
     return Part(config, merger.places)
@@ -109,7 +109,7 @@ class _Merger:
         return result
 
     def _part(self, known: Field, parent: Any, child: Any, at: _Paths) -> Any:
-        """A nullable value or an object: the child's if it has one, objects field by field."""
+        """Merge a nullable value (the child's if it has one) or an object (field by field)."""
         if known.scalar:
             value = parent if child is None else child
         else:
@@ -129,7 +129,7 @@ class _Merger:
         return value
 
     def _shared(self, kind: Object, child: Config) -> dict[str, str]:
-        """For lists that share a namespace: which list of the child holds a key; the last one counts."""
+        """Map keys to the child's list that has them, for lists that share a namespace; the last one counts."""
         found: dict[str, str] = {}
         for name in kind.fields:
             if name in kind.shared:
@@ -174,7 +174,7 @@ class _Merger:
         at: _Paths,
         shared: dict[str, str] | None,
     ) -> list[bool]:
-        """Entries with one key become one; whether each side gave something."""
+        """Merge entries by key; return whether each side contributed."""
         parent, child = lists
         by_key = {self._key(known, item): (index, item) for index, item in enumerate(child)}
         used = [False, False]
@@ -210,7 +210,7 @@ class _Merger:
     # -- what is taken as a whole --------------------------------------------------------------------------------
 
     def _take(self, known: Field, value: Any, source: Path, result: Path, *, child: bool) -> bool:
-        """Record the places of a part of one side; parts without content have none."""
+        """Record the positions of a part of one side; parts without content have none."""
         if known.scalar:
             if not value and not known.nullable:
                 return False

@@ -1,4 +1,4 @@
-"""Mount and swap units for filesystems with ``with_mount_unit``, laid under what the user wrote."""
+"""Generates mount and swap units for filesystems with ``with_mount_unit``: :func:`add_mount_units`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLAIN: Final = frozenset(b":_.abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW
 
 
 def unit_path_name(path: str) -> str:
-    r"""A path as systemd names units after it: ``/dev/my-disk`` is ``dev-my\x2ddisk`` (``systemd-escape --path``)."""
+    r"""Escape a path like ``systemd-escape --path``: ``/dev/my-disk`` is ``dev-my\x2ddisk``."""
     out: list[str] = []
     for part in text_bytes(path).split(b"/"):
         if not part:
@@ -29,7 +29,7 @@ def unit_path_name(path: str) -> str:
 
 
 def add_mount_units(draft: Draft) -> None:
-    """Generate the units. Merging happens wherever filesystems are listed, since it also trims recorded places."""
+    """Add the units. Merge whenever filesystems are listed, since that also trims recorded positions."""
     filesystems: list[Value] = draft.document.get("storage", {}).get("filesystems") or []
     if not filesystems or draft.spec.base < 2:
         return
@@ -69,7 +69,7 @@ def _unit(draft: Draft, filesystem: Value, *, remote: bool) -> Value:
 
 
 def _behind_tang(draft: Draft) -> frozenset[str]:
-    """The devices of encrypted volumes that are opened with the help of a server."""
+    """Return the devices of encrypted volumes that need a Tang server."""
     volumes: list[Value] = draft.document.get("storage", {}).get("luks") or []
     names = [luks.get("name", "") for luks in volumes if luks.get("clevis", {}).get("tang")]
     return frozenset(f"{place}{name}" for name in names for place in ("/dev/mapper/", "/dev/disk/by-id/dm-name-"))

@@ -1,7 +1,7 @@
-"""Files, directories and links that come from trees and quadlets, added to those that the user wrote.
+"""Adds files, directories and links from trees and quadlets to those of the user: :func:`add_trees`.
 
-Paths are one namespace: what a tree meets at its destination is filled if it is an empty entry of the same kind, and an
-error otherwise. Source: coreos/butane ``base/v0_8_exp/translate.go``, ``util.go``.
+Paths are one namespace: an entry of a tree fills an existing empty entry of the same kind; any other is an error.
+Source: coreos/butane ``base/v0_8_exp/translate.go``, ``util.go``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TYPES: Final = {"files": "File", "directories": "Directory", "links": "Link"}
 
 
 class _Nodes:
-    """The entries of the draft by path; a later one with the same path hides the earlier."""
+    """The entries of the draft by path; a later one hides an earlier one."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -58,7 +58,7 @@ class _Nodes:
 
 
 def add_trees(draft: Draft) -> None:
-    """Every tree in turn; problems become findings at the tree, and walking continues."""
+    """Add every tree; problems become findings at the tree, and the walk continues."""
     trees: list[Value] = draft.document.get("storage", {}).get("trees") or []
     if not trees:
         return
@@ -104,7 +104,7 @@ class _TreeAdder:
             raise LocalError(m.FILE_TYPE)
 
     def _node(self, section: str, path: str, content: str) -> tuple[int, Config]:
-        """The entry to fill at ``path``; raises where it has ``content`` or is of another kind."""
+        """Return the entry to fill at ``path``; raise if it has ``content`` or another kind."""
         found = self._nodes.find(section, path)
         if found is not None:
             target = found[1].get("contents", {}) if section == "files" else found[1]
@@ -119,7 +119,7 @@ class _TreeAdder:
         return {name: dict(owner) for name, owner in self._owner.items()}
 
     def _directory(self, path: str) -> None:
-        """Directories are only written down where something about them is asked for."""
+        """Add a directory only if one of its properties is set."""
         mode = self._tree.get("dir_mode")
         if mode is None and not self._owner:
             return
@@ -158,7 +158,7 @@ class _TreeAdder:
 
 
 def quadlet_template(name: str) -> str | None:
-    """The template of an instance: ``web@.container`` for ``web@1.container``; None for all other names."""
+    """Return the template of an instance: ``web@.container`` for ``web@1.container``; None for other names."""
     at, dot = name.find("@"), name.rfind(".")
     if at < 0 or dot < 0 or at + 1 == dot:
         return None
@@ -166,7 +166,7 @@ def quadlet_template(name: str) -> str | None:
 
 
 def add_quadlets(draft: Draft) -> None:
-    """Files of Podman's systemd generator and their drop-ins; instances of templates become links."""
+    """Add files of Podman's systemd generator and their drop-ins; instances of templates become links."""
     quadlets: list[Value] = draft.document.get("systemd", {}).get("quadlets") or []
     if not quadlets:
         return
@@ -192,7 +192,7 @@ def add_quadlets(draft: Draft) -> None:
 
 
 def _content_file(draft: Draft, nodes: _Nodes, value: Value, path: str, source: Path) -> None:
-    """A file with what ``contents`` or ``contents_local`` holds."""
+    """Add a file with the content of ``contents`` or ``contents_local``."""
     if nodes.exists(path):
         draft.findings.append(error(source, m.NODE_EXISTS))
         return

@@ -1,7 +1,7 @@
-"""Where things stand in a Butane document: places of paths, keys that it is unknown, findings on their way to a report.
+"""Positions in a Butane document, unknown keys, and findings before they are reported: :class:`Locator`.
 
-All stages of a translation collect :class:`Finding`; ``ignition/butane/transpile.py`` turns their paths back into the
-document's and asks a :class:`Locator` for line and column.
+All stages of a translation collect :class:`Finding`; ``ignition/butane/transpile.py`` maps their paths back to the
+document and gets line and column from a :class:`Locator`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Places: TypeAlias = dict[Path, Path]
 
 
 class Key(str):
-    """The last step of a path that means the key itself, not its value."""
+    """The last step of a path to a key itself, not to its value."""
 
     __slots__ = ()
 
 
 class Finding(NamedTuple):
-    """``result`` says that ``path`` belongs to the generated document and must be led back."""
+    """One problem. ``result``: ``path`` is one of the generated document, to be mapped back."""
 
     severity: Severity
     message: str
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
         return self.severity is Severity.ERROR
 
     def entry(self, locator: Locator) -> Entry:
-        """The entry of a report, with the place of the deepest part of the path that the document has."""
+        """Return the entry of a report, with the position of the deepest existing part of the path."""
         return Entry(self.severity, self.message, self.path, *locator.place(self.path))
 
 
@@ -51,7 +51,7 @@ def warning(path: Path, message: str, *, result: bool = False) -> Finding:
 
 
 def in_document(finding: Finding, places: Places) -> Finding:
-    """Lead a finding about the result back to the document; what was not recorded keeps its shape in snake case."""
+    """Map a finding about the result to the document; unrecorded paths are converted to snake case."""
     if not finding.result:
         return finding
     known = places.get(finding.path)
@@ -61,14 +61,15 @@ def in_document(finding: Finding, places: Places) -> Finding:
 
 
 class Locator:
-    """Places of paths in one document. Remembers the keys of mappings, since a report may name each of them."""
+    """Finds the position of a path in a document. It caches the keys of mappings, since reports have many paths."""
 
     def __init__(self, root: Node | None) -> None:
         self._root = root
         self._keys: dict[int, dict[str, tuple[Node, Node]]] = {}
 
     def place(self, path: Path) -> tuple[int, int] | tuple[None, None]:
-        """Line and column, from 1; of a missing part its nearest ancestor. Aliases are not followed, as upstream."""
+        """Return line and column, from 1; those of the nearest ancestor for a missing part. Aliases are not followed,
+        as upstream."""
         if self._root is None:
             return None, None
         node = self._root
@@ -92,14 +93,14 @@ class Locator:
 
 
 def _text(key: Node) -> str:
-    """A key's text as the context tree has it: the name of an alias, nothing for a mapping."""
+    """Return the text of a key in the context tree: the name of an alias, empty for a mapping."""
     if isinstance(key, ScalarNode):
         return key.value
     return getattr(key, "name", "")
 
 
 def unused_keys(root: Node | None, struct: Struct, value: dict[str, Any]) -> Iterator[Finding]:
-    """Keys that the version does not know, and objects that are written as something else, parents first."""
+    """Yield keys that the version does not have, and objects written as another type, parents first."""
     if root is not None:
         yield from _unused(root, struct, value, ())
 

@@ -1,9 +1,8 @@
-"""Text of a Butane document to typed values: go-yaml v3's decoder over the tables of ``ignition/butane/schema.py``.
+"""Decodes the text of a Butane document like go-yaml v3, by the tables of ``ignition/butane/schema.py``.
 
 ``ignition/butane/transpile.py`` calls :func:`read_document` once and :func:`decode` twice, for the header and for the
-whole. Values are dicts that hold a key only if the document sets it; text may hold bytes that are not UTF-8 as
-surrogate escapes. Duplicate keys are errors. Nothing is recursive in the depth of the input: only known keys are
-followed.
+whole. Values are dicts that have a key only if the document sets it; bytes that are no UTF-8 are surrogate escapes.
+Duplicate keys are errors. Only known keys are followed, so the recursion does not depend on the input.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ _PREFIX: Final = "tag:yaml.org,2002:"
 
 
 class DecodeError(ValueError):
-    """The text is not YAML, or its values have types that the document cannot hold.
+    """The text is not YAML, or its values have the wrong types.
 
-    The message is worded as go-yaml words it, with ``yaml:`` in front; ``line`` is the first line it names, 0 if none.
+    The message is go-yaml's, prefixed with ``yaml:``; ``line`` is the first line it names, 0 if none.
     """
 
     def __init__(self, message: str, line: int = 0) -> None:
@@ -54,7 +53,8 @@ class DecodeError(ValueError):
 
 
 def read_document(source: bytes) -> Node | None:
-    """The root of the first document, None for an empty one; what follows is not read. Raises :class:`DecodeError`."""
+    """Return the root of the first document, None for an empty one; the rest is not read. Raises
+    :class:`DecodeError`."""
     if len(source) > BUDGET.bytes:
         raise DecodeError(f"the text has {len(source)} bytes, at most {BUDGET.bytes} are read")
     mended = _Mended(source)
@@ -78,9 +78,9 @@ _MARK_OF_LINE: Final = re.compile("(?<=[\r\n\x85\u2028\u2029])\ufeff")
 
 
 class _Mended:
-    """The source, changed where libyaml and go-yaml differ about plain text in brackets. In ``[a:, b]`` the colon is
-    text for go-yaml: it is hidden. In ``{a: b?c}`` the question mark ends the text: a brace there is as wrong. A byte
-    order mark at the beginning of a later line is text, too, which libyaml skips."""
+    """The source, changed where libyaml and go-yaml differ about plain text in brackets. In ``[a:, b]`` go-yaml reads
+    the colon as text: it is hidden. In ``{a: b?c}`` the question mark ends the text: it is replaced by a brace, which
+    is an error, too. A byte order mark at the start of a later line is text, which libyaml skips."""
 
     def __init__(self, source: bytes) -> None:
         self.source = source
@@ -95,7 +95,7 @@ class _Mended:
             self._hidden = 1
 
     def mend(self, error: YamlError) -> bool:
-        """Hide the colon that ``error`` complains about; False if it complains about something else."""
+        """Hide the colon of ``error``; return False if the error is another one."""
         cause = error.__cause__
         if not isinstance(cause, yaml.scanner.ScannerError) or cause.problem != "found unexpected ':'":
             return False
@@ -121,7 +121,7 @@ class _Mended:
         return True
 
     def broken(self) -> bool:
-        """Whether a question mark was replaced, so that the text has to be read again; it is wrong then."""
+        """Return True if a question mark was replaced, so that the text must be parsed again, with an error."""
         if self._broken or b"?" not in self.source or not (self._text or self._begin()):
             return False
         at = _question_in_flow(self._text)
@@ -133,7 +133,7 @@ class _Mended:
         return True
 
     def restored(self, root: Node | None) -> Node | None:
-        """``root`` with the colons and marks back in their texts."""
+        """Return ``root`` with the colons and marks restored."""
         pending = [root] if root is not None and self._hidden else []
         while pending:
             node = pending.pop()
@@ -147,7 +147,7 @@ class _Mended:
 
 
 def _question_in_flow(text: str) -> int:
-    """Where the first question mark inside plain text in brackets stands; -1: there is none."""
+    """Return the position of the first question mark inside plain text in brackets, or -1."""
     depth = 0
     try:
         for token in _tokens(text):
@@ -165,7 +165,7 @@ def _question_in_flow(text: str) -> int:
 
 
 def _syntax_error(error: YamlError, source: bytes) -> DecodeError:
-    """go-yaml names the line of the context if there is one, counted from 0 for parser errors: its quirk."""
+    """Return the error with go-yaml's line: that of the context if there is one, counted from 0 for parser errors."""
     cause = error.__cause__
     if isinstance(cause, yaml.parser.ParserError):
         cause = _scanned_ahead(source, cause) or cause
@@ -196,8 +196,8 @@ def _tokens(source: bytes | str) -> Iterator[yaml.Token]:
 
 
 def _check_behind(source: bytes) -> None:
-    """What ends the first document is a token, and two more are scanned behind it, of a document that is not read.
-    Raises :class:`DecodeError`."""
+    """Scan the end of the first document and two more tokens, although the next document is not read. Raises
+    :class:`DecodeError`."""
     if not _MAY_END.search(source):
         return
     left, begun = _LOOKAHEAD, False
@@ -224,7 +224,7 @@ _LOOKAHEAD: Final = 3
 
 
 def _scanned_ahead(source: bytes, found: yaml.MarkedYAMLError) -> yaml.MarkedYAMLError | None:
-    """go-yaml scans two tokens ahead for the sake of comments: what it stumbles over there, it tells first."""
+    """Return the error in the two tokens that go-yaml scans ahead for comments, which it reports first."""
     mark = found.problem_mark
     left = _LOOKAHEAD
     opened = False
@@ -253,7 +253,7 @@ def _reader_problem(cause: BaseException) -> str:
 
 
 def decode(root: Node | None, struct: Struct) -> Value:
-    """The typed value of a document; keys that ``struct`` does not know are left out. Raises :class:`DecodeError`."""
+    """Return the typed value of a document; unknown keys are dropped. Raises :class:`DecodeError`."""
     if root is None:
         return {}
     decoder = _Decoder()
@@ -269,7 +269,7 @@ def decode(root: Node | None, struct: Struct) -> Value:
 
 
 class _Decoder:
-    """One reconcile of the nodes. ``good`` results say, as in go-yaml, whether a value was set."""
+    """Decodes nodes once. The ``good`` results mean, as in go-yaml, that a value was set."""
 
     def __init__(self) -> None:
         self.problems: list[tuple[int, str]] = []
@@ -295,7 +295,7 @@ class _Decoder:
             raise ScalarError("document contains excessive aliasing")
 
     def _enter(self, node: Node) -> Node:
-        """Count the node; where it is an alias go to its target, until :meth:`_leave`."""
+        """Count the node; follow an alias until :meth:`_leave`."""
         self._count()
         if not isinstance(node, AliasNode):
             return node
@@ -429,7 +429,7 @@ class _Decoder:
         return True
 
     def _merge(self, parent: MappingNode, merge: Node, struct: Struct, out: Value) -> None:
-        """``<<``: keys of the mapping itself win, then the earlier of several merged ones."""
+        """Apply ``<<``: keys of the mapping itself win, then the earlier of several merged ones."""
         before = self._merged
         if before is None:
             self._merged = {key.value for key, _ in parent.pairs if isinstance(key, ScalarNode)}
@@ -441,7 +441,7 @@ class _Decoder:
         self._merged = before
 
     def _map(self, node: Node, field: Field, out: Value) -> None:
-        """Text to text; a null value counts as empty text."""
+        """Decode a map of texts; a null value becomes an empty text."""
         if not isinstance(node, MappingNode):
             if isinstance(node, ScalarNode):
                 self._scalar(node, "map", field.type_name)
@@ -500,7 +500,7 @@ class _Decoder:
         return False, None
 
     def _mistyped(self, node: Node, type_name: str) -> None:
-        """Of a mapping its keys are examined first, whatever it is to become."""
+        """Report a wrong type; for a mapping check its keys first."""
         if isinstance(node, MappingNode) and not self._unique(node):
             return
         tag = "!!seq" if isinstance(node, SequenceNode) else "!!map"
@@ -514,7 +514,7 @@ class _Decoder:
 
 
 def scalar_word(node: ScalarNode) -> tuple[str, Plain]:
-    """Short tag and value of a scalar; quoted text is text."""
+    """Return short tag and value of a scalar; quoted text is text."""
     tag = "" if node.tag == "!" else node.tag
     if not tag:
         if node.style in ("'", '"', "|", ">"):
@@ -524,7 +524,7 @@ def scalar_word(node: ScalarNode) -> tuple[str, Plain]:
 
 
 def is_null(node: Node) -> bool:
-    """Whether the node, or what its alias stands for, is null."""
+    """Return True if the node, or the target of its alias, is null."""
     if isinstance(node, AliasNode):
         node = node.target
     return isinstance(node, ScalarNode) and scalar_word(node)[0] == "!!null"
@@ -539,7 +539,7 @@ def _is_merge(node: Node) -> bool:
 
 
 def _identity(key: Node) -> tuple[str, str]:
-    """What makes two keys equal for go-yaml: the kind of node and its text."""
+    """Return the key by which go-yaml compares keys: kind of node and text."""
     if isinstance(key, ScalarNode):
         return "scalar", key.value
     if isinstance(key, AliasNode):
@@ -548,7 +548,7 @@ def _identity(key: Node) -> tuple[str, str]:
 
 
 def _int64(value: Plain) -> int | None:
-    """As Go converts on amd64: floats are cut off, and what is too large below becomes the smallest integer."""
+    """Convert like Go on amd64: floats are truncated, and numbers out of range become the smallest integer."""
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**63 else None
     if isinstance(value, float) and value <= 2.0**63:
@@ -566,7 +566,7 @@ _RATIO_HIGH: Final = 4_000_000
 
 
 def _allowed_alias_ratio(decoded: int) -> float:
-    """The share of values that may come from aliases: 99 % in documents of usual size, 10 % in huge ones."""
+    """Return the permitted share of values from aliases: 99 % in documents of usual size, 10 % in huge ones."""
     if decoded <= _RATIO_LOW:
         return 0.99
     if decoded >= _RATIO_HIGH:

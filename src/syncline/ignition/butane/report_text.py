@@ -22,7 +22,7 @@ _SPACES: Final = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3
 
 
 def boxed(report: Report, file: str, source: bytes, *, colored: bool = False) -> bytes:
-    """All entries, blank lines between them. Bytes, because the document may hold what is not UTF-8."""
+    """Return all entries, separated by blank lines, as bytes: the document may contain invalid UTF-8."""
     lines = source.split(b"\n")
     return b"\n".join(_box(entry, file, lines, colored) for entry in report.entries)
 
@@ -52,7 +52,7 @@ def _box(entry: Entry, file: str, lines: list[bytes], colored: bool) -> bytes:
 
 
 def _underline(line: bytes, column: int, colored: bool) -> str:
-    """Carets up to the next space. The column counts characters, here it is taken for bytes: upstream's way."""
+    """Return carets up to the next space. Like upstream it uses the column, in characters, as a byte offset."""
     rest = line[column - 1 :]
     text = rest.decode("utf-8", "surrogateescape")
     end = next((index for index, sign in enumerate(text) if sign in _SPACES), len(text))

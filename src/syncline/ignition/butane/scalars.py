@@ -1,6 +1,6 @@
-"""What an unquoted word means in Butane's YAML: the resolver of the go-yaml v3 dialect.
+"""Resolves unquoted scalars of Butane's YAML by the rules of go-yaml v3: :func:`resolve`.
 
-``ignition/butane/reading.py`` decodes by it and ``ignition/butane/yaml_output.py`` learns from it which words need
+``ignition/butane/reading.py`` decodes with it and ``ignition/butane/yaml_output.py`` uses it to find words that need
 quotes. It differs from the Kubernetes dialect (go-yaml v2): ``yes`` is text, ``0o644`` is octal.
 """
 
@@ -53,13 +53,13 @@ _MAX_DIGITS: Final = 400
 
 
 class ScalarError(ValueError):
-    """An explicit tag contradicts the text; the message is go-yaml's."""
+    """An explicit tag that contradicts the text; the message is go-yaml's."""
 
 
 def resolve(tag: str, text: str) -> Word:
-    """The meaning of a scalar with the given tag (long or short; empty if none was written).
+    """Return the value of a scalar with the given tag (long or short; empty if none was written).
 
-    Raises :class:`ScalarError` if the tag asks for what the text is not.
+    Raises :class:`ScalarError` if the text does not match the tag.
     """
     short = "!!" + tag[len(_PREFIX) :] if tag.startswith(_PREFIX) else tag
     if short == "!!binary":
@@ -116,7 +116,7 @@ def _number(text: str) -> Word:
 
 
 def _integer(digits: str) -> int | None:
-    """ParseInt, then ParseUint, base 0: a sign excludes what only fits without one."""
+    """Parse like Go's ParseInt, then ParseUint, base 0; numbers that only fit without sign must have none."""
     match = _INTEGER.fullmatch(digits)
     if match is None:
         return None
@@ -131,7 +131,7 @@ def _integer(digits: str) -> int | None:
 
 
 def _signed_inside(digits: str) -> int | None:
-    """go-yaml parses what follows ``0b`` and ``0o`` with a sign of its own: ``0o-7`` is -7."""
+    """go-yaml parses the digits after ``0b`` and ``0o`` with their own sign: ``0o-7`` is -7."""
     match = _SIGNED_INSIDE.fullmatch(digits)
     if match is None or (match["sign"] and match["inner"]):
         return None

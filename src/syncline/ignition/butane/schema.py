@@ -115,7 +115,7 @@ _OPENSHIFT_DOCUMENT: Final = "metadata=Metadata openshift=OpenShift"
 
 
 def camel(key: str) -> str:
-    """``size_mib`` as Ignition writes it: ``sizeMiB``."""
+    """Return Ignition's name of a key: ``sizeMiB`` for ``size_mib``."""
     if key.endswith("_mib"):
         key = key.removesuffix("_mib") + "MiB"
     first, *rest = key.split("_")
@@ -123,7 +123,7 @@ def camel(key: str) -> str:
 
 
 def snake(key: str) -> str:
-    """``sizeMiB`` as Butane writes it: ``size_mib``."""
+    """Return Butane's name of a key: ``size_mib`` for ``sizeMiB``."""
     out: list[str] = []
     at = 0
     while at < len(key):
@@ -138,7 +138,7 @@ def snake(key: str) -> str:
 
 
 class _Table:
-    """Reads lines of one table into types; ``base`` chooses what exists."""
+    """Parses the lines of a table into types; ``base`` selects the existing ones."""
 
     def __init__(self, text: str, base: int, package: str, outer: _Table | None = None) -> None:
         self._lines = dict(line.split(": ", 1) for line in text.strip().splitlines())
@@ -195,7 +195,7 @@ HEADER: Final = Struct("commonFields", "config", _HEADER_FIELDS, {field.key: fie
 
 @cache
 def document_type(base: int, fcos: int = -1, openshift: int = -1) -> Struct:
-    """The whole document: keys of the base, of fcos version 1.``fcos`` and of openshift 4.``openshift`` (-1: none)."""
+    """Return the type of a document: base, fcos version 1.``fcos`` and openshift 4.``openshift`` (-1: none)."""
     inner = _base_table(base)
     fields = list(inner.make("Config", _DOCUMENT).fields)
     if fcos >= 0:

@@ -1,8 +1,8 @@
-"""The base of every variant: a typed Butane document becomes an Ignition config, field by field.
+"""Translates a typed Butane document into an Ignition config, field by field: :func:`translate`.
 
-``ignition/butane/transpile.py`` begins here; mounts, trees, quadlets and the sugar of variants then work on the
-:class:`Draft`. Keys map by name, so that only resources, keys from files and unit contents need rules of their own.
-Source: coreos/butane ``base/v0_*/translate.go``.
+``ignition/butane/transpile.py`` begins here; mounts, trees, quadlets and the sugar of variants then change the
+:class:`Draft`. Keys map by name; only resources, keys from files and unit contents have their own rules. Source:
+coreos/butane ``base/v0_*/translate.go``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LINES: Final = re.compile("\r?\n")
 
 
 class Draft:
-    """What has been translated so far. ``config`` holds a key where upstream's value is not nil."""
+    """The translation so far. ``config`` has a key if upstream's value is not nil."""
 
     def __init__(self, spec: Spec, document: Value, files: Files | None, *, compress: bool) -> None:
         self.spec = spec
@@ -61,7 +61,7 @@ class Draft:
         self.config, self.places = done.config, done.places
 
     def section(self, *names: str) -> list[Any]:
-        """A list of the config to append to, made if it is missing."""
+        """Return a list of the config to append to, created if missing."""
         value: Any = self.config
         for name in names[:-1]:
             value = value.setdefault(name, {})
@@ -70,7 +70,7 @@ class Draft:
 
 
 def text_bytes(text: str) -> bytes:
-    """The bytes of a text that may hold some that are not UTF-8."""
+    """Return the bytes of a text with surrogate escapes."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -79,7 +79,7 @@ def bytes_text(data: bytes) -> str:
 
 
 def translate(draft: Draft, document_type: Struct) -> None:
-    """Fill the draft with what the document says plainly; problems become findings."""
+    """Fill the draft from the plain fields of the document; problems become findings."""
     walk = _Walk(draft)
     config = draft.config
     for known in document_type.fields:
@@ -144,7 +144,7 @@ class _Walk:
         return part
 
     def _resource(self, value: Value, out: Config, source: Path, result: Path) -> None:
-        """``inline`` and ``local`` become a data URL (source, compression)."""
+        """Convert ``inline`` and ``local`` to a data URL (source, compression)."""
         draft = self._draft
         local, inline = value.get("local"), value.get("inline")
         if local is not None:
@@ -169,7 +169,7 @@ class _Walk:
             self._places[*result, "compression"] = source
 
     def _keys(self, value: Value, out: Config, source: Path, result: Path) -> None:
-        """Lines of local files become keys, after those that are written out."""
+        """Add lines of local files to the keys, after the inline ones."""
         local = value.get("ssh_authorized_keys_local")
         if not local:
             return
@@ -205,7 +205,7 @@ class _Walk:
 
 
 def _is_zero(kind: Struct, value: Value) -> bool:
-    """Whether Go would call the object zero."""
+    """Return True if Go would call the object zero."""
     for key, part in value.items():
         known = kind.by_key[key]
         if known.nullable or known.kind in ("list", "map"):

@@ -1,7 +1,7 @@
-"""Which variants and versions of Butane exist, and what each allows: the data behind every translation.
+"""The variants and versions of Butane with their rules, as data: :func:`find_spec`.
 
-``ignition/butane/transpile.py`` looks up a :class:`Spec` by the two header keys of a document. A rule that differs
-between versions is a field here, so that translation asks for the rule and never for a version.
+``ignition/butane/transpile.py`` gets a :class:`Spec` by the two header keys of a document. Rules that differ between
+versions are fields of it, so that translation never compares versions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NONE: Final[Filters] = MappingProxyType({})
 
 
 class NoTranslator(ValueError):
-    """The header names no variant and version that can be translated; the text is upstream's."""
+    """The header names no known variant and version; the text is upstream's."""
 
 
 class Spec(NamedTuple):
@@ -63,7 +63,7 @@ _COMPRESSION: Final = ("spec", "config", "storage", "files", "contents", "compre
 
 
 def _machine_config_filters(minor: int) -> Filters:
-    """What machine configs of OpenShift 4.``minor`` refuse: MachineConfigDaemon and MachineConfigController."""
+    """Return the fields that OpenShift 4.``minor`` refuses: MachineConfigDaemon and MachineConfigController."""
     config = ("spec", "config")
     found: dict[tuple[str, ...], str] = {}
     if minor >= 14:
@@ -115,7 +115,7 @@ _INT64_MAX: Final = 2**63 - 1
 
 
 def find_spec(variant: str, version: str) -> Spec:
-    """The spec that a header names; versions are compared by value, so ``01.4.0`` is 1.4.0. Raises
+    """Return the spec for a header; versions are compared by value, so ``01.4.0`` is 1.4.0. Raises
     :class:`NoTranslator`."""
     if not variant:
         raise NoTranslator(m.NO_VARIANT)
@@ -131,12 +131,12 @@ def find_spec(variant: str, version: str) -> Spec:
 
 
 def supported_versions(variant: str) -> tuple[str, ...]:
-    """All versions of ``variant``, oldest first; empty for an unknown one."""
+    """Return all versions of ``variant``, oldest first; empty for an unknown one."""
     return tuple(spec.version for spec in _SPECS if spec.variant == variant)
 
 
 def _canonical(version: str) -> str | None:
-    """The version as go-semver prints it; None if it does not parse."""
+    """Return the version in go-semver's form; None if it is invalid."""
     rest, _, metadata = version.partition("+")
     core, dash, prerelease = rest.partition("-")
     parts = core.split(".", 2)

@@ -1,7 +1,7 @@
-"""A MachineConfig as Butane prints it: go-yaml v3's block style, byte for byte, with its peculiarities.
+"""Prints a MachineConfig like Butane: go-yaml v3's block style, byte for byte, with its quirks: :func:`dump`.
 
-``ignition/butane/transpile.py`` calls :func:`dump`. Numbers have passed through JSON, so that those from 1,000,000 on
-are written with an exponent; an empty line at the beginning of a text is lost. Both are upstream's.
+Numbers have passed through JSON, so those from 1,000,000 on are written with an exponent; an empty line at the start of
+a text is lost. Both are upstream's behavior.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _ESCAPED: Final = re.compile(r'[^\x20-\x7e]|["\\]')
 
 
 def dump(value: dict[str, Any]) -> str:
-    """The mapping, every line ended by a newline."""
+    """Return the mapping as YAML, every line ended by a newline."""
     return "".join(_mapping(value, 0))
 
 
 def _mapping(value: dict[str, Any], indent: int) -> Iterator[str]:
-    """Pieces of text, each with the end of its line."""
+    """Yield the text in pieces, including line ends."""
     pad = " " * indent
     for key in sorted(sorted(value), key=functools.cmp_to_key(key_order)):
         simple = not _BREAKS.search(key) and len(key.encode()) <= _SIMPLE_KEY
@@ -62,7 +62,7 @@ def _mapping(value: dict[str, Any], indent: int) -> Iterator[str]:
 
 
 def _led(lead: str, value: Any, indent: int, *, compact: bool) -> Iterator[str]:
-    """``value`` behind ``lead``; ``compact`` lets a mapping or list begin on that very line."""
+    """Yield ``value`` after ``lead``; ``compact``: a mapping or list may begin on the same line."""
     inner = indent + _INDENT
     if isinstance(value, dict | list) and value:
         pieces = _mapping(value, inner) if isinstance(value, dict) else _sequence(value, inner)
@@ -78,7 +78,7 @@ def _sequence(value: list[Any], indent: int) -> Iterator[str]:
 
 
 def _scalar(value: Any, indent: int) -> str:
-    """A scalar behind its key, with the end of its last line; further lines are indented."""
+    """Return a scalar after its key, with final line end; further lines are indented."""
     if isinstance(value, str):
         if "\n" in value and _block_allowed(value):
             return _literal(value, indent)
@@ -97,7 +97,7 @@ def _block_allowed(text: str) -> bool:
 
 
 def _inline(text: str, indent: int) -> str:
-    """Plain where it reads back as itself, else in quotes."""
+    """Return the text plain if it parses to itself, otherwise quoted."""
     if text == "<<":
         return text  # go-yaml takes it for a merge key and writes it as it is
     tag, _ = resolve("", text)
@@ -117,7 +117,7 @@ def _has_special(text: str) -> bool:
 
 
 def _is_printable(sign: str) -> bool:
-    """Beyond ASCII; the byte order mark is none."""
+    """Return True for printable characters beyond ASCII, except the byte order mark."""
     code = ord(sign)
     return 0xA0 <= code <= 0xD7FF or (0xE000 <= code <= 0xFFFD and code != 0xFEFF)
 
@@ -143,7 +143,7 @@ def _escape(match: re.Match[str], *, spare: bool = True) -> str:
 
 
 def _literal(text: str, indent: int) -> str:
-    """A block; line separators of Unicode count as breaks too."""
+    """Return a block; Unicode line separators count as breaks, too."""
     hints = str(_INDENT) if text[0] in " " + _BREAK else ""
     if text[-1] not in _BREAK:
         hints += "-"
