@@ -1,7 +1,7 @@
-"""Holds, read and made, and who paused a pool; pure.
+"""Reads and creates Holds, and finds who paused a pool; pure. See :class:`Hold`.
 
-While a Hold lives, its pools begin no new node updates. Shared by the code that takes Holds (GitOps, people) and the
-one that honours them (the machine-config room, or the bridge where another operator keeps the pools).
+While a Hold lives, its pools begin no new node updates. Used by the code that takes Holds (GitOps, people) and the code
+that honours them (the machine-config room, or the bridge if another operator manages the pools).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from syncline.kube.schema.extensions import json_note
 __all__ = ["HELD", "LIFE", "RENEW", "ROOM_LEASE", "Hold", "holds_of", "make_hold", "noted_holds", "pause_writer"]
 
 HELD = "syncline.dev/held"
-"""Annotation of a pool: JSON list of the Holds that the code that keeps the pool honours now."""
+"""Annotation of a pool: JSON list of the Holds that its controller honours now."""
 LIFE = timedelta(hours=1)
 RENEW = timedelta(minutes=20)
-"""A Hold is renewed when this much of its life is over."""
+"""A Hold is renewed after this part of its life."""
 ROOM_LEASE = "syncline-machine-config"
 """Held by our own machine-config room, which honours Holds itself; then the bridge leaves ``spec.paused`` alone."""
 
@@ -58,7 +58,7 @@ class Hold:
         return str(dig(self.obj, "spec", "reason", default=""))
 
     def sentence(self) -> str:
-        """A few words about it, for conditions."""
+        """Return a short description for conditions."""
         until = f" until {format_time(self.expires)}" if self.expires is not None else ""
         return f"Hold {self.name} of {self.owner or 'an unknown owner'}{until}" + (
             f" ({self.reason})" if self.reason else ""
@@ -72,7 +72,7 @@ class Hold:
 
 
 def holds_of(objects: Iterable[Obj]) -> tuple[Hold, ...]:
-    """By name."""
+    """Return the Holds, sorted by name."""
     return tuple(sorted((Hold.of(obj) for obj in objects), key=lambda hold: hold.name))
 
 
@@ -88,13 +88,13 @@ def make_hold(
 
 
 def noted_holds(pool: Obj) -> list[str]:
-    """The Holds that the code that keeps the pool has seen on it, and honours."""
+    """Return the Holds that the pool's controller has seen and honours."""
     noted = json_note(pool, HELD)
     return [str(name) for name in noted] if isinstance(noted, list) else []
 
 
 def pause_writer(pool: Obj) -> tuple[str, str]:
-    """Who wrote ``spec.paused`` last, and when; empty where managed fields do not say."""
+    """Return which manager wrote ``spec.paused`` last, and when; empty if managed fields do not record it."""
     entries = [
         (str(entry.get("time") or ""), str(entry.get("manager") or ""))
         for entry in dig(pool, "metadata", "managedFields", default=[])

@@ -1,7 +1,7 @@
-"""Strict decoding: which fields of an object its kind does not know, and which values do not fit.
+"""Strict decoding: finds unknown fields and values of the wrong type in an object. :func:`decode`.
 
-Called by the server for every body of a built-in kind, and by linters of manifests. A decoded JSON object and its
-:class:`~syncline.kube.schema.model.Schema` come in; returns the object without unknown fields and Kubernetes' texts for
+Called by the server for every body of a built-in kind, and by linters of manifests. From a JSON object and its
+:class:`~syncline.kube.schema.model.Schema` it returns the object without unknown fields, and Kubernetes' texts for
 ``fieldValidation`` (sigs.k8s.io/json, Go's encoding/json). Duplicate fields are only visible in the text, so
 :func:`loads` finds them while parsing. Nothing is defaulted, validated or changed in place.
 """
@@ -52,7 +52,7 @@ _WITHOUT_MICROSECONDS = re.compile(r"[^.]*T\d\d:\d\d:\d\d(?!\.\d{6})(.*)")
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """An object as its kind understands it. ``obj`` is the very object that came in if nothing had to go.
+    """A decoded object. ``obj`` is the input itself if nothing was dropped.
 
     ``errors`` are refusals, the one that Go would report first; ``unknown`` are texts for strict decoding.
     """
@@ -63,9 +63,9 @@ class Decoded:
 
 
 def decode(obj: Obj, schema: Schema, *, converting: bool = False) -> Decoded:
-    """Unknown fields dropped and named, instants written in UTC, misfits named: one walk, in the document's order.
+    """Drop and report unknown fields, write instants in UTC, and report wrong types, in document order.
 
-    ``converting``: the object does not come as text, so misfits are worded as by apimachinery's ``FromUnstructured``.
+    ``converting``: the object was no text, so errors are worded like apimachinery's ``FromUnstructured``.
     """
     if fits(obj, schema):
         return Decoded(obj)
@@ -84,10 +84,10 @@ def decode_errors(obj: Obj, schema: Schema) -> list[str]:
 
 
 def field_problems(obj: Obj, schema: Schema, *, values: bool = True, unknown: bool = True) -> list[str]:
-    """Each field that the kind does not know and each value that does not fit, by its whole path, with what is allowed.
+    """Return one text per unknown field and wrong value, with its path and the allowed type.
 
-    ``spec.replicas: found "three", must be an integer``. ``values`` False: what was found is not shown; ``unknown``
-    False: fields that are not known do not count.
+    For example ``spec.replicas: found "three", must be an integer``. ``values`` False hides the found values;
+    ``unknown`` False ignores unknown fields.
     """
     if fits(obj, schema):
         return []
@@ -141,8 +141,8 @@ def loads(text: str | bytes) -> tuple[Any, list[str]]:
 
 
 def strict_problems(text: str | bytes, schema: Schema | None) -> list[str]:
-    """What strict decoding says of a body that can be read, in the order of the document: unknown fields, and fields
-    that are repeated. ``schema`` None: an object without a type, in which no field is unknown."""
+    """Return the errors of strict decoding for a valid body, in document order: unknown and duplicate fields.
+    ``schema`` None: an untyped object, which has no unknown fields."""
     found: dict[str, None] = {}
     _note(_parsed(text, _Pairs), schema, None, found, 0)
     return list(found)[:MAX_STRICT_ERRORS]

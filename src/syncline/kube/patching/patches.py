@@ -33,16 +33,15 @@ _OPERATIONS = frozenset({"add", "remove", "replace", "move", "copy", "test"})
 
 
 class _Refused(Exception):
-    """An operation does not apply to the document; the text says which and why."""
+    """An operation that does not apply to the document; the text says which and why."""
 
 
 def json_patch(doc: Any, operations: Any) -> Any:
     """Apply all operations or none.
 
-    Negative indices count from the end, ``add`` makes no parents, a field that an object lacks can be replaced, and
-    reads as null where it is tested, copied or moved (evanphx/json-patch v4, which the API server uses). Raises
-    BadRequest where the patch is no list of operations, TooLarge for too many, and Invalid in the API server's words
-    where an operation does not apply.
+    Negative indices count from the end, ``add`` creates no parents, a missing field can be replaced, and reads as null
+    for test, copy and move (evanphx/json-patch v4, which the API server uses). Raises BadRequest if the patch is no
+    list of operations, TooLarge for too many, and Invalid in the API server's words if an operation does not apply.
     """
     steps = _operations(operations)
     patching = _Patching(doc)
@@ -220,7 +219,7 @@ def _test(doc: Any, path: list[str], value: Any) -> None:
 
 
 def same_json(left: Any, right: Any) -> bool:
-    """Equality of JSON values: unlike Python's, ``true`` is not 1 and 1 is not 1.0."""
+    """Compare JSON values: unlike in Python, ``true`` is not 1 and 1 is not 1.0."""
     if left is right:
         return True
     if type(left) is not type(right):
@@ -233,7 +232,7 @@ def same_json(left: Any, right: Any) -> bool:
 
 
 def check_depth(value: Any) -> None:
-    """Refuse a patch that is nested deeper than MAX_DEPTH, before anything recurses into it. Raises BadRequest."""
+    """Raise BadRequest for a patch that is nested deeper than MAX_DEPTH, before anything recurses into it."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [child for node in level for child in _children(node) if isinstance(child, (dict, list))]
@@ -249,7 +248,7 @@ def _children(node: Any) -> list[Any]:
 
 
 def json_merge_patch(doc: Any, patch: Any) -> Any:
-    """RFC 7396: objects merge, null removes, anything else replaces. Raises BadRequest for too deep a patch."""
+    """Apply RFC 7396: objects merge, null removes, anything else replaces. Raises BadRequest for deep nesting."""
     check_depth(patch)
     return _merge(doc, patch)
 
@@ -267,7 +266,7 @@ def _merge(doc: Any, patch: Any) -> Any:
 
 
 def create_merge_patch(old: Obj, new: Obj) -> Obj:
-    """The smallest merge patch that makes ``new`` of ``old``; ``{}`` if they are equal.
+    """Return the smallest merge patch from ``old`` to ``new``; ``{}`` if they are equal.
 
     A null inside ``new`` cannot be expressed and reads as a removal (RFC 7396).
     """

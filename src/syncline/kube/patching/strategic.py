@@ -48,7 +48,7 @@ def strategic_merge_patch(doc: Obj, patch: Obj, schema: Schema | None) -> Obj:
 
 
 def strategy_of(schema: Schema | None) -> tuple[str, bool]:
-    """``merge``, ``replace`` or empty, and whether ``retainKeys`` is set beside it."""
+    """Return ``merge``, ``replace`` or empty, and True if it includes ``retainKeys``."""
     if schema is None or not schema.patch_strategy:
         return "", False
     parts = schema.patch_strategy.split(",")
@@ -97,7 +97,7 @@ def _directed_map(patch: Obj) -> Obj:
 
 
 def _retained(doc: Obj, patch: Obj) -> Obj:
-    """A copy of ``doc`` with the keys that ``$retainKeys`` lists, or with all where there is no such directive."""
+    """Return a copy of ``doc`` with the keys of ``$retainKeys``, or with all keys without this directive."""
     if RETAIN_KEYS not in patch:
         return dict(doc)
     kept = patch[RETAIN_KEYS]
@@ -119,7 +119,7 @@ def _delete_from_list(made: Obj, name: str, doomed: Any) -> None:
 
 
 def _order_list(made: Obj, name: str, order: Any, patch: Obj, schema: Schema | None) -> None:
-    """Merge the list ``name`` and put it into the order that the patch states."""
+    """Merge the list ``name`` and sort it in the order stated by the patch."""
     field = schema.field(name) if schema is not None else None
     key = field.merge_key if field is not None else ""
     old, new = made.get(name), patch.get(name)
@@ -182,7 +182,7 @@ def _merge_list(old: list[Any], new: list[Any], schema: Schema | None) -> list[A
 
 
 def _without_directives(old: list[Any], new: list[Any], key: str) -> tuple[list[Any], list[Any], bool]:
-    """What stays of the old list, what changes, and whether the old list is replaced as a whole."""
+    """Return the remaining old entries, the changes, and True if the whole old list is replaced."""
     changes: list[Any] = []
     gone = _Known()
     replaced = False
@@ -295,7 +295,7 @@ def element_key(item: Any, key: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A patch's value where nothing stood before: without directives, nulls and deleted elements."""
+    """Return a patch's value for a missing field: without directives, nulls and deleted elements."""
     if isinstance(value, dict):
         return {
             key: _plain(child)
@@ -323,7 +323,7 @@ def _identity(items: list[Any], key: str) -> str:
 
 
 def _names(item: Any) -> str:
-    """The field names of a map; values may be secret and are never shown."""
+    """Return the field names of a map; values may be secret and are never shown."""
     return "[" + " ".join(sorted(item)) + "]" if isinstance(item, dict) else type(item).__name__
 
 

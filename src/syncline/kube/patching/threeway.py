@@ -1,9 +1,9 @@
-"""Patches computed from three states, as ``kubectl apply`` computes them on the client.
+"""Computes patches from three states like ``kubectl apply``: :func:`three_way_strategic`.
 
-Called by client-side apply in the sync engine and by the predicting differ. In come what was applied last
-(``original``), what shall be (``modified``) and what is (``current``); out comes a patch that adds and changes what
-differs between current and modified, and removes what the last apply had set and this one does not. Fields that
-others have set stay. Pure; rules of apimachinery's ``strategicpatch`` and ``jsonmergepatch``.
+Called by client-side apply in the sync engine and by the predicting differ with the last applied (``original``), the
+desired (``modified``) and the live state (``current``). The patch sets what differs between current and modified, and
+removes what the last apply set and this one does not; fields of other clients stay. Pure; rules of apimachinery's
+``strategicpatch`` and ``jsonmergepatch``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["three_way_json_merge", "three_way_strategic"]
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Which differences enter a patch."""
+    """The differences to include in a patch."""
 
     changes: bool = True
     deletions: bool = True

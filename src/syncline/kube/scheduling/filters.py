@@ -1,7 +1,7 @@
-"""Where a pod may run: the scheduler's filters and scores as pure functions.
+"""The filters and scores of the scheduler as pure functions: :func:`choose`, :func:`feasible`.
 
-Called by the scheduler, by drain feasibility proofs and by rehearsals. A pod, the nodes and the pods on them come in;
-a node's name or Kubernetes' sentence about why there is none leaves. Nothing is bound here.
+Called by the scheduler, by drain feasibility proofs and by rehearsals. From a pod, the nodes and their pods they return
+a node's name, or Kubernetes' sentence about why there is none. Nothing is bound here.
 
 Source of the rules, reasons and their order: the default profile of Kubernetes' kube-scheduler (1.36).
 """
@@ -55,8 +55,8 @@ _TOPOLOGY = "node(s) didn't match pod topology spread constraints"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a node does not take the pod. ``helpless``: removing other pods would not change it. ``everywhere``: the
-    reason is the pod's own and holds for all nodes, so it is said once and not counted."""
+    """Why a node does not take the pod. ``helpless``: removing other pods would not help. ``everywhere``: the reason
+    holds for all nodes, so it is reported once and not counted."""
 
     reasons: tuple[str, ...]
     helpless: bool
@@ -65,7 +65,7 @@ class Refusal:
 
 @dataclass(slots=True)
 class NodeState:
-    """One node, what runs or was just placed on it, and what that takes; counted as pods come, not per question."""
+    """One node with its pods and their total requests, updated with each added pod."""
 
     node: Obj
     pods: list[Obj] = field(default_factory=list)
@@ -81,7 +81,7 @@ class NodeState:
     shunning: list[Obj] = field(default_factory=list)
     """Pods with required anti-affinity."""
     _borrowed: bool = field(default=False, init=False)
-    """What is counted is another one's, until a pod comes."""
+    """True while the totals are shared with another state, until the next pod."""
 
     def __post_init__(self) -> None:
         self.name, self.has, self.labels = name_of(self.node), allocatable(self.node), labels_of(self.node)
@@ -89,13 +89,13 @@ class NodeState:
         self.cordoned = bool(dig(self.node, "spec", "unschedulable", default=False))
 
     def copy(self) -> NodeState:
-        """One that is counted on its own from its first pod on; this one takes no more."""
+        """Return a copy with its own totals from its first pod on; do not add pods to this one any more."""
         made = copy.copy(self)
         made._borrowed = True
         return made
 
     def place(self, pod: Obj) -> None:
-        """Count a pod in."""
+        """Add a pod."""
         if self._borrowed:
             self.pods, self.used, self.ports = self.pods.copy(), self.used.copy(), self.ports.copy()
             self.owners, self.shunning = self.owners.copy(), self.shunning.copy()
@@ -111,8 +111,8 @@ class NodeState:
 
 
 class Counted:
-    """What was counted of each node, kept from one look to the next: most nodes and their pods are the very objects
-    that they were. Given to :meth:`Cluster.of` by who looks often; it never changes what comes out."""
+    """A cache of the totals of each node between two snapshots, since most nodes and pods are unchanged. Pass it to
+    :meth:`Cluster.of`; it never changes the result."""
 
     def __init__(self) -> None:
         self._known: dict[str, NodeState] = {}
@@ -129,7 +129,7 @@ class Counted:
         return made.copy()
 
     def keep(self, names: Iterable[str]) -> None:
-        """Forget nodes that are gone."""
+        """Drop nodes that are not in ``names``."""
         kept = set(names)
         for gone in [name for name in self._known if name not in kept]:
             del self._known[gone]
@@ -153,7 +153,7 @@ class Cluster:
         storage: Storage | None = None,
         counted: Counted | None = None,
     ) -> Cluster:
-        """``pods`` that are finished or on no known node are left out."""
+        """Create a cluster from all ``pods`` that are not finished and run on a known node."""
         known = {name_of(node): node for node in sorted(nodes, key=name_of)}
         placed: dict[str, list[Obj]] = {name: [] for name in known}
         for pod in pods:
@@ -172,18 +172,18 @@ class Cluster:
 
 
 Judgement: TypeAlias = "dict[str, Refusal]"
-"""The refusing nodes by name."""
+"""The refusal of each node, by name."""
 
 
 def feasible(pod: Obj, cluster: Cluster) -> tuple[list[NodeState], Judgement]:
-    """The nodes that take the pod, and why the others do not: the first filter that refuses speaks."""
+    """Return the nodes that accept the pod, and the first refusal of each other node."""
     return _judged(pod, cluster, PodVolumes(pod, cluster.storage), cluster.nodes, len(cluster.nodes))
 
 
 def _judged(
     pod: Obj, cluster: Cluster, volumes: PodVolumes, nodes: Sequence[NodeState], most: int
 ) -> tuple[list[NodeState], Judgement]:
-    """Of ``nodes``, in this order, until ``most`` of them take the pod."""
+    """Filter ``nodes`` in this order until ``most`` of them accept the pod."""
     pinned = pinned_names(pod)
     if volumes.problem or pinned == set():
         refusal = Refusal((volumes.problem or "pod affinity terms conflict",), helpless=True, everywhere=True)
@@ -209,15 +209,15 @@ _ELSEWHERE = Refusal(("node(s) didn't satisfy plugin(s) [NodeAffinity]",), True)
 
 
 def refusal_on(pod: Obj, cluster: Cluster, state: NodeState) -> Refusal | None:
-    """Why one node of the cluster does not take the pod; None if it does."""
+    """Return why one node refuses the pod, or None."""
     return _Filters(pod, cluster, PodVolumes(pod, cluster.storage)).refusal(state)
 
 
 def choose(pod: Obj, cluster: Cluster) -> tuple[str, Judgement]:
-    """The best node, or an empty name with the refusals. Equal scores are decided by name.
+    """Return the best node, or an empty name with the refusals. The name decides between equal scores.
 
-    The node that was nominated for the pod, or selected for its volumes, is kept if it still takes the pod. Of a
-    hundred nodes and more only so many are scored as kube-scheduler scores, from a place on that is the pod's own.
+    The nominated node, or the one selected for the pod's volumes, is used if it still accepts the pod. From a hundred
+    nodes on only a part is scored, like in kube-scheduler, beginning at an index derived from the pod's name.
     """
     volumes = PodVolumes(pod, cluster.storage)
     nodes, most = cluster.nodes, _enough(len(cluster.nodes))
@@ -238,8 +238,8 @@ def choose(pod: Obj, cluster: Cluster) -> tuple[str, Judgement]:
 
 
 def _enough(nodes: int) -> int:
-    """How many nodes that take a pod are scored (``numFeasibleNodesToFind`` with its defaults): all of a hundred, half
-    of two hundred, ever fewer of more, a twentieth at last."""
+    """Return how many accepting nodes are scored (``numFeasibleNodesToFind`` with its defaults): all of a hundred, half
+    of two hundred, a decreasing share of more, at least a twentieth."""
     share = max(50 - nodes // 125, 5)
     return min(max(nodes * share // 100, 100), nodes)
 
@@ -247,10 +247,10 @@ def _enough(nodes: int) -> int:
 def explain(
     pod: Obj, refused: Judgement, tried: Mapping[str, tuple[str, ...]] | None = None, *, preemption: str | None = None
 ) -> str:
-    """Kubernetes' FailedScheduling sentence over all nodes.
+    """Return Kubernetes' FailedScheduling sentence over all nodes.
 
-    ``tried``: why removing pods of lower priority would not help on a node; ``preemption``: what is said of preemption
-    instead, nothing at all if empty (victims were found).
+    ``tried``: why preemption would not help on a node; ``preemption``: the text about preemption to use instead, empty
+    for none (victims were found).
     """
     if not refused:
         return NO_NODES
@@ -277,7 +277,7 @@ def explain(
 
 
 def _listed(reasons: Counter[str]) -> str:
-    """Counted reasons, sorted as texts; the sentence brings its own full stop."""
+    """Join counted reasons, sorted as texts, without their full stops."""
     return ", ".join(sorted(f"{number} {reason.rstrip('.')}" for reason, number in reasons.items()))
 
 
@@ -351,7 +351,7 @@ def _volume_refusal(volumes: PodVolumes, state: NodeState) -> Refusal | None:
 
 
 def host_ports(pod: Obj) -> list[tuple[str, str, int]]:
-    """Address, protocol and number of the node's ports that a pod takes."""
+    """Return address, protocol and number of the host ports of a pod."""
     found: list[tuple[str, str, int]] = []
     spec = pod.get("spec") or {}
     staying = [each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"]
@@ -364,7 +364,7 @@ def host_ports(pod: Obj) -> list[tuple[str, str, int]]:
 
 
 def port_taken(wanted: tuple[str, str, int], taken: Iterable[tuple[str, str, int]]) -> bool:
-    """Whether one of ``taken`` is in its way; ``0.0.0.0`` stands for every address."""
+    """Return True if one of ``taken`` conflicts; ``0.0.0.0`` stands for every address."""
     address, protocol, number = wanted
     for other_address, other_protocol, other_number in taken:
         same = (protocol, number) == (other_protocol, other_number)
@@ -500,10 +500,10 @@ def _scores(pod: Obj, nodes: list[NodeState], cluster: Cluster) -> dict[str, flo
 
 
 def _soft_spread(pod: Obj, nodes: list[NodeState], cluster: Cluster) -> dict[str, float] | None:
-    """Few matching pods in the domains of the node, 0 to 100; None where the pod has no constraint at all.
+    """Score few matching pods in the node's domains, 0 to 100; None if the pod has no constraint.
 
-    A constraint weighs more the more domains there are (``topologyNormalizingWeight``); a node without the label of a
-    constraint comes last.
+    Constraints with more domains weigh more (``topologyNormalizingWeight``); nodes without the label of a constraint
+    come last.
     """
     wanted = dig(pod, "spec", "topologySpreadConstraints", default=[])
     soft = [each for each in wanted if each.get("whenUnsatisfiable") == "ScheduleAnyway"]
@@ -569,13 +569,13 @@ def _matching_in_domain(term: Term, state: NodeState, cluster: Cluster) -> int:
 
 
 def controller_uid(pod: Obj) -> str:
-    """Of the owner that made it; empty for pods of no one."""
+    """Return the uid of the controlling owner; empty without one."""
     owners = dig(pod, "metadata", "ownerReferences", default=[])
     return next((str(owner.get("uid")) for owner in owners if owner.get("controller")), "")
 
 
 def _least_allocated(wants: Mapping[str, int], state: NodeState) -> float:
-    """Mean share of cpu and memory that would stay free, 0 to 100."""
+    """Return the mean share of cpu and memory that would stay free, 0 to 100."""
     has = state.has
     shares = []
     for name in ("cpu", "memory"):

@@ -1,7 +1,7 @@
-"""Which pods make room for one of higher priority: pure functions over the scheduler's :class:`Cluster`.
+"""Chooses pods to evict for one of higher priority, as pure functions on :class:`Cluster`: :func:`preempt`.
 
-Called by the scheduler for a pod that no node takes. The pod, the cluster, the refusals and the disruption budgets come
-in; a node with its victims leaves, or the reasons why no node can be freed. No one is removed here.
+Called by the scheduler for a pod that no node accepts. From the pod, the cluster, the refusals and the disruption
+budgets it returns a node with its victims, or the reasons why there are none. Nothing is evicted here.
 
 Source: Kubernetes' plug-in DefaultPreemption (1.36): the most important pods are spared first, those whose budget would
 be broken before others; then the node with the fewest broken budgets, the least important victims, the fewest.
@@ -29,7 +29,7 @@ _NEVER = "9999"
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """Pods that must go from a node, the most important first; ``violations`` of them break a budget."""
+    """Pods to evict from a node, the most important first; ``violations`` of them break a budget."""
 
     node: str
     pods: tuple[Obj, ...]
@@ -38,8 +38,8 @@ class Victims:
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """``victims`` is None where no node can be freed; then ``reasons`` say of each node that was tried why not.
-    ``ineligible`` is why nothing was tried."""
+    """The result. ``victims`` None: no node can be freed; ``reasons`` has why for each node that was tried.
+    ``ineligible``: why none was tried."""
 
     victims: Victims | None = None
     reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ def preempt(pod: Obj, cluster: Cluster, refused: Judgement, budgets: Sequence[Ob
 
 
 def _makes_room_already(pod: Obj, cluster: Cluster, refused: Judgement) -> bool:
-    """Victims of an earlier pass are still going."""
+    """Return True while victims of an earlier attempt are terminating."""
     nominated = str(dig(pod, "status", "nominatedNodeName", default=""))
     if nominated not in refused or refused[nominated].helpless:
         return False
@@ -79,7 +79,7 @@ def _makes_room_already(pod: Obj, cluster: Cluster, refused: Judgement) -> bool:
 
 
 def _on_node(pod: Obj, cluster: Cluster, state: NodeState, budgets: Sequence[Obj]) -> Victims | tuple[str, ...]:
-    """All lower pods go, then as many as fit come back, the most important first."""
+    """Remove all pods of lower priority, then add back as many as fit, the most important first."""
     lower = sorted((each for each in state.pods if priority_of(each) < priority_of(pod)), key=_importance)
     if not lower:
         return (NO_VICTIMS,)
@@ -120,7 +120,7 @@ def _started(pod: Obj) -> str:
 
 
 def _by_budget(pods: Sequence[Obj], budgets: Sequence[Obj]) -> tuple[list[Obj], list[Obj]]:
-    """Those that would break a budget, and the others; each pod spends what its budgets allow."""
+    """Return the pods that would break a budget, and the others; each pod uses up its budgets."""
     left = {id(each): int(dig(each, "status", "disruptionsAllowed", default=0)) for each in budgets}
     violating: list[Obj] = []
     harmless: list[Obj] = []

@@ -1,8 +1,8 @@
-"""Whether a decoded object fits its schema as it stands: one quick yes for almost every object that is sent.
+"""A fast check that a decoded object fits its schema, true for almost every valid request: :func:`fits`.
 
-Called by :mod:`syncline.kube.patching.fields` before its careful walk, which words what is wrong. A schema comes in
-once and leaves as a function; a value comes in, True leaves if that walk would find nothing to drop, to rewrite or to
-refuse. False only means: look carefully. Nothing is changed.
+Called by :mod:`syncline.kube.patching.fields` before its complete check, which words the errors. Each schema is
+compiled once into a function, which returns True if the complete check would drop, rewrite or refuse nothing. False
+only means that the complete check is needed. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ ALTERNATIVES = frozenset({OR_LIST, OR_BOOL, OR_NAMES})
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 _Check: TypeAlias = Callable[[Any, int], bool]
-"""Asked with a value that is not null and the depth at which it stands."""
+"""Called with a value that is not null and its depth."""
 _Wanted: TypeAlias = "type | _Check"
-"""Plain texts and booleans are recognized by type alone, without a call."""
+"""Plain texts and booleans are checked by type alone, without a call."""
 
 
 def fits(obj: Any, schema: Schema) -> bool:
-    """Whether ``obj`` needs no careful look."""
+    """Return True if ``obj`` needs no complete check."""
     return _object(schema)(obj, 0)
 
 
 def still_fits(obj: Any, before: Any, schema: Schema) -> bool:
-    """As :func:`fits`, for an object that shares parts with one that was examined: these are known to fit."""
+    """Like :func:`fits`, for an object that shares parts with a checked one; these are not checked again."""
     if type(obj) is not dict or type(before) is not dict or schema.is_open:
         return fits(obj, schema)
     for key, child in obj.items():
@@ -104,7 +104,7 @@ def _wanted(schema: Schema) -> _Wanted:
 
 
 def _alternative(name: str) -> _Check:
-    """Lists of schemas and anything odd are examined carefully."""
+    """Lists of schemas and unusual values need the complete check."""
 
     def check(value: Any, depth: int) -> bool:
         if type(value) is dict:
@@ -182,14 +182,14 @@ def _array(items: Schema) -> _Check:
 
 
 def zero_of(schema: Schema) -> Any:
-    """What a null among a map's or a list's values is read as: Go's decoder leaves the zero value there."""
+    """Return what Go's decoder makes of a null in a map or list: the zero value."""
     if schema.type == "string" and schema.name not in TIMES and schema.format != "byte":
         return "0" if schema.name == QUANTITY else ""
     return {} if schema.type == "object" and schema.properties else None
 
 
 def _read_as_another(schema: Schema | None) -> bool:
-    """Whether a null among the values of a map or a list is read as something else."""
+    """Return True if a null in a map or list is decoded as another value."""
     return schema is not None and zero_of(schema) is not None
 
 

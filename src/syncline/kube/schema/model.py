@@ -1,9 +1,9 @@
-"""What a field is: one view for built-in kinds and for custom resources.
+"""One view of fields for built-in kinds and custom resources: :class:`Schema`.
 
-Called by patches, field ownership, strict decoding and the OpenAPI writer. Takes a kind or an ``openAPIV3Schema``; out
-comes a :class:`Schema`, a lazy tree in which references are already resolved (so a recursive schema is a finite object
-that can be walked for ever). Schemas are shared and read-only. Never validates values and never guesses: what a
-document does not say stays unsaid, apart from the defaults of structured-merge-diff that each property names.
+Used by patches, field ownership, strict decoding and the OpenAPI writer. A :class:`Schema` of a kind or an
+``openAPIV3Schema`` is a lazy tree with references resolved, so a recursive schema is finite but infinitely deep.
+Schemas are shared and read-only. They validate nothing and guess nothing: properties are unset unless the document or
+the defaults of structured-merge-diff, named at each property, set them.
 """
 
 from __future__ import annotations
@@ -91,21 +91,21 @@ class Schema:
 
     @property
     def embedded(self) -> bool:
-        """A whole object with its own ``apiVersion``, ``kind`` and ``metadata``."""
+        """True for a whole object with its own ``apiVersion``, ``kind`` and ``metadata``."""
         return bool(self.raw.get("x-kubernetes-embedded-resource"))
 
     @property
     def is_open(self) -> bool:
-        """Any field may stand here, beyond the declared ones: untyped, or unknown fields preserved."""
+        """True if undeclared fields are allowed: untyped, or unknown fields preserved."""
         return self.preserve_unknown or (self.type == "" and not self.properties)
 
     @property
     def is_map(self) -> bool:
-        """Keys are data: an object described by ``additionalProperties``."""
+        """True if keys are data: an object described by ``additionalProperties``."""
         return self.additional is not None
 
     def field(self, name: str) -> Schema | None:
-        """The schema of a declared field, of a map's value, or None where the name is not declared."""
+        """Return the schema of a declared field or of a map's value; None for an undeclared name."""
         child = self._children.get(name)
         if child is None:
             raw = self.properties.get(name)
@@ -116,14 +116,14 @@ class Schema:
 
     @property
     def items(self) -> Schema | None:
-        """The schema of each element of an array."""
+        """The schema of the elements of an array."""
         if self._items is None and isinstance(self.raw.get("items"), dict):
             self._items = _schema(self.raw["items"])
         return self._items
 
     @property
     def additional(self) -> Schema | None:
-        """The schema of each value of a map, or None if this is no map."""
+        """The schema of the values of a map; None if this is no map."""
         if self._additional is None:
             raw = self.raw.get("additionalProperties")
             if raw is True:

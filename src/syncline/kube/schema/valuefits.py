@@ -1,8 +1,8 @@
-"""Whether a value satisfies a plain schema: one quick yes for almost every custom resource that is written.
+"""A fast check that a value fits a plain schema, true for almost every custom resource: :func:`fits_of`.
 
-Called by ``structural.py`` before the careful walk (``valuecheck.py``), which finds the words. True leaves only where
-that walk would find nothing; False only means: look carefully. Parts of a schema that say more than types, fields and
-entries are left to that walk as well. Nothing is changed.
+Called by ``structural.py`` before the complete check (``valuecheck.py``), which words the errors. True only if that
+check would find nothing; False only means that it is needed. Schemas with more than types, fields and entries always
+need it. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from syncline.kube.schema.custom.valuecheck import UNRELATED, check_value
 __all__ = ["Fits", "fits_of"]
 
 Fits: TypeAlias = Callable[[Any, Any], bool]
-"""Asked with a value and the one that it takes the place of."""
+"""Called with a value and the one that it replaces."""
 
 _SILENT = frozenset(
     {"default", "description", "example", "externalDocs", "nullable", "title", "x-kubernetes-embedded-resource"}
@@ -27,7 +27,7 @@ _SMALL = range(-(1 << 31), 1 << 31)
 
 
 def fits_of(schema: Mapping[str, Any]) -> Fits:
-    """The schema as a function; what lies below is read when a value first gets there."""
+    """Compile the schema into a function; nested schemas are compiled when first needed."""
     said = schema.keys() - _SILENT
     match schema.get("type"):
         case None if not said:
