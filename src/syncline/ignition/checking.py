@@ -1,7 +1,7 @@
-"""Judging a configuration: its objects by their rules, its lists for duplicates, its source for unknown keys.
+"""Checks a configuration: objects by their rules, lists for duplicates, the source for unknown keys. :func:`check`.
 
-The three passes come in upstream's order, each parents first and fields in the order of the table; so the report reads
-as upstream's does.
+The three checks run in upstream's order, each parents first and fields in the order of the table, so the report has
+upstream's order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["check", "duplicates", "item_key", "rule_findings"]
 
 
 def check(spec: Spec, config: dict[str, Any], source: Source | None = None) -> Report:
-    """The report about a canonical configuration; with lines and columns if its source is given."""
+    """Return the report about a canonical configuration, with lines and columns if its source is given."""
     findings = [*rule_findings(spec, config), *duplicates(spec, config)]
     if source is None:
         return Report(tuple(Entry(severity, message, path) for severity, path, message in findings))
@@ -69,7 +69,7 @@ def _plan(minor: int, name: str) -> _Plan:
 
 
 def rule_findings(spec: Spec, config: dict[str, Any]) -> list[Finding]:
-    """What the rules say, paths from the root."""
+    """Return the findings of the rules, with paths from the root."""
     findings: list[Finding] = []
     _walk(spec, _plan(spec.minor, "Config"), config, (), findings)
     return findings
@@ -98,7 +98,7 @@ def _walk(spec: Spec, plan: _Plan, value: dict[str, Any], path: Path, findings: 
 
 
 def item_key(kind: Object | None, item: Any) -> str:
-    """What makes two items of a list the same one; ``kind`` is None for plain items."""
+    """Return the key that identifies an item of a list; ``kind`` is None for plain items."""
     if kind is None:
         return str(item)
     if kind.key == "partition":
@@ -110,7 +110,7 @@ def item_key(kind: Object | None, item: Any) -> str:
 
 
 def duplicates(spec: Spec, config: dict[str, Any]) -> list[Finding]:
-    """Entries whose key an earlier entry of the same namespace has."""
+    """Return the entries whose key an earlier entry of the same namespace has."""
     findings: list[Finding] = []
     _double(_plan(spec.minor, "Config"), config, (), findings)
     return findings

@@ -15,7 +15,7 @@ __all__ = ["DataUrlError", "check_data_url", "decode_data_url"]
 
 
 class DataUrlError(ValueError):
-    """Upstream's sentence about what is wrong."""
+    """An invalid data URL; the message is upstream's."""
 
 
 _TOKEN = r"!#$%&'*+\-.0-9A-Z^_`a-z{|}~"
@@ -34,13 +34,13 @@ _GO_ESCAPE = re.compile(
 
 
 def decode_data_url(text: str) -> bytes:
-    """The bytes that a data URL carries; raises :class:`DataUrlError`."""
+    """Return the bytes of a data URL; raises :class:`DataUrlError`."""
     payload, based = _payload(text)
     return _base64(payload) if based else _unescaped(payload)
 
 
 def check_data_url(text: str) -> None:
-    """Raises :class:`DataUrlError` where decoding would."""
+    """Raise :class:`DataUrlError` if decoding would."""
     payload, based = _payload(text)
     if not based:
         _check_escapes(payload)
@@ -158,7 +158,7 @@ def _check_escapes(text: str) -> None:
 
 
 def _base64(text: str) -> bytes:
-    """Padded standard alphabet, line ends allowed; the number in the sentence is where Go gives up."""
+    """Decode the padded standard alphabet, line ends allowed; errors have the position where Go stops."""
     packed = text.replace("\n", "")
     try:
         if len(packed) % 4 == 0 and "=" not in packed[:-2]:

@@ -1,7 +1,7 @@
-"""Small rules of Go's standard library on which Ignition's verdicts rest: paths, versions, quoted text, URLs.
+"""Rules of Go's standard library that Ignition depends on: paths, versions, quoted text, URLs.
 
-A source is refused as unparsable exactly where Go refuses it, so the rules are Go's and not those of ``urllib``.
-Several colons in a host pass, as they do in Ignition's own programs.
+A source must be refused exactly if Go refuses it, so the rules are Go's and not those of ``urllib``. As in Ignition's
+own programs, a host may contain several colons.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ __all__ = ["UrlError", "Version", "clean", "extension", "joined", "parse_url", "
 
 
 def clean(path: str) -> str:
-    """The shortest equal path (``path.Clean``): no ``.``, ``..``, doubled or trailing slash; ``.`` for nothing."""
+    """Return the shortest equal path (``path.Clean``): no ``.``, ``..``, doubled or trailing slash; ``.`` for an empty
+    one."""
     rooted = path.startswith("/")
     parts: list[str] = []
     for part in path.split("/"):
@@ -32,13 +33,13 @@ def clean(path: str) -> str:
 
 
 def joined(*parts: str) -> str:
-    """Parts with one slash between them, cleaned (``path.Join``); empty parts do not count."""
+    """Join parts with single slashes and clean the result (``path.Join``); empty parts are ignored."""
     some = [part for part in parts if part]
     return clean("/".join(some)) if some else ""
 
 
 def extension(path: str) -> str:
-    """From the last dot of the last element (``path.Ext``): ``.service``; empty without a dot."""
+    """Return the part from the last dot of the last element (``path.Ext``): ``.service``; empty without a dot."""
     last = path.rpartition("/")[2]
     dot = last.rfind(".")
     return last[dot:] if dot >= 0 else ""
@@ -64,7 +65,7 @@ class Version:
         return self.major, self.minor, self.patch
 
     def older_than(self, other: Version) -> bool:
-        """By precedence: a pre-release comes before its release; build data does not count."""
+        """Compare by precedence: a pre-release comes before its release; build data is ignored."""
         if self.numbers != other.numbers:
             return self.numbers < other.numbers
         if not self.pre or not other.pre:
@@ -77,7 +78,7 @@ _IDENTIFIER = re.compile(r"(?:[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?")
 
 
 def parse_version(text: str) -> Version | None:
-    """``3.4.0``; leading zeros and signs pass, as in coreos/go-semver. None if it is no version."""
+    """Parse ``3.4.0``; leading zeros and signs are accepted, as in coreos/go-semver. None if it is invalid."""
     text, _, build = text.partition("+")
     text, _, pre = text.partition("-")
     parts = text.split(".", 2)
@@ -119,7 +120,7 @@ def _quoted_sign(sign: str) -> str:
 
 
 class UrlError(ValueError):
-    """The text is no URL."""
+    """An invalid URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +132,8 @@ class Url:
     query: str
 
     def values(self, name: str) -> list[str] | None:
-        """Every value of one query parameter, None if the parameter does not occur. Pairs that cannot be read, or that
-        hold a semicolon, are passed over."""
+        """Return every value of a query parameter, None if it does not occur. Invalid pairs, and those with a
+        semicolon, are ignored."""
         found: list[str] = []
         for pair in self.query.split("&"):
             if not pair or ";" in pair:
@@ -156,7 +157,7 @@ _USER = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 
 
 def parse_url(text: str) -> Url:
-    """Raises :class:`UrlError` where Go does."""
+    """Parse a URL; raises :class:`UrlError` if Go would."""
     text, _, fragment = text.partition("#")
     _escapes(fragment)
     if _CONTROL.search(text):

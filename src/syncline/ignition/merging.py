@@ -1,9 +1,9 @@
-"""A child configuration laid over its parent, as Ignition does it. Merging never validates.
+"""Merges a child configuration over its parent, like Ignition: :func:`merge`. Nothing is validated.
 
-Both are canonical and of one version. A child's value wins wherever it has one, also when it is empty or zero; lists
-are joined by what makes their items equal (see the table), or appended where items may repeat; files, directories and
-links share one namespace, so a directory replaces a file of the same path. Parent items keep their places, new items
-follow. Source: coreos/ignition ``config/merge/merge.go``.
+Both are canonical and of one version. A child's value wins if it is present, even if empty or zero; lists are merged by
+the keys of their items (see the table), or appended if items may repeat; files, directories and links share one
+namespace, so a directory replaces a file of the same path. Parent items keep their positions, new items follow. Source:
+coreos/ignition ``config/merge/merge.go``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Value: TypeAlias = "dict[str, Any]"
 
 
 def merge(minor: int, parent: Value, child: Value) -> Value:
-    """``child`` over ``parent``, both canonical at 3.``minor``; a new canonical configuration."""
+    """Return ``child`` merged over ``parent``, both canonical at 3.``minor``, as a new canonical configuration."""
     table = schema(minor)
     return canonical(minor, _object(table, table.root, parent, child))
 

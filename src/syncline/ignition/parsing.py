@@ -1,4 +1,5 @@
-"""Reading configurations of spec 3.x: text in; a canonical configuration, a report, or one sentence of refusal out."""
+"""Parses configurations of spec 3.x: text to a canonical configuration, a report, or one error sentence.
+:func:`parse`."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ _MINORS = {version_text(minor): minor for minor in range(NEWEST + 1)}
 
 
 class Parsed(NamedTuple):
-    """``config`` is canonical plain JSON at its own version, None if refused; then ``error`` says why in upstream's
-    words, and ``report`` holds the details if there are any. Warnings do not refuse."""
+    """The result. ``config`` is canonical plain JSON at its own version, None if refused; then ``error`` has upstream's
+    reason, and ``report`` the details if there are any. Warnings do not refuse."""
 
     config: dict[str, Any] | None
     report: Report
@@ -32,12 +33,12 @@ class Parsed(NamedTuple):
 
 
 def minor_of(version: Version) -> int | None:
-    """The y of a known 3.y.0; None for every other version."""
+    """Return the y of a known 3.y.0; None for every other version."""
     return _MINORS.get(str(version))
 
 
 def parse(raw: bytes, *, newest: int = NEWEST, release_2_26: bool = False) -> Parsed:
-    """Read and judge a configuration of spec 3.0 to 3.``newest`` at its own version. Never raises.
+    """Parse and check a configuration of spec 3.0 to 3.``newest`` at its own version. Never raises.
 
     Source: ``ParseCompatibleVersion`` of coreos/ignition, without its translation to the newest version.
     ``release_2_26``: see :class:`~syncline.ignition.rules.Spec`.
@@ -63,7 +64,7 @@ def parse(raw: bytes, *, newest: int = NEWEST, release_2_26: bool = False) -> Pa
 
 
 def parse_source(source: Source, spec: Spec) -> Parsed:
-    """The same for text that was read and whose version is known."""
+    """Like :func:`parse`, for parsed text of a known version."""
     for each in _readings(source):
         config, mistype = decode(spec.minor, each.value)
         if mistype is not None:

@@ -18,7 +18,7 @@ UNPACKED_MAX = 256 * 2**20
 
 
 class PayloadError(ValueError):
-    """Upstream's sentence."""
+    """An invalid payload; the message is upstream's."""
 
 
 

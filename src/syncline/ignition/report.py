@@ -1,7 +1,7 @@
-"""What is wrong or strange in a configuration: entries with a severity, a place and a sentence.
+"""Problems of a configuration: :class:`Report`, a list of entries with severity, position and sentence.
 
-Used by every parser, validator and translator of this room, so that a report can be carried from the translated
-document back to the text that a person wrote.
+Used by every parser, validator and translator of this room, so that a report on a translated document can refer to the
+text that a person wrote.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 class Severity(Enum):
-    """How much an entry matters; ``deprecated`` only exists in spec 2.x."""
+    """The severity of an entry; ``deprecated`` only exists in spec 2.x."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -58,7 +58,7 @@ class Report:
 
     @property
     def fatal(self) -> bool:
-        """Whether the configuration must be refused."""
+        """True if the configuration must be refused."""
         return any(entry.severity is Severity.ERROR for entry in self.entries)
 
     def __bool__(self) -> bool:
@@ -68,7 +68,7 @@ class Report:
         return Report(self.entries + other.entries)
 
     def __str__(self) -> str:
-        """Every entry on its own line, each ended by a newline."""
+        """Return every entry on its own line, each ended by a newline."""
         return "".join(f"{entry}\n" for entry in self.entries)
 
     @staticmethod

@@ -53,7 +53,7 @@ def _truth(value: Value, name: str) -> bool:
 
 
 def path_problem(path: str) -> str:
-    """What is wrong with a path; empty if nothing is."""
+    """Return what is wrong with a path; empty if valid."""
     if not path:
         return "path not specified"
     if not path.startswith("/"):
@@ -89,7 +89,7 @@ def _url_problem(spec: Spec, source: str) -> str:
 
 
 def data_problem(source: str) -> str:
-    """What is wrong with a data URL that has no fragment; empty if nothing is."""
+    """Return what is wrong with a data URL without fragment; empty if valid."""
     return _known_data_problem(source) if len(source) <= _REMEMBERED_MAX else _data_problem(source)
 
 
@@ -527,7 +527,7 @@ _UNIT_EXTENSION = re.compile(rf"\.{_UNIT_KINDS}")
 
 
 def _template(name: str) -> str:
-    """Of an instance ``a@b.service`` the template ``a@.service``; empty for other names."""
+    """Return the template ``a@.service`` of an instance ``a@b.service``; empty for other names."""
     rest = name.removesuffix(".service")
     at = rest.find("@", 1)
     if rest == name or at < 0 or at == len(rest) - 1 or "\n" in name:
@@ -548,7 +548,7 @@ def _systemd(spec: Spec, systemd: Value) -> Iterator[Finding]:
 
 
 def _installs(contents: str) -> bool | None:
-    """Whether there is an Install section with an option; None if the unit cannot be read."""
+    """Return True if an Install section has an option; None if the unit cannot be parsed."""
     try:
         return "Install" in sections_with_options(contents)
     except UnitError:

@@ -1,9 +1,8 @@
-"""A JSON value becomes a configuration of one version: known keys only, in upstream's order.
+"""Converts a JSON value to a configuration of one version, with known keys only, in upstream's order: :func:`decode`.
 
-The result is plain JSON, equal to what upstream prints for the same input: nullable values that are absent or null are
-left out, values that are not nullable and zero are left out too unless the specification always writes them, and
-objects without any content disappear. Keys match without regard to case, as in Go. Callers: parser, converter, merger
-and the code that built a configuration by hand and wants it canonical.
+The result is plain JSON, equal to upstream's output for the same input: absent and null values of nullable fields are
+left out, zero values of other fields too unless the specification always writes them, and empty objects disappear. Keys
+match in any case, as in Go. Used by parser, converter, merger, and code that builds configurations by hand.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _INT_MAX = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Mistype:
-    """The first value of the wrong type: where, and Go's sentence about it."""
+    """The first value of the wrong type: its path, and Go's error."""
 
     path: Path
     message: str
@@ -92,12 +91,12 @@ class _Decoder:
 
 
 def decode(minor: int, document: Any) -> tuple[dict[str, Any], Mistype | None]:
-    """``document`` as a configuration of 3.``minor``, and the first value that has the wrong type."""
+    """Return ``document`` as a configuration of 3.``minor``, and the first value of the wrong type."""
     return decode_as(schema(minor), document)
 
 
 def decode_as(table: Schema, document: Any) -> tuple[dict[str, Any], Mistype | None]:
-    """The same for any table."""
+    """Like :func:`decode`, for any table."""
     decoder = _Decoder(table)
     if document is None:
         document = {}
@@ -109,15 +108,15 @@ def decode_as(table: Schema, document: Any) -> tuple[dict[str, Any], Mistype | N
 
 
 def mistypes(table: Schema, document: dict[str, Any]) -> list[Mistype]:
-    """Every value of the wrong type, in the order of the text."""
+    """Return every value of the wrong type, in the order of the text."""
     decoder = _Decoder(table)
     decoder.object(table.root, document, (), {})
     return decoder.mistypes
 
 
 def canonical(minor: int, config: dict[str, Any]) -> dict[str, Any]:
-    """A configuration that was built elsewhere, in upstream's order and without what upstream leaves out. Raises
-    TypeError when a value has the wrong type: the code that builds configurations knows the types."""
+    """Return a configuration in upstream's order, without fields that upstream leaves out. Raises TypeError for a value
+    of the wrong type: the code that builds configurations knows the types."""
     done, mistype = decode(minor, config)
     if mistype is not None:
         raise TypeError(mistype.message)

@@ -1,7 +1,7 @@
-"""The text of a systemd unit, as strict as coreos/go-systemd reads it: which sections hold options, or what is wrong.
+"""Parses the text of a systemd unit as strictly as coreos/go-systemd: :func:`sections_with_options`.
 
-A unit is read in steps over a buffer of 4096 bytes; a line is too long when at the beginning of a step 2048 bytes are
-buffered and the next 2048 hold no line end. That is upstream's rule, so a long line late in a buffer may pass.
+A unit is read in steps over a buffer of 4096 bytes; a line is too long if at the start of a step 2048 bytes are
+buffered and the next 2048 contain no line end. This is upstream's rule, so a long line late in a buffer may pass.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class UnitError(ValueError):
 
 
 def sections_with_options(text: str) -> frozenset[str]:
-    """Names of the sections that hold at least one option; raises :class:`UnitError`."""
+    """Return the names of the sections with at least one option; raises :class:`UnitError`."""
     sections, problem = _known(text) if len(text) <= _REMEMBERED_MAX else _read(text)
     if problem is not None:
         raise UnitError(str(problem), problem.garbage)

@@ -68,8 +68,7 @@ class Locator:
         self._keys: dict[int, dict[str, tuple[Node, Node]]] = {}
 
     def place(self, path: Path) -> tuple[int, int] | tuple[None, None]:
-        """Return line and column, from 1; those of the nearest ancestor for a missing part. Aliases are not followed,
-        as upstream."""
+        """Return line and column from 1, for a missing part those of its nearest ancestor. Aliases are not followed."""
         if self._root is None:
             return None, None
         node = self._root

@@ -53,8 +53,7 @@ class DecodeError(ValueError):
 
 
 def read_document(source: bytes) -> Node | None:
-    """Return the root of the first document, None for an empty one; the rest is not read. Raises
-    :class:`DecodeError`."""
+    """Return the root of the first document, None for an empty one; ignore the rest. Raises :class:`DecodeError`."""
     if len(source) > BUDGET.bytes:
         raise DecodeError(f"the text has {len(source)} bytes, at most {BUDGET.bytes} are read")
     mended = _Mended(source)

@@ -1,4 +1,4 @@
-"""Reading specification 1 and 2.x: each version tries first, and hands what it does not understand to the one before.
+"""Parses specification 1 and 2.x: the newest version is tried first, then the previous ones. :func:`parse2`.
 
 Source: coreos/ignition v0.35.0 ``config/v2_*/config.go``.
 """

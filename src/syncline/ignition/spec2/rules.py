@@ -242,7 +242,7 @@ def _in_mebibytes(partition: Value) -> bool:
 
 
 def _overlap(minor: int, partitions: list[Value]) -> bool:
-    """Whether one partition with a given start runs into another; before 2.3 equal partitions count as the same one."""
+    """Return True if a partition with a given start overlaps another; before 2.3 equal partitions count as one."""
     if minor < 3:
         partitions = list({tuple(sorted(partition.items())): partition for partition in partitions}.values())
     return first_overlap([_span(minor, partition) for partition in partitions]) is not None
