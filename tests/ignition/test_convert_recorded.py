@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
 import pytest
 from tests.ignition.recordings import cases, judge, raw_input, run_as, same_text
+from tests.machineconfig.recordings import same_text as same_text_of_ours
 
 from syncline.ignition.golang import parse_version, quoted
 from syncline.ignition.jsontext import dump
 from syncline.ignition.parsing import minor_of, parse
+from syncline.ignition.payload import PayloadError
 from syncline.ignition.spec2.parsing import parse2
 from syncline.ignition.spec2.translating import TranslationError, translate
 from syncline.ignition.versions.converting import (
     ConversionError,
     convert_raw_to,
     parse_and_convert,
+    parse_payload,
     refusal,
 )
 from syncline.ignition.versions.upward import lift
@@ -89,6 +93,18 @@ def test_a_configuration_is_served_in_the_version_that_is_asked_for(case: dict[s
     except ConversionError as problem:
         got = {"error": str(problem)}
     judge(case, got == {key: expect[key] for key in ("config", "error") if key in expect}, got)
+
+
+@pytest.mark.parametrize("case", cases("machineconfig", "decode"), ids=lambda case: case["id"])
+def test_a_packed_configuration_is_unpacked_read_and_lifted(case: dict[str, Any]) -> None:
+    try:
+        config = parse_payload(base64.b64decode(case["input"]["payloadBase64"]))
+        got: dict[str, Any] = {"config": config, "error": None}
+    except (ConversionError, PayloadError) as problem:
+        got = {"error": str(problem)}
+    expect = case["expect"]
+    agrees = got.get("config") == expect.get("config") and same_text_of_ours(expect["error"], got["error"])
+    judge(case, agrees, got)
 
 
 def _only_about_ignition(case: dict[str, Any]) -> bool:

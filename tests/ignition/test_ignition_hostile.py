@@ -17,13 +17,14 @@ from syncline.ignition.dataurl import DataUrlError, decode_data_url
 from syncline.ignition.golang import UrlError, parse_url, parse_version
 from syncline.ignition.merging import merge
 from syncline.ignition.parsing import parse
-from syncline.ignition.payload import PayloadError, decode_file_contents, gunzip
+from syncline.ignition.payload import PayloadError, decode_file_contents, decode_payload
 from syncline.ignition.spec2.parsing import parse2
 from syncline.ignition.unitfile import UnitError, sections_with_options
 from syncline.ignition.versions.converting import (
     ConversionError,
     convert_raw_to,
     parse_and_convert,
+    parse_payload,
     refusal,
 )
 from syncline.ignition.versions.negotiate import NegotiationError, negotiate
@@ -50,7 +51,8 @@ READERS: tuple[tuple[Callable[[bytes], Any], tuple[type[Exception], ...]], ...] 
     (refusal, ()),
     (parse_and_convert, (ConversionError,)),
     (lambda raw: convert_raw_to(raw, "2.2.0"), (ConversionError,)),
-    (lambda raw: gunzip(raw, "header", "body"), (PayloadError,)),
+    (parse_payload, (ConversionError, PayloadError)),
+    (decode_payload, (PayloadError,)),
 )
 
 
@@ -110,15 +112,15 @@ def test_a_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payload, "UNPACKED_MAX", 10_000)
     bomb = gzip.compress(bytes(10_001))
     with pytest.raises(PayloadError, match="more than 10000 bytes"):
-        gunzip(bomb, "header", "body")
+        decode_payload(bomb)
     with pytest.raises(PayloadError, match="more than 10000 bytes"):
         decode_file_contents("data:;base64," + base64.b64encode(bomb).decode(), "gzip")
-    assert gunzip(gzip.compress(bytes(10_000)), "header", "body") == bytes(10_000)
+    assert decode_payload(gzip.compress(bytes(10_000))) == bytes(10_000)
 
 
 def test_many_members_cost_what_they_are_long() -> None:
     many = gzip.compress(b"a") * MANY
-    assert gunzip(many, "header", "body") == b"a" * MANY
+    assert decode_payload(many) == b"a" * MANY
 
 
 def _config(**sections: Any) -> bytes:

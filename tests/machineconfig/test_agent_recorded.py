@@ -12,8 +12,8 @@ from tests.machineconfig.memory_host import MemoryHost
 from tests.machineconfig.recordings import cases, judge, same_text
 from tests.machineconfig.tree_host import TreeHost
 
-from syncline.machineconfig.agent.actions import drain_needed, first_boot_actions, update_actions
-from syncline.machineconfig.agent.files.disk import boot_difference, drift_of
+from syncline.machineconfig.agent.actions import drain_needed, first_boot_actions, first_boot_drain, update_actions
+from syncline.machineconfig.agent.files.disk import boot_difference, drift_of, watched_paths
 from syncline.machineconfig.agent.files.users import set_passwords, update_keys
 from syncline.machineconfig.agent.files.writing import UpdateError, update_files
 from syncline.machineconfig.agent.planning.changes import (
@@ -31,9 +31,11 @@ from syncline.machineconfig.agent.staging.kernel import (
     split_arguments,
 )
 from syncline.machineconfig.configs.extensions import (
+    ExtensionsError,
     change_packages,
     invalid_extensions,
     package_sets,
+    packages_of,
 )
 from syncline.machineconfig.configs.parsing import ConfigError
 from syncline.machineconfig.drain.registries import RegistriesError
@@ -81,7 +83,11 @@ def test_extensions(case: dict[str, Any]) -> None:
         "invalid": invalid_extensions(names),
         "validPackageSets": {name: package_sets(name) for name in names or ()},
     }
-    judge(case, got == {key: case["expect"][key] for key in got}, got)
+    try:
+        got["packages"] = packages_of(names)
+    except ExtensionsError as error:
+        got["packagesError"] = str(error)
+    judge(case, got == case["expect"], got)
 
 
 @pytest.mark.parametrize("case", cases("actions"), ids=_id)
@@ -95,8 +101,8 @@ def test_what_an_update_has_to_do(case: dict[str, Any]) -> None:
             one["actions"] = sorted(one["actions"], key=_text)
     texts = [(want.pop(name, None), got.pop(name, None)) for name in ("error", "drainError")]
     first_want, first_got = dict(want.pop("firstBoot", {})), dict(got.pop("firstBoot", {}))
-    same = (got, first_got.get("actions")) == (want, first_want.get("actions"))
-    agrees = same and all(same_text(*pair) for pair in texts)
+    texts.append((first_want.pop("drainError", None), first_got.pop("drainError", None)))
+    agrees = (got, first_got) == (want, first_want) and all(same_text(*pair) for pair in texts)
     judge(case, agrees, [got, first_got, texts])
 
 
@@ -120,7 +126,7 @@ def _actions(given: dict[str, Any]) -> dict[str, Any]:
         "changedUnits": {"added": list(units.added), "removed": list(units.removed), "updated": list(units.updated)},
         "actions": [{"type": one.type, **({"service": one.service} if one.service else {})} for one in actions],
         **_drain(lambda: drain_needed(actions, before, after)),
-        "firstBoot": {"actions": first},
+        "firstBoot": {"actions": first, **_drain(lambda: first_boot_drain(first, files, before, after))},
         "forceFileLeft": False,
     }
 
@@ -220,9 +226,14 @@ def test_the_disk_is_compared(case: dict[str, Any], made: Make) -> None:
         finalize_failure=given.get("finalizeFailure") or "",
     )
     got: dict[str, Any] = {"driftKind": (drift.kind or None) if drift else None}
+    try:
+        got["watched"], got["watchedDirs"] = watched_paths(host, given["config"])
+    except ConfigError as error:
+        got["watchError"] = str(error)
     texts = [
         (want.get("driftWithoutPositions") or want["drift"], drift.text if drift else None),
         (want.get("bootWithoutPositions") or want["boot"], boot.text if boot else None),
+        (want.get("watchErrorWithoutPositions") or want.get("watchError"), got.pop("watchError", None)),
     ]
-    same = got["driftKind"] == want.get("driftKind")
+    same = all(got.get(key) == want.get(key) for key in ("driftKind", "watched", "watchedDirs"))
     judge(case, same and all(same_text(*pair) for pair in texts), [got, texts])

@@ -18,11 +18,11 @@ from syncline.kube.patching.patches import json_merge_patch
 from syncline.machineconfig.drain.feasible import Sight
 from syncline.machineconfig.drain.observe import Observed
 from syncline.machineconfig.drain.plan import UNWRITABLE, DrainSettings, plan, settle
-from syncline.machineconfig.drain.pods import departures
+from syncline.machineconfig.drain.pods import departures, warning_line
 from syncline.machineconfig.drain.progress import KEEP_CORDON, PROGRESS, Progress
 from syncline.machineconfig.drain.registries import RegistriesError, configs_change_safely
 from syncline.machineconfig.names import DESIRED_DRAIN, GROUP, LAST_DRAIN
-from syncline.machineconfig.nodes.phases import Phase, advance
+from syncline.machineconfig.nodes.phases import IMAGE_MODE_GATE, Phase, advance
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
 
 AT = datetime(2026, 9, 1, tzinfo=UTC)
@@ -46,11 +46,7 @@ def test_the_pods_that_leave_are_upstream_s(case: Case) -> None:
     found = departures(given["node"], given["pods"], sets)
     got: Obj = {"evict": sorted(f"{namespace_of(d.pod)}/{name_of(d.pod)}" for d in found if d.leaves), "errors": []}
     if "warning" in expect:
-        by_text: dict[str, list[str]] = {}
-        for each in found:
-            if each.warning:
-                by_text.setdefault(each.warning, []).append(f"{namespace_of(each.pod)}/{name_of(each.pod)}")
-        got["warning"] = "; ".join(f"{text}: {', '.join(names)}" for text, names in by_text.items())
+        got["warning"] = warning_line(found)
     judge(case, got == {**expect, "evict": sorted(expect["evict"])}, got)
 
 
@@ -75,7 +71,7 @@ def phase(given: Obj | None) -> Phase | None:
 def test_the_conditions_of_a_machine_config_node_move_as_upstream_s(case: Case) -> None:
     """The steps that set conditions; those that write a spec are the node controllers'."""
     given = case["input"]
-    image_mode = "ImageModeStatusReporting" in (given.get("gates") or [])
+    image_mode = IMAGE_MODE_GATE in (given.get("gates") or [])
     mcn: Obj = {}
     for step, expect in zip(given["steps"], case["expect"]["states"], strict=True):
         if "parent" not in step or dig(given["node"], "status", "phase") == "Pending":

@@ -14,14 +14,14 @@ from syncline.control.plan import Emit
 from syncline.kube.objects import Obj, name_of
 from syncline.kube.selectors import SelectorError
 from syncline.machineconfig.configs.reconcile import unreconcilable
-from syncline.machineconfig.policies.model import closest_policy, effective_policies
+from syncline.machineconfig.policies.model import effective_policies, policy_for_path
 from syncline.machineconfig.render.naming import rendered_name, spec_yaml
 from syncline.machineconfig.render.observe import RenderObserved, RenderSettings
 from syncline.machineconfig.render.plan import decide
 from syncline.machineconfig.render.refusal import RenderError
 from syncline.machineconfig.render.rendering import Release, render
 from syncline.machineconfig.render.runc import RuncError, refused_for_stream, runs_runc
-from syncline.machineconfig.render.select import merge_order, select
+from syncline.machineconfig.render.select import bootstrap_configs, merge_order, pools_of, select
 from syncline.machineconfig.render.status import render_status
 from syncline.machineconfig.render.validate import invalid_spec
 from syncline.machineconfig.render.waiting import controller_config_wait, sub_controller_wait
@@ -50,8 +50,8 @@ def test_effective_policies(case: Case) -> None:
 
 @recorded("policymatch")
 def test_the_policy_of_a_path(case: Case) -> None:
-    policy = closest_policy(case["input"]["path"], case["input"].get("files") or [])
-    got = {"found": policy is not None, "actions": (policy or {}).get("actions") or []}
+    actions = policy_for_path(case["input"]["path"], case["input"].get("files") or [])
+    got = {"found": actions is not None, "actions": actions or []}
     judge(case, got == case["expect"], got)
 
 
@@ -84,14 +84,17 @@ def test_which_configs_a_pool_selects(case: Case) -> None:
     pool = next(one for one in pools if name_of(one) == given["pool"])
     got: Obj = {
         "selected": names_or_error(lambda: list(select(pool, configs).configs)),
+        "bootstrap": names_or_error(lambda: bootstrap_configs(pool, configs)),
+        "poolsOf": {name_of(one): names_or_error(lambda one=one: pools_of(one, pools), "pools") for one in configs},
     }
     if "names" in got["selected"]:
         found = select(pool, configs)
         got["selected"]["selector"] = str(found.selector)
         if found.configs:
             got["mergeOrder"] = names_or_error(lambda: merge_order(found.configs))
-    expect = {key: case["expect"].get(key) for key in ("selected", "mergeOrder")}
-    judge(case, agree(expect, got), got)
+    for each in (*got["poolsOf"].values(), *case["expect"]["poolsOf"].values()):
+        each["pools"] = sorted(each.get("pools", []))
+    judge(case, agree(case["expect"], got), got)
 
 
 def agree(expected: Any, got: Any) -> bool:

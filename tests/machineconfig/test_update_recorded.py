@@ -22,6 +22,7 @@ from syncline.machineconfig.agent.hosts import FORCE_FILE, HostFacts, Pull
 from syncline.machineconfig.agent.planning.observe import AgentObserved
 from syncline.machineconfig.agent.planning.plan import plan_agent
 from syncline.machineconfig.agent.planning.settling import settle_agent
+from syncline.machineconfig.agent.reboot import reboot_command
 from syncline.machineconfig.agent.steps import CheckDisk, Checked
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
 from syncline.machineconfig.policies.model import effective_policies
@@ -76,10 +77,7 @@ class OneHost:
         return " ".join(dig(self.stored, "spec", "kernelArguments") or ())
 
     def reboot(self, _node: str, request: str) -> None:
-        why = f"machine-config-daemon: Node will reboot into config {request.rpartition('.')[0]}"
-        unit = ["systemd-run", "--unit", "machine-config-daemon-reboot", "--description", why]
-        staged = "ostree-finalize-staged.service"
-        command = [*unit, "-p", f"Requires={staged}", "-p", f"After={staged}", "/bin/sh", "-c", "systemctl reboot"]
+        command = reboot_command(request.rpartition(".")[0])
         done = self.machine.run(command)
         if not done.ok:
             raise HostError("reboot", " ".join(command), done.output)

@@ -32,6 +32,7 @@ from syncline.machineconfig.names import GENERATED_VERSION
 from syncline.machineconfig.pools.candidates import LimitError, max_unavailable
 from syncline.machineconfig.pools.nodestate import not_ready
 from syncline.machineconfig.pools.status import put_condition
+from syncline.machineconfig.pools.validity import summary
 from syncline.machineconfig.render.merge import BaseImages, merge_configs
 from syncline.machineconfig.render.naming import spec_yaml
 from syncline.machineconfig.render.observe import RenderObserved, RenderSettings
@@ -94,6 +95,11 @@ def test_a_limit_that_is_no_number_is_quoted_as_go_does(limit: str) -> None:
         max_unavailable({"metadata": {"name": "worker"}, "spec": {"maxUnavailable": limit}}, 3)
     told = {'"5%': r"\"5", "1\\%": r"1\\", "\n1%": r"\n1", "é%": "é"}[limit]
     assert str(refused.value).endswith(f'invalid value "{told}%": strconv.Atoi: parsing "{told}": invalid syntax')
+
+
+def test_of_two_conditions_of_a_type_the_first_decides_and_the_last_is_told() -> None:
+    told = [{"type": "NodeDegraded", "status": "True", "reason": r, "message": r.upper()} for r in ("a", "b")]
+    assert summary({"status": {"conditions": told}}) == 'pool is degraded because nodes fail with "b": "B"'
 
 
 def test_a_condition_without_a_time_keeps_none() -> None:

@@ -6,12 +6,14 @@ openshift/machine-config-operator ``pkg/controller/common/helpers.go``.
 
 from __future__ import annotations
 
+import base64
+import re
 import zlib
 
 from syncline.ignition.dataurl import DataUrlError, decode_data_url
 from syncline.ignition.golang import quoted
 
-__all__ = ["PayloadError", "decode_file_contents"]
+__all__ = ["PayloadError", "decode_file_contents", "decode_payload"]
 
 UNPACKED_MAX = 256 * 2**20
 """Bytes that one payload or file may unpack to; etcd holds no object near that, so more is an attack."""
@@ -21,6 +23,71 @@ class PayloadError(ValueError):
     """An invalid payload; the message is upstream's."""
 
 
+class _NotGzip(Exception):
+    """The bytes do not look like gzip at all."""
+
+
+class _NotBase64(Exception):
+    """The text broke the rules of base64 before gzip was done with it."""
+
+
+def decode_payload(raw: bytes) -> bytes:
+    """The text of a configuration that may be gzipped, and gzipped and in base64; raises :class:`PayloadError`.
+
+    Base64 with gzip inside comes first; what is no base64 may be gzip; everything else is taken as it is. Either byte
+    of gzip's magic number suffices to take bytes for gzip.
+    """
+    try:
+        try:
+            return _unpacked(*_decoded(raw), "unable to decode and decompress payload: ")
+        except _NotBase64:
+            return _unpacked(raw, "EOF", "")
+    except _NotGzip:
+        return raw
+    except PayloadError as problem:
+        raise PayloadError(f"unable to read ignition config: {problem}") from None
+
+
+_CORRUPT = "illegal base64 data"
+_QUANTA = re.compile(rb"(?:[A-Za-z0-9+/]{4})*")
+_LAST = re.compile(rb"[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=")
+
+
+def _decoded(raw: bytes) -> tuple[bytes, str]:
+    """What a streaming decoder of base64 hands out, and how it ends: ``EOF``, ``unexpected EOF`` or a fault. Fewer than
+    four signs at the end are not examined."""
+    text = raw.replace(b"\r", b"").replace(b"\n", b"")
+    whole = _QUANTA.match(text)
+    assert whole
+    at = whole.end()
+    last = _LAST.match(text, at)
+    if last is not None:
+        at = last.end()
+    data = base64.b64decode(text[:at])
+    if at == len(text):
+        return data, "EOF"
+    return data, "unexpected EOF" if len(text) - at < 4 else _CORRUPT
+
+
+def _unpacked(packed: bytes, ending: str, before: str) -> bytes:
+    """``packed`` unzipped; ``ending`` is what comes behind its last byte, ``before`` goes before problems."""
+    if len(packed) < 2:
+        if ending == _CORRUPT:
+            raise _NotBase64
+        raise PayloadError(f"{before}could not peek: {ending}")
+    if packed[0] != 0x1F and packed[1] != 0x8B:
+        raise _NotGzip
+    try:
+        unpacked = gunzip(packed, f"{before}initialize gzip reader failed", f"{before}decompression failed")
+    except PayloadError as problem:
+        if ending == _CORRUPT and str(problem).endswith("EOF"):
+            raise _NotBase64 from None
+        raise
+    if ending == _CORRUPT:  # behind the last member another one is looked for
+        raise _NotBase64
+    if ending != "EOF":
+        raise PayloadError(f"{before}decompression failed: {ending}")
+    return unpacked
 
 
 def decode_file_contents(source: str | None, compression: str | None) -> bytes:

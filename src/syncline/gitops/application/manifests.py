@@ -327,9 +327,7 @@ class RenderHandler:
 
     def _keep_late(self, action: Render, now: datetime, found: Any) -> None:
         answers = self._store.end(action, now)
-        if not isinstance(
-            found, Manifests
-        ):  # a bug of ours, or a full queue: retried as after errors
+        if not isinstance(found, Manifests):  # a bug of ours, or a full queue: retried as after errors
             found = Manifests((), (), (), now, error=f"{type(found).__name__}: {found}")
         self._keep(action, now, found, answers)
 

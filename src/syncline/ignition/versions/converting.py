@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from syncline.ignition.checking import check
 from syncline.ignition.golang import parse_version
 from syncline.ignition.parsing import INVALID, INVALID_VERSION, UNKNOWN_VERSION, Parsed, minor_of, parse
+from syncline.ignition.payload import decode_payload
 from syncline.ignition.report import Report
 from syncline.ignition.rules import Spec
 from syncline.ignition.spec2.checking import check as check2
@@ -92,6 +93,12 @@ def parse_and_convert(raw: bytes) -> Value:
     except TranslationError as problem:
         message = "failed to convert Ignition config spec v2 to v3: unable to convert Ignition spec v2 config to v3: "
         raise ConversionError(f"{message}{problem}") from None
+
+
+def parse_payload(raw: bytes) -> Value:
+    """The same for bytes that may be gzipped or in base64; raises :class:`ConversionError` or
+    :class:`~syncline.ignition.payload.PayloadError`."""
+    return parse_and_convert(decode_payload(raw))
 
 
 def convert_raw_to(raw: bytes, version: str) -> Value:

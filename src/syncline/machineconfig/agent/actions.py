@@ -139,3 +139,10 @@ def first_boot_actions(changes: Changes, files: Sequence[str]) -> list[str]:
         else:
             return [FIRST_BOOT_REBOOT]
     return [found]
+
+
+def first_boot_drain(actions: Sequence[str], files: Sequence[str], old: Obj, new: Obj) -> bool:
+    """Return whether the first boot drains the node. Raises RegistriesError."""
+    if FIRST_BOOT_REBOOT in actions:
+        return True
+    return REGISTRIES in files and not configs_change_safely(old, new)

@@ -22,10 +22,22 @@ _OLDER = {"ipsec": (("NetworkManager-libreswan", "libreswan"),)}
 """Sets that nodes of earlier releases have; they count as installed."""
 
 
+class ExtensionsError(ValueError):
+    """An extension does not exist; the message is upstream's."""
+
+
 def invalid_extensions(names: Sequence[str] | None) -> str | None:
     """Return an error that names unknown extensions, or None."""
     unknown = [name for name in names or () if name not in _PACKAGES]
     return f"invalid extensions found: [{' '.join(unknown)}]" if unknown else None
+
+
+def packages_of(names: Sequence[str] | None) -> list[str]:
+    """Return the packages in the order of the extensions. Raises :class:`ExtensionsError`."""
+    wrong = invalid_extensions(names)
+    if wrong:
+        raise ExtensionsError(wrong)
+    return [package for name in names or () for package in _PACKAGES[name]]
 
 
 def package_sets(name: str) -> list[list[str]] | None:

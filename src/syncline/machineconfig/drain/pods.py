@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, namespace_of, owner_references
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, namespace_of, owner_references
 
 __all__ = ["departures", "leaves"]
 
@@ -49,3 +49,12 @@ def _departure(pod: Obj, daemon_sets: Collection[ObjectRef]) -> Departure:
     if MIRROR in annotations_of(pod):
         return Departure(pod, False)
     return Departure(pod, True, UNMANAGED if controller is None and not finished else "")
+
+
+def warning_line(found: Iterable[Departure]) -> str:
+    """Return the warnings on one line as kubectl prints them: pods by warning; empty if there is none."""
+    by_text: dict[str, list[str]] = {}
+    for each in found:
+        if each.warning:
+            by_text.setdefault(each.warning, []).append(f"{namespace_of(each.pod)}/{name_of(each.pod)}")
+    return "; ".join(f"{text}: {', '.join(names)}" for text, names in by_text.items())

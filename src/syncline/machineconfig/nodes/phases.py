@@ -16,6 +16,7 @@ from syncline.machineconfig.names import CURRENT, CURRENT_IMAGE, DESIRED, DESIRE
 
 __all__ = ["Phase", "advance"]
 
+IMAGE_MODE_GATE = "ImageModeStatusReporting"
 _BEFORE_FILES = (
     "UpdatePrepared",
     "UpdateExecuted",

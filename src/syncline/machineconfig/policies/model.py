@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
+from typing import Any
 
 from syncline.kube.objects import Obj
 
@@ -107,6 +108,12 @@ def closest_policy(path: str, files: Sequence[Obj]) -> Obj | None:
         if (path == written or below) and len(written.encode()) > length:
             found, length = policy, len(written.encode())
     return found
+
+
+def policy_for_path(path: str, files: Sequence[Obj]) -> list[Any] | None:
+    """The actions of the policy that governs ``path``; None if there is none."""
+    found = closest_policy(path, files)
+    return None if found is None else list(found.get("actions") or [])
 
 
 def _clean(path: str) -> str:

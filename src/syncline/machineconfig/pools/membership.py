@@ -12,9 +12,9 @@ from functools import lru_cache
 
 import msgspec
 
-from syncline.kube.objects import Obj, dig, labels_of, name_of
+from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
 from syncline.kube.selectors import Selector, SelectorError, label_selector_from
-from syncline.machineconfig.names import MASTER, NOT_YET_SET, WORKER
+from syncline.machineconfig.names import CURRENT, MASTER, NOT_YET_SET, WORKER
 from syncline.machineconfig.pools.nodestate import Nodes, ObservedNode
 
 __all__ = [
@@ -51,6 +51,11 @@ class Belonging:
 
 def is_windows(node: Obj) -> bool:
     return labels_of(node).get(OS_LABEL) == "windows"
+
+
+def is_managed(node: Obj) -> bool:
+    """The agent has run there at least once."""
+    return not is_windows(node) and bool(annotations_of(node).get(CURRENT))
 
 
 def node_selector(pool: Obj) -> Selector:

@@ -43,6 +43,7 @@ __all__ = [
 
 _SAID = {"Ready": "NotReady", "DiskPressure": "OutOfDisk", "NetworkUnavailable": "NetworkUnavailable"}
 """The conditions that count, with upstream's word for each."""
+CORE_OS = ("Red Hat Enterprise Linux CoreOS", "Fedora Linux", "CentOS Stream CoreOS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,11 @@ def is_failing(node: Obj) -> bool:
     return facts_of(node).failing
 
 
+def is_unavailable(node: Obj) -> bool:
+    """Cordoned, not ready, or its agent works or may begin to at any moment."""
+    return facts_of(node).unavailable
+
+
 def wants_build(node: NodeFacts, layering: Layering) -> bool:
     """Return whether the node is targeted at the result of the pool's build."""
     image = bool(layering.image) and node.notes.get(DESIRED_IMAGE, "") == layering.image
@@ -188,10 +194,23 @@ def candidates_of(pool: Obj, layering: Layering) -> Callable[[NodeFacts], bool]:
     return lambda node: node.desired != wanted or node.image
 
 
+def is_done_for(node: Obj, pool: Obj, layering: Layering) -> bool:
+    return finished_for(pool, layering)(facts_of(node))
+
+
 def is_candidate(node: Obj, pool: Obj, layering: Layering) -> bool:
     return candidates_of(pool, layering)(facts_of(node))
+
+
+def has_update_taint(node: Obj) -> bool:
+    return facts_of(node).tainted
 
 
 def _tainted(node: Obj) -> bool:
     taints = dig(node, "spec", "taints", default=[])
     return any((t.get("key"), t.get("effect")) == (UPDATE_TAINT["key"], UPDATE_TAINT["effect"]) for t in taints)
+
+
+def is_core_os(node: Obj) -> bool:
+    text = str(dig(node, "status", "nodeInfo", "osImage", default="") or "")
+    return any(name in text for name in CORE_OS)

@@ -36,6 +36,37 @@ def select(pool: Obj, configs: Iterable[Obj]) -> Selection:
     return Selection(selector, tuple(by_name(one for one in configs if selector.matches(labels_of(one)))))
 
 
+def bootstrap_configs(pool: Obj, configs: Iterable[Obj]) -> list[Obj]:
+    """What an installer renders, in the order given: an empty selector finds nothing. Raises RenderError."""
+    selector = _selector(pool)
+    if selector.empty:
+        return []
+    found = [one for one in configs if selector.matches(labels_of(one))]
+    if not found:
+        raise RenderError(f"couldn't find any MachineConfigs for pool: {name_of(pool)}")
+    return found
+
+
+def pools_of(config: Obj, pools: Iterable[Obj]) -> list[Obj]:
+    """The pools that a MachineConfig belongs to; absent and empty selectors match nothing.
+
+    Raises RenderError if there is none, or if the selector of any pool is wrong.
+    """
+    labels = labels_of(config)
+    if not labels:
+        raise RenderError(f"no MachineConfigPool found for MachineConfig {name_of(config)} because it has no labels")
+    found = []
+    for pool in pools:
+        selector = _selector(pool)
+        if not selector.empty and selector.matches(labels):
+            found.append(pool)
+    if not found:
+        listed = " ".join(f"{key}:{labels[key]}" for key in sorted(labels, key=str.encode))
+        message = f"could not find any MachineConfigPool set for MachineConfig {name_of(config)}"
+        raise RenderError(f"{message} with labels: map[{listed}]")
+    return found
+
+
 def may_select(pool: Obj, config: Obj) -> bool:
     """Return whether a change of this MachineConfig may affect the pool: by its labels, owner, or an invalid
     selector."""
@@ -45,6 +76,13 @@ def may_select(pool: Obj, config: Obj) -> bool:
         return label_selector_from(dig(pool, "spec", "machineConfigSelector")).matches(labels_of(config))
     except SelectorError:
         return True
+
+
+def _selector(pool: Obj) -> Selector:
+    try:
+        return label_selector_from(dig(pool, "spec", "machineConfigSelector"))
+    except SelectorError as error:
+        raise RenderError(f"invalid label selector: {error}") from error
 
 
 def merge_order(configs: Sequence[Obj]) -> list[Obj]:

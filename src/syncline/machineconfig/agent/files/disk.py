@@ -224,12 +224,29 @@ def _missing_packages(host: Host, config: Obj) -> str | None:
     return None
 
 
+def watched_paths(host: Host, config: Obj) -> tuple[list[str], list[str]]:
+    """Return existing managed paths and their folders, both sorted. Raises ConfigError."""
+    try:
+        _, wanted = written_config(dig(config, "spec", "config"))
+    except ConfigError as error:
+        raise ConfigError(f"could not get dirs from ignition config: {error}") from error
+    paths = {path for path in _managed(wanted) if _is_there(host, path)}
+    return sorted(paths), sorted({posixpath.dirname(path) for path in paths})
+
+
 def managed_paths(config: Obj) -> list[str]:
     """Return all paths that a MachineConfig manages, existing or not; empty if it cannot be read."""
     try:
         return sorted(set(_managed(written_config(dig(config, "spec", "config"))[1])))
     except ConfigError:
         return []
+
+
+def _is_there(host: Host, path: str) -> bool:
+    try:
+        return host.exists(path)
+    except HostError:
+        return False
 
 
 def _managed(config: Obj) -> Iterable[str]:
