@@ -260,7 +260,7 @@ class _Apply:
             raise
 
     def ask(self) -> Requests:
-        """Dry-run the creation of an object to be deleted first: ``already exists`` means that all other checks passed."""
+        """Dry-run the creation of an object to be deleted first: ``already exists`` means that other checks passed."""
         answer = yield self._post(self.target)
         if answer.status != AlreadyExists.code:
             answer.or_raise()

@@ -93,7 +93,7 @@ def pending_deletion(obj: Obj) -> Health | None:
 
 
 def _real_time(obj: Obj) -> bool:
-    """Return whether deletionTimestamp is a valid time; upstream, an invalid one does not make an object terminating."""
+    """Return whether deletionTimestamp is a valid time; an invalid one does not make an object terminating."""
     try:
         check_times({"metadata": {"deletionTimestamp": obj["metadata"]["deletionTimestamp"]}})
     except ConversionError:

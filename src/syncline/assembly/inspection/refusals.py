@@ -163,10 +163,10 @@ class _OnlyQuestions:
 
 
 class _Asker:
-    """Sends the dry runs of a reconcile. Those that are forbidden, or over the limit, count as accepted and are noted."""
+    """Sends the dry runs of a reconcile. Those forbidden or over the limit count as accepted and are noted."""
 
     def __init__(self, questions: Questions, handler: SyncHandler, unread: Callable[[ObjectRef], str]) -> None:
-        """``unread``: why an object cannot be read; the plan reports it, and a client that cannot read it cannot apply."""
+        """``unread``: why an object cannot be read; a client that cannot read it cannot apply it."""
         self._unread = unread
         self._transport = _OnlyQuestions(questions.transport)
         self._whole = questions.whole

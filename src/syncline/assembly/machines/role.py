@@ -109,7 +109,7 @@ def machineconfig_role(
     hosts: FollowedHosts | None = None,
     objects: Sequence[Obj] = (),
 ) -> Role:
-    """Return the role. ``only``: a part of the controllers, for tests. ``hosts``: machines whose agents run here too."""
+    """Return the role. ``only``: some controllers, for tests. ``hosts``: machines whose agents run here too."""
     controllers = only or (*rendering_controllers(settings), *pool_controllers(settings))
     role = Role(
         name="machineconfig",

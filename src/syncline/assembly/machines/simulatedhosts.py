@@ -254,7 +254,7 @@ class SimulatedHost:
 
 
 def _layered(layers: Layers, words: Sequence[str]) -> Layers:
-    """Apply ``override remove|reset BASE…`` and ``update``, both with packages after ``--install`` and ``--uninstall``."""
+    """Apply ``override remove|reset BASE…`` and ``update``, with packages after ``--install`` and ``--uninstall``."""
     packages, removals, flag = list(layers.packages), list(layers.removals), ""
     for word in words:
         if word.startswith("--") or word in ("remove", "reset"):

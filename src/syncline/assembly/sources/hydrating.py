@@ -149,7 +149,7 @@ class _Changes:
 
 
 def _matters(file: str, paths: tuple[str, ...]) -> bool:
-    """Return whether a file matches, by upstream's rule: the file, a folder above it, or a pattern for the whole path."""
+    """Return whether a path names the file, a folder above it, or is a pattern for the whole path, as upstream."""
     for path in paths:
         if path in (".", file) or file.startswith(f"{path}/"):
             return True

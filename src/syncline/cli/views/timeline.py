@@ -156,7 +156,7 @@ STYLE = """<style>
 
 
 def draw_timeline(timeline: Timeline) -> str:
-    """Return the timeline as a self-contained SVG: no external fonts, scripts or links, for light and dark backgrounds."""
+    """Return the timeline as an SVG without external fonts, scripts or links, for light and dark backgrounds."""
     shown, left = _shown(timeline)
     began, until = timeline.began or timeline.now, timeline.ended or timeline.now
     length = max((until - began).total_seconds(), 1.0)

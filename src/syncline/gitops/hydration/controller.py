@@ -51,7 +51,7 @@ class Hydrations:
         self._system = SystemCache(settings)
 
     def controller(self) -> Controller[Group]:
-        """Return the controller of kind Application; it works on groups with ``spec.sourceHydrator``, by their leaders."""
+        """Return the controller of Applications with ``spec.sourceHydrator``, in groups by their leaders."""
         return Controller(
             name="hydrator",
             kind=APPLICATION.group_kind,

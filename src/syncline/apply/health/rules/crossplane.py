@@ -11,7 +11,7 @@ __all__ = ["RULES"]
 
 
 def managed(obj: Obj, settings: Settings) -> Health:
-    """Return the health by Ready and Synced together; a pause is the reason of Synced. ``noun``: default is the kind."""
+    """Return the health by Ready and Synced; a pause is the reason of Synced. ``noun``: default is the kind."""
     noun = settings.get("noun", obj.get("kind"))
     found = conditions(obj)[::-1]
     if not isinstance((obj.get("status") or {}).get("conditions"), list):

@@ -1,4 +1,4 @@
-"""Argo Rollouts: the Rollout (argo-rollouts.readthedocs.io). Controllers since 1.0 report a phase; older ones do not."""
+"""Argo Rollouts: the Rollout (argo-rollouts.readthedocs.io). Controllers since 1.0 report a phase, older ones none."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _by_phase(obj: Obj) -> Health:
 
 
 def _spec_observed(obj: Obj) -> bool:
-    """Return whether the spec is observed. observedGeneration is a text; an older controller's hash counts as observed."""
+    """Return whether the spec is observed. observedGeneration is a text; an older hash counts as observed."""
     if obj.get("status") is None:
         return False
     observed = _as_number(at(obj, "status.observedGeneration"))
