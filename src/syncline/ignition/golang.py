@@ -15,8 +15,7 @@ __all__ = ["UrlError", "Version", "clean", "extension", "joined", "parse_url", "
 
 
 def clean(path: str) -> str:
-    """Return the shortest equal path (``path.Clean``): no ``.``, ``..``, doubled or trailing slash; ``.`` for an empty
-    one."""
+    """Return the shortest equal path (``path.Clean``): no ``.``, ``..``, doubled or trailing slash; ``.`` if empty."""
     rooted = path.startswith("/")
     parts: list[str] = []
     for part in path.split("/"):

@@ -17,7 +17,7 @@ __all__ = ["MACHINE", "MAX_ANNOTATIONS", "SIMULATED", "json_note"]
 
 GROUP = "syncline.dev"
 MACHINE, SIMULATED = "syncline.dev/machine", "simulated"
-"""Annotation of a Node, and its value where ``syncline node`` keeps the machine behind it."""
+"""Annotation of a Node, and its value if ``syncline node`` manages its machine."""
 MAX_NOTE = 65_536
 """Characters of a note that is read as JSON."""
 MAX_ANNOTATIONS = 262_144
@@ -25,7 +25,7 @@ MAX_ANNOTATIONS = 262_144
 
 
 class Trust(StrEnum):
-    """What a tenant gets who writes it in a repository, or on his Application."""
+    """What a tenant gains who writes it in a repository or on an Application of theirs."""
 
     OWN = "own"
     """It changes only what happens to his own objects."""

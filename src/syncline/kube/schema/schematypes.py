@@ -1,6 +1,6 @@
-"""The types that expressions see in built-in objects, from their schemas; made as far as expressions look.
+"""Derives the types that expressions see in built-in objects from their schemas, lazily: :func:`type_of`.
 
-Called by the check of policies' expressions. Source: apiserver ``pkg/cel/common`` (``SchemaDeclType``).
+Used to check the expressions of policies. Source: apiserver ``pkg/cel/common`` (``SchemaDeclType``).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _is_unknown(schema: Schema) -> bool:
 
 
 def type_of(schema: Schema) -> Type:
-    """What says nothing of its type may be anything."""
+    """Return the type of a schema; an untyped one may be anything."""
     if schema.int_or_string:
         return DYN
     match schema.type:

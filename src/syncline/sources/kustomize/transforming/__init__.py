@@ -1,1 +1,1 @@
-"""What a kustomization changes: generators, transformers, patches, replacements, names."""
+"""The transformations of a kustomization: generators, transformers, patches, replacements, names."""

@@ -53,7 +53,7 @@ _SHAPE = Struct(
 
 @dataclass(frozen=True, slots=True)
 class BackReference:
-    """Where objects of ``target`` are named."""
+    """The fields that reference objects of ``target``."""
 
     target: Gvk
     referrers: Specs
@@ -149,7 +149,7 @@ MAX_CRD_DEPTH = 64
 
 
 def config_from_crds(folder: Folder, files: list[str]) -> TransformerConfig:
-    """What the documents of ``crds`` say about labels, annotations, names and references."""
+    """Return the labels, annotations, names and references that the documents of ``crds`` declare."""
     made = TransformerConfig()
     for name in files:
         content = folder.load(name)

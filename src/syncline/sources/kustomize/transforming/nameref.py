@@ -107,7 +107,7 @@ class _Referrer:
         return [resource for resource in self._index.by_former_name.get(name, ()) if self._is_near(resource)]
 
     def _is_near(self, resource: Resource) -> bool:
-        """Whether it could be meant at all: same namespace, none, or one that a role binding names."""
+        """Return True if a reference may mean the object: same namespace, none, or one that a role binding names."""
         if self._id.cluster:
             return True
         other = self._index.id(resource)
@@ -197,7 +197,7 @@ def _same_affixes(one: Resource, other: Resource, *, allow_empty: bool) -> bool:
 
 
 def _same_ending(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether the shorter list ends the longer one; nothing ends only nothing."""
+    """Return True if the shorter list ends the longer one; an empty list ends only an empty one."""
     shorter, longer = sorted((one, other), key=len)
     return longer[-len(shorter) :] == shorter if shorter else not longer
 

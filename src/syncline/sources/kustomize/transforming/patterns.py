@@ -27,7 +27,7 @@ class Anchored:
 
 
 def searches(pattern: str, text: str) -> bool:
-    """Whether ``pattern`` matches anywhere in ``text``."""
+    """Return True if ``pattern`` matches anywhere in ``text``."""
     return _search(_compiled(pattern), text)
 
 

@@ -44,7 +44,7 @@ MAP, SEQ, MERGE = "!!map", "!!seq", "!!merge"
 
 
 class Kind(StrEnum):
-    """What a node is, in the words of kustomize's messages. NONE is a node that was made without content."""
+    """The kind of a node, in the words of kustomize's messages. NONE is a node without content."""
 
     NONE = "none"
     MAP = "MappingNode"
@@ -53,7 +53,7 @@ class Kind(StrEnum):
 
 
 class Style(StrEnum):
-    """How a scalar is written. All but PLAIN make it text."""
+    """The style of a scalar. All but PLAIN make it text."""
 
     PLAIN = ""
     SINGLE = "'"

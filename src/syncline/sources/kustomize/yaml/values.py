@@ -54,7 +54,7 @@ def _finite(value: Plain) -> Plain:
 
 
 def scalar_value(node: Node) -> Plain:
-    """What a scalar means once it was printed and read again."""
+    """Return the value of a scalar after it was printed and parsed again."""
     if node.style is Style.FOLDED and not node.tagged and node.tag in ("", STR):
         return refolded(node.value)
     natural, value = resolve(node.value)
