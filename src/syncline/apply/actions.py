@@ -13,18 +13,6 @@ from typing import TypeAlias
 from syncline.base.action import Action
 from syncline.kube.objects import GVK, Obj, ObjectRef
 
-__all__ = [
-    "AfterWave",
-    "ApplyMode",
-    "ApplyObject",
-    "DeleteHook",
-    "DryRun",
-    "PruneObject",
-    "ReadObject",
-    "RemoveHookFinalizer",
-    "SyncAction",
-]
-
 
 class ApplyMode(StrEnum):
     """The ways to apply a manifest."""

@@ -14,28 +14,6 @@ from typing import TypeVar
 
 from syncline.kube.objects import Obj, annotations_of, finalizers
 
-__all__ = [
-    "COMPARE_OPTIONS",
-    "HOOK_FINALIZER",
-    "OPERATION",
-    "SYNC_OPTIONS",
-    "DeletePolicy",
-    "HookType",
-    "delete_policies",
-    "go_int",
-    "has_hook_finalizer",
-    "has_option",
-    "hook_types",
-    "is_delete_hook",
-    "is_hook",
-    "is_ignored",
-    "is_skipped",
-    "listed_value",
-    "needs_deletion_approval",
-    "option_value",
-    "wave",
-]
-
 T = TypeVar("T")
 
 HOOK = "argocd.argoproj.io/hook"

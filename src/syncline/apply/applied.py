@@ -17,8 +17,6 @@ import msgspec
 from syncline.apply.actions import ApplyMode, ApplyObject
 from syncline.kube.objects import Obj, ObjectRef, meta, resource_version, uid_of
 
-__all__ = ["Applied"]
-
 MAX_KEPT = 50_000
 """Cached objects, of about 300 bytes each."""
 

@@ -15,8 +15,6 @@ from typing import Any
 from syncline.apply.annotations import has_option
 from syncline.kube.objects import GroupKind, Obj, dig, gvk_of, ref_of
 
-__all__ = ["Change", "classify_change", "immutable_fields"]
-
 
 class Change(StrEnum):
     UPDATE = "update"

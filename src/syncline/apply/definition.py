@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from syncline.kube.objects import Obj, dig, gvk_of
 
-__all__ = ["defined_kind", "is_definition"]
-
 
 def is_definition(obj: Obj) -> bool:
     gvk = gvk_of(obj)

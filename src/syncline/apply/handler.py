@@ -61,8 +61,6 @@ from syncline.kube.objects import (
 from syncline.kube.patching.managedfields import upgrade_managed_fields
 from syncline.kube.schema.model import schema_for
 
-__all__ = ["SYNC_ACTIONS", "SyncHandler"]
-
 FIELD_MANAGER = "argocd-controller"
 """Upstream's field manager, so that ownership carries over in both directions."""
 CONFLICT_TRIES = 5

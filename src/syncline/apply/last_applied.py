@@ -14,8 +14,6 @@ from syncline.kube.patching.threeway import three_way_json_merge, three_way_stra
 from syncline.kube.schema.extensions import MAX_ANNOTATIONS, json_note
 from syncline.kube.schema.model import schema_for
 
-__all__ = ["LAST_APPLIED", "apply_patch", "with_last_applied"]
-
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 

@@ -18,8 +18,6 @@ from importlib.resources import files
 from math import isfinite
 from typing import Any, Protocol
 
-__all__ = ["OVERRAN", "LuaFailed", "LuaRests", "LuaResult", "LuaRunner", "run_guarded"]
-
 
 class LuaFailed(RuntimeError):
     """The script is invalid, failed, or exceeded a limit; the text is the interpreter's."""

@@ -7,8 +7,6 @@ from enum import StrEnum
 
 from syncline.kube.objects import Obj
 
-__all__ = ["Outcome", "Refusal", "WaitKind"]
-
 
 class WaitKind(StrEnum):
     HEALTH = "healthy state"

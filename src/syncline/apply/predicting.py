@@ -27,8 +27,6 @@ from syncline.kube.errors import ApiError, TooManyRequests, Unavailable
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, gvk_of, name_of, ref_of, resource_version, uid_of
 
-__all__ = ["Kept", "Missing", "Predict", "PredictHandler", "PredictionCache", "answers", "missing"]
-
 MAX_KEPT = 50_000
 """Cached predictions, of about 3 kB each."""
 MAX_OBJECTS = 10_000

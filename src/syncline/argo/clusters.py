@@ -17,22 +17,6 @@ from syncline.base.secret import Secret
 from syncline.kube.objects import Obj, dig, labels_of
 from syncline.kube.transport.kubeconfig import ClusterAccess
 
-__all__ = [
-    "HERE",
-    "IN_CLUSTER_NAME",
-    "IN_CLUSTER_SERVER",
-    "SECRET_TYPE",
-    "Cluster",
-    "ClusterError",
-    "cluster_access",
-    "clusters_of",
-    "declared_twice",
-    "destination_of",
-    "is_cluster_secret",
-    "resolve_destination",
-    "secret_text",
-]
-
 IN_CLUSTER_SERVER = "https://kubernetes.default.svc"
 IN_CLUSTER_NAME = "in-cluster"
 SECRET_TYPE = "argocd.argoproj.io/secret-type"

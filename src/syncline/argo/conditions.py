@@ -14,8 +14,6 @@ from typing import Any
 from syncline.base.clock import format_time
 from syncline.kube.objects import Obj
 
-__all__ = ["Condition", "merge_conditions"]
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Condition:

@@ -12,8 +12,6 @@ from typing import Any
 
 from syncline.kube.yaml.loading import YamlError, load
 
-__all__ = ["customized", "setting_value", "yaml_map"]
-
 SETTING = "resource.customizations"
 ALL = "all"
 """The kind part that means every kind, for settings that allow it."""

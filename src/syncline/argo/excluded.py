@@ -12,8 +12,6 @@ from typing import Any
 
 from syncline.kube.text.glob import glob_matches
 
-__all__ = ["ResourceFilter"]
-
 
 @dataclass(frozen=True, slots=True)
 class FilterEntry:

@@ -13,21 +13,6 @@ from syncline.kube.objects import Obj
 from syncline.sources.errors import SourceError
 from syncline.sources.remote.address import parse_address
 
-__all__ = [
-    "AUTHOR",
-    "EMAIL",
-    "GroupKey",
-    "HydrationSettings",
-    "branch_problem",
-    "clean_folder",
-    "dry_source",
-    "folder_problem",
-    "group_key",
-    "hydrator_problems",
-    "sync_source",
-    "target_branch",
-]
-
 DRY_FIELDS = ("repoURL", "path", "targetRevision", "helm", "kustomize", "directory", "plugin")
 MAX_BRANCH = 200
 MAX_FOLDER = 500

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from syncline.kube.text.glob import ListStyle, list_matches
 
-__all__ = ["PARAMETERS_MAP", "Parameters", "enables_namespace", "parse_parameters", "patterns_of"]
-
 PARAMETERS_MAP = "argocd-cmd-params-cm"
 
 

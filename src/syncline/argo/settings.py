@@ -33,8 +33,6 @@ from syncline.kube.objects import Obj, labels_of, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
 from syncline.kube.text.durations import DurationError, parse_duration
 
-__all__ = ["CONFIG_MAP", "System", "SystemSettings", "parse_system", "with_globals"]
-
 CONFIG_MAP = "argocd-cm"
 STATUS = "ignoreResourceStatusField"
 STATUS_KINDS = {"crd": "apiextensions.k8s.io/CustomResourceDefinition", "none": "", "off": "", "false": ""}

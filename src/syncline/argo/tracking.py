@@ -21,8 +21,6 @@ from syncline.kube.objects import (
     namespace_of,
 )
 
-__all__ = ["INSTANCE_LABEL", "Tracking", "TrackingError", "TrackingMethod", "instance_name", "is_definition"]
-
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 INSTALLATION_ID = "argocd.argoproj.io/installation-id"
 INSTANCE_LABEL = "app.kubernetes.io/instance"

@@ -11,8 +11,6 @@ from syncline.cluster.builtin import handlers as builtin_handlers
 from syncline.cluster.machines.room import MachinesRoom
 from syncline.kube.objects import Obj
 
-__all__ = ["cluster_role"]
-
 CONTROLLER_MANAGER = UserInfo("system:kube-controller-manager", ("system:masters", "system:authenticated"))
 
 

@@ -27,18 +27,6 @@ from syncline.kube.errors import Unanswered, Unavailable
 from syncline.kube.objects import GroupKind, ObjectRef
 from syncline.kube.transport.kubeconfig import ClusterAccess
 
-__all__ = [
-    "FIELD_MANAGER",
-    "ClosablePort",
-    "ConnectHandler",
-    "LiveWay",
-    "Remote",
-    "RemoteClusters",
-    "RoutedPort",
-    "RoutedTransport",
-    "is_unmanaged",
-]
-
 MAX_CLUSTERS = 200
 """Limit of clusters that one process connects to; each costs its watches."""
 FIELD_MANAGER = "argocd-controller"

@@ -34,8 +34,6 @@ from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.git.process import RemoteLimits
 from syncline.telemetry.otlp import TraceSettings
 
-__all__ = ["GitOpsSettings", "foreign_objects", "gitops", "gitops_objects", "gitops_user"]
-
 GITOPS_ACCOUNT = "syncline-application-controller"
 
 

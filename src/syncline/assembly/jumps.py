@@ -11,8 +11,6 @@ from syncline.control.plan import Emit
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj
 
-__all__ = ["tell_jumps"]
-
 CLOCK_JUMPED = "ClockJumped"
 COMPONENT = "syncline-application-controller"
 LOOK_S = 5.0

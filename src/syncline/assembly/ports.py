@@ -13,8 +13,6 @@ from syncline.kube.transport.http import Fence, HttpClient
 from syncline.kube.transport.kubeconfig import ClusterAccess
 from syncline.kube.transport.pace import Pace
 
-__all__ = ["HttpPort"]
-
 CONNECTIONS = 100
 """Open connections at once, slow requests included."""
 TRIES = 6

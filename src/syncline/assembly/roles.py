@@ -29,8 +29,6 @@ from syncline.kube.client import Transport
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
 
-__all__ = ["Driver", "Follow", "LiveDriver", "Role", "SimulatedDriver", "Wake", "follow_nothing", "gated", "start"]
-
 Wake = Callable[[str, ObjectRef], None]
 """Reports an event outside the API for this key of this controller."""
 Follow = Callable[[ControlLoop, Wake], Callable[[], None]]

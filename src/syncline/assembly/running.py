@@ -22,8 +22,6 @@ from syncline.control.vitals import Health
 from syncline.kube.objects import ObjectRef
 from syncline.kube.transport.kubeconfig import ClusterAccess
 
-__all__ = ["Ports", "running_gitops"]
-
 LOOKS_APART_S = 0.25
 """Seconds between two queries to one Git host; the first of a burst does not wait."""
 

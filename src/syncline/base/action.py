@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
-__all__ = ["Action", "Handler", "Late", "Purpose", "Unfinished", "Work"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action(ABC):

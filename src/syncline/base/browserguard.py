@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-__all__ = ["BrowserGuard", "Refusal", "is_host_name", "is_loopback"]
-
 WILDCARDS = ("", "0.0.0.0", "::")
 """Hosts to listen on that stand for every address of the machine."""
 DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-__all__ = ["OR", "Cause"]
-
 OR = "; or "
 """Separates the alternatives in :attr:`Cause.next_action`; one of them is enough."""
 

@@ -21,19 +21,6 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Protocol
 
-__all__ = [
-    "LONG_AGO",
-    "Clock",
-    "Jump",
-    "SystemClock",
-    "VirtualClock",
-    "format_micro_time",
-    "format_time",
-    "parse_time",
-    "steady_now",
-    "time_or_none",
-]
-
 log = logging.getLogger("syncline.clock")
 
 MAX_TIME_CHARS = 64

@@ -12,8 +12,6 @@ import secrets
 import uuid
 from typing import TypeVar
 
-__all__ = ["SUFFIX_ALPHABET", "Entropy"]
-
 T = TypeVar("T")
 
 SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

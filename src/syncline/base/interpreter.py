@@ -5,8 +5,6 @@ from __future__ import annotations
 import gc
 import sys
 
-__all__ = ["tune_interpreter"]
-
 SWITCH_S = 0.001
 
 

@@ -14,8 +14,6 @@ from datetime import datetime
 
 from syncline.base.clock import format_micro_time
 
-__all__ = ["Entry", "Journal"]
-
 MAX_ENTRIES = 200_000
 """Bound of a journal held in memory; a day of a hundred-node cluster fits. Older entries fall out."""
 

@@ -15,8 +15,6 @@ import struct
 import sys
 from collections.abc import Iterable, Iterator
 
-__all__ = ["confine", "programs"]
-
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 """System call numbers, equal on all architectures."""
 _VERSION, _BENEATH = 1, 1

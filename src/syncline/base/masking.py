@@ -14,8 +14,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
-__all__ = ["Masker", "bounded", "credential_values", "decoded", "mask_credentials"]
-
 MASK = "***"
 LEAST = 4
 WHOLE = 8

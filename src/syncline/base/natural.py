@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["by_number"]
-
 
 def by_number(left: str, right: str, index: int) -> int:
     """Compare two texts that are equal before ``index`` and differ there, neither by a letter; return -1 or 1. The

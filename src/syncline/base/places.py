@@ -11,8 +11,6 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Crowded", "Limits", "Places", "Share", "Ticket"]
-
 Share = tuple[str, str]
 """Kind and name of a share: ``("project", "team-a")``."""
 

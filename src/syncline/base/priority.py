@@ -11,8 +11,6 @@ import ctypes
 import errno
 import os
 
-__all__ = ["LAST", "RENDERING", "WORKER", "lower_session", "step_back"]
-
 WORKER = 10
 """Niceness of git and of scripts: a tenth of the processor while the API is busy."""
 RENDERING = 15

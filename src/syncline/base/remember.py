@@ -10,8 +10,6 @@ from functools import lru_cache, wraps
 from inspect import signature
 from typing import Any, TypeVar, cast
 
-__all__ = ["MAX_REMEMBERED_CHARS", "remember"]
-
 MAX_REMEMBERED_CHARS = 512
 """The longest text that is cached; honest ones are shorter."""
 

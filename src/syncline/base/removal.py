@@ -9,8 +9,6 @@ import contextlib
 import os
 from pathlib import Path
 
-__all__ = ["remove_tree"]
-
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["Position", "Report"]
-
 
 class Severity(StrEnum):
     ERROR = "error"

@@ -5,8 +5,6 @@ Used where user scripts and expressions run (``assembly/scripts/lua.py``, ``gito
 
 from __future__ import annotations
 
-__all__ = ["Rests"]
-
 REST_S, MAX_REST_S = 10.0, 600.0
 MAX_RESTING = 1_000
 """The most pairs of name and share that are remembered."""

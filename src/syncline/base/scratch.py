@@ -19,8 +19,6 @@ from pathlib import Path
 
 from syncline.base.removal import remove_tree
 
-__all__ = ["Scratch", "credentials_folder", "memory_folder", "named_in_memory", "scratch", "sweep", "work_folder"]
-
 PREFIX = "syncline-scratch-"
 MOST_LOOKED_AT = 20_000
 """The most entries of the temporary folder that a sweep reads."""

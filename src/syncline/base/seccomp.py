@@ -12,8 +12,6 @@ import ctypes
 import os
 import struct
 
-__all__ = ["restrict"]
-
 EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """``AUDIT_ARCH_*`` by the machine's name; both are little-endian."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Secret"]
-
 
 class Secret:
     """Wraps a credential. ``str``, ``repr`` and formatting show a mask; only :meth:`reveal` returns it."""

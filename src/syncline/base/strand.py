@@ -12,8 +12,6 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Strand"]
-
 T = TypeVar("T")
 P = TypeVar("P")
 

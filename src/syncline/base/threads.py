@@ -16,8 +16,6 @@ from typing import Any
 
 from syncline.base.places import Limits, Places, Share, Ticket
 
-__all__ = ["Threads"]
-
 
 class Threads:
     """Threads of one event loop. Work counts as slow after ``slow_after_s`` seconds (0: never)."""

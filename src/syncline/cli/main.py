@@ -16,8 +16,6 @@ from syncline.cli.frame.failure import ARGOCD, GENERAL, USAGE, CommandFailed, ex
 from syncline.cli.frame.lazy import CONTEXT, LazyGroup, command_words
 from syncline.cli.frame.terminal import clean_output
 
-__all__ = ["cli", "main"]
-
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 """Errors of a write to standard output other than a closed pipe."""
 

@@ -41,8 +41,6 @@ from syncline.kube.schema.resources import subresource_of
 from syncline.kube.transport.elsewhere import Here, Overtaken, Slow, TooLarge, aside, keeping_to, left_aside
 from syncline.kube.transport.outbound import Awaiting, OutboundCall, Outcome
 
-__all__ = ["Api"]
-
 log = logging.getLogger("syncline.cluster")
 
 Verb = Callable[[Exchange], Response]

@@ -20,8 +20,6 @@ from syncline.kube.errors import AlreadyExists, error_from_status
 from syncline.kube.objects import Obj, name_of, namespace_of
 from syncline.kube.schema.resources import builtin_resources
 
-__all__ = ["FRONT_PROXY", "bootstrap_objects", "install"]
-
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 RBAC = "rbac.authorization.k8s.io"

@@ -23,8 +23,6 @@ from syncline.kube.objects import (
 )
 from syncline.kube.selectors import Selector
 
-__all__ = ["Cache", "IndexFn", "OfKind", "Snapshot"]
-
 T = TypeVar("T")
 
 IndexFn = Callable[[Obj], Iterable[str]]

@@ -15,8 +15,6 @@ from syncline.control.cache import IndexFn, Snapshot
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, meta, owner_references, ref_of, split_api_version
 
-__all__ = ["EVERY", "HOME", "Controller", "Predicate", "Watch", "differ", "owner_of_kind", "spec_differs"]
-
 S = TypeVar("S")
 
 HOME, EVERY = "", "*"

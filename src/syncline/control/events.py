@@ -17,8 +17,6 @@ from syncline.kube.client import PatchType, Request, Response
 from syncline.kube.errors import AlreadyExists
 from syncline.kube.objects import GVK, Obj, ResourceInfo, dig, gvk_of, meta, name_of, namespace_of
 
-__all__ = ["Said", "publish"]
-
 EVENTS = ResourceInfo("", "v1", "Event", "events", namespaced=True)
 
 MAX_SAID = 4096

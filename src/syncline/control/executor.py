@@ -34,8 +34,6 @@ from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, Obj, ResourceInfo, gvk_of
 from syncline.kube.patching.patches import create_merge_patch
 
-__all__ = ["Execution", "HandlersOf", "Together", "execute", "kube_handlers", "run_in_place"]
-
 Execution = Generator["Request | Work | Together", Any, tuple[Result, ...]]
 """Yields requests and work, receives their responses, returns the result of each action."""
 

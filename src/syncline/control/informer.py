@@ -18,8 +18,6 @@ from syncline.kube.client import Batch, Request, Response
 from syncline.kube.errors import ApiError, Unanswered, error_from_status
 from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of, resource_version
 
-__all__ = ["Change", "Informer", "decoded_event"]
-
 CHANGES = ("ADDED", "MODIFIED", "DELETED")
 SHOWN_BYTES = 24
 """Shown bytes of an invalid event: enough to tell HTML from JSON, too few for the value of a Secret."""

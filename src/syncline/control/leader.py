@@ -26,8 +26,6 @@ from syncline.kube.client import Request, Response
 from syncline.kube.errors import Unanswered
 from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, dig, name_of, resource_version
 
-__all__ = ["MAX_SHARDS", "NODE", "LeaderSettings", "Share", "release_all", "shard_of", "share_round"]
-
 LEASES = ResourceInfo("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True, verbs=("get", "list", "watch"))
 GROUP_LABEL = "syncline.dev/lease-group"
 SHARDS = "syncline.dev/shards"

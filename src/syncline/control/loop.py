@@ -42,8 +42,6 @@ from syncline.kube.errors import AlreadyExists, Conflict, TooManyRequests
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of, resource_version
 
-__all__ = ["ControlLoop", "Joined", "Observer", "Watched"]
-
 T = TypeVar("T")
 
 log = logging.getLogger("syncline.control")

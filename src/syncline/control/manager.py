@@ -30,8 +30,6 @@ from syncline.kube.errors import ApiError, Forbidden, Gone, NotFound, error_from
 from syncline.kube.mapper import discover, server_version
 from syncline.kube.objects import GroupKind, ObjectRef
 
-__all__ = ["DirectPort", "LiveManager", "LiveWatches", "Port", "drive", "wait_s"]
-
 log = logging.getLogger("syncline.control")
 
 T = TypeVar("T")

@@ -12,26 +12,6 @@ from syncline.base.action import Action
 from syncline.kube.client import PatchType
 from syncline.kube.objects import GVK, Obj, ObjectRef, gvk_of, meta, name_of, namespace_of, ref_of
 
-__all__ = [
-    "Apply",
-    "Create",
-    "Delete",
-    "Done",
-    "Emit",
-    "Evict",
-    "KubeAction",
-    "Outcome",
-    "Patch",
-    "Plan",
-    "Replace",
-    "Requeue",
-    "Result",
-    "Retry",
-    "SetStatus",
-    "Stalled",
-    "set_status",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Create(Action):

@@ -20,8 +20,6 @@ from syncline.base.action import Purpose, Unfinished, Work
 from syncline.base.places import Limits
 from syncline.base.threads import Threads
 
-__all__ = ["PoolSettings", "Pools"]
-
 LIMITS: Mapping[Purpose, Limits] = MappingProxyType(
     {
         # A remote that hangs costs a thread and a git process that sleeps: many may, of one project or host fewer.

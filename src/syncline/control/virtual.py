@@ -31,8 +31,6 @@ from syncline.kube.mapper import discover
 from syncline.kube.objects import GroupKind
 from syncline.kube.transport.outbound import Stream
 
-__all__ = ["CRDS", "LoopActor", "NotIdleError", "VirtualDriver", "WatchActor"]
-
 MAX_STEPS = 2_000_000
 """Bound of one run: more steps than any honest scene needs; beyond it two controllers fight."""
 WATCH_BATCH = 1000

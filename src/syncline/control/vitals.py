@@ -13,8 +13,6 @@ from datetime import datetime, timedelta
 
 from syncline.kube.errors import ApiError, Unanswered
 
-__all__ = ["Complaints", "Health", "LeaseSigns", "Signs", "WatchSigns", "verdict"]
-
 STUCK = timedelta(minutes=5)
 """Work that is due this long while no reconcile begins or ends is stuck; the longest request takes one minute."""
 SILENT = timedelta(minutes=15)

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from syncline.kube.objects import ObjectRef
 
-__all__ = ["BACKOFF_BASE_S", "Key", "WorkQueue", "backoff_s"]
-
 BACKOFF_BASE_S = 0.2
 """First wait after a failure: 0.2, 0.4, 0.8, … doubled as by client-go's limiter."""
 BACKOFF_MAX_S = 120.0

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["advice", "with_command"]
-
 _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), text)
     for pattern, text in (

@@ -48,8 +48,6 @@ from syncline.kube.objects import Obj, ObjectRef, dig, is_terminating
 from syncline.machineconfig.causes.configs import APPLIED
 from syncline.machineconfig.names import MACHINE_CONFIG, POOL
 
-__all__ = ["explain_application"]
-
 MAY_NOT = "you may not read it"
 MAX_ROWS = 5
 """Maximum failed or unhealthy resources that are explained; the Application's rows list all."""

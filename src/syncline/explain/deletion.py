@@ -20,8 +20,6 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["explain_deletion"]
-
 POD = GroupKind("", "Pod")
 NAMESPACE = GroupKind("", "Namespace")
 MAX_HOLDERS = 5

@@ -39,8 +39,6 @@ from syncline.machineconfig.causes.rendering import generating_cause
 from syncline.machineconfig.names import CURRENT, MACHINE_CONFIG, MACHINE_CONFIG_NODE
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
 
-__all__ = ["cause_to_obj", "deepened", "explain_object"]
-
 MAX_DEPTH = 12
 """Maximum depth of causes; a longer chain is a loop, and a bug."""
 HOLDS = HOLD.group_kind

@@ -16,8 +16,6 @@ from syncline.explain.view import Found, View
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
 from syncline.kube.secretvalues import secret_masker
 
-__all__ = ["masked", "masked_found"]
-
 SECRET = GroupKind("", "Secret")
 REF_PARTS = 4
 

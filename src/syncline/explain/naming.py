@@ -6,8 +6,6 @@ from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import ObjectRef
 
-__all__ = ["SHORT", "NamingError", "object_ref"]
-
 SHORT = {"app": "applications", "pool": "machineconfigpools"}
 """Resources by short word; all other words are resolved as kubectl does."""
 MACHINES = ("machineconfigpools", "mcp", "machineconfig", "mc", "kubeletconfig", "ctrcfg", "machineconfignode")

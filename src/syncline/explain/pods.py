@@ -17,8 +17,6 @@ from syncline.explain.masking import masked
 from syncline.explain.view import Found, View, one_line, warnings_of
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, ref_of, uid_of
 
-__all__ = ["explain_pod"]
-
 STARTING = ("", "ContainerCreating", "PodInitializing")
 """Reasons for waiting that are normal."""
 PREEMPTION = re.compile(r"\.? (?:no new claims to deallocate|preemption:).*", re.DOTALL)

@@ -25,8 +25,6 @@ from syncline.kube.objects import (
 from syncline.kube.version import SUFFIX
 from syncline.machineconfig.causes.overview import Overview
 
-__all__ = ["Found", "LogTail", "View", "no_logs", "one_line", "unread", "warnings_of"]
-
 EVENT = GroupKind("", "Event")
 LogTail = Callable[[str, str, str], tuple[str, ...]]
 """Maps namespace, pod and container to the last lines of its log, or an empty text."""

@@ -20,9 +20,6 @@ from syncline.kube.objects import Obj, ObjectRef, dig, ref_of
 MAX_STARTS = 1000
 """Starts of a window that are followed to its end; one that begins more often never ends."""
 
-__all__ = ["awaited_applications", "awaited_conditions", "awaited_windows", "no_automated_sync"]
-
-
 # -- windows ---------------------------------------------------------------------------------------------------------
 
 

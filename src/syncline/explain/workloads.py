@@ -13,8 +13,6 @@ from syncline.explain.pods import condition, explain_pod
 from syncline.explain.view import Found, View, one_line, unread, warnings_of
 from syncline.kube.objects import GroupKind, Obj, dig, generation, name_of, namespace_of, ref_of, uid_of
 
-__all__ = ["explain_job", "explain_workload"]
-
 POD = GroupKind("", "Pod")
 REPLICA_SET = GroupKind("apps", "ReplicaSet")
 REVISION = "deployment.kubernetes.io/revision"

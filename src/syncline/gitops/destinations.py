@@ -18,8 +18,6 @@ from syncline.control.plan import Plan
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, ref_of, resource_version
 
-__all__ = ["Connect", "Declared", "applications_in", "destination_controller"]
-
 SECRETS = GroupKind("", "Secret")
 
 

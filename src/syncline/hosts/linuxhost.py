@@ -44,8 +44,6 @@ from syncline.machineconfig.agent.provisioning.firstboot import FIPS_ENABLED, jo
 from syncline.machineconfig.agent.staging.deployments import has_deployed
 from syncline.machineconfig.agent.staging.kernel import parsed_arguments
 
-__all__ = ["LinuxHost", "LinuxHosts"]
-
 BOOT_ID, OFFLINE_BOOT_ID = "/proc/sys/kernel/random/boot_id", "/etc/machine-config-daemon/boot-id"
 REBOOT_REQUEST = "/run/syncline-node-agent/reboot"
 """A file in memory, so that a boot removes it."""

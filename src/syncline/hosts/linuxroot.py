@@ -21,8 +21,6 @@ from typing import BinaryIO
 
 from syncline.machineconfig.agent.host import MAX_FILE, HostError, Stat
 
-__all__ = ["LinuxRoot"]
-
 DRAFT = ".syncline-draft"
 """Name of the draft file in each directory; the next write there replaces one that a crash left."""
 MAX_LINKS = 40

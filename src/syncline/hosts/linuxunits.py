@@ -25,8 +25,6 @@ from syncline.hosts.unitinstall import (
 )
 from syncline.machineconfig.agent.host import Done, HostError
 
-__all__ = ["OfflineUnits", "unit_files"]
-
 CONFIG = "/etc/systemd/system"
 PLACES = (
     CONFIG,

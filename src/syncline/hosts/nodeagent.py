@@ -66,8 +66,6 @@ from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, 
 from syncline.machineconfig.pinned.controller import pinned_images_controller
 from syncline.machineconfig.pinned.plan import PinnedObserved, plan_pinned
 
-__all__ = ["ShownHost", "Standing", "apply_config", "boot_first", "serve_agent"]
-
 log = logging.getLogger("syncline.assembly")
 
 MANAGER = "machine-config-daemon"

@@ -17,8 +17,6 @@ from syncline.control.controller import Controller
 from syncline.control.plan import Apply, Create, Plan, Requeue, set_status
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, labels_of
 
-__all__ = ["MachineFacts", "presence_controller"]
-
 NODE = GroupKind("", "Node")
 LEASE = GVK("coordination.k8s.io", "v1", "Lease")
 LEASES = "kube-node-lease"

@@ -31,8 +31,6 @@ from syncline.kube.objects import Obj
 from syncline.kube.transport.kubeconfig import ClusterAccess
 from syncline.kube.yaml.loading import load
 
-__all__ = ["keep_certificate"]
-
 log = logging.getLogger("syncline.assembly")
 
 RENEW_AT = 0.8

@@ -22,16 +22,6 @@ from syncline.base.secret import Secret
 from syncline.kube.objects import GVK, Obj
 from syncline.machineconfig.agent.files.serverauthority import CONFIG_MAP
 
-__all__ = [
-    "CSR",
-    "NODE_PREFIX",
-    "approved",
-    "certificate_request",
-    "client_key",
-    "issued_certificate",
-    "node_rights",
-]
-
 CSR = GVK("certificates.k8s.io", "v1", "CertificateSigningRequest")
 NAME = "syncline-node-agent"
 NODES, NODE_PREFIX = "system:nodes", "system:node:"

@@ -10,8 +10,6 @@ from syncline.machineconfig.agent.host import HostError
 from syncline.machineconfig.agent.provisioning.firstboot import REBOOT_NOTE
 from syncline.machineconfig.names import ENCAPSULATED
 
-__all__ = ["KUBECONFIG", "SERVICE", "Service", "install_service", "unit_text"]
-
 SERVICE = "syncline-node-agent.service"
 UNIT = f"/etc/systemd/system/{SERVICE}"
 KUBECONFIG = "/etc/syncline/node-agent.kubeconfig"

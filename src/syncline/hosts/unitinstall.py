@@ -11,20 +11,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-__all__ = [
-    "WANTS",
-    "Install",
-    "add_install_lines",
-    "alias_name",
-    "expanded",
-    "instance_of",
-    "is_template",
-    "is_unit_name",
-    "preset_of",
-    "template_of",
-    "with_instance",
-]
-
 WANTS = {"WantedBy": "wants", "RequiredBy": "requires"}
 ALIASED = ("service", "socket", "target", "device", "timer", "path")
 """Types of units that may have other names."""

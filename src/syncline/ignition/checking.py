@@ -16,8 +16,6 @@ from syncline.ignition.report import Entry, Path, Report, Severity, path_text
 from syncline.ignition.rules import RULES, Finding, Rule, Spec, path_problem
 from syncline.ignition.schema import Object, schema
 
-__all__ = ["check", "duplicates", "item_key", "rule_findings"]
-
 
 def check(spec: Spec, config: dict[str, Any], source: Source | None = None) -> Report:
     """Return the report about a canonical configuration, with lines and columns if its source is given."""

@@ -11,8 +11,6 @@ import binascii
 import re
 from urllib.parse import unquote_to_bytes
 
-__all__ = ["DataUrlError", "check_data_url", "decode_data_url"]
-
 
 class DataUrlError(ValueError):
     """An invalid data URL; the message is upstream's."""

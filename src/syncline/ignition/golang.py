@@ -11,8 +11,6 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-__all__ = ["UrlError", "Version", "clean", "extension", "joined", "parse_url", "parse_version", "quoted"]
-
 
 def clean(path: str) -> str:
     """Return the shortest equal path (``path.Clean``): no ``.``, ``..``, doubled or trailing slash; ``.`` if empty."""

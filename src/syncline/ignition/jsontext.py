@@ -17,8 +17,6 @@ from typing import Any, NoReturn, TypeAlias
 from syncline.ignition.golang import quoted
 from syncline.ignition.report import Path
 
-__all__ = ["SIZE_MAX", "JsonError", "Place", "Source", "dump", "line_column", "read"]
-
 SIZE_MAX = 32 * 2**20
 """Bytes of one configuration; the API refuses objects far below that, and files of a person are smaller still."""
 VALUES_MAX = 2_000_000

@@ -15,8 +15,6 @@ from syncline.ignition.checking import item_key
 from syncline.ignition.schema import Field, Object, Schema, schema
 from syncline.ignition.typed import canonical
 
-__all__ = ["merge"]
-
 Value: TypeAlias = "dict[str, Any]"
 
 

@@ -13,8 +13,6 @@ from syncline.ignition.rules import Spec
 from syncline.ignition.schema import NEWEST, version_text
 from syncline.ignition.typed import Mistype, decode, folded
 
-__all__ = ["INVALID", "INVALID_VERSION", "UNKNOWN_VERSION", "Parsed", "minor_of", "parse", "validate"]
-
 INVALID = "config is not valid"
 EMPTY = "not a config (empty)"
 INVALID_VERSION = "invalid config version (couldn't parse)"

@@ -13,8 +13,6 @@ import zlib
 from syncline.ignition.dataurl import DataUrlError, decode_data_url
 from syncline.ignition.golang import quoted
 
-__all__ = ["PayloadError", "decode_file_contents", "decode_payload"]
-
 UNPACKED_MAX = 256 * 2**20
 """Bytes that one payload or file may unpack to; etcd holds no object near that, so more is an attack."""
 

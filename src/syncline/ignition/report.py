@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-__all__ = ["Entry", "Path", "Report", "Severity", "path_text"]
-
 Path: TypeAlias = tuple[str | int, ...]
 """Keys and indices from the root of the document."""
 

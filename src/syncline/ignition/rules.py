@@ -22,8 +22,6 @@ from syncline.ignition.schema import version_text
 from syncline.ignition.searching import Prefixes, Span, first_overlap
 from syncline.ignition.unitfile import UnitError, sections_with_options
 
-__all__ = ["RULES", "Finding", "Rule", "Spec", "data_problem", "path_problem"]
-
 Value: TypeAlias = "dict[str, Any]"
 Finding: TypeAlias = "tuple[Severity, Path, str]"
 Rule: TypeAlias = "Callable[[Spec, Value], Iterator[Finding]]"

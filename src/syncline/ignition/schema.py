@@ -22,8 +22,6 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-__all__ = ["NEWEST", "PLAIN", "Field", "Object", "Schema", "read_table", "schema", "version_text"]
-
 MINORS = 8
 """Minor versions in the table: 3.0 to 3.7."""
 NEWEST = MINORS - 1

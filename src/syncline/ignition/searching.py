@@ -7,8 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-__all__ = ["Prefixes", "Span", "first_overlap"]
-
 Span: TypeAlias = "tuple[int, int]"
 """First and last, both inside."""
 

@@ -14,8 +14,6 @@ from syncline.ignition.jsontext import Source
 from syncline.ignition.report import Path
 from syncline.ignition.schema import PLAIN, Field, Object, Schema, schema
 
-__all__ = ["Mistype", "canonical", "decode", "decode_as", "folded", "mistypes"]
-
 _INT_MAX = 2**63
 
 

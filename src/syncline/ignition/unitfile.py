@@ -12,8 +12,6 @@ from functools import lru_cache
 
 from syncline.ignition.golang import quoted
 
-__all__ = ["UnitError", "sections_with_options"]
-
 LINE_MAX = 2048
 _BUFFER = 4096
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f"

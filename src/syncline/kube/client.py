@@ -18,27 +18,6 @@ from syncline.kube.errors import ApiError, error_from_status
 from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of
 from syncline.kube.transport.outbound import NO_NETWORK, Aside, Computation, OutboundCall, Outcome, Stream
 
-__all__ = [
-    "Batch",
-    "PatchType",
-    "Request",
-    "Response",
-    "Session",
-    "Transport",
-    "create",
-    "delete",
-    "evict",
-    "get",
-    "list_",
-    "patch",
-    "server_side_apply",
-    "settle",
-    "taking",
-    "update",
-    "watch",
-]
-
-
 MAX_HEADER_DIGITS = 9
 
 

@@ -32,33 +32,6 @@ from typing import Any
 
 from syncline.kube.objects import Obj
 
-__all__ = [
-    "AlreadyExists",
-    "ApiError",
-    "BadRequest",
-    "Conflict",
-    "FieldCause",
-    "Forbidden",
-    "Gone",
-    "InternalError",
-    "Invalid",
-    "MethodNotAllowed",
-    "NotAcceptable",
-    "NotFound",
-    "TooLarge",
-    "TooManyRequests",
-    "Unanswered",
-    "Unauthorized",
-    "Unavailable",
-    "UnsupportedMedia",
-    "already_exists",
-    "conflict",
-    "error_from_status",
-    "invalid",
-    "method_not_supported",
-    "not_found",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class FieldCause:

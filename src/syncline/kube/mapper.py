@@ -13,8 +13,6 @@ from syncline.kube.client import Request, Response
 from syncline.kube.errors import Unanswered
 from syncline.kube.objects import GVK, GroupKind, Obj, ResourceInfo
 
-__all__ = ["Mapper", "discover", "server_version"]
-
 MAX_VERSION = 100
 AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

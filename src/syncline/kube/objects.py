@@ -13,30 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from syncline.base.remember import MAX_REMEMBERED_CHARS, remember
 
-__all__ = [
-    "GVK",
-    "GroupKind",
-    "Obj",
-    "ObjectRef",
-    "ResourceInfo",
-    "annotations_of",
-    "copied",
-    "dig",
-    "finalizers",
-    "generation",
-    "gvk_of",
-    "is_terminating",
-    "labels_of",
-    "meta",
-    "name_of",
-    "namespace_of",
-    "owner_references",
-    "ref_of",
-    "resource_version",
-    "split_api_version",
-    "uid_of",
-]
-
 Obj: TypeAlias = dict[str, Any]
 """A decoded API object: JSON values only. Read-only unless you made it."""
 

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-__all__ = ["Right", "ask_for", "missing_right", "role_for"]
-
 REFUSAL = re.compile(
     r'cannot (?P<verb>[a-z]+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)" '
     r'(?:in the namespace "(?P<namespace>[^"]+)"|at the cluster scope)'

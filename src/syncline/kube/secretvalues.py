@@ -13,8 +13,6 @@ from typing import Any
 from syncline.base.masking import Masker, credential_values, decoded
 from syncline.kube.objects import Obj, annotations_of, gvk_of, name_of, namespace_of
 
-__all__ = ["PLAIN_FIELDS", "is_secret", "secret_masker"]
-
 PLAIN_FIELDS = ("apiVersion", "kind", "metadata", "type", "immutable")
 """Fields of a Secret without secret values."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

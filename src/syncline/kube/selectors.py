@@ -16,22 +16,6 @@ from typing import Any, assert_never
 
 from syncline.kube.schema.fieldcauses import quoted
 
-__all__ = [
-    "EVERYTHING",
-    "EVERY_FIELD",
-    "NOTHING",
-    "FieldSelector",
-    "FieldTerm",
-    "Selector",
-    "SelectorError",
-    "label_key_problems",
-    "label_selector_from",
-    "label_value_problems",
-    "parse_field_selector",
-    "parse_label_selector",
-    "selector_from_labels",
-]
-
 MAX_SELECTOR_CHARS = 65_536
 """The longest selector text; request lines are shorter in practice."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["GIT_VERSION", "MAJOR", "MINOR", "SUFFIX"]
-
 MAJOR = "1"
 MINOR = "36"
 SUFFIX = "+syncline"

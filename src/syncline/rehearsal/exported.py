@@ -22,8 +22,6 @@ from syncline.kube.objects import GroupKind, Obj, gvk_of, meta, name_of
 from syncline.rehearsal.world import World
 from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
 
-__all__ = ["Exported", "exported_cluster"]
-
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 NAMESPACE = GroupKind("", "Namespace")
 _NO_NAMESPACE = re.compile(r'namespaces "([^"]+)" not found')

@@ -15,8 +15,6 @@ from enum import StrEnum
 
 from syncline.base.entropy import Entropy
 
-__all__ = ["Fault", "Kind", "Schedule", "drawn"]
-
 
 class On(StrEnum):
     """The steps at which a kind of fault can strike."""

@@ -14,8 +14,6 @@ from syncline.rehearsal.faults import Fault, Kind
 from syncline.rehearsal.seams import Agenda, Armed, Killed, SkewedActor, SkewedClock, Step, Steps
 from syncline.rehearsal.world import World
 
-__all__ = ["Injector"]
-
 REFUSALS: Mapping[str, ApiError] = {
     "conflict": Conflict("the object has been modified (injected)"),
     "busy": TooManyRequests("too many requests (injected)"),

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Ledger"]
-
 
 @dataclass(frozen=True, slots=True)
 class Law:

@@ -28,8 +28,6 @@ from syncline.rehearsal.scenario import (
     View,
 )
 
-__all__ = ["read_scenario"]
-
 MANIFESTS = (".yaml", ".yml", ".json", ".jsonnet", ".bu", "Kustomization")
 """Extensions of the files that are deployed from a folder without a ``story.yaml``."""
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

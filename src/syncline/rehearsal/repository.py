@@ -10,8 +10,6 @@ from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj
 from syncline.rehearsal.scenario import PLACE, Scenario, ScenarioError, Step
 
-__all__ = ["Repository", "application"]
-
 REPOSITORY = "repository"
 CHANGES = "changes"
 IDENTITY = ("-c", "user.name=demo", "-c", "user.email=demo@example.org", "-c", "commit.gpgsign=false")

@@ -15,21 +15,6 @@ from typing import Any, TypeAlias
 
 from syncline.kube.objects import Obj
 
-__all__ = [
-    "PLACE",
-    "Act",
-    "AddNode",
-    "Delete",
-    "Ends",
-    "NodeShape",
-    "Patching",
-    "Scenario",
-    "ScenarioError",
-    "Step",
-    "Until",
-    "View",
-]
-
 PLACE = "https://git.example.org/repository.git"
 """Repository URL in the manifests of an example; replaced by that of the simulated copy."""
 

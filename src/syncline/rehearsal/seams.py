@@ -22,8 +22,6 @@ from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import Conflict, Gone
 from syncline.kube.transport.outbound import Stream
 
-__all__ = ["Agenda", "Armed", "Killed", "SkewedActor", "SkewedClock", "Step", "Steps"]
-
 MAX_DELAY_S = 20.0
 """Longest delay of a watch: longer than the patience of a loop with its own writes (5 s)."""
 ENDLESS = 20_000

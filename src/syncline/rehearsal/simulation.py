@@ -22,8 +22,6 @@ from syncline.rehearsal.scenario import Scenario, ScenarioError, Step
 from syncline.rehearsal.stage import Stage
 from syncline.rehearsal.world import World
 
-__all__ = ["NotReached", "Simulation", "StepResult"]
-
 START_S = 600.0
 """Virtual seconds until the machines of a scenario must be up."""
 CALM_S = 10.0

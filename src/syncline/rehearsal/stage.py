@@ -41,8 +41,6 @@ from syncline.rehearsal.scenario import (
     Until,
 )
 
-__all__ = ["APPLICATIONS", "Stage", "over"]
-
 APPLICATIONS = ResourceInfo(GROUP, VERSION, APPLICATION.kind, "applications", namespaced=True)
 NODES = ResourceInfo("", "v1", "Node", "nodes", namespaced=False)
 POOLS = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"

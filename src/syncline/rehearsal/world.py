@@ -30,9 +30,6 @@ from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request, Transport
 from syncline.kube.transport.kubeconfig import ClusterAccess
 
-__all__ = ["World"]
-
-
 MAX_BEGINNINGS = 8
 """Maximum number of cached beginnings, about 200 kB each."""
 

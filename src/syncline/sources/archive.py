@@ -20,8 +20,6 @@ from syncline.sources.errors import Problem, SourceError
 from syncline.sources.lookup import join
 from syncline.sources.tree import MAX_PATH, conflict
 
-__all__ = ["unpack"]
-
 GZIP = b"\x1f\x8b"
 MAX_ROUNDS = 40
 """Links in a row."""

@@ -20,18 +20,6 @@ from syncline.kube.yaml import loading as yaml
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.tree import Entry, Tree
 
-__all__ = [
-    "SKIP_MARKER",
-    "DirectoryLimits",
-    "DirectoryOptions",
-    "Manifests",
-    "SourcedObject",
-    "read_manifests",
-    "read_output",
-    "select_documents",
-    "select_files",
-]
-
 SKIP_MARKER = b"+argocd:skip-file-rendering"
 """A file that holds this text anywhere is no manifest."""
 

@@ -14,8 +14,6 @@ from functools import cached_property
 
 from syncline.sources.tree import SYMLINK_MODE, Entry, Tree
 
-__all__ = ["Lookup", "join"]
-
 MAX_LINKS = 20
 """Symbolic links to folders inside symbolic links to folders."""
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import total_ordering
 
-__all__ = ["Ref", "Refs", "ResolvedRevision", "Version", "choose", "choose_tag", "is_short_sha", "parse_constraint"]
-
 _FULL_SHA = re.compile(r"[0-9a-f]{40}")
 _SHORT_SHA = re.compile(r"[0-9a-f]{7,39}")
 

@@ -27,8 +27,6 @@ from syncline.sources.tree import MemoryTree, Tree, clean_path
 if TYPE_CHECKING:
     from syncline.sources.remote.artifacts import Artifacts
 
-__all__ = ["NO_RULES", "Opened", "SourceRules", "Sources"]
-
 R = TypeVar("R", bound=Repository)
 
 

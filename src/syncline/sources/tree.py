@@ -14,8 +14,6 @@ from typing import Protocol
 
 from syncline.sources.errors import Problem, SourceError
 
-__all__ = ["MAX_ENTRIES", "MAX_PATH", "Entry", "MemoryTree", "Tree", "checked", "clean_path", "conflict", "with_modes"]
-
 MAX_PATH = 4096
 """Length of a path in a source; longer ones are not meant by people (Linux PATH_MAX)."""
 

@@ -25,8 +25,6 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating
 from syncline.sources.errors import mask_credentials
 from syncline.sources.remote.address import normalize_url
 
-__all__ = ["GitOpsMetrics", "Labels", "exposition", "gauges"]
-
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 Sample: TypeAlias = tuple[str, Labels, float]
 

@@ -22,8 +22,6 @@ import msgspec
 from syncline.base.secret import Secret
 from syncline.telemetry.spans import Span, Value
 
-__all__ = ["exporting"]
-
 log = logging.getLogger("syncline.assembly")
 
 MAX_QUEUE = 8192

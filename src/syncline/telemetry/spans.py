@@ -23,8 +23,6 @@ from syncline.gitops.sync.results import rows_from_status
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, ref_of, uid_of
 from syncline.sources.errors import mask_credentials
 
-__all__ = ["Span", "Story", "trace_of"]
-
 MAX_TEXT = 4096
 """Maximum characters of an attribute; a message may quote a whole error."""
 MAX_NAMES = 50

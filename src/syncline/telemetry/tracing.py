@@ -21,8 +21,6 @@ from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
 from syncline.telemetry.spans import Span, Story, trace_of
 
-__all__ = ["Tracer"]
-
 CONTROLLER = "application"
 GOING_ON = ("Running", "Terminating")
 ENDED = ("Succeeded", "Failed", "Error")

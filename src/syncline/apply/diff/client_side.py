@@ -15,8 +15,6 @@ from syncline.kube.patching.patches import json_merge_patch
 from syncline.kube.patching.strategic import strategic_merge_patch
 from syncline.kube.patching.threeway import three_way_json_merge, three_way_strategic
 
-__all__ = ["predict"]
-
 STATEFUL_SETS = (GroupKind("apps", "StatefulSet"), GroupKind("extensions", "StatefulSet"))
 
 

@@ -24,8 +24,6 @@ from syncline.kube.objects import Obj
 from syncline.kube.patching.typedvalues import same_json
 from syncline.kube.schema.extensions import MAX_ANNOTATIONS, json_note
 
-__all__ = ["compare_objects"]
-
 DEFAULTS = DiffSettings()
 
 

@@ -16,8 +16,6 @@ from syncline.apply.last_applied import LAST_APPLIED
 from syncline.kube.objects import Obj, annotations_of, meta
 from syncline.kube.secretvalues import PLAIN_FIELDS, is_secret
 
-__all__ = ["hide_secret"]
-
 MASK = "+" * 8
 STEP = "+" * 4
 

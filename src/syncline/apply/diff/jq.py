@@ -23,20 +23,6 @@ from syncline.kube.objects import Obj
 from syncline.kube.patching.patches import json_patch
 from syncline.kube.text.jq import JqFailed, Tree, addressed, check
 
-__all__ = [
-    "Addressed",
-    "Answers",
-    "JqQuestion",
-    "Known",
-    "Overran",
-    "Question",
-    "Unknown",
-    "Unreadable",
-    "answer",
-    "gathered",
-    "without",
-]
-
 Rule = tuple[tuple[str, ...], tuple[str, ...]]
 """JSON pointers, then jq expressions, in the order in which they remove fields."""
 MAX_TREE_BYTES = 256 << 10

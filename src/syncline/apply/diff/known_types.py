@@ -16,8 +16,6 @@ from syncline.kube.schema.model import definition
 from syncline.kube.text.durations import DurationError, format_duration, parse_duration
 from syncline.kube.text.quantity import QuantityError, parse_quantity
 
-__all__ = ["BUILT_IN", "spelled"]
-
 BUILT_IN = {GroupKind("argoproj.io", "Rollout"): (KnownTypeField("spec.template.spec", "core/v1/PodSpec"),)}
 """Fields that are known without a setting."""
 API = "io.k8s.api."

@@ -12,8 +12,6 @@ from syncline.kube.objects import Obj, gvk_of, meta
 from syncline.kube.patching import fieldset
 from syncline.kube.patching.typedvalues import compare, remove_items, type_errors
 
-__all__ = ["owned_fields", "without_trusted_changes"]
-
 
 def without_trusted_changes(target: Obj, live: Obj, settings: DiffSettings) -> tuple[Obj, Obj]:
     """Return both objects without changes of the trusted managers; a kind without schema is merged by structure.

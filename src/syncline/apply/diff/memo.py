@@ -19,8 +19,6 @@ from syncline.apply.diff.model import DiffMode, DiffResult, DiffSettings
 from syncline.kube.objects import Obj, gvk_of, resource_version, uid_of
 from syncline.kube.schema.model import schema_for
 
-__all__ = ["Verdicts"]
-
 MAX_VERDICTS = 200_000
 """About 20 MB: the objects of more applications than one machine manages."""
 

@@ -13,19 +13,6 @@ from syncline.apply.diff.jq import Answers
 from syncline.kube.objects import GVK, Obj
 from syncline.kube.schema.model import Schema, schema_for
 
-__all__ = [
-    "DEFAULT_OVERRIDES",
-    "MANAGER",
-    "DiffError",
-    "DiffMode",
-    "DiffResult",
-    "DiffSettings",
-    "IgnoreRule",
-    "KnownTypeField",
-    "Override",
-    "Prediction",
-]
-
 MANAGER = "argocd-controller"
 """Field manager of every server-side apply; upstream's, so that both tools agree on ownership."""
 

@@ -18,8 +18,6 @@ from syncline.apply.diff.model import DiffError, DiffSettings, IgnoreRule, Overr
 from syncline.kube.objects import Obj, gvk_of, meta, name_of, namespace_of
 from syncline.kube.text.glob import glob_matches
 
-__all__ = ["check_rules", "fold_string_data", "normalize", "tidied", "trusted_managers", "without_ignored"]
-
 RBAC = "rbac.authorization.k8s.io"
 
 

@@ -22,8 +22,6 @@ from syncline.kube.patching.threeway import three_way_strategic
 from syncline.kube.patching.typedvalues import same_json
 from syncline.kube.schema.model import Schema
 
-__all__ = ["respect_ignored"]
-
 
 def respect_ignored(target: Obj, live: Obj | None, settings: DiffSettings) -> Obj:
     """Return ``target`` with the live values of ignored fields; unchanged without a live object. ``status`` is never

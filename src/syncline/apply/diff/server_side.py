@@ -22,8 +22,6 @@ from syncline.kube.patching import fieldset
 from syncline.kube.patching.fieldset import FieldSet
 from syncline.kube.patching.typedvalues import compare, merge, remove_items, type_errors
 
-__all__ = ["predict_dry_run"]
-
 
 def predict_dry_run(target: Obj, live: Obj, settings: DiffSettings) -> tuple[Obj, Obj]:
     """Return live and predicted object, without managed fields. Raises DiffError."""

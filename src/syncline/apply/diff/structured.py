@@ -17,8 +17,6 @@ from syncline.kube.patching.managedfields import apply, with_managed_fields
 from syncline.kube.patching.typedvalues import same_json, type_errors
 from syncline.kube.schema.model import Schema
 
-__all__ = ["predict_apply", "resolved_schema", "without_last_applied"]
-
 NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 """A fixed time, as times of managed fields are not part of the prediction."""
 

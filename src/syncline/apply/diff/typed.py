@@ -16,8 +16,6 @@ from syncline.kube.objects import Obj, copied, gvk_of
 from syncline.kube.schema.model import Schema, schema_for
 from syncline.kube.text.quantity import QuantityError, parse_quantity
 
-__all__ = ["builtin_schema", "keep_fields", "keep_list_fields", "remarshal", "retyped", "with_defaults"]
-
 FOREIGN_GROUPS = ("apiextensions.k8s.io", "apiregistration.k8s.io")
 """Groups that every cluster serves but the comparison has no types for: compared like custom resources."""
 EMPTY_DEFAULTS = ("securityContext", "emptyDir")

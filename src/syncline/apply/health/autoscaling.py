@@ -8,8 +8,6 @@ from syncline.apply.health.typed import ConversionError, conditions, text
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj, annotations_of
 
-__all__ = ["horizontal_pod_autoscaler"]
-
 CONDITIONS_ANNOTATION = "autoscaling.alpha.kubernetes.io/conditions"
 """Annotation in which autoscaling/v1 stores the conditions that later versions have in ``status.conditions``."""
 

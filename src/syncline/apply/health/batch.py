@@ -6,8 +6,6 @@ from syncline.apply.health.typed import conditions, text
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["job", "workflow"]
-
 
 def job(obj: Obj) -> Health:
     """Return the health of a Job: conditions count by type alone; only Suspended needs status True. Failed wins."""

@@ -17,8 +17,6 @@ from syncline.apply.health.typed import ConversionError, check_times
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import GroupKind, Obj, gvk_of, is_terminating
 
-__all__ = ["health_of", "pending_deletion"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Check:

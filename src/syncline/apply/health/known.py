@@ -18,8 +18,6 @@ from syncline.kube.yaml.loading import load
 if TYPE_CHECKING:
     from syncline.apply.health.table import Step
 
-__all__ = ["known_steps"]
-
 SUFFIX = ".yaml"
 ANY = "_"
 

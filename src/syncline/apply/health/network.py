@@ -6,8 +6,6 @@ from syncline.apply.health.typed import conditions, items, text
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["api_service", "ingress", "service"]
-
 
 def service(obj: Obj) -> Health:
     """Return the health of a Service: only a load balancer waits, for its address."""

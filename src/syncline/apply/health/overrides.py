@@ -22,17 +22,6 @@ from syncline.kube.objects import GroupKind, Obj, gvk_of, name_of, namespace_of,
 from syncline.kube.text.glob import glob_matches
 from syncline.kube.yaml.loading import load
 
-__all__ = [
-    "HealthQuestion",
-    "HealthScript",
-    "checked_with",
-    "failed_health",
-    "judged_with",
-    "meaning",
-    "parse_overrides",
-    "question_of",
-]
-
 SETTING = "resource.customizations"
 INVALID = "Lua returned an invalid health status"
 

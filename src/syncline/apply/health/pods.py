@@ -11,8 +11,6 @@ from syncline.apply.health.typed import conditions, integer, items, text
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj, annotations_of, dig
 
-__all__ = ["pod"]
-
 IGNORE_RESTART_POLICY = "argocd.argoproj.io/ignore-restart-policy"
 """``true``: judge a pod as one that runs forever, whatever its restart policy; not for hooks."""
 

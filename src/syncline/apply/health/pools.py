@@ -6,8 +6,6 @@ from syncline.apply.health.typed import conditions, integer, text
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["machine_config_pool"]
-
 WOULD_HELP = "; would help: "
 """Separates, in the pool's condition, why a drain is blocked from the possible remedies."""
 

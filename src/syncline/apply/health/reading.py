@@ -14,8 +14,6 @@ from typing import Any
 
 from syncline.kube.objects import Obj
 
-__all__ = ["CannotJudge", "Pattern", "at", "conditions", "first", "number", "same", "shown", "words"]
-
 _STEP = re.compile(r"\['([^']+)'\]|([^.\[\]]+)")
 
 

@@ -6,8 +6,6 @@ from syncline.apply.health.typed import text
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj
 
-__all__ = ["persistent_volume_claim"]
-
 _BY_PHASE = {
     "Lost": HealthStatus.DEGRADED,
     "Pending": HealthStatus.PROGRESSING,

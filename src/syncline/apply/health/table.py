@@ -17,8 +17,6 @@ from syncline.apply.health.reading import CannotJudge, Pattern, at, conditions, 
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj
 
-__all__ = ["Rule", "Step", "TableError", "judge", "parse_steps"]
-
 Settings: TypeAlias = Mapping[str, Any]
 Rule: TypeAlias = Callable[[Obj, Settings], Health | None]
 """A function for a rule beyond the steps: object and the step's settings; None: continue with the next step."""

@@ -11,8 +11,6 @@ from typing import Any
 from syncline.base.clock import parse_time
 from syncline.kube.objects import Obj, dig, meta
 
-__all__ = ["ConversionError", "boolean", "check_times", "conditions", "integer", "items", "text"]
-
 
 class ConversionError(ValueError):
     """A field has a type that its schema forbids; the text names the field."""

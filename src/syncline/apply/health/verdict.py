@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Health", "HealthStatus", "worst"]
-
 
 class HealthStatus(StrEnum):
     """From best to worst, in Argo CD's order: the health of an application is the worst of its objects."""

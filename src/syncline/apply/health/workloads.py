@@ -6,8 +6,6 @@ from syncline.apply.health.typed import boolean, conditions, integer, text
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj, name_of
 
-__all__ = ["daemon_set", "deployment", "replica_set", "stateful_set"]
-
 _ROLLOUT = "Waiting for rollout to finish: "
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from syncline.kube.objects import Obj, dig, namespace_of
 from syncline.kube.text.glob import glob_matches
 
-__all__ = ["AccountError", "account_for"]
-
 FORBIDDEN = "!*[]{}\\/"
 """Characters that the name of a service account cannot contain, so patterns are refused."""
 

@@ -16,16 +16,6 @@ from syncline.kube.text.glob import GlobError, ListStyle, glob_matches, list_mat
 from syncline.sources.errors import SourceError
 from syncline.sources.remote.address import address_pattern, parse_address
 
-__all__ = [
-    "kind_refusal",
-    "permits_app_namespace",
-    "permits_destination",
-    "permits_kind",
-    "permits_resource",
-    "permits_source",
-    "sync_permission",
-]
-
 
 def _list(project: Obj, field: str) -> list[Any]:
     found = dig(project, "spec", field, default=[])

@@ -17,8 +17,6 @@ from syncline.argo.project.permissions import kind_refusal, permits_app_namespac
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, name_of
 from syncline.kube.text.glob import glob_matches
 
-__all__ = ["Reach"]
-
 POOLS = "syncline.dev/pools"
 """Annotation of an AppProject: pools that its Applications may hold and resume; names or globs, by comma."""
 MAX_POOL_PATTERNS = 100

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator
 from syncline.argo.clusters import SECRET_TYPE, Cluster, secret_text
 from syncline.kube.objects import Obj, dig, labels_of, name_of
 
-__all__ = ["with_scoped"]
-
 _MEANINGFUL = frozenset("*?[]{}!\\")
 """Pattern characters: a URL with one of them is skipped, as it would permit more than itself."""
 

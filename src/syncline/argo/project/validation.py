@@ -14,8 +14,6 @@ from syncline.argo.project.windows import validate_window
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.kube.text.glob import GlobError, glob_match
 
-__all__ = ["ProjectError", "merge_global", "validate_project"]
-
 INVALID = "InvalidArgument"
 EXISTS = "AlreadyExists"
 OUT_OF_RANGE = "OutOfRange"

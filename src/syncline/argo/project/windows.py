@@ -18,16 +18,6 @@ from syncline.kube.text.cron import CronError, Schedule, parse_schedule
 from syncline.kube.text.durations import DurationError, parse_duration
 from syncline.kube.text.glob import glob_matches
 
-__all__ = [
-    "SyncWindow",
-    "WindowError",
-    "can_sync",
-    "matching_windows",
-    "read_windows",
-    "validate_window",
-    "window_problem",
-]
-
 MAX_DESCRIPTION = 255
 
 

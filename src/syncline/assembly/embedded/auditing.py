@@ -22,8 +22,6 @@ from syncline.cluster.access.auditpolicy import AuditPolicy, AuditPolicyError, p
 from syncline.cluster.fairness.measures import Family
 from syncline.kube.yaml import loading as yaml
 
-__all__ = ["AuditFile", "read_policy"]
-
 MAX_WAITING = 10_000
 """Limit of queued records."""
 MAX_WAITING_BYTES = 64 * 1024 * 1024

@@ -25,8 +25,6 @@ from syncline.cluster.verbs.exchange import LogSource
 from syncline.kube.client import Response
 from syncline.kube.objects import Obj
 
-__all__ = ["ClusterCore", "build_core"]
-
 
 @dataclass(frozen=True, slots=True)
 class ClusterCore:

@@ -9,8 +9,6 @@ from syncline.kube.client import Request, Response
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import Obj, ResourceInfo, dig, gvk_of, name_of, namespace_of
 
-__all__ = ["ensure_objects", "install_missing", "not_established"]
-
 
 def ensure_objects(objects: Iterable[Obj]) -> Generator[Request, Response, list[str]]:
     """Create missing objects in order; existing ones are left alone. Returns the names of created objects.

@@ -16,8 +16,6 @@ from syncline.cluster.storage.disk import Disk
 from syncline.cluster.storage.store import Store
 from syncline.kube.client import Response
 
-__all__ = ["gauges_of", "metrics_answer"]
-
 PAGES = Path("/proc/self/statm")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["KEEP_ALL", "Rotation"]
-
 DEFAULT_SIZE_MB = 100
 
 

@@ -26,8 +26,6 @@ from syncline.cluster.builtin.storage.provisioner import standard_class
 from syncline.cluster.serving.webhooks import Caller
 from syncline.control.manager import DirectPort
 
-__all__ = ["Working"]
-
 
 @dataclass(frozen=True, slots=True)
 class Working:

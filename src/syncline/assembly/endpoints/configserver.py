@@ -37,8 +37,6 @@ from syncline.machineconfig.server.world import World, address_in_cluster, world
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["config_server", "config_server_objects", "joining_kubeconfig"]
-
 log = logging.getLogger("syncline.assembly")
 
 ACCOUNT, TOKEN = "node-bootstrapper", "node-bootstrapper-token"

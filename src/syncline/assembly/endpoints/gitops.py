@@ -25,8 +25,6 @@ from syncline.telemetry.metrics import GitOpsMetrics, Labels, exposition, gauges
 from syncline.telemetry.otlp import exporting
 from syncline.telemetry.tracing import Tracer
 
-__all__ = ["gitops_endpoints", "role_endpoints"]
-
 METRICS_TYPE = "text/plain"
 Address = tuple[str, int]
 

@@ -19,8 +19,6 @@ from aiohttp import web
 from syncline.base.browserguard import BrowserGuard
 from syncline.cluster.serving.guarding import guarded, plainly
 
-__all__ = ["Answer", "Endpoint", "ListenError", "begun", "listening"]
-
 MAX_BODY = 25 * 1024 * 1024
 """Limit of a body; GitHub's own limit for its webhooks."""
 MAX_AT_ONCE = 4

@@ -6,8 +6,6 @@ import os
 import tempfile
 from pathlib import Path
 
-__all__ = ["write_private"]
-
 
 def write_private(path: Path, content: str) -> None:
     """Replace a file atomically; only its owner may read it."""

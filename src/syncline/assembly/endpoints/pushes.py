@@ -22,8 +22,6 @@ from syncline.gitops.application.manifests import Manifests
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.remote.address import host_of
 
-__all__ = ["Touched"]
-
 FEW = 3
 """Up to this many Applications are refreshed without a query, which would cost as much."""
 PATIENCE_S = 5.0

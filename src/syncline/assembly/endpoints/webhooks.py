@@ -25,8 +25,6 @@ from syncline.kube.client import PatchType
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import ObjectRef, dig
 
-__all__ = ["PATH", "Webhooks"]
-
 log = logging.getLogger("syncline.assembly")
 
 PATH = "/api/webhook"

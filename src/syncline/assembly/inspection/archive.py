@@ -30,8 +30,6 @@ from syncline import __version__
 from syncline.assembly.settings import DATABASE, KEYS, MACHINES
 from syncline.cluster.storage.datafile import SCHEMA_VERSION, DiskError, advance_file, check_file, copy_file
 
-__all__ = ["BUMP", "ArchiveError", "Backup", "restore", "take_backup"]
-
 FORMAT = 1
 MANIFEST = "manifest.json"
 KIND = "syncline backup"

@@ -25,9 +25,6 @@ from syncline.gitops.sync.model import Pair
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, gvk_of, ref_of
 
-__all__ = ["AppDifferences", "DryRun", "ObjectDifference", "application_differences", "object_difference"]
-
-
 DryRun = Callable[[Obj], Prediction]
 """A target → the API server's dry run of its server-side apply."""
 

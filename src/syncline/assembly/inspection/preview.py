@@ -68,17 +68,6 @@ from syncline.kube.objects import Obj, ObjectRef, dig, meta, name_of, namespace_
 if TYPE_CHECKING:
     from syncline.machineconfig.impact.report import PoolImpact
 
-__all__ = [
-    "PlannedChange",
-    "PlannedGroup",
-    "PlannedSync",
-    "SyncRequest",
-    "Verb",
-    "Verdict",
-    "observed_application",
-    "planned_sync",
-]
-
 FIELDS_NAMED = 3
 """Changed fields that a line names; the others are counted."""
 MAX_DEPTH = 32

@@ -23,8 +23,6 @@ from syncline.kube.mapper import Mapper, discover, server_version
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ResourceInfo, dig, ref_of, uid_of
 from syncline.kube.rights import Right, ask_for
 
-__all__ = ["PulledCache", "listed", "pulled"]
-
 PAGE = 500
 """Objects per request, as kubectl requests them."""
 MAX_PAGES = 2000

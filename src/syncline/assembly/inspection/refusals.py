@@ -27,8 +27,6 @@ from syncline.kube.rights import ask_for, missing_right
 from syncline.kube.schema.model import Schema, schema_for
 from syncline.kube.text.images import image_problems
 
-__all__ = ["Questions", "Refusals", "find_refusals"]
-
 MAX_ASKED = 500
 """Limit of objects per sync with a dry run; the number of the others is reported."""
 NAMESPACE = GroupKind("", "Namespace")

@@ -15,8 +15,6 @@ from syncline.gitops.application.observing.observe import AppSettings
 from syncline.gitops.application.observing.orphans import orphans
 from syncline.kube.objects import Obj, ObjectRef, dig, meta, ref_of, uid_of
 
-__all__ = ["ResourceNode", "orphaned_resources", "resource_tree", "walk"]
-
 MAX_DEPTH = 32
 """Depth of ownership; Kubernetes' own chains have three or four levels."""
 

@@ -20,8 +20,6 @@ from syncline.kube.errors import ApiError
 from syncline.kube.mapper import Mapper, discover, server_version
 from syncline.kube.objects import GroupKind
 
-__all__ = ["ClusterSnapshot", "application_indices", "index_as", "snapshot_of_cluster", "system_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:

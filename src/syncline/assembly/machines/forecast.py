@@ -21,8 +21,6 @@ from syncline.gitops.sync.plan import PlannedWave
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import Obj, annotations_of, dig, meta, name_of, ref_of
 
-__all__ = ["broken_conditions", "conditions_before", "gate_limits", "guarded", "held_pools", "left_out", "needs_first"]
-
 FUTURE = "; if that is meant, sync with `syncline app sync --prune`"
 
 

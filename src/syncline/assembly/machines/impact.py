@@ -20,8 +20,6 @@ from syncline.machineconfig.render.naming import PREFIX
 from syncline.machineconfig.render.observe import RenderSettings
 from syncline.machineconfig.render.rendering import release_of
 
-__all__ = ["forecaster", "impact_kinds", "planned_impact"]
-
 
 def forecaster(snapshot: Snapshot, settings: MachineConfigSettings | None = None) -> Forecaster:
     """Return a forecaster with this cluster's render settings, including its release."""

@@ -19,8 +19,6 @@ from syncline.machineconfig.generating.images.plan import BUILT_IN
 from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME, GENERATED_VERSION, RELEASE, ROLE
 from syncline.machineconfig.render.rendering import Release
 
-__all__ = ["foreign_machineconfig_objects", "machineconfig_objects"]
-
 
 def machineconfig_objects(settings: MachineConfigSettings, authority: str) -> list[Obj]:
     """Return the objects that the controllers need: CRDs, RBAC, the ControllerConfig, the pools master and worker, and

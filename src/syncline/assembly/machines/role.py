@@ -47,14 +47,6 @@ from syncline.machineconfig.render.observe import RenderSettings
 from syncline.machineconfig.render.rendering import Release
 from syncline.telemetry.metrics import gauges
 
-__all__ = [
-    "MACHINE_CONFIG_MANAGER",
-    "MachineConfigSettings",
-    "machine_config_gauges",
-    "machineconfig_role",
-    "rendering_controllers",
-]
-
 MACHINE_CONFIG_MANAGER = "machine-config-controller"
 """Field manager and service account, as upstream's controller."""
 

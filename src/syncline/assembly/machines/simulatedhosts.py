@@ -30,8 +30,6 @@ from syncline.machineconfig.agent.provisioning.firstboot import FIPS_ENABLED, jo
 from syncline.machineconfig.agent.staging.kernel import parsed_arguments
 from syncline.machineconfig.agent.staging.staging import born_with
 
-__all__ = ["SimulatedHosts"]
-
 SHADOW = "/etc/shadow"
 KINDS = {EntryKind.FILE: "file", EntryKind.DIRECTORY: "dir", EntryKind.SYMLINK: "symlink"}
 USERS = {"root": 0, "core": 1000}

@@ -22,8 +22,6 @@ from syncline.assembly.scripts.process import ScriptEnded, ScriptOverran, Script
 from syncline.gitops.application.observing.asking import Found, Question, Stopped
 from syncline.kube.objects import namespace_of
 
-__all__ = ["AnswersNow", "Expressions"]
-
 EXPRESSION_S = 1.0
 """CPU seconds for one expression on one object, as upstream."""
 KILL_S = 0.5

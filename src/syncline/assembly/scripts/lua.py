@@ -16,8 +16,6 @@ from syncline.apply.lua import OVERRAN, LuaFailed, LuaRests, LuaResult, run_guar
 from syncline.assembly.scripts.process import ScriptEnded, ScriptOverran, ScriptProcess
 from syncline.base.rests import Rests
 
-__all__ = ["LuaWorker"]
-
 ANSWER_S = 1.5
 """The script's limit is one second of computing; one stuck in C code is killed half a second later, or once it has used
 that time: on a busy machine a process waits for the CPU. The caller waits meanwhile."""

@@ -16,8 +16,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ScriptEnded", "ScriptOverran", "ScriptProcess"]
-
 _MAIN = "import sys; sys.path.insert(0, sys.argv[1]); from syncline.assembly.scripts.child import main; main()"
 _COMMAND = (sys.executable, "-I", "-c", _MAIN, str(Path(__file__).parents[3]))
 """Runs this code, without an environment."""

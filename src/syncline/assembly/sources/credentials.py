@@ -23,8 +23,6 @@ from syncline.sources.remote.credentials import (
 )
 from syncline.sources.sourcing import SourceRules
 
-__all__ = ["Taught", "Teacher"]
-
 SECRETS = GroupKind("", "Secret")
 NAMED = sorted((KNOWN_HOSTS_MAP, CERTIFICATES_MAP, *MAPS))
 """Names of the ConfigMaps that are read."""

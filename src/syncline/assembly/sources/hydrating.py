@@ -32,8 +32,6 @@ from syncline.sources.hydrating.pushing import ATTRIBUTES, HydratedFolder, Hydra
 from syncline.sources.hydrating.templates import render_template
 from syncline.sources.workers.read_scope import ReadScope, read_scope
 
-__all__ = ["HydratingReader", "hydration_asked"]
-
 MESSAGE = "sourceHydrator.commitMessageTemplate"
 README = "sourceHydrator.readmeMessageTemplate"
 METADATA = "hydrator.metadata"

@@ -30,8 +30,6 @@ from syncline.sources.workers.read_scope import ReadScope, read_scope
 if TYPE_CHECKING:
     from syncline.sources.kustomize.program import KustomizeProgram
 
-__all__ = ["FolderReader", "GitSourceReader", "renderers_with"]
-
 CHECK = "GIT/GPG: "
 CHANGED_LIMIT_S = 30.0
 SANDBOX = Path(__file__).parents[2] / "cluster" / "machines" / "sandbox" / "__main__.py"

@@ -22,8 +22,6 @@ from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of
 from syncline.machineconfig.impact.forecast import Change
 
-__all__ = ["revised_change"]
-
 SECRET = GroupKind("", "Secret")
 
 

@@ -17,8 +17,6 @@ from syncline.sources.remote.address import DEFAULT_NETWORKS, Networks, parse_ne
 from syncline.sources.rendering.source_type import SourceType
 from syncline.sources.sourcing import NO_RULES, SourceRules
 
-__all__ = ["MAPS", "source_rules"]
-
 log = logging.getLogger("syncline.assembly")
 
 SETTINGS_MAP = "argocd-cm"

@@ -27,8 +27,6 @@ from syncline.kube.rights import missing_right, role_for
 from syncline.kube.transport.http import BlockingClient, HttpClient
 from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 
-__all__ = ["Connection", "connection_options", "default_kubeconfig", "namespaced", "refused", "state_directory"]
-
 T = TypeVar("T")
 MACHINE_GROUPS = ("machineconfiguration.openshift.io", "operator.openshift.io")
 """API groups of clusters with machine configuration."""

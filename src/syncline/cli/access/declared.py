@@ -16,19 +16,6 @@ from syncline.cli.frame.failure import CommandFailed
 from syncline.kube import client
 from syncline.kube.objects import GVK, Obj, dig, meta, name_of
 
-__all__ = [
-    "SECRET",
-    "cluster_secret_name",
-    "declared",
-    "fields_of",
-    "namespace_options",
-    "plain_fields",
-    "remove",
-    "repository_secret_name",
-    "secret_object",
-    "write",
-]
-
 SECRET = GVK("", "v1", "Secret")
 LABEL = "argocd.argoproj.io/secret-type"
 MANAGED_BY = "managed-by"

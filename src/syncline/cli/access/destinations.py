@@ -20,8 +20,6 @@ from syncline.kube import client
 from syncline.kube.errors import ApiError, Forbidden
 from syncline.kube.objects import GVK, Obj, dig
 
-__all__ = ["Elsewhere"]
-
 SECRET = GVK("", "v1", "Secret")
 SETTINGS = GVK("", "v1", "ConfigMap")
 UNREAD = "its Secret cannot be read with this kubeconfig"

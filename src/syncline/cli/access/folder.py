@@ -15,8 +15,6 @@ from pathlib import Path
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.tree import SYMLINK_MODE, Entry
 
-__all__ = ["DiskTree", "repository_root"]
-
 MAX_FILES = 100_000
 MAX_FILE = 64 * 1024 * 1024
 """Limit of one file in bytes; larger ones are no manifests."""

@@ -11,8 +11,6 @@ from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj, name_of
 from syncline.kube.yaml.loading import Budget, YamlError, load_all
 
-__all__ = ["read_manifests"]
-
 STDIN = "-"
 BUTANE = (".bu", ".butane")
 ENDINGS = (".yaml", ".yml", ".json", *BUTANE)

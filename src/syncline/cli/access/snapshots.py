@@ -32,17 +32,6 @@ from syncline.sources.sourcing import SourceRules
 if TYPE_CHECKING:
     from syncline.rehearsal.exported import Exported
 
-__all__ = [
-    "include",
-    "is_local",
-    "local_reader",
-    "look_at",
-    "look_offline",
-    "looking",
-    "source_reader",
-    "stand_offline",
-]
-
 SECRETS = GroupKind("", "Secret")
 ACCESS_MAPS = (KNOWN_HOSTS_MAP, CERTIFICATES_MAP)
 """ConfigMaps with trusted hosts and certificates."""

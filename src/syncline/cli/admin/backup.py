@@ -19,8 +19,6 @@ from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import GVK, Obj, dig, finalizers, gvk_of, meta, name_of, namespace_of
 from syncline.kube.yaml.loading import Budget, load_all
 
-__all__ = ["export", "import_"]
-
 CONFIG_MAP, SECRET = GVK("", "v1", "ConfigMap"), GVK("", "v1", "Secret")
 APPLICATION_SET = GVK(APPLICATION.group, APPLICATION.version, "ApplicationSet")
 MAX_EXPORT = 256 * 1024 * 1024

@@ -11,8 +11,6 @@ from syncline.cli.frame.failure import CommandFailed
 from syncline.kube.objects import Obj
 from syncline.kube.yaml.loading import dump
 
-__all__ = ["text_of", "written"]
-
 
 def text_of(objects: Sequence[Obj], form: str = "yaml") -> str:
     """Return all objects as one text."""

@@ -6,8 +6,6 @@ import click
 
 from syncline.cli.frame.lazy import CONTEXT, LazyGroup
 
-__all__ = ["admin"]
-
 VERBS: dict[str, tuple[str, str]] = {
     "app": ("admin.group:app", "Print the manifest of an Application."),
     "cluster": ("admin.group:cluster", "Print the Secret of a cluster."),

@@ -10,8 +10,6 @@ from typing import Any
 from syncline.argo.parameters import enables_namespace
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, labels_of, meta, name_of, namespace_of
 
-__all__ = ["KINDS", "Change", "ImportOptions", "Step", "belongs", "exported", "plan_import"]
-
 CONFIG_MAPS = ("argocd-cm", "argocd-rbac-cm", "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm")
 KINDS = ("ConfigMap", "Secret", "AppProject", "Application", "ApplicationSet")
 ANYWHERE = ("Application", "ApplicationSet")

@@ -30,8 +30,6 @@ from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GVK, Obj, ResourceInfo, dig, gvk_of, name_of, namespace_of
 from syncline.kube.patching.patches import create_merge_patch
 
-__all__ = ["actions", "elsewhere", "filters", "list_actions", "live_objects", "pick", "project_of", "run"]
-
 ACTION_VERBS: dict[str, tuple[str, str]] = {
     "list": ("app.actions:list_actions", "List the actions that objects of an Application offer."),
     "run": ("app.actions:run", "Run an action on one object, or with --all on every one that fits."),

@@ -16,8 +16,6 @@ from syncline.kube import client
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, meta
 
-__all__ = ["delete"]
-
 
 @click.command()
 @click.argument("names", nargs=-1)

@@ -31,8 +31,6 @@ from syncline.gitops.comparison.compare import asks_server
 from syncline.kube import client
 from syncline.kube.objects import Obj, gvk_of, namespace_of
 
-__all__ = ["compared", "diff", "manifests"]
-
 GENERAL_ERROR = 20
 """argocd's exit code of a failed comparison; 1 means differences."""
 SHOWN = 5

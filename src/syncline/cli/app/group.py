@@ -6,8 +6,6 @@ import click
 
 from syncline.cli.frame.lazy import CONTEXT, LazyGroup
 
-__all__ = ["app"]
-
 VERBS: dict[str, tuple[str, str]] = {
     "actions": ("app.actions:actions", "List and run actions on objects: restart, pause, scale and more."),
     "add-source": ("app.spec.sources:add_source", "Append a source to an Application with several."),

@@ -15,8 +15,6 @@ from syncline.cli.views.application import history_text, operation_block
 from syncline.cli.views.progress import progress_for
 from syncline.kube.objects import Obj, dig, is_terminating, name_of
 
-__all__ = ["history", "rollback", "terminate_op"]
-
 
 @click.command()
 @click.argument("name")

@@ -20,8 +20,6 @@ from syncline.kube.client import Request
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import GVK, Obj, ObjectRef, dig
 
-__all__ = ["logs"]
-
 POD = GVK("", "v1", "Pod")
 MAX_FOLLOWED = 50
 """Limit of containers followed at once; each needs a connection."""

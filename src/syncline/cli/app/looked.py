@@ -15,8 +15,6 @@ from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import Obj, ObjectRef, dig
 
-__all__ = ["looked_for"]
-
 
 @dataclass(frozen=True, slots=True)
 class Looked:

@@ -22,8 +22,6 @@ from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.objects import Obj, dig, gvk_of, meta, name_of, namespace_of
 
-__all__ = ["delete_resource", "get_resource", "patch_resource"]
-
 kind_option = click.option("--kind", required=True, help="Kind of the object.")
 all_option = click.option("--all", "every", is_flag=True, help="Every object that fits, not just one.")
 

@@ -11,8 +11,6 @@ from syncline.cli.app.target import namespace_options, split
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.views.tree import node_objects, resource_table, resource_tree_table
 
-__all__ = ["resources"]
-
 
 @click.command()
 @click.argument("name")

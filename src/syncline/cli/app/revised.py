@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from syncline.assembly.sources.reading import FolderReader
     from syncline.control.cache import Cache
 
-__all__ = ["folder_reader", "local_options", "revised", "revision_options"]
-
 
 def revision_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that :func:`revised` reads."""

@@ -10,8 +10,6 @@ from typing import Any
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj, dig, gvk_of, labels_of, name_of, namespace_of
 
-__all__ = ["expanded", "is_selected", "labelled", "selected"]
-
 ANY = "*"
 
 

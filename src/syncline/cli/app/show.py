@@ -27,8 +27,6 @@ from syncline.kube.errors import Forbidden
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import Obj, dig, meta, name_of
 
-__all__ = ["get", "list_apps"]
-
 
 @click.command("list")
 @click.option("-p", "--project", "projects", multiple=True, help="Only this project; repeatable.")

@@ -38,8 +38,6 @@ from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
-__all__ = ["follow", "judge", "request_sync", "sync"]
-
 COMPLETED = ("Succeeded", "Failed", "Error")
 OPTION_FLAGS = {
     "replace_": "Replace=true",

@@ -18,23 +18,6 @@ from syncline.kube.client import PatchType
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import Obj, ResourceInfo, annotations_of, dig, name_of, namespace_of, resource_version
 
-__all__ = [
-    "CONTROL_NAMESPACE",
-    "ask_refresh",
-    "change_spec",
-    "chosen",
-    "control_namespace",
-    "get_app",
-    "is_refreshing",
-    "merge",
-    "namespace_options",
-    "refresh",
-    "replace_spec",
-    "selector_option",
-    "split",
-    "until",
-]
-
 MANAGER = "syncline"
 """Field manager of users' changes through this command."""
 CONTROL_NAMESPACE = "argocd"

@@ -26,8 +26,6 @@ from syncline.kube import client
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 
-__all__ = ["wait", "wait_gone"]
-
 CONDITIONS = ("want_sync", "want_health", "want_operation", "degraded", "suspended", "want_delete", "hydrated")
 COMMIT = re.compile("[0-9a-f]{7,64}")
 

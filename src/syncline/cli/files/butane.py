@@ -18,8 +18,6 @@ import click
 
 from syncline.cli.frame.terminal import plain_bytes, print_exact
 
-__all__ = ["DiskFiles", "butane"]
-
 MAX_LOCAL_BYTES: Final = 512 * 1024 * 1024
 """Limit of one local file in bytes, far above what a config can carry."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from syncline.ignition.report import Report
     from syncline.ignition.versions.anyversion import Known
 
-__all__ = ["ignition"]
-
 HEAD = 4096
 """Bytes read to recognize a file that is not Ignition."""
 _FORMS = click.Choice(("json", "yaml"))

@@ -28,8 +28,6 @@ from syncline.sources.kustomize.flags import BuildFlags
 from syncline.sources.kustomize.loader import DEFAULT_LIMITS, Source
 from syncline.sources.tree import SYMLINK_MODE, Entry
 
-__all__ = ["DiskFiles", "kustomize"]
-
 _FLAG_WARNING = "Flag --reorder has been deprecated, use the new 'sortOptions' field in kustomization.yaml instead."
 _PROGRAM = "kustomize"
 

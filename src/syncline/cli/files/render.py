@@ -15,8 +15,6 @@ from syncline.cli.frame.terminal import print_exact
 from syncline.kube.objects import Obj
 from syncline.sources.rendering.environment import RenderContext
 
-__all__ = ["render"]
-
 TYPES = ("directory", "helm", "kustomize")
 
 

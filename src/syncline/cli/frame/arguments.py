@@ -8,8 +8,6 @@ from itertools import islice
 
 import click
 
-__all__ = ["did_you_mean", "go_booleans"]
-
 BOOLEANS = dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True) | dict.fromkeys(
     ("0", "f", "F", "false", "FALSE", "False"), False
 )

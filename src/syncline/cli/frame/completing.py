@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from syncline.cli.access.connection import Connection
     from syncline.kube.objects import GVK
 
-__all__ = ["complete_names"]
-
 LIMIT_S = 2.0
 """Seconds that a shell waits at most."""
 APPLICATIONS, PROJECTS, CLUSTERS, CONTEXTS = "applications", "projects", "clusters", "contexts"

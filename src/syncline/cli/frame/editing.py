@@ -7,8 +7,6 @@ import click
 from syncline.cli.frame.failure import CommandFailed
 from syncline.kube.objects import Obj
 
-__all__ = ["edited"]
-
 
 def edited(spec: Obj) -> Obj | None:
     """Return ``spec`` as edited in $EDITOR; None if unchanged. Raises CommandFailed."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ARGOCD", "BLOCKED", "FAILED", "GENERAL", "UNSAFE", "USAGE", "CommandFailed", "exit_code"]
-
 FAILED, USAGE, BLOCKED, UNSAFE = 1, 2, 3, 4
 GENERAL = 20
 """argocd's exit code of any error; its code 1 means differences or a failed sync."""

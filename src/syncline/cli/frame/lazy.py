@@ -13,8 +13,6 @@ from syncline.cli.frame.arguments import did_you_mean, go_booleans
 from syncline.cli.frame.failure import GENERAL, CommandFailed
 from syncline.cli.frame.terminal import clean_output
 
-__all__ = ["CONTEXT", "Group", "LazyGroup", "command_words"]
-
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 

@@ -11,8 +11,6 @@ import click
 
 from syncline.cli.frame.terminal import one_cell, plain
 
-__all__ = ["age", "one_line", "output_option", "print_documents", "print_names", "print_table", "table"]
-
 GAP = 3
 """Spaces between columns, as in kubectl."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["refused_command", "refused_flag"]
-
 NO_SERVER = "there is no argocd-server: commands talk to the API of the cluster"
 AZURE = "Azure identities are not supported; give --username and --password-stdin, or --bearer-token"
 ACCOUNTS = (

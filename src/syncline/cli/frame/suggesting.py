@@ -7,8 +7,6 @@ from syncline.cli.frame.arguments import did_you_mean
 from syncline.kube import client
 from syncline.kube.objects import ResourceInfo, name_of
 
-__all__ = ["MAX_NAMES", "suggestion"]
-
 MAX_NAMES = 500
 """Limit of objects in the request."""
 

@@ -19,8 +19,6 @@ import click
 
 from syncline.base.masking import mask_credentials
 
-__all__ = ["clean_output", "one_cell", "plain", "plain_bytes", "print_exact", "start_logging", "undecorated"]
-
 _CONTROLS = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1
     "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # direction, invisible, line separators

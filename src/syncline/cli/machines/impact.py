@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from syncline.kube.objects import Obj, ObjectRef
     from syncline.machineconfig.impact.forecast import Change
 
-__all__ = ["impact"]
-
 CHANGES = 2
 """Exit code if nodes are affected, as ``plan`` has it for changes."""
 

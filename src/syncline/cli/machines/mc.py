@@ -32,8 +32,6 @@ from syncline.machineconfig.render.rendering import Rendered, release_of, render
 from syncline.machineconfig.render.select import select
 from syncline.machineconfig.render.validate import invalid_spec
 
-__all__ = ["diff", "mc"]
-
 RESOURCE = f"machineconfig.{MACHINE_CONFIG.group}"
 READ = (MACHINE_CONFIG.group_kind, MACHINE_CONFIG_POOL.group_kind)
 

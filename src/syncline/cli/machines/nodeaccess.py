@@ -22,8 +22,6 @@ from syncline.kube.transport.kubeconfig import ClusterAccess
 if TYPE_CHECKING:
     from syncline.base.secret import Secret
 
-__all__ = ["node_kubeconfig"]
-
 WAIT_S, LOOK_S = 30.0, 0.2
 """Seconds to wait for the signer, which usually responds within one, and between two checks."""
 MAX_DAYS = 3650

@@ -28,8 +28,6 @@ from syncline.machineconfig.agent.host import HostError
 from syncline.machineconfig.agent.provisioning.firstboot import FirstBootError
 from syncline.machineconfig.configs.parsing import NEWEST_VERSION, ConfigError
 
-__all__ = ["node_agent"]
-
 BEYOND = ("kernelArguments", "kernelType", "extensions", "fips", "osImageURL")
 """Fields of a MachineConfig that are not files of a tree."""
 SHOWN = 3

@@ -17,8 +17,6 @@ from syncline.hosts.nodeservice import KUBECONFIG, SERVICE, Service, install_ser
 from syncline.kube.transport.kubeconfig import KubeconfigError, load_kubeconfig
 from syncline.machineconfig.agent.host import HostError
 
-__all__ = ["install"]
-
 
 @click.command()
 @click.option(

@@ -26,8 +26,6 @@ from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import GVK, Obj, dig, name_of
 from syncline.kube.text.durations import DurationError, parse_duration
 
-__all__ = ["history", "pool"]
-
 NODE, EVENT = GVK("", "v1", "Node"), GVK("", "v1", "Event")
 MANAGER = "syncline-pool"
 RESOURCE = f"machineconfigpool.{POOL.group}"

@@ -13,8 +13,6 @@ from syncline.cli.proj.lists import with_entry, without_entry
 from syncline.cli.proj.target import change_spec, namespace_options
 from syncline.kube.objects import Obj
 
-__all__ = ["account_entry", "key_id"]
-
 
 def account_entry(server: str, namespace: str, account: str) -> Obj:
     """Return an entry of ``destinationServiceAccounts``; the account's name must not be a glob."""

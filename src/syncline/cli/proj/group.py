@@ -6,8 +6,6 @@ import click
 
 from syncline.cli.frame.lazy import CONTEXT, LazyGroup
 
-__all__ = ["proj", "role", "windows"]
-
 VERBS: dict[str, tuple[str, str]] = {
     "add-destination": ("proj.lists:add_destination", "Allow a destination."),
     "add-source": ("proj.lists:add_source", "Allow a source repository."),

@@ -11,8 +11,6 @@ from syncline.cli.frame.failure import CommandFailed
 from syncline.cli.proj.target import change_spec, namespace_options
 from syncline.kube.objects import Obj
 
-__all__ = ["with_entry", "without_entry"]
-
 
 def with_entry(spec: Obj, field: str, entry: Any, refusal: str = "") -> Obj:
     """Return ``spec`` with ``entry`` appended to a list. An existing entry raises ``refusal``; without one, nothing

@@ -13,8 +13,6 @@ from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["Change", "change_spec", "check_project", "get_project", "namespace_options"]
-
 MAX_CONFLICTS = 5
 """Attempts to write despite concurrent writes."""
 Change = Callable[[Obj], Obj]

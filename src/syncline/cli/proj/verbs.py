@@ -19,9 +19,6 @@ from syncline.kube import client
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
-__all__ = ["create", "delete", "edit", "from_file", "get", "list_projects", "project_from_flags", "set_fields"]
-
-
 OPTIONS = (
     click.option("--description", default="", help="What it is for."),
     click.option("-s", "--src", "sources", multiple=True, metavar="URL", help="Allowed repository; repeatable."),

@@ -14,8 +14,6 @@ from syncline.cli.proj.target import Change, change_spec, get_project, namespace
 from syncline.cli.views.project import window_rows
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["add", "delete", "list_windows", "update"]
-
 
 @click.command("list")
 @click.argument("project")

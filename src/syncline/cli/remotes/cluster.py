@@ -33,8 +33,6 @@ from syncline.kube.client import PatchType
 from syncline.kube.objects import GVK, GroupKind, Obj, dig, name_of, namespace_of
 from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 
-__all__ = ["cluster", "cluster_object"]
-
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 MANAGED_CLUSTER = GroupKind("cluster.open-cluster-management.io", "ManagedCluster")
 AVAILABLE = {"True": "Successful", "False": "Failed"}

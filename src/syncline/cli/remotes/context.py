@@ -9,8 +9,6 @@ from syncline.cli.frame.arguments import did_you_mean
 from syncline.cli.frame.failure import GENERAL, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents, table
 
-__all__ = ["context"]
-
 KUBECTL = "`kubectl config use-context {0}` makes it the current one, --context {0} names it for one command"
 
 

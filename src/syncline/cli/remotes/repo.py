@@ -34,8 +34,6 @@ from syncline.sources.remote.address import parse_address
 from syncline.sources.remote.credentials import credential_store
 from syncline.sources.sourcing import Sources
 
-__all__ = ["repo", "repository_fields"]
-
 CREDENTIALS = (
     "username",
     "password",

@@ -24,8 +24,6 @@ from syncline.cli.remotes.repo import add as add_repository
 from syncline.cli.remotes.repo import repository_fields
 from syncline.sources.errors import mask_credentials
 
-__all__ = ["repocreds"]
-
 NOT_SHARED = ("url", "name", "project", "enable_lfs", "depth", "insecure", "no_proxy", "proxy")
 KIND = "repo-creds"
 

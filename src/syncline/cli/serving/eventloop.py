@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-__all__ = ["event_loop_runner"]
-
 
 def event_loop_runner() -> asyncio.Runner:
     """Return a runner with uvloop's event loop, or asyncio's if uvloop is not installed."""

@@ -23,23 +23,6 @@ from syncline.cluster.serving.serve import ServeError
 from syncline.cluster.storage.disk import DiskError
 from syncline.telemetry.otlp import TraceSettings
 
-__all__ = [
-    "NODES",
-    "allowed_host_option",
-    "application_namespaces_option",
-    "checked_plugins",
-    "encrypt_option",
-    "endpoint_address",
-    "endpoint_options",
-    "host_and_port",
-    "hydrator_option",
-    "plugins_option",
-    "run_cluster",
-    "run_commands_of",
-    "run_commands_option",
-    "trace_target",
-]
-
 NODES = click.IntRange(0, 5000)
 """Simulated nodes at the start, up to Kubernetes' own limit."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

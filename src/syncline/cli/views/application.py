@@ -12,17 +12,6 @@ from syncline.cli.frame.output import table
 from syncline.kube.objects import Obj, dig, meta
 from syncline.sources.errors import mask_credentials
 
-__all__ = [
-    "app_rows",
-    "describe_app",
-    "history_text",
-    "operation_block",
-    "parameter_rows",
-    "resource_rows",
-    "short_revision",
-    "windows_lines",
-]
-
 RESOURCE_HEADERS = ("GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")
 LIST_HEADERS = ("NAME", "CLUSTER", "NAMESPACE", "PROJECT", "STATUS", "HEALTH", "SYNCPOLICY", "CONDITIONS")
 WIDE_HEADERS = ("REPO", "PATH", "TARGET")

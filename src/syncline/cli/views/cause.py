@@ -10,8 +10,6 @@ from syncline.cli.frame.output import age, one_line
 from syncline.cli.frame.terminal import one_cell
 from syncline.kube.objects import ObjectRef
 
-__all__ = ["describe_cause"]
-
 MAX_LINES = 10
 """Limit of lines in an explanation; ``-o json`` has all of it."""
 REF_PARTS = 4

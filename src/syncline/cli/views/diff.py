@@ -8,8 +8,6 @@ from syncline.assembly.inspection.differences import ObjectDifference
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.kube.yaml.loading import dump
 
-__all__ = ["describe_difference", "header", "object_text"]
-
 
 def header(ref: ObjectRef) -> str:
     """Return ``===== group/Kind namespace/name ======``, as argocd prints it."""

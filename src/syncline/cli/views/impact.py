@@ -9,8 +9,6 @@ from syncline.machineconfig.impact.pace import Pace
 from syncline.machineconfig.impact.report import Impact, NodeImpact, PoolImpact
 from syncline.machineconfig.impact.rollout import State
 
-__all__ = ["describe_impact"]
-
 MAX_NODES = 20
 """Nodes of a pool that are listed without ``--all``."""
 STEPS = {

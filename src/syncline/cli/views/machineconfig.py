@@ -18,18 +18,6 @@ from syncline.machineconfig.names import GENERATED_BY
 from syncline.machineconfig.render.naming import PREFIX
 from syncline.machineconfig.render.origins import Part, parts_of_spec
 
-__all__ = [
-    "change_rows",
-    "change_text",
-    "config_row",
-    "config_table",
-    "contents_text",
-    "describe_config",
-    "is_rendered",
-    "part_table",
-    "shown",
-]
-
 PLURALS = {"directory": "directories"}
 
 

@@ -11,8 +11,6 @@ from syncline.cli.views.diff import describe_difference
 from syncline.explain.advice import advice
 from syncline.kube.objects import ObjectRef
 
-__all__ = ["describe_plan", "short_ref"]
-
 MARKS = {
     Verb.CREATE: "+",
     Verb.CONFIGURE: "~",

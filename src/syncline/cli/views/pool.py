@@ -15,20 +15,6 @@ from syncline.machineconfig.names import CURRENT, CURRENT_IMAGE, DESIRED, DESIRE
 from syncline.machineconfig.pools.membership import MembershipError, members, primary_pool
 from syncline.machineconfig.pools.nodestate import not_ready
 
-__all__ = [
-    "describe_history",
-    "describe_node",
-    "describe_pool",
-    "history_rows",
-    "node_row",
-    "node_rows",
-    "node_table",
-    "pool_of",
-    "pool_row",
-    "pool_table",
-    "roles_of",
-]
-
 WIDEST = 160
 """Limit of characters of a value in a line."""
 HEADERS = ("NAME", "CONFIG", "STATE", "UPDATED", "PAUSED", "HELD BY", "SINCE", "UNTIL", "REASON")

@@ -16,8 +16,6 @@ from syncline.assembly.inspection.preview import PlannedSync, Verb
 from syncline.cli.frame.terminal import one_cell, undecorated
 from syncline.kube.objects import Obj, ObjectRef, dig
 
-__all__ = ["Progress", "progress_for"]
-
 MARKS = {"waiting": "·", "running": "…", "done": "✔", "failed": "✘", "skipped": "-"}
 STYLES = {"waiting": "dim", "running": "yellow", "done": "green", "failed": "red", "skipped": "dim"}
 DONE = ("Succeeded", "Failed", "Error")

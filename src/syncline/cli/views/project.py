@@ -10,8 +10,6 @@ from syncline.argo.project import WindowError, read_windows
 from syncline.cli.frame.output import table
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["describe_project", "project_rows", "window_rows"]
-
 HEADERS = (
     "NAME",
     "DESCRIPTION",

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from syncline.cli.frame.output import table
 from syncline.kube.objects import Obj
 
-__all__ = ["Declared", "Destination", "cluster_rows", "repository_rows"]
-
 REPOSITORY_HEADERS = ("TYPE", "NAME", "REPO", "INSECURE", "OCI", "LFS", "CREDS", "STATUS", "MESSAGE", "PROJECT")
 CLUSTER_HEADERS = ("SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT", "TYPE")
 

@@ -20,8 +20,6 @@ from syncline.rehearsal.scenario import ScenarioError, View
 from syncline.rehearsal.simulation import NotReached, StepResult
 from syncline.rehearsal.stage import Stage, said_at
 
-__all__ = ["failing", "reasons", "transcript"]
-
 AGE = "Age"
 SEGMENT = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 COUNTED = (

@@ -14,8 +14,6 @@ from syncline.base.clock import format_time
 from syncline.cli.frame.output import age
 from syncline.machineconfig.nodes.timeline import NodeTimeline, Outcome, Stretch, Timeline
 
-__all__ = ["describe_timeline", "draw_timeline", "timeline_document"]
-
 MAX_ROWS = 60
 """Nodes in a picture: those in trouble or in progress first; the numbers below count all."""
 BAR = {Stretch.DRAINS: "▒", Stretch.REBOOTS: "█", Stretch.IN_PLACE: "▓"}

@@ -10,8 +10,6 @@ from syncline.base.clock import parse_time
 from syncline.cli.frame.output import age, table
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["app_tree", "node_objects", "resource_table", "resource_tree_table"]
-
 Nodes = tuple[ResourceNode, ...]
 
 

@@ -8,8 +8,6 @@ from syncline.cluster.resources.routes import Route, route_of, verb_of
 from syncline.kube.client import Request
 from syncline.kube.selectors import SelectorError, parse_field_selector
 
-__all__ = ["attributes", "attributes_of"]
-
 
 def attributes_of(request: Request) -> Attributes:
     route = route_of(request.path)

@@ -28,8 +28,6 @@ from syncline.kube.objects import Obj
 from syncline.kube.text.jsontext import read_json
 from syncline.kube.yaml import loading as yaml
 
-__all__ = ["AuditRecord", "AuditTrail", "Audited", "event_of"]
-
 MAX_OBJECT_BYTES = 1024 * 1024
 """Size limit of a recorded body; a longer one is omitted, marked by ``audit.k8s.io/truncated``."""
 MAX_ID_CHARS = 64

@@ -17,8 +17,6 @@ from syncline.cluster.resources.routes import Route
 from syncline.cluster.validation.engine.names import dns_subdomain
 from syncline.kube.objects import Obj
 
-__all__ = ["METADATA_OF_ALL", "AuditPolicy", "AuditPolicyError", "Decision", "Level", "Stage", "parse_policy"]
-
 API_VERSION = "audit.k8s.io/v1"
 
 

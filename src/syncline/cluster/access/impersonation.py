@@ -20,8 +20,6 @@ from syncline.cluster.access.users import ANONYMOUS, UserInfo, service_account_u
 from syncline.kube.errors import BadRequest, Forbidden
 from syncline.kube.text.names import dns_subdomain
 
-__all__ = ["AUTHENTICATED", "Acting", "Authorize", "Headers", "Impersonation"]
-
 Headers: TypeAlias = Mapping[str, Sequence[str]]
 """Lower-case names; every value of a repeated header, in order."""
 Authorize: TypeAlias = Callable[[UserInfo, Attributes], Decision]

@@ -24,17 +24,6 @@ from syncline.base.secret import Secret
 from syncline.cluster.access.users import ADMIN, UserInfo
 from syncline.kube.objects import Obj
 
-__all__ = [
-    "CertificateAuthority",
-    "ClusterKeys",
-    "KeyPair",
-    "SigningKey",
-    "create_keys",
-    "kubeconfig_for",
-    "load_or_create_keys",
-    "user_of_certificate",
-]
-
 CA_LIFETIME = timedelta(days=3650)
 LEAF_LIFETIME = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)

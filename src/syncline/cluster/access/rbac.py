@@ -14,8 +14,6 @@ from typing import Any
 from syncline.kube.objects import Obj, labels_of, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
 
-__all__ = ["ALL", "Attributes", "Rule", "aggregated_rules", "compact", "go_quoted", "missing_rules", "rules_of"]
-
 ALL = "*"
 
 

@@ -20,8 +20,6 @@ from syncline.cluster.access.pki import SigningKey
 from syncline.cluster.access.users import UserInfo, service_account_user
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["ISSUER", "BoundObject", "ServiceAccountTokens", "issuer_documents"]
-
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 """Issuer and default audience, as kubeadm sets them."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["ADMIN", "ANONYMOUS", "UserInfo", "service_account_user"]
-
 
 @dataclass(frozen=True, slots=True)
 class UserInfo:

@@ -12,8 +12,6 @@ from syncline.cluster.resources.registry import Resource
 from syncline.kube.errors import FieldCause, Forbidden
 from syncline.kube.objects import Obj
 
-__all__ = ["Attempt", "forbid"]
-
 
 def _unheard(*said: str) -> None:
     """Ignore a warning; the default of attempts without a listener."""

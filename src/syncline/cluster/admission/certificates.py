@@ -16,8 +16,6 @@ from syncline.cluster.access.rbac import Attributes
 from syncline.cluster.admission.attempt import Attempt, forbid
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["check_create", "check_update"]
-
 STORAGE = "certificates.k8s.io/certificatesigningrequests"
 API_CLIENT = "kubernetes.io/kube-apiserver-client"
 MASTERS = "system:masters"

@@ -30,8 +30,6 @@ from syncline.cluster.storage.store import Store
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import GVK, Obj
 
-__all__ = ["Admission"]
-
 
 class Admission:
     """One per cluster; it has the service address pool and the configured webhooks and policies."""

@@ -11,8 +11,6 @@ from syncline.cluster.storage.store import Key, Store
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig, labels_of
 
-__all__ = ["admin_access_causes"]
-
 LABEL = "resource.kubernetes.io/admin-access"
 
 

@@ -8,8 +8,6 @@ from syncline.cluster.admission.attempt import Attempt, forbid
 from syncline.kube.errors import not_found
 from syncline.kube.objects import Obj, meta
 
-__all__ = ["check"]
-
 GROUP = "rbac.authorization.k8s.io"
 _ROLES = frozenset({f"{GROUP}/roles", f"{GROUP}/clusterroles"})
 _BINDINGS = frozenset({f"{GROUP}/rolebindings", f"{GROUP}/clusterrolebindings"})

@@ -12,8 +12,6 @@ from syncline.cluster.admission.usage import Amounts, amounts, pod_amounts
 from syncline.cluster.storage.store import Store
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["admit", "check"]
-
 RANGES = "/limitranges"
 ANNOTATION = "kubernetes.io/limit-ranger"
 

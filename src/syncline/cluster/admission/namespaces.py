@@ -7,8 +7,6 @@ from syncline.cluster.storage.store import Key, Store
 from syncline.kube.errors import FieldCause, not_found
 from syncline.kube.objects import dig
 
-__all__ = ["refuse_immortal", "require_living"]
-
 NAMESPACES = "/namespaces"
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 

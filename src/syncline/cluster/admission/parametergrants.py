@@ -16,8 +16,6 @@ from syncline.cluster.storage.store import Key, Store
 from syncline.kube.errors import FieldCause, invalid
 from syncline.kube.objects import GVK, Obj, dig, gvk_of
 
-__all__ = ["check"]
-
 GROUP = "admissionregistration.k8s.io"
 _POLICIES = frozenset((f"{GROUP}/validatingadmissionpolicies", f"{GROUP}/mutatingadmissionpolicies"))
 _BINDINGS = {

@@ -25,8 +25,6 @@ from syncline.cluster.storage.store import Key, Store
 from syncline.kube.errors import FieldCause, invalid
 from syncline.kube.objects import Obj, labels_of, name_of
 
-__all__ = ["check_create", "check_update"]
-
 PREFIX = "pod-security.kubernetes.io/"
 MODES = ("enforce", "audit", "warn")
 LEVELS = (PRIVILEGED, BASELINE, RESTRICTED)

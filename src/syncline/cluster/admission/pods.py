@@ -12,8 +12,6 @@ from syncline.cluster.admission.attempt import Attempt, forbid
 from syncline.cluster.storage.store import Key, Store
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["admit", "taint_new_node", "tolerate_short_failures"]
-
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_LIFETIME_S = 3607
 """One hour and seven seconds: Kubernetes' mark for tokens of clients that may not reload them."""

@@ -13,8 +13,6 @@ from typing import Any
 
 from syncline.kube.objects import Obj
 
-__all__ = ["BASELINE", "LATEST", "PRIVILEGED", "RESTRICTED", "Forbidden", "evaluate", "message", "short_message"]
-
 PRIVILEGED, BASELINE, RESTRICTED = "privileged", "baseline", "restricted"
 LATEST = 10_000
 """Minor version that represents ``latest``."""

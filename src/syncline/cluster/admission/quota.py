@@ -11,8 +11,6 @@ from syncline.cluster.admission.usage import Amounts, amounts, in_scope, missing
 from syncline.cluster.storage.store import Store, Stored
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["check"]
-
 QUOTAS = "/resourcequotas"
 
 

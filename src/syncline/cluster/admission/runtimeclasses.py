@@ -10,8 +10,6 @@ from syncline.cluster.storage.store import Key, Store
 from syncline.kube.objects import Obj, dig
 from syncline.kube.text.quantity import QuantityError, parse_quantity
 
-__all__ = ["admit"]
-
 _CLASSES = "node.k8s.io/runtimeclasses"
 
 

@@ -15,8 +15,6 @@ from syncline.cluster.validation.networking.serviceips import cluster_ip_causes,
 from syncline.kube.errors import ApiError, FieldCause, invalid
 from syncline.kube.objects import Obj
 
-__all__ = ["SERVICE_NETWORK", "ServiceAddresses"]
-
 SERVICE_NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
 NODE_PORTS = range(30000, 32768)
 SERVICES = "/services"

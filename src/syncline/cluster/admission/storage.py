@@ -8,8 +8,6 @@ from syncline.cluster.storage.store import Key, Store
 from syncline.kube.objects import Obj, annotations_of, name_of
 from syncline.kube.text.quantity import Quantity, parse_quantity
 
-__all__ = ["admit", "check_growth"]
-
 _PROTECTION = {
     "/persistentvolumeclaims": "kubernetes.io/pvc-protection",
     "/persistentvolumes": "kubernetes.io/pv-protection",

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from syncline.kube.objects import Obj, dig
 from syncline.kube.text.quantity import Quantity, QuantityError, from_int, parse_quantity
 
-__all__ = ["amounts", "in_scope", "missing_amounts", "pod_amounts", "total", "usage_of"]
-
 COMPUTE = ("cpu", "memory", "ephemeral-storage")
 REQUIRED = ("cpu", "memory")
 """Resources that every container must request if a quota limits them; ephemeral storage is optional."""

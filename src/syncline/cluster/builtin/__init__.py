@@ -55,8 +55,6 @@ from syncline.cluster.scheduler.controller import scheduler_controller
 from syncline.control.controller import Controller
 from syncline.kube.mapper import Mapper
 
-__all__ = ["BuiltinSettings", "builtin_controllers", "handlers"]
-
 
 def _no_machine(_node: str) -> datetime | None:
     return None

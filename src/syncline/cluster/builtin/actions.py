@@ -18,8 +18,6 @@ from syncline.kube.errors import Conflict, NotFound
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, uid_of
 
-__all__ = ["CONTENT_VERBS", "ConfirmAbsent", "ConfirmEmpty", "ConfirmHandler", "FindScale", "ReadScale"]
-
 CONTENT_VERBS = {"list", "watch", "delete"}
 """Verbs that a kind must support to count as content of a namespace."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from syncline.kube.objects import Obj
 
-__all__ = ["find", "put", "without"]
-
 
 def find(conditions: list[Obj], kind: str) -> Obj | None:
     return next((item for item in conditions if item.get("type") == kind), None)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from syncline.kube.objects import Obj
 
-__all__ = ["go_selector"]
-
 
 def go_selector(selector: Obj) -> str:
     """Return a pointer to a LabelSelector as Go prints it."""

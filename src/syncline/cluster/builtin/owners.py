@@ -32,17 +32,6 @@ from syncline.kube.objects import (
 )
 from syncline.kube.selectors import NOTHING, Selector, SelectorError, label_selector_from, selector_from_labels
 
-__all__ = [
-    "candidates",
-    "claim",
-    "controller_of",
-    "owner_reference",
-    "ownership_differs",
-    "selecting_owners",
-    "selector_of",
-    "set_owners",
-]
-
 _PLAIN_SELECTORS = ("ReplicationController", "Service")
 """Kinds whose selector is a map of labels; an empty one selects nothing."""
 

@@ -12,19 +12,6 @@ from syncline.base.clock import time_or_none
 from syncline.control.plan import Done, Outcome, Requeue
 from syncline.kube.objects import GroupKind, Obj, dig, is_terminating, meta
 
-__all__ = [
-    "POD",
-    "condition",
-    "created_at",
-    "is_active",
-    "is_available",
-    "is_finished",
-    "is_ready",
-    "phase",
-    "ready_since",
-    "until_available",
-]
-
 POD = GroupKind("", "Pod")
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 

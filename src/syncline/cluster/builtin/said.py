@@ -10,8 +10,6 @@ from dataclasses import replace
 from syncline.base.action import Action
 from syncline.control.plan import Emit, Plan
 
-__all__ = ["Said"]
-
 MAX_OBJECTS = 10_000
 """Objects whose last messages are cached."""
 

@@ -13,18 +13,6 @@ from syncline.kube.objects import Obj, dig
 from syncline.kube.schema.store import column_table, descriptions
 from syncline.kube.selectors import SelectorError, label_selector_from
 
-__all__ = [
-    "NONE",
-    "Column",
-    "Row",
-    "age",
-    "columns_of",
-    "containers_and_images",
-    "human_duration",
-    "labels_text",
-    "selector_text",
-]
-
 NONE, UNKNOWN = "<none>", "<unknown>"
 
 

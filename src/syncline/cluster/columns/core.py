@@ -8,8 +8,6 @@ from typing import Any
 from syncline.cluster.columns.column import NONE, UNKNOWN, age, labels_text, selector_text, since
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["TABLES"]
-
 MAX_SHOWN = 3
 """Entries of a list that a cell shows before ``+ N more...``."""
 

@@ -8,8 +8,6 @@ from typing import Any
 from syncline.cluster.columns.column import NONE, Row, age
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["TABLES"]
-
 _RESOURCE, _NETWORK = "resource.k8s.io", "networking.k8s.io"
 
 

@@ -8,8 +8,6 @@ from typing import Any
 from syncline.cluster.columns.column import NONE, age, containers_and_images, labels_text, since
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["TABLES"]
-
 _NODE_LOST = "NodeLost"
 
 

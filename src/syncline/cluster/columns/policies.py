@@ -8,8 +8,6 @@ from typing import Any
 from syncline.cluster.columns.column import NONE, UNKNOWN, age
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["TABLES"]
-
 _FLOW, _ADMISSION = "flowcontrol.apiserver.k8s.io", "admissionregistration.k8s.io"
 
 

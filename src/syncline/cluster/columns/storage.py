@@ -8,8 +8,6 @@ from typing import Any
 from syncline.cluster.columns.column import UNKNOWN, age, human_duration
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["TABLES"]
-
 _MODES = {
     "ReadWriteOnce": "RWO",
     "ReadOnlyMany": "ROX",

@@ -18,8 +18,6 @@ from syncline.cluster.columns.column import (
 )
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["TABLES"]
-
 
 def _count(obj: Obj, field: str) -> int:
     return int(dig(obj, "status", field, default=0))

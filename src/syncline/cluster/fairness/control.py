@@ -21,8 +21,6 @@ from syncline.cluster.resources.routes import Route
 from syncline.cluster.storage.store import Event, Store
 from syncline.kube.objects import Obj, dig, uid_of
 
-__all__ = ["Admitted", "Fairness", "is_long_running"]
-
 SCHEMAS = "flowcontrol.apiserver.k8s.io/flowschemas"
 LEVELS = "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations"
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 
-__all__ = ["DroppedRequests"]
-
 MOST_S = 32
 PER_SECOND = 3
 """Refusals per second of the pause from which it doubles."""

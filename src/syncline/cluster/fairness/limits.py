@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["BORROWING_PERIOD_S", "Bounds", "Demand", "Seats", "borrowed", "bounds_of", "smoothed"]
-
 BORROWING_PERIOD_S = 10.0
 SMOOTHING = 0.977
 """Decay per period: an old demand halves in five minutes (``seatDemandSmoothingCoefficient``)."""

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from syncline.cluster.fairness.queues import Level
 
-__all__ = ["Family", "Measures"]
-
 PREFIX = "apiserver_flowcontrol_"
 MAX_SERIES = 2_000
 """Series per metric; beyond the limit, schemas (created and deleted ones) share one series."""

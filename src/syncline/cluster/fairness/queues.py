@@ -16,8 +16,6 @@ from functools import lru_cache
 
 from syncline.cluster.fairness.limits import Bounds, Demand
 
-__all__ = ["Level", "Response", "State", "Ticket"]
-
 EXPECTED_S = 0.003
 """Assumed duration of a request until it ends (``estimatedServiceDuration``)."""
 SEATS_PERCENT = 15

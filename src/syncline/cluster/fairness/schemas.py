@@ -14,8 +14,6 @@ from syncline.cluster.access.users import UserInfo
 from syncline.cluster.resources.routes import Route
 from syncline.kube.objects import Obj, dig, name_of, uid_of
 
-__all__ = ["Asked", "Schema", "schema_of"]
-
 ALL = "*"
 SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
 DEFAULT_PRECEDENCE = 1000

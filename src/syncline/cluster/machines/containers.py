@@ -16,8 +16,6 @@ from typing import Any, Protocol
 from syncline.cluster.machines.probes import HEALTHY, Course
 from syncline.kube.objects import Obj
 
-__all__ = ["Container", "ContainerState", "ContainerTable", "Order", "Runtime", "Sandbox"]
-
 MAX_ATTEMPTS_KEPT = 2
 """Records per container: the last attempt and the previous one, as in the kubelet."""
 

@@ -33,8 +33,6 @@ from syncline.cluster.machines.machine import (
 )
 from syncline.cluster.storage.disk import DiskError
 
-__all__ = ["MachineDisk"]
-
 STATE_VERSION = 1
 STATE, ATTRIBUTES, ROOT, DRAFT, GONE = "machine.json", "attributes.json", "root", "draft", "gone"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")

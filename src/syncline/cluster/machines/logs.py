@@ -20,8 +20,6 @@ from syncline.kube.errors import BadRequest
 from syncline.kube.objects import Obj, dig, name_of, uid_of
 from syncline.kube.transport.outbound import Stream
 
-__all__ = ["LINE_COST", "LogStore", "MachineLogs", "Throttle"]
-
 LONG_AGO_S = 10 * 365 * 86400
 """Maximum age of a log."""
 MAX_LOG_BYTES = 4 * 1024 * 1024

@@ -14,20 +14,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-__all__ = [
-    "DirectoryTree",
-    "Entry",
-    "EntryKind",
-    "Handshake",
-    "Layers",
-    "MachineKeeper",
-    "MachineSpec",
-    "MachineState",
-    "Power",
-    "Unit",
-    "checked_path",
-]
-
 
 class Power(StrEnum):
     ON = "On"

@@ -13,8 +13,6 @@ from enum import StrEnum
 
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["FIELDS", "HEALTHY", "Behaviour", "Course", "Failure", "Probe", "course_of", "failure_text", "port_number"]
-
 DEFAULT_PERIOD_S, DEFAULT_FAILURES, DEFAULT_SUCCESSES = 10, 3, 1
 """Defaults of the API."""
 

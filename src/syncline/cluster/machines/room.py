@@ -57,8 +57,6 @@ from syncline.control.controller import Controller
 from syncline.control.loop import ControlLoop
 from syncline.kube.objects import Obj, ObjectRef, name_of, namespace_of
 
-__all__ = ["MachineSettings", "MachinesRoom"]
-
 Wake = Callable[[str, ObjectRef], None]
 
 

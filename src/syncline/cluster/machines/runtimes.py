@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from syncline.cluster.machines.containers import Container, Order, Runtime
 
-__all__ = ["Runtimes"]
-
 
 @dataclass(slots=True)
 class Runtimes:

@@ -15,8 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["CommandSession", "Pipes"]
-
 READ_BYTES = 32 * 1024
 STDOUT, STDERR = 1, 2
 

@@ -25,8 +25,6 @@ from syncline.cluster.machines.machine import (
     checked_path,
 )
 
-__all__ = ["Machines", "SimulatedMachine"]
-
 MAX_MACHINES = 10_000
 """Limit of machines per registry: more than any cluster that fits on one machine."""
 

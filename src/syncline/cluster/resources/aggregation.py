@@ -21,8 +21,6 @@ from syncline.kube.client import Request, Response
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.kube.transport.outbound import OutboundCall, Outcome
 
-__all__ = ["Aggregation"]
-
 API_SERVICES = "apiregistration.k8s.io/apiservices"
 CALL_S = 60.0
 """Longest wait in seconds for another server's response to begin (Kubernetes' ``--request-timeout``)."""

@@ -13,8 +13,6 @@ from syncline.cluster.validation.workloads.autoscalerversions import autoscaler_
 from syncline.kube.defaults.policies import fill_autoscaler
 from syncline.kube.objects import GVK, Obj
 
-__all__ = ["convert", "hub_of"]
-
 _EVENT_CORE = GVK("", "v1", "Event")
 _EVENT_NEW = GVK("events.k8s.io", "v1", "Event")
 _HPA_V1 = GVK("autoscaling", "v1", "HorizontalPodAutoscaler")

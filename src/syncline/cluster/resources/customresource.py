@@ -22,8 +22,6 @@ from syncline.kube.schema.custom.embedded import coerce_embedded, coerce_root, e
 from syncline.kube.schema.custom.rules import check_rules
 from syncline.kube.schema.model import Schema
 
-__all__ = ["CustomVersion", "custom_versions"]
-
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """Verbs in Kubernetes' order for custom resources."""
 

@@ -10,8 +10,6 @@ from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 from syncline.kube.schema.custom.crd import default_crd, prepare_crd, stored_versions, validate_crd, validate_crd_update
 
-__all__ = ["DefinitionKind"]
-
 
 class DefinitionKind(Kind):
     """Strategy of definitions: the writer owns defaults; status is derived from the spec."""

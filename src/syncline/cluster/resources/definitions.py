@@ -28,8 +28,6 @@ from syncline.kube.schema.custom.crd import (
     terminating,
 )
 
-__all__ = ["Definitions"]
-
 MAX_ROUNDS = 1000
 """Limit of rounds in which definitions affect each other's names; each round settles at least one."""
 

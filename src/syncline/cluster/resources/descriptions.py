@@ -17,8 +17,6 @@ from syncline.kube.objects import GVK, Obj
 from syncline.kube.schema.openapi.document import openapi_v2, openapi_v3, openapi_v3_index
 from syncline.kube.schema.openapi.protobuf import MEDIA_TYPES, document_bytes
 
-__all__ = ["Descriptions", "page_not_found", "with_etag"]
-
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _JSON = "application/json"
 _ANY = frozenset({"", "*/*", "application/*", _JSON})

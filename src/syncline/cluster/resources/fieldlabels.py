@@ -13,8 +13,6 @@ from syncline.kube.errors import BadRequest
 from syncline.kube.objects import GVK, Obj, dig
 from syncline.kube.selectors import FieldSelector
 
-__all__ = ["FieldLabels", "field_labels_for"]
-
 _NAME, _NAMESPACE = "metadata.name", "metadata.namespace"
 
 

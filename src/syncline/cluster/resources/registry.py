@@ -26,8 +26,6 @@ from syncline.kube.patching.managedfields import reset_fields
 from syncline.kube.schema.model import Schema, schema_for
 from syncline.kube.schema.resources import builtin_resources
 
-__all__ = ["CRDS", "Registry", "Resource", "package_of"]
-
 CRDS = "apiextensions.k8s.io/customresourcedefinitions"
 """The storage resource of CustomResourceDefinitions."""
 

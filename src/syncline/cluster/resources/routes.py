@@ -11,8 +11,6 @@ from functools import lru_cache
 
 from syncline.base.remember import MAX_REMEMBERED_CHARS
 
-__all__ = ["Route", "flag", "route_of", "verb_of"]
-
 MAX_ROUTES = 8192
 """Cached parsed paths; a busy cluster requests the same few thousand repeatedly."""
 

@@ -20,8 +20,6 @@ from syncline.cluster.resources.registry import Resource
 from syncline.kube.objects import Obj, dig, meta
 from syncline.kube.text.jsonpath import JsonPath, compile_path
 
-__all__ = ["table_of"]
-
 _ROWS: dict[tuple[str, str], Row] = {
     **devices.TABLES,
     **pods.TABLES,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["version_order"]
-
 _STAGES = {"": 0, "beta": 1, "alpha": 2}
 
 

@@ -11,8 +11,6 @@ from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.objects import ObjectRef, ResourceInfo
 
-__all__ = ["Bind", "BindHandler"]
-
 _PODS = ResourceInfo("", "v1", "Pod", "pods", namespaced=True)
 
 

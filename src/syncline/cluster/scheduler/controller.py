@@ -13,8 +13,6 @@ from syncline.control.plan import Plan, Result
 from syncline.kube.objects import ObjectRef
 from syncline.kube.scheduling.filters import Counted
 
-__all__ = ["scheduler_controller"]
-
 
 def _settle(observed: Observed, plan: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Observed, Plan] | None:
     return planning.settle(observed, results, now)

@@ -20,8 +20,6 @@ from syncline.kube.objects import (
 from syncline.kube.scheduling.filters import Counted
 from syncline.kube.scheduling.volumes import Storage, attach_limits, claim_names
 
-__all__ = ["BUDGET", "NODE", "POD", "SCHEDULER", "STORAGE", "Observed", "indices"]
-
 SCHEDULER = "default-scheduler"
 POD, NODE, NAMESPACE = GroupKind("", "Pod"), GroupKind("", "Node"), GroupKind("", "Namespace")
 CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "PersistentVolume")

@@ -17,8 +17,6 @@ from syncline.kube.scheduling.filters import Cluster, Judgement, NodeState, choo
 from syncline.kube.scheduling.preemption import Preemption, preempt, priority_of
 from syncline.kube.scheduling.volumes import SELECTED_NODE, PodVolumes
 
-__all__ = ["plan", "settle"]
-
 MAX_PLACED = 500
 """Pods placed per reconcile; the bindings trigger the next one for the rest."""
 CACHE_WAIT_S = 0.1

@@ -13,8 +13,6 @@ from syncline.cluster.access.users import UserInfo
 from syncline.cluster.resources.routes import Route, route_of, verb_of
 from syncline.kube.client import Request
 
-__all__ = ["Answered"]
-
 
 @dataclass(frozen=True, slots=True)
 class Answered:

@@ -23,8 +23,6 @@ from syncline.kube.text.jsontext import scrubbed
 from syncline.kube.transport.elsewhere import aside
 from syncline.kube.yaml import loading as yaml
 
-__all__ = ["encode", "list_answer", "object_answer", "shaped", "success"]
-
 _encode = msgspec.json.Encoder().encode
 
 

@@ -16,8 +16,6 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
-__all__ = ["Connections", "allow_many_connections"]
-
 log = logging.getLogger("syncline.serve")
 
 MAX_CONNECTIONS = 12_000

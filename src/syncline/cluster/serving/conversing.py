@@ -20,8 +20,6 @@ from syncline.cluster.verbs.subresources.connections import OLDEST, PROTOCOLS
 from syncline.kube.client import Session
 from syncline.kube.objects import Obj
 
-__all__ = ["converse"]
-
 STDIN, STDOUT, STATUS, RESIZE, CLOSE = 0, 1, 3, 4, 255
 MESSAGE_BYTES = 1024 * 1024
 """Size limit of a client message."""

@@ -15,8 +15,6 @@ from syncline.cluster.api import Api
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError
 
-__all__ = ["DirectTransport"]
-
 IMPERSONATE = "impersonate-user"
 Impersonate: TypeAlias = Callable[[UserInfo, Headers, Request], Acting]
 

@@ -23,8 +23,6 @@ from syncline.base.threads import Threads
 from syncline.kube.errors import InternalError, TooManyRequests
 from syncline.kube.transport.outbound import Computation, Outcome
 
-__all__ = ["shared_evaluators"]
-
 HEADER = 8
 """Bytes of a frame's length prefix, big-endian."""
 PLACES = Limits(2, {"user": 1}, waiting=200)

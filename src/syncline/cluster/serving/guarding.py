@@ -12,8 +12,6 @@ from aiohttp import web
 
 from syncline.base.browserguard import BrowserGuard, Refusal
 
-__all__ = ["guarded", "plainly"]
-
 Asked = TypeVar("Asked", bound=web.BaseRequest)
 
 

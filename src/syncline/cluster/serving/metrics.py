@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from syncline.cluster.fairness.measures import Family
 from syncline.cluster.serving.answered import Answered
 
-__all__ = ["MEDIA_TYPE", "Metrics"]
-
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MAX_SERIES = 10_000
 """Series per counter; further resources share one series, so that callers cannot exhaust memory."""

@@ -12,8 +12,6 @@ from enum import StrEnum
 from syncline.base.remember import remember
 from syncline.kube.errors import NotAcceptable
 
-__all__ = ["FORMS", "JSON", "Accepted", "Form", "Shape", "accepted_of", "discovery_of", "form_of_refusals"]
-
 _STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 FORMS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 

@@ -15,8 +15,6 @@ from typing import Protocol
 from aiohttp import WSMsgType, web
 from multidict import CIMultiDict
 
-__all__ = ["asks_for_socket", "outgoing", "sent_in_full"]
-
 LOG_PROTOCOLS = ("binary.k8s.io", "base64.binary.k8s.io")
 MESSAGE_BYTES = 4096
 """Size limit of a client message; its content is ignored."""

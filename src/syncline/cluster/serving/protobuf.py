@@ -26,8 +26,6 @@ from syncline.kube.objects import GVK, Obj
 from syncline.kube.schema import store
 from syncline.kube.text.durations import duration_text
 
-__all__ = ["MEDIA_TYPE", "decode"]
-
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 
 MAX_SIZE_BYTES = 3 * 1024 * 1024

@@ -54,8 +54,6 @@ from syncline.kube.errors import (
 )
 from syncline.kube.transport.outbound import Computation, Stream
 
-__all__ = ["ApiServer", "Durability", "ServeError", "threadsafe"]
-
 log = logging.getLogger("syncline.serve")
 
 BODY_LIMIT_BYTES = 3 * 1024 * 1024

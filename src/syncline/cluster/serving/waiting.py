@@ -24,9 +24,6 @@ from syncline.kube.errors import ApiError, conflict
 from syncline.kube.transport.elsewhere import Here, Overtaken, Slow, TooLarge, keeping_to
 from syncline.kube.transport.outbound import Aside, Awaiting, Computation, OutboundCall, Outcome
 
-__all__ = ["Asked", "Waiting"]
-
-
 MAX_OVERTAKEN = 5
 """Runs overtaken by other writes before a large request gets 409 (apiserver ``MaxRetryWhenPatchConflicts``)."""
 

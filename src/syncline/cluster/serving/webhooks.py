@@ -28,8 +28,6 @@ from syncline.kube.transport.outbound import Aside, Computation, OutboundCall, O
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["Caller"]
-
 ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
 """Size limit of a webhook response: more than twice that of a request."""
 CALLS_LIMIT = 512

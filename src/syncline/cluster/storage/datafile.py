@@ -24,22 +24,6 @@ from pathlib import Path
 from syncline.cluster.storage.encryption import SEALED, Encryption, EncryptionError, describe_seal
 from syncline.cluster.storage.store import Key, Stored
 
-__all__ = [
-    "BUSY_TIMEOUT_S",
-    "OUT_OF_SPACE",
-    "SCHEMA_VERSION",
-    "DiskError",
-    "Loaded",
-    "advance_file",
-    "check_file",
-    "copy_file",
-    "create_file",
-    "open_for_writing",
-    "read_file",
-    "row_checksum",
-    "state_row",
-]
-
 SCHEMA_VERSION = 2
 APPLICATION_ID = 0x53594E43
 """``SYNC``: marks our files among SQLite databases."""

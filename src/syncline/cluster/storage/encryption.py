@@ -28,8 +28,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from syncline.cluster.storage.store import Key
 from syncline.kube.yaml import loading as yaml
 
-__all__ = ["HOW_TO_MAKE", "SEALED", "Encryption", "EncryptionError", "describe_seal", "encryption_of"]
-
 SEALED = b"k8s:enc:"
 """Prefix of every sealed value; JSON never begins like this."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections import deque
 from datetime import datetime, timedelta
 
-__all__ = ["LISTED_FOR", "LOOK_EVERY", "Retention"]
-
 KEPT_FOR = timedelta(minutes=15)
 """Watchers that fall further behind must list again (410); a laptop's short sleep is covered."""
 

@@ -26,20 +26,6 @@ from syncline.kube.errors import InternalError
 from syncline.kube.objects import Obj, labels_of, uid_of
 from syncline.kube.text.jsontext import in_pieces
 
-__all__ = [
-    "Compacted",
-    "Cursor",
-    "Encoded",
-    "Event",
-    "EventType",
-    "Key",
-    "Store",
-    "StoreConflict",
-    "Stored",
-    "WriteRefused",
-    "encode_around_version",
-]
-
 HISTORY_LIMIT_EVENTS = 20_000
 """Retained events of all resources: an hour of a busy laptop cluster. Watchers further behind list again (410)."""
 

@@ -28,8 +28,6 @@ from syncline.kube.schema.model import schema_for
 from syncline.kube.schema.resources import subresource_of
 from syncline.kube.transport.elsewhere import aside
 
-__all__ = ["admitted", "concerned", "reshaped", "subject_of", "too_late", "validated"]
-
 META = "meta.k8s.io/v1"
 REQUEST_S = 34.0
 """Longest that a write may take, outbound calls included (apiserver ``requestTimeoutUpperBound``)."""

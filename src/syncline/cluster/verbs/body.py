@@ -31,18 +31,6 @@ from syncline.kube.text.jsontext import canonical_numbers, has_long_numbers, in_
 from syncline.kube.transport.elsewhere import aside, weigh
 from syncline.kube.yaml import loading as yaml
 
-__all__ = [
-    "content_type",
-    "decode",
-    "fitted",
-    "own_copy",
-    "read_apart",
-    "read_object",
-    "read_typed",
-    "reads_slowly",
-    "remember_read",
-]
-
 LARGE_YAML = 16_384
 """Size from which a YAML body is read beforehand; that takes about twenty milliseconds."""
 _JSON_TYPES = frozenset({"", "application/json"})

@@ -9,8 +9,6 @@ from syncline.cluster.verbs.options import write_options
 from syncline.cluster.verbs.write import Written, check_address, insert
 from syncline.kube.client import Response
 
-__all__ = ["answer_written", "create"]
-
 
 def create(x: Exchange) -> Response:
     check_media(content_type(x.request), x.resource)

@@ -25,8 +25,6 @@ from syncline.kube.schema.custom.crd import PENDING, terminating
 from syncline.kube.transport.elsewhere import aside, weigh
 from syncline.kube.transport.outbound import Awaiting, Computation, OutboundCall
 
-__all__ = ["CLEANUP_FINALIZER", "delete", "delete_collection", "remove"]
-
 DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"

@@ -27,8 +27,6 @@ from syncline.kube.errors import ApiError, NotFound, not_found
 from syncline.kube.objects import Obj
 from syncline.kube.transport.outbound import Stream
 
-__all__ = ["Backend", "Exchange", "ExecWish", "LogSource", "NoLogs"]
-
 
 class LogSource(Protocol):
     """Source of container logs; implemented by the machines."""

@@ -31,21 +31,6 @@ from syncline.kube.selectors import (
     parse_label_selector,
 )
 
-__all__ = [
-    "ContinueToken",
-    "DeleteOptions",
-    "ListOptions",
-    "Validation",
-    "WriteOptions",
-    "delete_options",
-    "go_words",
-    "integer",
-    "list_options",
-    "no_integer",
-    "unreadable_revision",
-    "write_options",
-]
-
 META = "meta.k8s.io"
 MAX_TIMEOUT_S = 3600
 """Longest watch in seconds; Kubernetes ends a watch after 30 to 60 minutes too (``--min-request-timeout``)."""

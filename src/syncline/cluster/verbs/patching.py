@@ -38,8 +38,6 @@ from syncline.kube.schema.fitting import still_fits
 from syncline.kube.schema.model import Schema
 from syncline.kube.transport.elsewhere import aside, weigh
 
-__all__ = ["check_applied_kind", "patch", "patch_type", "patched_value", "read_patch", "unpatchable"]
-
 _CUSTOM = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
 
 

@@ -19,8 +19,6 @@ from syncline.kube.objects import Obj
 from syncline.kube.selectors import FieldSelector, Selector
 from syncline.kube.transport.elsewhere import weigh
 
-__all__ = ["Matcher", "check_revision", "get", "list_objects"]
-
 ANY_REVISION = -1
 """In a continue token: continue at the current revision."""
 

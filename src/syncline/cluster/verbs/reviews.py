@@ -20,8 +20,6 @@ from syncline.kube.errors import BadRequest, FieldCause, invalid
 from syncline.kube.objects import Obj, dig
 from syncline.kube.schema import fieldcauses as causes
 
-__all__ = ["REVIEWS"]
-
 
 def _body(x: Exchange) -> Obj:
     body = read_typed(x, x.resource.gvk)

@@ -16,8 +16,6 @@ from syncline.kube.objects import Obj
 from syncline.kube.patching import fieldset
 from syncline.kube.patching.fieldset import FieldSet
 
-__all__ = ["parent_entries", "scale_entries"]
-
 SCALE_VERSION = "autoscaling/v1"
 _IN_SCALE = ("spec", "replicas")
 

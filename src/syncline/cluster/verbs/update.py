@@ -11,8 +11,6 @@ from syncline.kube.client import Response
 from syncline.kube.objects import Obj, meta
 from syncline.kube.transport.elsewhere import weigh
 
-__all__ = ["update"]
-
 _CREATED_BY_PUT = frozenset(
     {
         "/events",

@@ -24,8 +24,6 @@ from syncline.kube.client import Response
 from syncline.kube.errors import ApiError, Gone
 from syncline.kube.objects import Obj
 
-__all__ = ["watch"]
-
 BOOKMARK_PERIOD = timedelta(seconds=60)
 """Interval of bookmarks on a quiet watch that requests them, as in Kubernetes' watch cache."""
 

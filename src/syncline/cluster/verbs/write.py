@@ -36,8 +36,6 @@ from syncline.kube.objects import Obj, finalizers, is_terminating, meta, resourc
 from syncline.kube.patching.managedfields import keep_times, track_update, with_managed_fields
 from syncline.kube.transport.elsewhere import Overtaken, aside, left_aside
 
-__all__ = ["MODIFIED", "Written", "change", "check_address", "insert", "storage_conflict", "wrong_name"]
-
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 GENERATED_NAME_TRIES = 8

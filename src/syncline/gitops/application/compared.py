@@ -17,8 +17,6 @@ from typing import Any
 from syncline.gitops.comparison.compare import Comparison, ComparisonInput
 from syncline.kube.objects import Obj, ObjectRef, dig, ref_of
 
-__all__ = ["Comparisons"]
-
 MAX_KEPT = 10_000
 """Cached Applications, more than one process works on. An entry costs little: references to objects that exist anyway,
 and its rows."""

@@ -50,8 +50,6 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["Applications"]
-
 CONTROLLER = "application"
 """Name of the controller."""
 MOST_IN_PLACE = 300

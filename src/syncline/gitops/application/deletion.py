@@ -48,8 +48,6 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["plan_deletion", "wanted_finalizers"]
-
 CASCADE = "resources-finalizer.argocd.argoproj.io"
 """Also with the suffix ``/foreground`` or ``/background``; the first in the list decides."""
 PRE_DELETE = "pre-delete-finalizer.argocd.argoproj.io"

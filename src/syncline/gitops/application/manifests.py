@@ -22,19 +22,6 @@ from syncline.sources.errors import mask_credentials
 from syncline.sources.remote.address import host_of
 from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
 
-__all__ = [
-    "PATIENCE_S",
-    "READ_LIMIT_S",
-    "Join",
-    "ManifestStore",
-    "Manifests",
-    "Reading",
-    "Render",
-    "RenderHandler",
-    "SourceReader",
-    "local_manifests",
-]
-
 MAX_KEPT = 20_000
 """Cached results. An Application needs two (by requested revision and by commit) and renders again after an eviction,
 so the bound must be well above twice the Applications of one process (a few thousand)."""

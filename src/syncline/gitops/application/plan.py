@@ -41,8 +41,6 @@ from syncline.gitops.comparison.compare import Comparison, ComparisonInput, aske
 from syncline.gitops.comparison.compare import compare as compare_all
 from syncline.kube.objects import Obj, dig, resource_version, uid_of
 
-__all__ = ["compare_application", "plan_application", "settle_asked"]
-
 AUTO_SYNC_CONDITION = "SyncError"
 NOTED_S = 1.0
 """Seconds until the note of a resumed pool is checked again: pool changes no longer wake the application."""

@@ -15,8 +15,6 @@ from syncline.gitops.application.observing.observe import AppObserved, operation
 from syncline.gitops.application.operating.holds import refused_pools
 from syncline.kube.objects import Obj
 
-__all__ = ["spec_problems"]
-
 MAX_UNREAD = 5
 """Limit of the named reasons why live objects are unknown."""
 SOURCES = ("source", "sources", "sourceHydrator")

@@ -23,16 +23,6 @@ from syncline.kube.objects import Obj, annotations_of, dig, resource_version
 from syncline.kube.objects import finalizers as finalizers_of
 from syncline.kube.patching.patches import create_merge_patch
 
-__all__ = [
-    "EVALUATION_WAIT",
-    "SOURCE_WAIT",
-    "app_patch",
-    "compared_status",
-    "failed_status",
-    "waiting_status",
-    "without_new_commit",
-]
-
 SOURCE_WAIT = "SourceWaitWarning"
 """Reading the source takes long; the status is from before."""
 EVALUATION_WAIT = "EvaluationWaitWarning"

@@ -63,17 +63,6 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = [
-    "Comparison",
-    "ComparisonInput",
-    "SyncCode",
-    "asked_pairs",
-    "asks_server",
-    "compare",
-    "diff_settings",
-    "live_refs",
-]
-
 IN_CLUSTER = "https://kubernetes.default.svc"
 COMPARISON_ERROR = "ComparisonError"
 

@@ -14,8 +14,6 @@ from syncline.gitops.sync.model import Pair
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, annotations_of, name_of, namespace_of, ref_of
 
-__all__ = ["ApplicationHealth", "Part", "application_health", "part_of"]
-
 IGNORE_HEALTH_CHECK = "argocd.argoproj.io/ignore-healthcheck"
 MAX_NAMED = 3
 """Resources that a message names."""

@@ -13,8 +13,6 @@ from syncline.apply.annotations import is_hook, is_ignored
 from syncline.gitops.sync.model import KindTable, Pair
 from syncline.kube.objects import Obj, ObjectRef, gvk_of, name_of, namespace_of, ref_of, uid_of
 
-__all__ = ["Arranged", "arrange", "pair_arranged"]
-
 Known = Mapping[tuple[int, int], Pair]
 """Pairs of an earlier comparison, by the identities of their objects."""
 

@@ -17,8 +17,6 @@ from syncline.argo.tracking import Tracking, TrackingError, is_definition
 from syncline.gitops.sync.model import KindTable
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, gvk_of, meta, name_of, namespace_of, ref_of
 
-__all__ = ["Targets", "is_managed_namespace", "managed_metadata", "managed_namespace", "prepare_targets", "scoped"]
-
 
 @dataclass(frozen=True, slots=True)
 class Targets:

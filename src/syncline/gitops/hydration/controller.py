@@ -26,8 +26,6 @@ from syncline.gitops.hydration.work import HydrationCache
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating, name_of, namespace_of, ref_of
 
-__all__ = ["Hydrations"]
-
 GROUPS = "syncline-hydration"
 """Index of Applications by hydration group and by the branch that they write."""
 CONFIG_MAPS = GroupKind("", "ConfigMap")

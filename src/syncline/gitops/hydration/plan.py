@@ -37,8 +37,6 @@ from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, 
 from syncline.kube.patching.patches import create_merge_patch
 from syncline.sources.rendering.environment import RenderContext
 
-__all__ = ["Group", "Member", "plan_hydration"]
-
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 HYDRATING, HYDRATED, FAILED = "Hydrating", "Hydrated", "Failed"
 COOLDOWN = timedelta(minutes=2)

@@ -22,19 +22,6 @@ from syncline.sources.errors import mask_credentials
 from syncline.sources.remote.address import host_of
 from syncline.sources.rendering.environment import RenderContext
 
-__all__ = [
-    "Forget",
-    "Hydrate",
-    "Hydrated",
-    "HydrationCache",
-    "HydrationHandler",
-    "Job",
-    "Resolution",
-    "ResolveDry",
-    "Run",
-    "Scope",
-]
-
 MAX_GROUPS = 5000
 MAX_ANSWERS = 1000
 """Requests that one read may answer: as many Applications may be hydrated together."""

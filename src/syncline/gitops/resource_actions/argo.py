@@ -11,8 +11,6 @@ from syncline.gitops.resource_actions.model import ActionKind, Effect, Offer, Ve
 from syncline.gitops.resource_actions.workloads import owned_by
 from syncline.kube.objects import Obj, labels_of, name_of, namespace_of
 
-__all__ = ["ACTIONS"]
-
 INSTANCE = "workflows.argoproj.io/controller-instanceid"
 ENDED = ("Successful", "Failed", "Error", "Inconclusive")
 CREATE_WORKFLOW = Offer("create-workflow", icon="fa fa-fw fa-plus", display="Create Workflow")

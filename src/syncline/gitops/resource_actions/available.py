@@ -19,8 +19,6 @@ from syncline.gitops.resource_actions.model import ActionFailed, ActionKind, Eff
 from syncline.kube.objects import Obj, gvk_of
 from syncline.kube.yaml.loading import YamlError, load
 
-__all__ = ["ActionScripts", "offered_actions", "parse_action_scripts", "run_action"]
-
 KNOWN: Mapping[str, ActionKind] = {**workloads.ACTIONS, **argo.ACTIONS, **operators.ACTIONS, **numaproj.ACTIONS}
 """Built-in actions by ``GROUP/KIND``."""
 

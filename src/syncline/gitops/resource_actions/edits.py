@@ -10,19 +10,6 @@ from typing import Any
 from syncline.gitops.resource_actions.model import Act, ActionFailed, Effect, Verb
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = [
-    "REMOVED",
-    "annotate",
-    "at",
-    "edited",
-    "put",
-    "replicas_of",
-    "second",
-    "set_field",
-    "unset_if_true",
-    "without_empty",
-]
-
 REMOVED: Any = object()
 """A value that removes the field."""
 Value = Any | Callable[[datetime], Any]

@@ -10,8 +10,6 @@ from typing import TypeAlias
 
 from syncline.kube.objects import Obj
 
-__all__ = ["Act", "ActionFailed", "ActionKind", "Discover", "Effect", "Offer", "Verb"]
-
 
 class ActionFailed(RuntimeError):
     """The action refuses or cannot run; the text is for the user who requested it."""

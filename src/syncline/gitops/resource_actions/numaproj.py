@@ -8,8 +8,6 @@ from syncline.gitops.resource_actions.edits import REMOVED, annotate, at, set_fi
 from syncline.gitops.resource_actions.model import Act, ActionKind, Offer
 from syncline.kube.objects import Obj, annotations_of, labels_of, owner_references
 
-__all__ = ["ACTIONS"]
-
 STATE = "numaplane.numaproj.io/upgrade-state"
 PROMOTED = "numaplane.numaproj.io/force-promote"
 LOSSY = "numaplane.numaproj.io/allow-data-loss"

@@ -20,8 +20,6 @@ from syncline.gitops.resource_actions.edits import (
 from syncline.gitops.resource_actions.model import Act, ActionFailed, ActionKind, Discover, Offer
 from syncline.kube.objects import Obj, annotations_of, name_of
 
-__all__ = ["ACTIONS"]
-
 PAUSED = "autoscaling.keda.sh/paused"
 PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
 ROLLING = "strimzi.io/manual-rolling-update"

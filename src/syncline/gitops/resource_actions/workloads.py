@@ -21,8 +21,6 @@ from syncline.gitops.resource_actions.edits import (
 from syncline.gitops.resource_actions.model import ActionFailed, ActionKind, Effect, Offer, Verb
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, uid_of
 
-__all__ = ["ACTIONS", "owned_by"]
-
 RESTARTED = annotate("kubectl.kubernetes.io/restartedAt", second, "spec", "template")
 OVER = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet")
 """Conditions that, if true, mark a Job as finished."""

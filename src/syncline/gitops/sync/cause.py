@@ -17,8 +17,6 @@ from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
 from syncline.kube.objects import Obj, ObjectRef, dig, finalizers, is_terminating, name_of
 
-__all__ = ["causes", "missing_service_account"]
-
 MAX_CAUSES = 20
 """Limit of named objects; the operation's message counts the rest."""
 

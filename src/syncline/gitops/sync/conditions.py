@@ -24,22 +24,6 @@ from syncline.kube.yaml.loading import YamlError, load
 if TYPE_CHECKING:
     from syncline.kube.cel.program import Program
 
-__all__ = [
-    "GATE_DEADLINE_KEY",
-    "JUDGED_AGAIN",
-    "MAX_ALL_WAITS",
-    "RETRY_S",
-    "WAIT_FOR",
-    "Condition",
-    "ConditionError",
-    "OutOfSteps",
-    "Steps",
-    "gate_deadline",
-    "is_conditioned",
-    "rests_until",
-    "waits_of",
-]
-
 WAIT_FOR = "syncline.dev/wait-for"
 GATE_DEADLINE_KEY = "syncline.dev/gate-deadline"
 ON_DEADLINE = "syncline.dev/on-deadline"

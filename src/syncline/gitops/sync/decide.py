@@ -23,20 +23,6 @@ from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import stamp_of, stamped
 from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, is_terminating, labels_of, uid_of
 
-__all__ = [
-    "apply_action",
-    "delete_hook",
-    "dry_run",
-    "is_stamped",
-    "is_stranger",
-    "needs_confirmation",
-    "prune_action",
-    "prune_skipped",
-    "read_object",
-    "release_hook",
-    "stranger_message",
-]
-
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 """Label that, like the tracking id, marks an object as created by an application."""

@@ -13,8 +13,6 @@ from syncline.apply.annotations import HookType, hook_types, is_hook, wave
 from syncline.apply.definition import defined_kind
 from syncline.kube.objects import GVK, Obj, ObjectRef, annotations_of, gvk_of, ref_of
 
-__all__ = ["Facts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Facts:

@@ -15,8 +15,6 @@ from syncline.gitops.sync.model import SyncObserved, SyncPhase
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import ObjectRef
 
-__all__ = ["PlannedWait", "gate_after"]
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedWait:

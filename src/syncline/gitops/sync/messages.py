@@ -13,25 +13,6 @@ from syncline.apply.outcome import WaitKind
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import ObjectRef, ResourceInfo
 
-__all__ = [
-    "ALL_TASKS_RUN",
-    "DEFERRED",
-    "DRY_RUN_FAILED",
-    "NAMESPACE_FAILED",
-    "NOT_APPLIED",
-    "NO_MORE_TASKS",
-    "TERMINATED",
-    "TERMINATED_BADLY",
-    "UNSUCCESSFUL",
-    "WAVE_CALLBACK_FAILED",
-    "augment_message",
-    "deferred_message",
-    "invalid_message",
-    "missing_message",
-    "waiting_message",
-    "with_reasons",
-]
-
 ALL_TASKS_RUN = "successfully synced (all tasks run)"
 NO_MORE_TASKS = "successfully synced (no more tasks)"
 DRY_RUN_FAILED = "one or more objects failed to apply (dry run)"

@@ -20,24 +20,6 @@ from syncline.apply.outcome import Outcome, WaitKind
 from syncline.gitops.sync.facts import Facts
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, ResourceInfo, meta, ref_of
 
-__all__ = [
-    "GATE_DEADLINE",
-    "Answers",
-    "KindProblem",
-    "KindTable",
-    "OperationPhase",
-    "Pair",
-    "ResultCode",
-    "ResultRow",
-    "SelectedResource",
-    "SyncObserved",
-    "SyncOptions",
-    "SyncPhase",
-    "SyncPlan",
-    "Wait",
-    "WaveDone",
-]
-
 GATE_DEADLINE = timedelta(minutes=15)
 """Time after which a waiting gate is reported as overdue; the operation continues to wait."""
 

@@ -14,8 +14,6 @@ from syncline.gitops.sync.facts import Facts
 from syncline.gitops.sync.model import SyncPhase
 from syncline.gitops.sync.task import Task
 
-__all__ = ["mirror_prune_waves", "sort_tasks", "turn"]
-
 KIND_ORDER = (
     "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy", "PodDisruptionBudget",
     "ServiceAccount", "Secret", "SecretList", "ConfigMap", "StorageClass", "PersistentVolume", "PersistentVolumeClaim",

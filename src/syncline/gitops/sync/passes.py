@@ -50,8 +50,6 @@ from syncline.gitops.sync.tasks import build_tasks
 from syncline.gitops.sync.terminate import judge_hook, terminate_hooks
 from syncline.kube.objects import Obj, ObjectRef, meta, ref_of
 
-__all__ = ["dry_pass", "sync_pass", "terminate_pass"]
-
 
 def terminate_pass(observed: SyncObserved, now: datetime) -> Flow[SyncState]:
     """Terminate an operation: delete running hooks, leave resources as they are."""

@@ -24,8 +24,6 @@ from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks
 from syncline.kube.objects import ObjectRef
 
-__all__ = ["PlannedWave", "plan_dry_run", "plan_preview", "plan_sync", "plan_termination", "record"]
-
 MAX_ROUNDS = 2000
 """Limit of rounds in one reconcile: usually a few, plus two per hook that a termination ends."""
 

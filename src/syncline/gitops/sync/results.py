@@ -12,8 +12,6 @@ from typing import Any
 from syncline.gitops.sync.model import OperationPhase, ResultCode, ResultRow, SyncPhase
 from syncline.kube.objects import Obj, ObjectRef, dig
 
-__all__ = ["images_of", "rows_from_status", "rows_to_status"]
-
 _POD_SPECS = (("spec",), ("spec", "template", "spec"), ("spec", "jobTemplate", "spec", "template", "spec"))
 
 

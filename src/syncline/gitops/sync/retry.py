@@ -12,8 +12,6 @@ from syncline.apply.annotations import go_int
 from syncline.kube.objects import dig
 from syncline.kube.text.durations import DurationError, parse_nanoseconds
 
-__all__ = ["RetryError", "retry_after", "retry_limit"]
-
 DEFAULT_DURATION = "5s"
 DEFAULT_FACTOR = 2
 DEFAULT_MAX_DURATION = "3m"

@@ -33,8 +33,6 @@ from syncline.gitops.sync.state import SyncState
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import is_terminating, ref_of
 
-__all__ = ["Flow", "RunState", "Runner", "ask", "makes_room", "makes_room_for"]
-
 R = TypeVar("R")
 Steps: TypeAlias = tuple[tuple[SyncAction, ...], ...]
 Flow: TypeAlias = Generator[Steps, Answers, R]

@@ -26,8 +26,6 @@ from syncline.gitops.sync.results import images_of
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import ObjectRef, meta
 
-__all__ = ["SyncState", "waiting_since"]
-
 
 @dataclass(slots=True)
 class SyncState:

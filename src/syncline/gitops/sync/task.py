@@ -13,8 +13,6 @@ from syncline.gitops.sync.facts import Facts
 from syncline.gitops.sync.model import OperationPhase, ResultCode, SyncPhase
 from syncline.kube.objects import GVK, Obj, ObjectRef
 
-__all__ = ["Task"]
-
 
 @dataclass(slots=True, eq=False)
 class Task:

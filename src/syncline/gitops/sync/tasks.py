@@ -39,8 +39,6 @@ from syncline.kube.objects import (
     namespace_of,
 )
 
-__all__ = ["build_tasks", "stamp_of", "stamped"]
-
 _SHORT_REVISION = 7
 _SUFFIX_LENGTH = 5
 

@@ -16,8 +16,6 @@ from syncline.gitops.sync.run import Flow, Runner, ask
 from syncline.gitops.sync.state import SyncState
 from syncline.gitops.sync.task import Task
 
-__all__ = ["judge_hook", "terminate_hooks"]
-
 
 def judge_hook(sync_state: SyncState, task: Task) -> None:
     """Record whether a hook still runs, by its object's health."""

@@ -13,8 +13,6 @@ from syncline.sources.errors import SourceError
 from syncline.sources.remote.address import parse_address
 from syncline.sources.revision import Version, parse_constraint
 
-__all__ = ["affected", "touches_dry_source"]
-
 _SSH_HOST = re.compile(r"^(?:alt)?ssh\.")
 
 

@@ -14,8 +14,6 @@ import msgspec
 from syncline.base.secret import Secret
 from syncline.kube.objects import dig
 
-__all__ = ["Push", "WebhookRefused", "receive"]
-
 MAX_PUSHES = 100
 """Limit of branches and tags read from one call; Git hosts send far fewer."""
 

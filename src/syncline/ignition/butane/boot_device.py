@@ -14,8 +14,6 @@ from syncline.ignition.butane.places import warning
 from syncline.ignition.butane.translation import Draft, text_bytes
 from syncline.ignition.report import Path
 
-__all__ = ["GRUB_PATH", "add_boot_device", "add_grub", "warn_about_disks"]
-
 Value = dict[str, Any]
 
 _RESERVED: Final = ("reserved", 1, "8DA63339-0007-60C0-C436-083AC8230908")

@@ -18,8 +18,6 @@ from syncline.ignition.butane.translation import text_bytes
 from syncline.ignition.butane.variants import Spec
 from syncline.ignition.report import Path, Severity
 
-__all__ = ["check_document"]
-
 Value = dict[str, Any]
 Check = Callable[[Spec, Value, Path], Iterator[Finding]]
 

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-__all__ = ["gzip"]
-
 WINDOW: Final = 32768
 BUFFER: Final = 2 * WINDOW
 MIN_MATCH: Final = 4

@@ -11,8 +11,6 @@ import re
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["data_url", "escaped"]
-
 _RESERVED: Final = re.compile(rb"[^A-Za-z0-9\-_.!~*'()]")
 
 SHORTEST_GZIP: Final = len(";base64,") + 36

@@ -13,8 +13,6 @@ from typing import NamedTuple, Protocol
 from syncline.ignition.butane import messages as m
 from syncline.ignition.golang import clean, joined
 
-__all__ = ["Files", "Kind", "LocalError", "Node", "read_local", "tree_nodes"]
-
 
 class Kind(Enum):
     FILE = "file"

@@ -10,8 +10,6 @@ from syncline.ignition.butane.variants import Spec
 from syncline.ignition.report import Path
 from syncline.ignition.schema import Object, schema
 
-__all__ = ["forbidden"]
-
 
 def forbidden(spec: Spec, config: dict[str, Any], prefix: Path) -> Iterator[Finding]:
     """Yield findings for forbidden fields with a value, in the order of the result.

@@ -19,8 +19,6 @@ from syncline.ignition.report import Path, Severity
 from syncline.ignition.schema import Object, Schema
 from syncline.kube.yaml.loading import load_all
 
-__all__ = ["config_hints", "document_hints", "text_hints"]
-
 Config = dict[str, Any]
 
 _GZIP_BITS: Final = 31

@@ -16,8 +16,6 @@ from syncline.ignition.butane.translation import Draft
 from syncline.ignition.golang import UrlError, parse_url
 from syncline.ignition.report import Path
 
-__all__ = ["CONFIG", "move_grub_to_contents", "openshift_fields", "refused", "wrap", "wrapped_places"]
-
 CONFIG: Final[Path] = ("spec", "config")
 
 _FIELDS: Final = ("kernel_arguments", "extensions", "fips", "kernel_type")

@@ -14,8 +14,6 @@ from syncline.ignition.checking import item_key
 from syncline.ignition.report import Path
 from syncline.ignition.schema import Field, Object, Schema
 
-__all__ = ["Config", "Part", "common_source", "merged"]
-
 Config = dict[str, Any]
 
 

@@ -7,8 +7,6 @@ from typing import Any, Final
 from syncline.ignition.butane.merging import Part, common_source
 from syncline.ignition.butane.translation import Draft, text_bytes
 
-__all__ = ["add_mount_units"]
-
 Value = dict[str, Any]
 
 _PLAIN: Final = frozenset(b":_.abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")

@@ -16,8 +16,6 @@ from syncline.ignition.butane.translation import Draft, text_bytes
 from syncline.ignition.golang import joined
 from syncline.ignition.report import Path
 
-__all__ = ["add_quadlets", "add_trees", "quadlet_template"]
-
 Value = dict[str, Any]
 
 _TYPES: Final = {"files": "File", "directories": "Directory", "links": "Link"}

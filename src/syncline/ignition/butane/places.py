@@ -13,8 +13,6 @@ from syncline.ignition.butane.schema import Struct, snake
 from syncline.ignition.report import Entry, Path, Severity, path_text
 from syncline.kube.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-__all__ = ["Finding", "Locator", "Places", "error", "in_document", "unused_keys", "warning"]
-
 Places: TypeAlias = dict[Path, Path]
 """For paths of the result, the paths of the document that they were made from."""
 

@@ -28,8 +28,6 @@ from syncline.kube.yaml.nodes import (
     read_first,
 )
 
-__all__ = ["DecodeError", "decode", "read_document"]
-
 Value = dict[str, Any]
 
 BUDGET: Final = Budget(depth=10_000)

@@ -9,8 +9,6 @@ from typing import Final
 
 from syncline.ignition.report import Entry, Report, Severity, path_text
 
-__all__ = ["boxed"]
-
 _CONTEXT_LINES: Final = 2
 
 _RESET: Final = "\033[0m"

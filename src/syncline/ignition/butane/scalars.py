@@ -14,8 +14,6 @@ from typing import Final, TypeAlias
 
 from syncline.kube.yaml.resolve import INT64_MAX, INT64_MIN, is_timestamp
 
-__all__ = ["OLD_BOOLS", "Plain", "ScalarError", "resolve"]
-
 Plain: TypeAlias = str | int | float | bool | None
 
 _PREFIX: Final = "tag:yaml.org,2002:"

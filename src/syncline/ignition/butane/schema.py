@@ -11,8 +11,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Final, NamedTuple
 
-__all__ = ["HEADER", "Field", "Struct", "document_type", "snake"]
-
 
 class Field(NamedTuple):
     """One key. ``json`` is what Ignition calls it, None for sugar.

@@ -20,8 +20,6 @@ from syncline.ignition.butane.variants import Spec
 from syncline.ignition.report import Path
 from syncline.ignition.schema import Schema, schema
 
-__all__ = ["Draft", "text_bytes", "translate"]
-
 Value = dict[str, Any]
 
 _ALWAYS_PLACED: Final = frozenset({"File", "Directory", "Link"})

@@ -12,8 +12,6 @@ from typing import Final, NamedTuple
 
 from syncline.ignition.butane import messages as m
 
-__all__ = ["NoTranslator", "Spec", "find_spec"]
-
 Filters = MappingProxyType[tuple[str, ...], str]
 _NONE: Final[Filters] = MappingProxyType({})
 

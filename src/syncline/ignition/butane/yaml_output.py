@@ -15,8 +15,6 @@ from syncline.base.natural import by_number
 from syncline.ignition.butane.scalars import OLD_BOOLS, resolve
 from syncline.kube.yaml.resolve import go_shortest
 
-__all__ = ["dump"]
-
 _INDENT: Final = 2
 _SIMPLE_KEY: Final = 128
 """Longer keys, in bytes, are written behind ``?``."""

@@ -16,8 +16,6 @@ from syncline.ignition.schema import Field, Object, Schema
 from syncline.ignition.spec2.rules import FIELD_RULES, LIST_RULES, OBJECT_RULES, TYPE_RULES, Said
 from syncline.ignition.typed import folded
 
-__all__ = ["check", "excerpt"]
-
 
 @dataclass(slots=True)
 class _Finding:

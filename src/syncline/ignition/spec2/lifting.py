@@ -12,8 +12,6 @@ from urllib.parse import quote
 
 from syncline.ignition.golang import UrlError, parse_url
 
-__all__ = ["lift"]
-
 Value: TypeAlias = "dict[str, Any]"
 
 

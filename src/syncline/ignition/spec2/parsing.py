@@ -18,8 +18,6 @@ from syncline.ignition.spec2.lifting import lift
 from syncline.ignition.spec2.tables import FIRST, NEWEST, spec1, spec2
 from syncline.ignition.typed import Mistype, decode_as, mistypes
 
-__all__ = ["parse2"]
-
 INVALID = "config is not valid"
 UNKNOWN_VERSION = "unsupported config version"
 

@@ -17,8 +17,6 @@ from syncline.ignition.rules import data_problem
 from syncline.ignition.searching import Span, first_overlap
 from syncline.ignition.unitfile import UnitError, sections_with_options
 
-__all__ = ["FIELD_RULES", "LIST_RULES", "OBJECT_RULES", "TYPE_RULES", "Said"]
-
 Value: TypeAlias = "dict[str, Any]"
 Said: TypeAlias = "tuple[Severity, str]"
 Rule: TypeAlias = "Callable[[int, Value], Iterator[Said]]"

@@ -10,8 +10,6 @@ from functools import cache
 
 from syncline.ignition.schema import Schema, read_table
 
-__all__ = ["FIRST", "NEWEST", "spec1", "spec2"]
-
 NEWEST = 4
 FIRST = -1
 """The minor version under which rules know specification 1."""

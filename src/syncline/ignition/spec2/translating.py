@@ -21,8 +21,6 @@ from syncline.ignition.spec2.checking import check as check2
 from syncline.ignition.spec2.tables import spec2
 from syncline.ignition.typed import canonical
 
-__all__ = ["TranslationError", "report_lines", "translate"]
-
 Value: TypeAlias = "dict[str, Any]"
 
 

@@ -19,8 +19,6 @@ from syncline.ignition.versions.converting import CURRENT, ConversionError
 from syncline.ignition.versions.downward import DowngradeError, lower, lower_to_2_2
 from syncline.ignition.versions.upward import lift
 
-__all__ = ["Known", "bring", "known_version", "losses", "read_any"]
-
 Value: TypeAlias = "dict[str, Any]"
 
 _KNOWN = ("2.2.0", *(version_text(minor) for minor in range(NEWEST + 1)))

@@ -24,17 +24,6 @@ from syncline.ignition.spec2.translating import TranslationError, report_lines, 
 from syncline.ignition.versions.downward import DowngradeError, lower, lower_to_2_2
 from syncline.ignition.versions.upward import lift
 
-__all__ = [
-    "CURRENT",
-    "ConversionError",
-    "convert_raw_to",
-    "convert_to",
-    "parse_and_convert",
-    "parse_supported",
-    "refusal",
-    "refused_modes",
-]
-
 Value: TypeAlias = "dict[str, Any]"
 
 CURRENT = 5

@@ -20,8 +20,6 @@ from syncline.ignition.spec2.translating import report_lines
 from syncline.ignition.typed import canonical, decode_as
 from syncline.ignition.versions.upward import modes_masked
 
-__all__ = ["DowngradeError", "lower", "lower_to_2_2"]
-
 Value: TypeAlias = "dict[str, Any]"
 
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from syncline.ignition.golang import Version, parse_version
 
-__all__ = ["NegotiationError", "negotiate"]
-
 _DEFAULT = "2.2.0"
 _NEWEST_MINOR = 5
 _SPACE = " \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))

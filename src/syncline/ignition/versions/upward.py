@@ -14,8 +14,6 @@ from typing import Any, TypeAlias
 from syncline.ignition.schema import version_text
 from syncline.ignition.typed import canonical
 
-__all__ = ["lift", "modes_masked"]
-
 Value: TypeAlias = "dict[str, Any]"
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 
 from syncline.kube.cel.values import EvaluationError, no_overload
 
-__all__ = ["FUNCTIONS", "Asked", "AuthorizerValue", "ResourceCheck", "Ruling"]
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:

@@ -16,8 +16,6 @@ from syncline.kube.cel.nodes import CelError, Node, dotted, located, walk
 from syncline.kube.cel.parser import UInt
 from syncline.kube.cel.types import BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT, Type, shown
 
-__all__ = ["Declared", "Messages", "check"]
-
 
 @dataclass(eq=False, slots=True)
 class Declared:

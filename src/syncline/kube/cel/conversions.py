@@ -24,22 +24,6 @@ from syncline.kube.cel.values import (
     no_overload,
 )
 
-__all__ = [
-    "NS",
-    "clock_reader",
-    "fitting",
-    "is_number",
-    "timestamp_of",
-    "to_bool",
-    "to_bytes",
-    "to_double",
-    "to_duration",
-    "to_int",
-    "to_string",
-    "to_timestamp",
-    "to_uint",
-]
-
 Function = Callable[..., Any]
 NS = 1_000_000_000
 MAX_SECONDS, MIN_SECONDS = 253402300799, -62135596800

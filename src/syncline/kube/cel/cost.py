@@ -13,8 +13,6 @@ from typing import Any
 from syncline.kube.cel.nodes import Node
 from syncline.kube.cel.types import Type
 
-__all__ = ["MAX_COST", "expression_cost"]
-
 MAX_COST = (1 << 64) - 1
 TRAVERSAL, REGEX = 0.1, 0.25
 FORMAT_REGEX = 128

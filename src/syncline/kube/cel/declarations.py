@@ -13,8 +13,6 @@ from typing import Any
 
 from syncline.kube.cel.types import Type, type_of_text
 
-__all__ = ["declarations"]
-
 _NUMBERS = "int uint double"
 _ORDERED = "bool int uint double string bytes timestamp duration"
 

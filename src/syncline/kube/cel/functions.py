@@ -48,8 +48,6 @@ from syncline.kube.cel.values import (
 )
 from syncline.kube.text.re2 import compile_pattern
 
-__all__ = ["FUNCTIONS"]
-
 Function = Callable[..., Any]
 
 

@@ -31,8 +31,6 @@ from syncline.kube.text.names import LABEL_LENGTH, dns_label, dns_label_1035, dn
 from syncline.kube.text.quantity import parse_quantity
 from syncline.kube.text.re2 import Pattern, compile_pattern
 
-__all__ = ["FUNCTIONS"]
-
 Function = Callable[..., Any]
 T = TypeVar("T")
 NANO = 1_000_000_000

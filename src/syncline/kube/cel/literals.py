@@ -14,8 +14,6 @@ from syncline.kube.cel.types import shown
 from syncline.kube.cel.values import EvaluationError
 from syncline.kube.text.re2 import compile_pattern
 
-__all__ = ["literal_faults"]
-
 _CONVERSIONS = frozenset({"int", "uint", "double", "bool", "bytes", "string"})
 _CLAUSE = re.compile(r"%(?:\.\d+)?(.)", re.DOTALL)
 _ALLOWED = {

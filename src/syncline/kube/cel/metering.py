@@ -16,8 +16,6 @@ from syncline.kube.cel.parser import UInt
 from syncline.kube.cel.values import GrowingList, SetList
 from syncline.kube.text.re2 import compile_pattern
 
-__all__ = ["MAX_STEPS", "Exceeded", "Meter", "charge_made", "charge_of"]
-
 MAX_STEPS = 200_000
 """The limit of one evaluation: a fifth of a second, at most half a second. Kubernetes' limit for one call (a million
 units of cost) is similar."""

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["CelError", "Node", "dotted", "located", "walk"]
-
 
 class CelError(Exception):
     """An expression that does not compile; the text is cel-go's, with the position."""

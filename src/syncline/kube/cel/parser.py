@@ -12,8 +12,6 @@ from typing import Any
 
 from syncline.kube.cel.nodes import CelError, Node, dotted, located, walk
 
-__all__ = ["ACCU", "UInt", "parse"]
-
 MAX_DEPTH = 60
 MAX_CODE_POINTS = 100_000
 MAX_REPEATED = 2_000

@@ -9,23 +9,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = [
-    "BOOL",
-    "BYTES",
-    "DOUBLE",
-    "DURATION",
-    "DYN",
-    "INT",
-    "NULL",
-    "STRING",
-    "TIMESTAMP",
-    "UINT",
-    "Type",
-    "declared_name",
-    "shown",
-    "type_of_text",
-]
-
 Type = tuple[Any, ...]
 BOOL: Type = ("bool",)
 INT: Type = ("int",)

@@ -12,28 +12,6 @@ from typing import Any
 
 from syncline.kube.cel.parser import UInt
 
-__all__ = [
-    "CIDR",
-    "IP",
-    "URL",
-    "Duration",
-    "EvaluationError",
-    "Format",
-    "GrowingList",
-    "GrowingMap",
-    "Known",
-    "MapList",
-    "Optional",
-    "Quantity",
-    "Semver",
-    "SetList",
-    "Timestamp",
-    "TypeValue",
-    "equal",
-    "no_overload",
-    "type_name",
-]
-
 MAX_INT, MIN_INT = (1 << 63) - 1, -(1 << 63)
 
 

@@ -21,22 +21,6 @@ from syncline.kube.defaults.shape import (
 )
 from syncline.kube.objects import GVK, Obj
 
-__all__ = [
-    "fill_config_map",
-    "fill_endpoints",
-    "fill_event",
-    "fill_limit_range",
-    "fill_namespace",
-    "fill_new_event",
-    "fill_node",
-    "fill_persistent_volume",
-    "fill_persistent_volume_claim",
-    "fill_resource_quota",
-    "fill_secret",
-    "fill_service",
-    "fill_service_account",
-]
-
 NAME_LABEL = "kubernetes.io/metadata.name"
 AFFINITY_TIMEOUT_S = 10_800
 NODE_INFO = (

@@ -17,8 +17,6 @@ from syncline.kube.defaults.typed import as_typed
 from syncline.kube.objects import GVK, GroupKind, Obj
 from syncline.kube.schema import store
 
-__all__ = ["LABELLED_BY_TEMPLATE", "STATUS_BY_SPEC", "fill_defaults"]
-
 Fill = Callable[[GVK, Obj], None]
 
 

@@ -25,8 +25,6 @@ from syncline.kube.defaults.shape import (
 from syncline.kube.objects import GVK, Obj
 from syncline.kube.scheduling.podresources import asked_together
 
-__all__ = ["fill_claim_spec", "fill_pod", "fill_pod_template", "fill_volume_source"]
-
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 FILE_MODE = 0o644
 

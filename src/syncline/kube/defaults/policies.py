@@ -19,34 +19,6 @@ from syncline.kube.defaults.shape import (
 )
 from syncline.kube.objects import GVK, Obj, dig
 
-__all__ = [
-    "fill_admission_policy",
-    "fill_api_service",
-    "fill_autoscaler",
-    "fill_autoscaler_v1",
-    "fill_binding",
-    "fill_cluster_role",
-    "fill_csi_driver",
-    "fill_device_claim",
-    "fill_device_claim_template",
-    "fill_disruption_budget",
-    "fill_endpoint_slice",
-    "fill_flow_schema",
-    "fill_ingress",
-    "fill_ingress_class",
-    "fill_lease",
-    "fill_mutating_webhooks",
-    "fill_network_policy",
-    "fill_policy_binding",
-    "fill_priority_class",
-    "fill_priority_level",
-    "fill_role",
-    "fill_runtime_class",
-    "fill_signing_request",
-    "fill_storage_class",
-    "fill_validating_webhooks",
-]
-
 RBAC_GROUP = "rbac.authorization.k8s.io"
 DEFAULT_CPU_PERCENT = 80
 

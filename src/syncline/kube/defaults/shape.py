@@ -15,19 +15,6 @@ from syncline.kube.errors import BadRequest
 from syncline.kube.objects import GVK, Obj
 from syncline.kube.text.quantity import QuantityError, from_milli, parse_quantity
 
-__all__ = [
-    "always",
-    "canonical_base64",
-    "canonical_quantities",
-    "canonical_quantity",
-    "default",
-    "default_number",
-    "drop_empty",
-    "items",
-    "null_times",
-    "structure",
-]
-
 ZERO_DROPPED = frozenset(
     {
         "hostNetwork",

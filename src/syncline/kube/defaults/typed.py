@@ -17,8 +17,6 @@ from syncline.kube.objects import Obj
 from syncline.kube.schema import store
 from syncline.kube.text.quantity import QuantityError, parse_quantity
 
-__all__ = ["as_typed"]
-
 MAX_DEPTH = 100
 """Deeper than any built-in kind; deeper input is not changed here and refused elsewhere."""
 

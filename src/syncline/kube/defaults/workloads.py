@@ -10,17 +10,6 @@ from syncline.kube.defaults.pods import fill_claim_spec, fill_pod_template
 from syncline.kube.defaults.shape import always, default, items, null_times, structure
 from syncline.kube.objects import GVK, Obj
 
-__all__ = [
-    "fill_cron_job",
-    "fill_daemon_set",
-    "fill_deployment",
-    "fill_job",
-    "fill_pod_template_object",
-    "fill_replica_set",
-    "fill_replication_controller",
-    "fill_stateful_set",
-]
-
 MAX_INT32 = 2**31 - 1
 
 

@@ -22,8 +22,6 @@ from syncline.kube.kinds.structure import (
 )
 from syncline.kube.objects import GVK, Obj
 
-__all__ = ["APPLICATION", "APP_PROJECT", "GROUP", "VERSION", "crds"]
-
 GROUP = "argoproj.io"
 VERSION = "v1alpha1"
 APPLICATION = GVK(GROUP, VERSION, "Application")

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from syncline.kube.objects import Obj
 
-__all__ = ["described"]
-
 _SELECTS = "labels of MachineConfigPools; empty or missing: no pool"
 
 DESCRIPTIONS: dict[str, dict[str, str]] = {

@@ -15,8 +15,6 @@ from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.kube.schema.extensions import json_note
 
-__all__ = ["HELD", "LIFE", "RENEW", "ROOM_LEASE", "Hold", "holds_of", "make_hold", "noted_holds", "pause_writer"]
-
 HELD = "syncline.dev/held"
 """Annotation of a pool: JSON list of the Holds that its controller honours now."""
 LIFE = timedelta(hours=1)

@@ -20,21 +20,6 @@ from syncline.kube.kinds.structure import (
 )
 from syncline.kube.objects import GVK, Obj
 
-__all__ = [
-    "CONTAINER_RUNTIME_CONFIG",
-    "CONTROLLER_CONFIG",
-    "GROUP",
-    "KUBELET_CONFIG",
-    "MACHINE_CONFIG",
-    "MACHINE_CONFIGURATION",
-    "MACHINE_CONFIG_NODE",
-    "MACHINE_CONFIG_POOL",
-    "OPERATOR_GROUP",
-    "PINNED_IMAGE_SET",
-    "definition",
-    "machine_config_crds",
-]
-
 GROUP = "machineconfiguration.openshift.io"
 OPERATOR_GROUP = "operator.openshift.io"
 VERSION = "v1"

@@ -9,16 +9,6 @@ from syncline.kube.kinds.machineconfiguration import OPERATOR_GROUP, definition
 from syncline.kube.kinds.structure import ANY, BOOL, STR, Fields, enum, items, obj, strings
 from syncline.kube.objects import GVK, Obj
 
-__all__ = [
-    "API_SERVER_CONFIG",
-    "DIGEST_MIRRORS",
-    "IMAGE_CONFIG",
-    "NODE_CONFIG",
-    "SOURCE_POLICY",
-    "TAG_MIRRORS",
-    "openshift_config_crds",
-]
-
 GROUP = "config.openshift.io"
 IMAGE_CONFIG = GVK(GROUP, "v1", "Image")
 NODE_CONFIG = GVK(GROUP, "v1", "Node")

@@ -6,8 +6,6 @@ from typing import Any, TypeAlias
 
 from syncline.kube.objects import Obj
 
-__all__ = ["ANY", "BOOL", "INT", "INT_OR_STRING", "STR", "TIME", "Fields", "enum", "items", "mapping", "obj", "strings"]
-
 Fields: TypeAlias = dict[str, Any]
 
 STR: Obj = {"type": "string"}

@@ -5,8 +5,6 @@ from __future__ import annotations
 from syncline.kube.kinds.structure import STR, TIME, obj
 from syncline.kube.objects import GVK, Obj
 
-__all__ = ["HOLD", "hold_crd"]
-
 GROUP = "syncline.dev"
 VERSION = "v1alpha1"
 HOLD = GVK(GROUP, VERSION, "Hold")

@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["FieldPathError", "find_field", "printed_path"]
-
 _TOKEN = re.compile(r"[.\[\]]|'(?:[^'\\]|\\.)*'|'[^']*$|[^.\[\]]+", re.DOTALL)
 _ESCAPES = {"'": "'", "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 

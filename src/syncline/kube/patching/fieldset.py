@@ -19,25 +19,6 @@ import msgspec
 
 from syncline.base.remember import remember
 
-__all__ = [
-    "FieldSet",
-    "difference",
-    "field_set",
-    "insert",
-    "intersection",
-    "is_member",
-    "keyed",
-    "keyed_by",
-    "members",
-    "node_of",
-    "parse",
-    "path_text",
-    "recursive_difference",
-    "serialise",
-    "union",
-    "valued",
-]
-
 FieldSet: TypeAlias = dict[str, Any]
 """A tree of path elements; ``{}`` at the top is the empty set. Read-only unless you made it."""
 

@@ -16,8 +16,6 @@ import msgspec
 from syncline.kube.errors import BadRequest, Invalid, TooLarge
 from syncline.kube.objects import Obj
 
-__all__ = ["check_depth", "create_merge_patch", "json_merge_patch", "json_patch", "same_json"]
-
 MAX_OPERATIONS = 10_000
 """Operations in one JSON patch (apiserver, ``maxJSONPatchOperations``)."""
 

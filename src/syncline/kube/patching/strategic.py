@@ -18,19 +18,6 @@ from syncline.kube.objects import Obj
 from syncline.kube.patching.patches import check_depth, same_json
 from syncline.kube.schema.model import Schema
 
-__all__ = [
-    "DELETE_FROM_LIST",
-    "ELEMENT_ORDER",
-    "PATCH",
-    "RETAIN_KEYS",
-    "element_key",
-    "element_token",
-    "in_stated_order",
-    "same_element",
-    "strategic_merge_patch",
-    "strategy_of",
-]
-
 PATCH = "$patch"
 RETAIN_KEYS = "$retainKeys"
 ELEMENT_ORDER = "$setElementOrder/"

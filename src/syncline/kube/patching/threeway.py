@@ -27,8 +27,6 @@ from syncline.kube.patching.strategic import (
 )
 from syncline.kube.schema.model import Schema
 
-__all__ = ["three_way_json_merge", "three_way_strategic"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:

@@ -21,18 +21,6 @@ from syncline.kube.patching import fieldset
 from syncline.kube.patching.fieldset import FieldSet, node_of
 from syncline.kube.schema.model import Schema
 
-__all__ = [
-    "Shape",
-    "compare",
-    "fields_of",
-    "merge",
-    "named_fields",
-    "remove_items",
-    "same_json",
-    "shape_of",
-    "type_errors",
-]
-
 ABSENT: Any = object()
 """Marks a side that has no value, which differs from null."""
 

@@ -31,20 +31,6 @@ from syncline.kube.scheduling.volume_limits import SharedVolumes
 from syncline.kube.scheduling.volumes import PodVolumes, Storage
 from syncline.kube.selectors import label_selector_from
 
-__all__ = [
-    "NO_VICTIMS",
-    "Cluster",
-    "Counted",
-    "Judgement",
-    "NodeState",
-    "choose",
-    "controller_uid",
-    "explain",
-    "host_ports",
-    "port_taken",
-    "refusal_on",
-]
-
 NO_NODES = "no nodes available to schedule pods"
 NO_VICTIMS = "No preemption victims found for incoming pod."
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"

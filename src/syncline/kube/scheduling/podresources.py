@@ -14,8 +14,6 @@ from syncline.base.remember import MAX_REMEMBERED_CHARS
 from syncline.kube.objects import Obj, dig
 from syncline.kube.text.quantity import Quantity, QuantityError, parse_quantity
 
-__all__ = ["ROOM", "allocatable", "amounts", "asked_together", "requests_of"]
-
 ROOM = "pods"
 """The resource that counts pods themselves."""
 

@@ -16,8 +16,6 @@ from syncline.kube.objects import Obj, dig, is_terminating, labels_of, name_of, 
 from syncline.kube.scheduling.filters import NO_VICTIMS, Cluster, Judgement, NodeState, refusal_on
 from syncline.kube.selectors import label_selector_from
 
-__all__ = ["Preemption", "Victims", "preempt", "priority_of"]
-
 MAX_CANDIDATES = 100
 """Nodes that are examined for victims (``minCandidateNodesAbsolute``): each costs a trial per pod on it."""
 TERMINATING = "not eligible due to a terminating pod on the nominated node."

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from syncline.kube.objects import Obj, dig, labels_of, name_of, namespace_of
 from syncline.kube.selectors import Selector, label_selector_from
 
-__all__ = ["Term", "matches_node_terms", "pinned_names", "pod_terms", "tolerates", "tolerates_all"]
-
 
 def tolerates(tolerations: Iterable[Obj], taint: Obj) -> bool:
     """One toleration matches the taint by effect, key and operator (core/v1 ``ToleratesTaint``)."""

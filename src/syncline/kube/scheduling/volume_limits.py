@@ -14,8 +14,6 @@ from typing import Final
 from syncline.kube.objects import Obj, dig, namespace_of
 from syncline.kube.scheduling.volumes import Storage, claim_names
 
-__all__ = ["SharedVolumes"]
-
 _ONE_POD = "ReadWriteOncePod"
 _ONE_POD_TAKEN = (
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"

@@ -16,22 +16,6 @@ from syncline.kube.scheduling.terms import Term
 from syncline.kube.selectors import label_selector_from
 from syncline.kube.text.quantity import ZERO, Quantity, QuantityError, parse_quantity
 
-__all__ = [
-    "BOUND",
-    "NO_PROVISIONER",
-    "SELECTED_NODE",
-    "PodVolumes",
-    "Storage",
-    "attach_limits",
-    "best_volume",
-    "claim_names",
-    "delays_binding",
-    "ephemeral_claim_name",
-    "is_for",
-    "is_made_for",
-    "mismatch",
-]
-
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BOUND = "pv.kubernetes.io/bind-completed"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"

@@ -13,8 +13,6 @@ from typing import Any
 
 from syncline.kube.objects import Obj, annotations_of
 
-__all__ = ["MACHINE", "MAX_ANNOTATIONS", "SIMULATED", "json_note"]
-
 GROUP = "syncline.dev"
 MACHINE, SIMULATED = "syncline.dev/machine", "simulated"
 """Annotation of a Node, and its value if ``syncline node`` manages its machine."""

@@ -13,18 +13,6 @@ import msgspec
 
 from syncline.kube.errors import FieldCause
 
-__all__ = [
-    "OMITTED",
-    "duplicate",
-    "forbidden",
-    "invalid_value",
-    "not_supported",
-    "required",
-    "too_long",
-    "too_many",
-    "type_invalid",
-]
-
 OMITTED: Final = object()
 """A value that the message leaves out."""
 

@@ -17,21 +17,6 @@ from syncline.base.clock import format_micro_time, format_time, parse_time
 from syncline.kube.schema.model import Schema, definition
 from syncline.kube.text.quantity import QuantityError, parse_quantity
 
-__all__ = [
-    "ALTERNATIVES",
-    "INTEGERS",
-    "MAX_DEPTH",
-    "OR_BOOL",
-    "OR_LIST",
-    "OR_NAMES",
-    "QUANTITY",
-    "SCHEMA_PROPS",
-    "TIMES",
-    "fits",
-    "still_fits",
-    "zero_of",
-]
-
 MAX_DEPTH = 300
 """Nesting of a body. CustomResourceDefinitions with recursive schemas are the deepest honest objects."""
 

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 from syncline.kube.objects import Obj
 from syncline.kube.schema import store
 
-__all__ = ["CORE", "RBAC", "changed_lines", "internal"]
-
 CORE = "io.k8s.api.core.v1"
 RBAC = "io.k8s.api.rbac.v1"
 

@@ -15,8 +15,6 @@ from typing import Any
 from syncline.kube.objects import GVK, Obj
 from syncline.kube.schema import store
 
-__all__ = ["Schema", "definition", "schema_for"]
-
 REF_PREFIX = "#/components/schemas/"
 """How the stored definitions point at each other; the OpenAPI documents use the same form."""
 

@@ -13,8 +13,6 @@ from typing import Any
 from syncline.kube.objects import GVK, ResourceInfo
 from syncline.kube.schema import store
 
-__all__ = ["builtin_resources", "subresource_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Subresource:

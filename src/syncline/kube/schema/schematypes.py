@@ -10,8 +10,6 @@ from syncline.kube.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STR
 from syncline.kube.schema.custom.celschema import escape
 from syncline.kube.schema.model import Schema
 
-__all__ = ["type_of"]
-
 _STRINGS = {"byte": BYTES, "date": TIMESTAMP, "date-time": TIMESTAMP, "duration": DURATION}
 
 

@@ -15,18 +15,6 @@ from typing import Any
 
 from syncline.kube.objects import GVK
 
-__all__ = [
-    "OBJECT_META",
-    "column_table",
-    "definitions",
-    "descriptions",
-    "go_names",
-    "internal_types",
-    "kinds",
-    "protobuf_table",
-    "resource_table",
-]
-
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 

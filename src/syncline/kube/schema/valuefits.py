@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 
 from syncline.kube.schema.custom.valuecheck import UNRELATED, check_value
 
-__all__ = ["Fits", "fits_of"]
-
 Fits: TypeAlias = Callable[[Any, Any], bool]
 """Called with a value and the one that it replaces."""
 

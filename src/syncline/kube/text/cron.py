@@ -11,8 +11,6 @@ import re
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-__all__ = ["MAX_CHARS", "CronError", "Schedule", "parse_schedule"]
-
 HORIZON_DAYS = 5 * 366
 """How far the next start is searched; a schedule without one in five years never starts."""
 MAX_CHARS = 1_000

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-__all__ = ["DurationError", "duration_text", "format_duration", "format_seconds", "parse_duration", "parse_nanoseconds"]
-
 _SECOND = 1_000_000_000
 _UNITS = {
     "ns": 1,

@@ -13,8 +13,6 @@ from collections.abc import Callable
 from datetime import date
 from functools import cache
 
-__all__ = ["matches_format", "parse_duration_ns"]
-
 _DATE_TIME = re.compile(
     r"^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)$",
     re.ASCII,

@@ -16,8 +16,6 @@ from typing import TypeAlias, assert_never
 
 from syncline.kube.text.re2 import compile_pattern
 
-__all__ = ["GlobError", "ListStyle", "glob_match", "glob_matches", "list_matches", "path_match", "rule_matches"]
-
 MAX_PATTERN = 4096
 """The longest pattern; honest ones are shorter."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from syncline.kube.objects import Obj, dig
 from syncline.kube.text.imagenames import MAX_NAME, ImageNameError, image_name
 
-__all__ = ["image_problems"]
-
 
 def unreadable(image: str) -> str:
     """Return why no container runtime accepts this name; empty for a valid one."""

@@ -14,8 +14,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["JqFailed", "Tree", "addressed", "check"]
-
 Tree = dict[str, Any]
 """Parts of a value: keys and list indices as texts, with their own parts below; ``True`` for a whole part."""
 MAX_PROGRAMS = 200

@@ -10,23 +10,6 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = [
-    "Action",
-    "Constant",
-    "Field",
-    "Filter",
-    "JsonPathError",
-    "Node",
-    "Part",
-    "Range",
-    "Recursive",
-    "Slice",
-    "Text",
-    "Union",
-    "Wildcard",
-    "parse_template",
-]
-
 MAX_LENGTH = 16_384
 """The longest template; the longest ones in scripts are a tenth of it."""
 

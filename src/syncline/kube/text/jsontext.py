@@ -15,18 +15,6 @@ import msgspec
 
 from syncline.kube.yaml.resolve import go_number
 
-__all__ = [
-    "canonical_numbers",
-    "finite",
-    "has_long_numbers",
-    "in_pieces",
-    "no_constant",
-    "read_json",
-    "scrubbed",
-    "sound",
-    "whole",
-]
-
 MOST_DIGITS = 309
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")

@@ -10,19 +10,6 @@ import re
 from collections.abc import Callable
 from functools import lru_cache, wraps
 
-__all__ = [
-    "LABEL_LENGTH",
-    "SUBDOMAIN",
-    "SUBDOMAIN_LENGTH",
-    "SUBDOMAIN_TEXT",
-    "dns_label",
-    "dns_label_1035",
-    "dns_subdomain",
-    "longer",
-    "pattern_text",
-    "remembered",
-]
-
 LABEL_LENGTH = 63
 SUBDOMAIN_LENGTH = 253
 

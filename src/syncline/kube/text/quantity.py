@@ -15,8 +15,6 @@ from typing import assert_never
 
 from syncline.base.remember import remember
 
-__all__ = ["ZERO", "Quantity", "QuantityError", "from_int", "from_milli", "parse_quantity", "text_as_read"]
-
 NANO = 1_000_000_000
 MAX_NANO = (2**63 - 1) * NANO
 MAX_DIGITS = 400

@@ -16,8 +16,6 @@ from typing import Any, Protocol
 from syncline.base.remember import remember
 from syncline.kube.text.re2syntax import check_pattern
 
-__all__ = ["Pattern", "compile_pattern"]
-
 MAX_MEMORY = 2 << 20
 """Bytes of one compiled pattern with its states; detecting that one is too large takes 30 milliseconds."""
 MAX_WORK = 20_000_000

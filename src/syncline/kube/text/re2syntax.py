@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["check_pattern"]
-
 MAX_REPEAT = 1000
 
 _ESCAPED = frozenset("abfnrtvABbdDsSwWzCQEpPx01234567")

@@ -22,21 +22,6 @@ import msgspec
 from syncline.kube.cel.metering import Meter
 from syncline.kube.transport.outbound import Awaiting, Computation, Outcome
 
-__all__ = [
-    "BOUND",
-    "Here",
-    "Overtaken",
-    "Slow",
-    "TooLarge",
-    "TooLong",
-    "aside",
-    "elsewhere",
-    "keeping_to",
-    "key_of",
-    "left_aside",
-    "weigh",
-]
-
 STEPS_HERE = 2_000
 """Steps of one run of a request on the loop: two milliseconds, at most five."""
 TRIED_AGAIN = 20

@@ -25,8 +25,6 @@ from syncline.base.secret import Secret
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["API_VERSIONS", "INTERACTIVE_MODES", "Credential", "ExecPlugin", "PluginError", "Plugins", "command_of"]
-
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 EXEC_INFO = "KUBERNETES_EXEC_INFO"

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from syncline.base.threads import Threads
 
-__all__ = ["BlockingClient", "Fence", "HttpClient"]
-
 Fence = Callable[[], str]
 
 ERROR_LIMIT_BYTES = 2**16

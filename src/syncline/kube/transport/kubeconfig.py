@@ -21,8 +21,6 @@ from syncline.kube.objects import Obj, dig
 from syncline.kube.transport.execplugin import API_VERSIONS, INTERACTIVE_MODES, Credential, ExecPlugin, command_of
 from syncline.kube.yaml.loading import YamlError, load
 
-__all__ = ["ClusterAccess", "KubeconfigError", "load_kubeconfig", "named_contexts"]
-
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT_SERVER = "http://localhost:8080"
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from syncline.kube.errors import ApiError
 
-__all__ = ["NO_NETWORK", "Aside", "Awaiting", "Computation", "OutboundCall", "Outcome", "Stream"]
-
 
 @dataclass(frozen=True, slots=True)
 class OutboundCall:

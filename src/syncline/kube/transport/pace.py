@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Pace"]
-
 FIRST = 4
 MAX_AT_ONCE = 24
 """Each concurrent request costs both sides a connection."""

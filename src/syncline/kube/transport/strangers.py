@@ -12,8 +12,6 @@ import re
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError, Forbidden, TooLarge, TooManyRequests, Unanswered, Unauthorized
 
-__all__ = ["WATCHED", "begins_watch", "checked", "refused_watch"]
-
 TEXTS = re.compile(r"/api/v1/(namespaces/[^/]+/(pods|services)|nodes)/[^/]+/(log|proxy|exec|attach|portforward)(/|$)")
 """Subresources whose responses come from a program in a container."""
 OBJECTS = re.compile(r"/apis?(/|$)")

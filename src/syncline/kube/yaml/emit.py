@@ -17,8 +17,6 @@ import yaml
 from syncline.base.natural import by_number
 from syncline.kube.yaml.resolve import INT64_MAX, INT64_MIN, go_number, go_shortest, is_timestamp, resolve_plain
 
-__all__ = ["emit_all", "emit_typed", "natural_order", "scalar_style"]
-
 _Emitter: Any = getattr(getattr(yaml, "cyaml", None), "CEmitter", yaml.Dumper)
 
 LINE_WIDTH = 80

@@ -16,21 +16,6 @@ import yaml
 
 from syncline.base.report import Position
 
-__all__ = [
-    "DEFAULT_BUDGET",
-    "AliasNode",
-    "Budget",
-    "Chunk",
-    "MappingNode",
-    "Node",
-    "ScalarNode",
-    "SequenceNode",
-    "YamlError",
-    "read_first",
-    "read_nodes",
-    "split_documents",
-]
-
 _Parser: Any = getattr(getattr(yaml, "cyaml", None), "CParser", yaml.Loader)
 """libyaml where it is compiled in; the pure parser gives the same events, only slower."""
 

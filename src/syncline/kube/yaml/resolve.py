@@ -26,18 +26,6 @@ from syncline.kube.yaml.nodes import (
     YamlError,
 )
 
-__all__ = [
-    "INT64_MAX",
-    "INT64_MIN",
-    "Duplicate",
-    "Resolver",
-    "go_number",
-    "go_shortest",
-    "is_timestamp",
-    "key_text",
-    "resolve_plain",
-]
-
 Plain: TypeAlias = str | int | float | bool | None
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

@@ -17,17 +17,6 @@ from syncline.machineconfig.drain.registries import PATH as REGISTRIES
 from syncline.machineconfig.drain.registries import configs_change_safely
 from syncline.machineconfig.policies.model import closest_policy
 
-__all__ = [
-    "NONE",
-    "REBOOT",
-    "Action",
-    "Consequence",
-    "consequences",
-    "drain_needed",
-    "first_boot_actions",
-    "update_actions",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Action:

@@ -42,8 +42,6 @@ from syncline.machineconfig.names import (
     STATE,
 )
 
-__all__ = ["AGENT", "agent_controller"]
-
 AGENT = "machine-config-agent"
 """Name of the controller, by which machines wake it."""
 NODE = GroupKind("", "Node")

@@ -49,8 +49,6 @@ from syncline.machineconfig.agent.steps import (
 )
 from syncline.machineconfig.names import INSTALLED
 
-__all__ = ["HOST_STEPS", "HostHandler"]
-
 HOST_STEPS = get_args(HostStep)
 CRIO = "crio"
 CONFIG_MAPS = ResourceInfo("", "v1", "ConfigMap", "configmaps", namespaced=True)

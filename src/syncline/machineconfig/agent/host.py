@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["MAX_FILE", "Done", "Host", "HostError", "Stat"]
-
 MAX_FILE = 64 << 20
 """Maximum bytes of a file to read or write."""
 

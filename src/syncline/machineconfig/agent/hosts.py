@@ -12,18 +12,6 @@ from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG
 from syncline.kube.objects import Obj, name_of
 from syncline.machineconfig.agent.host import Host, HostError
 
-__all__ = [
-    "CURRENT_CONFIG",
-    "CURRENT_IMAGE_FILE",
-    "FORCE_FILE",
-    "FixedSystem",
-    "HostFacts",
-    "Hosts",
-    "Joining",
-    "Pull",
-    "stored_config",
-]
-
 CURRENT_CONFIG = "/etc/machine-config-daemon/currentconfig"
 CURRENT_IMAGE_FILE = "/etc/machine-config-daemon/currentimage"
 FORCE_FILE = "/run/machine-config-daemon-force"

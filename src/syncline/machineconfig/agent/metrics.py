@@ -16,8 +16,6 @@ from syncline.machineconfig.agent.planning.notes import UNSUPPORTED
 from syncline.machineconfig.names import CURRENT, CURRENT_IMAGE, DONE, FAILED_STATES, REASON, STATE
 from syncline.machineconfig.pools.metrics import Family, Labels
 
-__all__ = ["agent_metrics"]
-
 DRIFT = ("content mismatch", "mode mismatch")
 REBOOT_FAILED = "reboot command failed"
 PIVOT_FAILED = "error running rpm-ostree"

@@ -15,30 +15,6 @@ from syncline.machineconfig.agent.files.authorities import Authorities
 from syncline.machineconfig.agent.files.disk import Difference
 from syncline.machineconfig.agent.planning.changes import Changes
 
-__all__ = [
-    "CheckDisk",
-    "Checked",
-    "CompareInstalled",
-    "DropStaged",
-    "EndFirstBoot",
-    "EndJoining",
-    "HostStep",
-    "Ignite",
-    "LookAtBoot",
-    "PinImages",
-    "Provision",
-    "PullImages",
-    "Pulled",
-    "ReadServerAuthority",
-    "RebootHost",
-    "RunService",
-    "SetUsers",
-    "StageSystem",
-    "StoreConfig",
-    "WriteAuthorities",
-    "WriteFiles",
-]
-
 
 @dataclass(frozen=True)
 class Provision(Action):

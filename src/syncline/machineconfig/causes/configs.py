@@ -10,8 +10,6 @@ from syncline.machineconfig.causes.rendering import rendering_cause
 from syncline.machineconfig.names import CURRENT, POOL, ROLE
 from syncline.machineconfig.pools.nodestate import target_of
 
-__all__ = ["APPLIED", "config_cause"]
-
 APPLIED = "applied"
 """State of a machine config that all machines of its pools have."""
 

@@ -19,8 +19,6 @@ from syncline.machineconfig.drain.proposals import proposals
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, FAILED_STATES, LAST_DRAIN, REASON
 from syncline.machineconfig.pools.nodestate import mcd_state, not_ready, target_of
 
-__all__ = ["TURN", "node_cause"]
-
 TURN = "next or later"
 """State of a node that waits for its pool, which explains the wait."""
 MAX_PODS = 3

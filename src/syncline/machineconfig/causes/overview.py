@@ -34,18 +34,6 @@ from syncline.machineconfig.render.observe import RenderSettings, observe_render
 from syncline.machineconfig.render.plan import Decision, decide
 from syncline.machineconfig.render.rendering import release_of
 
-__all__ = [
-    "Decided",
-    "Diagnosis",
-    "Overview",
-    "awaited",
-    "cause_of",
-    "is_blocking",
-    "node_ref",
-    "since_of",
-    "written_at",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:

@@ -30,8 +30,6 @@ from syncline.machineconfig.pools.membership import MembershipError, Pools, memb
 from syncline.machineconfig.pools.nodestate import is_done, not_ready, target_of
 from syncline.machineconfig.pools.status import condition_is
 
-__all__ = ["pool_cause", "unreadable_pool"]
-
 MAX_NODES = 3
 """Maximum failing nodes that an explanation of a pool lists; they mostly share one reason."""
 

@@ -13,8 +13,6 @@ from datetime import datetime, timedelta
 from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["LOOK_AT_AGENT", "PATIENCE", "Records", "progress_of"]
-
 Records = Mapping[str, Obj]
 """MachineConfigNodes by the name of their node."""
 

@@ -7,8 +7,6 @@ import re
 from syncline.machineconfig.configs.reconcile import FORCE_FILE
 from syncline.machineconfig.render.fixes import fix_for
 
-__all__ = ["remedy"]
-
 _REMEDIES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), text)
     for pattern, text in (

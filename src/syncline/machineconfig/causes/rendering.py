@@ -15,8 +15,6 @@ from syncline.machineconfig.render.fixes import fix_for
 from syncline.machineconfig.render.select import may_select
 from syncline.machineconfig.render.validate import invalid_spec
 
-__all__ = ["REFUSED", "generating_cause", "refusal_fix", "rendering_cause"]
-
 REFUSED = "refused"
 
 PATIENCE = timedelta(minutes=1)

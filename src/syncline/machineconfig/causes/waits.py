@@ -19,8 +19,6 @@ from syncline.machineconfig.pools.plan import PoolSettings, updating_since
 from syncline.machineconfig.pools.rollout import World, pool_state
 from syncline.machineconfig.pools.waits import Reason, Wait
 
-__all__ = ["rollout_causes"]
-
 MAX_NODES = 3
 PATIENCE = timedelta(minutes=2)
 """Time until a node that may be targeted is overdue."""

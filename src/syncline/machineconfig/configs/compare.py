@@ -10,8 +10,6 @@ from syncline.ignition.payload import PayloadError, decode_file_contents
 from syncline.kube.objects import Obj
 from syncline.machineconfig.configs.parsing import lifted_config
 
-__all__ = ["Change", "changes", "file_bytes"]
-
 _KEYED = (
     ("directory", "storage", "directories", "path"),
     ("link", "storage", "links", "path"),

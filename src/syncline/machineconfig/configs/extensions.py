@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-__all__ = ["change_packages", "invalid_extensions", "package_sets", "unsupported_packages", "wanted_packages"]
-
 _PACKAGES: dict[str, tuple[str, ...]] = {
     "two-node-ha": ("pacemaker", "pcs", "fence-agents-all"),
     "ipsec": ("NetworkManager-libreswan", "libreswan", "openvswitch3.5-ipsec"),

@@ -24,16 +24,6 @@ from syncline.ignition.versions.converting import (
 )
 from syncline.kube.objects import Obj
 
-__all__ = [
-    "NEWEST",
-    "NEWEST_VERSION",
-    "ConfigError",
-    "invalid_config",
-    "invalid_lifted",
-    "lifted_config",
-    "written_config",
-]
-
 NEWEST, NEWEST_VERSION = CURRENT, f"3.{CURRENT}.0"
 """The version in which configurations are rendered."""
 KEPT = 1024

@@ -16,8 +16,6 @@ from syncline.ignition import jsontext
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.configs.parsing import ConfigError, invalid_lifted, lifted_config
 
-__all__ = ["FORCE_FILE", "stated_config", "unreconcilable"]
-
 FORCE_FILE = "/run/machine-config-daemon-force"
 CORE = "core"
 _WAIVABLE = (("disks", "Disks"), ("filesystems", "FileSystems"), ("raid", "Raid"))

@@ -22,20 +22,6 @@ from syncline.kube.objects import (
 )
 from syncline.kube.selectors import Selector, SelectorError, label_selector_from
 
-__all__ = [
-    "allowed",
-    "counts_controllers",
-    "covers",
-    "expected_pods",
-    "is_finished",
-    "is_ready",
-    "needed",
-    "selector_of",
-    "spared_by_policy",
-    "unbudgeted",
-    "uncounted",
-]
-
 NO_CONTROLLER = "it is about what controllers want, and its pods have none"
 NO_LIMIT = "it has neither minAvailable nor maxUnavailable"
 

@@ -17,8 +17,6 @@ from syncline.machineconfig.drain.plan import DrainSettings
 from syncline.machineconfig.drain.progress import INSIST, PROGRESS
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN, POOL
 
-__all__ = ["drain_controller"]
-
 
 def _asks(node: Obj) -> tuple[Any, ...]:
     have = annotations_of(node)

@@ -45,23 +45,6 @@ from syncline.machineconfig.drain.budgets import (
 from syncline.machineconfig.drain.pods import leaves
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN, UPDATE_TAINT
 
-__all__ = [
-    "Blocked",
-    "Homeless",
-    "Outlook",
-    "Sight",
-    "Trial",
-    "Verdict",
-    "back",
-    "fresh_spec",
-    "in_update",
-    "judge",
-    "replace_spec",
-    "simulate",
-    "waits",
-    "without_update_taint",
-]
-
 PATIENCE = timedelta(minutes=10)
 """Time after which a pod that is not ready no longer counts as starting (a roll-out's usual deadline)."""
 STUCK = (

@@ -30,20 +30,6 @@ from syncline.machineconfig.drain.progress import BLOCKED, PROGRESS
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN, MACHINE_CONFIG_NODE, POOL
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
 
-__all__ = [
-    "BUDGET",
-    "HOLDS",
-    "NODE",
-    "POD",
-    "READS",
-    "Observed",
-    "holds_on",
-    "indices",
-    "kept_back",
-    "observe",
-    "sight",
-]
-
 NODE, POD, NAMESPACE = GroupKind("", "Node"), GroupKind("", "Pod"), GroupKind("", "Namespace")
 DAEMON_SET = GroupKind("apps", "DaemonSet")
 BUDGET = GroupKind("policy", "PodDisruptionBudget")

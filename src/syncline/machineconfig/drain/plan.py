@@ -40,8 +40,6 @@ from syncline.machineconfig.drain.proposals import proposals
 from syncline.machineconfig.names import DESIRED_DRAIN, LAST_DRAIN
 from syncline.machineconfig.nodes.phases import Phase, advance
 
-__all__ = ["DrainSettings", "plan", "settle"]
-
 COMPONENT = "machineconfigcontroller-nodecontroller"
 """Component of Events, as upstream's."""
 UNTIL = "The drain will not be complete until desired drainer"

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, namespace_of, owner_references
 
-__all__ = ["departures", "leaves"]
-
 MIRROR = "kubernetes.io/config.mirror"
 UNMANAGED = "deleting Pods that declare no controller"
 DAEMON_SETS = "ignoring DaemonSet-managed Pods"

@@ -16,18 +16,6 @@ from syncline.base.clock import format_time, parse_time
 from syncline.kube.objects import Obj, annotations_of
 from syncline.kube.schema.extensions import json_note
 
-__all__ = [
-    "BLOCKED",
-    "INSIST",
-    "KEEP_CORDON",
-    "MAX_TEXT",
-    "PROGRESS",
-    "BlockedNote",
-    "Progress",
-    "insists",
-    "would_help",
-]
-
 PROGRESS = "syncline.dev/drain-progress"
 """Annotation of a Node: JSON of :class:`Progress`."""
 BLOCKED = "syncline.dev/drain-blocked"

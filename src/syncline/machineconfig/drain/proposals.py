@@ -37,8 +37,6 @@ from syncline.machineconfig.drain.feasible import (
 )
 from syncline.machineconfig.drain.pods import leaves
 
-__all__ = ["proposals"]
-
 CONTROL_PLANE = ("node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane")
 WORKER_LABEL = "node-role.kubernetes.io/worker"
 MAX_PROPOSALS = 5

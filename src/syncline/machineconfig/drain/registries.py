@@ -14,8 +14,6 @@ from typing import Any
 from syncline.ignition.dataurl import DataUrlError, decode_data_url
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["PATH", "RegistriesError", "configs_change_safely"]
-
 PATH = "/etc/containers/registries.conf"
 DIGEST_ONLY = "digest-only"
 

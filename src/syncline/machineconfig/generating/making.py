@@ -12,8 +12,6 @@ from syncline.machineconfig.configs.parsing import NEWEST_VERSION
 from syncline.machineconfig.names import GENERATED_BY, ROLE
 from syncline.machineconfig.render.rendering import Release
 
-__all__ = ["controller_reference", "file_of", "made_config", "writes"]
-
 
 def file_of(path: str, text: str, mode: int = 0o644) -> Obj:
     """Return an Ignition file with overwrite; its empty compression marks it as uncompressed in later merges."""

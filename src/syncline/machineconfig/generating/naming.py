@@ -16,8 +16,6 @@ from syncline.kube.objects import Obj, annotations_of, dig, labels_of, meta, nam
 from syncline.kube.schema.fieldcauses import quoted
 from syncline.kube.selectors import SelectorError, label_selector_from
 
-__all__ = ["KUBELET", "RUNTIME", "SUFFIX", "GeneratedError", "Generator", "deprecated_name", "generated_name"]
-
 SUFFIX = "machineconfiguration.openshift.io/mc-name-suffix"
 MAX_SUFFIX = 9
 _ATOI = re.compile(r"[+-]?[0-9]+")

@@ -13,8 +13,6 @@ from syncline.machineconfig.generating.plan import GeneratingObserved
 from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.render.rendering import Release
 
-__all__ = ["every_key", "observe_generating"]
-
 _CONTROLLER = ObjectRef(CONTROLLER_CONFIG.group, CONTROLLER_CONFIG.kind, "", CONTROLLER_CONFIG_NAME)
 _NODE = ObjectRef(NODE_CONFIG.group, NODE_CONFIG.kind, "", "cluster")
 _SERVER = ObjectRef(API_SERVER_CONFIG.group, API_SERVER_CONFIG.kind, "", "cluster")

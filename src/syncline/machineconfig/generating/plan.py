@@ -26,8 +26,6 @@ from syncline.machineconfig.names import GENERATED_BY
 from syncline.machineconfig.render.rendering import Release
 from syncline.machineconfig.render.waiting import controller_config_wait
 
-__all__ = ["Files", "GeneratingObserved", "Kind", "plan_generated"]
-
 KEPT_CONDITIONS = 3
 
 Files = Sequence[tuple[str, str]]

@@ -18,8 +18,6 @@ from syncline.kube.schema.custom.rules import check_rules
 from syncline.kube.schema.model import Schema
 from syncline.kube.text.names import dns_subdomain
 
-__all__ = ["DEFINITIONS", "Admission"]
-
 DEFINITIONS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 MAX_NAMED = 5
 """Fields that a refusal names."""

@@ -12,8 +12,6 @@ from syncline.machineconfig.configs.compare import Change, changes
 from syncline.machineconfig.render.origins import Part, parts_of
 from syncline.machineconfig.render.refusal import RenderError
 
-__all__ = ["ALWAYS", "SEVERITY", "Cause", "Sides", "action_text", "causes_of", "severity"]
-
 _KINDS = {
     "osImageURL": ("image",),
     "kernelArguments": ("argument",),

@@ -53,8 +53,6 @@ from syncline.machineconfig.render.observe import RenderSettings, observe_render
 from syncline.machineconfig.render.plan import Decision, decide
 from syncline.machineconfig.render.select import select
 
-__all__ = ["EVENTS", "Change", "Forecaster", "kinds_read"]
-
 EVENTS = GroupKind("", "Event")
 SETTLES = timedelta(seconds=DEBOUNCE_S)
 """Time from the change to the rendered config, in which the render collects further changes."""

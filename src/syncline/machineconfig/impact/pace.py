@@ -16,8 +16,6 @@ from syncline.base.clock import parse_time
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.agent.planning.work import Work
 
-__all__ = ["ASSUMED", "Pace", "Samples", "sampled"]
-
 MAX_LENGTH_S = 6 * 3600.0
 """Maximum seconds of a measured step; longer ones combine Events of two updates."""
 SKIPPED = "Drain not required, skipping"

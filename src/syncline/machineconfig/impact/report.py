@@ -17,8 +17,6 @@ from syncline.machineconfig.impact.pace import ASSUMED, Pace
 from syncline.machineconfig.impact.rollout import State
 from syncline.machineconfig.render.plan import NOT_RENDERED
 
-__all__ = ["NAMED", "Impact", "NodeImpact", "PoolImpact", "Refusal", "joined"]
-
 NAMED = 3
 """Maximum nodes, causes or fixes that a sentence names; the rest is counted."""
 

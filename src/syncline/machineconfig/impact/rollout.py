@@ -54,8 +54,6 @@ from syncline.machineconfig.pools.observe import NODE
 from syncline.machineconfig.pools.plan import PoolSettings
 from syncline.machineconfig.pools.waits import Wait
 
-__all__ = ["Rollout", "State", "Turn", "worked_out"]
-
 _NODE = GVK("", "v1", "Node")
 SINGLE_REPLICA = "SingleReplica"
 MAX_LOOKS = 1_500_000

@@ -35,8 +35,6 @@ from syncline.kube.patching.patches import json_merge_patch
 from syncline.kube.patching.threeway import three_way_json_merge
 from syncline.machineconfig.impact.admission import Admission
 
-__all__ = ["Scratch", "kinds_of"]
-
 MAX_PASSES = 20_000
 """Maximum reconciles until controllers are idle; beyond it two of them undo each other's work."""
 SERVERS = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")

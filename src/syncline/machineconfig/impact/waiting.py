@@ -10,8 +10,6 @@ from syncline.machineconfig.names import FAILED_STATES, REASON
 from syncline.machineconfig.pools.nodestate import mcd_state, not_ready
 from syncline.machineconfig.pools.waits import Reason, Wait
 
-__all__ = ["failing_words", "why_it_waits"]
-
 
 def failing_words(node: Obj) -> str:
     """Return the failure that a node reports, or an empty string."""

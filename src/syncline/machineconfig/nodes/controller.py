@@ -24,8 +24,6 @@ from syncline.machineconfig.generating.templates.bases import kubelet_configurat
 from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.render.rendering import Release
 
-__all__ = ["node_config_controller"]
-
 _CONTROLLER = ObjectRef(CONTROLLER_CONFIG.group, CONTROLLER_CONFIG.kind, "", CONTROLLER_CONFIG_NAME)
 _SERVER = ObjectRef(API_SERVER_CONFIG.group, API_SERVER_CONFIG.kind, "", "cluster")
 CLUSTER = ObjectRef(NODE_CONFIG.group, NODE_CONFIG.kind, "", "cluster")

@@ -14,8 +14,6 @@ from syncline.base.clock import format_time
 from syncline.kube.objects import Obj, annotations_of, dig
 from syncline.machineconfig.names import CURRENT, CURRENT_IMAGE, DESIRED, DESIRED_IMAGE, NOT_YET_SET
 
-__all__ = ["Phase", "advance"]
-
 IMAGE_MODE_GATE = "ImageModeStatusReporting"
 _BEFORE_FILES = (
     "UpdatePrepared",

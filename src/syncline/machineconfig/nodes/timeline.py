@@ -18,9 +18,6 @@ from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.names import CURRENT, DESIRED, FAILED_STATES, REASON
 from syncline.machineconfig.pools.nodestate import is_done, mcd_state
 
-__all__ = ["NodeTimeline", "Outcome", "Stretch", "Timeline", "timeline_of"]
-
-
 _BEGINNINGS = ("AddSigtermProtection", "Drain")
 """Reasons of an agent's Events at the start of an update."""
 _TARGETED = ("SetDesiredConfig", "SetDesiredConfigAndOSImage")

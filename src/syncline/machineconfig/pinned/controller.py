@@ -14,8 +14,6 @@ from syncline.machineconfig.names import MACHINE_CONFIG_NODE, POOL
 from syncline.machineconfig.pinned.plan import DEGRADED, PROGRESSING, PinnedObserved, plan_pinned, settle_pinned
 from syncline.machineconfig.pools.membership import MembershipError, belonging
 
-__all__ = ["pinned_images_controller"]
-
 NODE = GroupKind("", "Node")
 SETS = PINNED_IMAGE_SET.group_kind
 _HEALTH = ("Ready", "DiskPressure")

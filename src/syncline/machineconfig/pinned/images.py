@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from syncline.kube.objects import Obj
 from syncline.machineconfig.generating.runtime import toml
 
-__all__ = ["PINNED_PATH", "image_names", "pinned_file"]
-
 PINNED_PATH = "/etc/crio/crio.conf.d/50-pinned-images"
 _SPACE = " \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 """White space that Go trims."""

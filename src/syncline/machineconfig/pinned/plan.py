@@ -17,8 +17,6 @@ from syncline.machineconfig.agent.steps import PinImages, Pulled, PullImages
 from syncline.machineconfig.nodes.phases import Phase, advance
 from syncline.machineconfig.pinned.images import image_names
 
-__all__ = ["PinnedObserved", "plan_pinned", "settle_pinned"]
-
 PROGRESSING, DEGRADED = "PinnedImageSetsProgressing", "PinnedImageSetsDegraded"
 FAILED = "One or more PinnedImageSet is experiencing an error. See PinnedImageSet list for more details."
 ROOM = "16Gi"

@@ -17,8 +17,6 @@ from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_POOL, PINNED
 from syncline.kube.objects import Obj, ObjectRef, dig, labels_of, name_of, ref_of
 from syncline.kube.selectors import SelectorError, label_selector_from
 
-__all__ = ["PINNED_SELECTION_CONTROLLER"]
-
 
 @dataclass(frozen=True)
 class PoolSets:

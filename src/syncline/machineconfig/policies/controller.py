@@ -14,8 +14,6 @@ from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIGURATION
 from syncline.kube.objects import Obj, ObjectRef, dig, meta
 from syncline.machineconfig.policies.model import effective_policies
 
-__all__ = ["POLICY_CONTROLLER"]
-
 
 def plan_policies(configuration: Obj) -> Plan:
     """Return the plan of one reconcile; pure."""

@@ -12,8 +12,6 @@ from typing import Any
 
 from syncline.kube.objects import Obj
 
-__all__ = ["closest_policy", "effective_policies"]
-
 CRIO = "crio.service"
 KUBELET = "kubelet.service"
 TRUST = "coreos-update-ca-trust.service"

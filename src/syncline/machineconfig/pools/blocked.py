@@ -9,8 +9,6 @@ from syncline.machineconfig.drain.progress import BlockedNote, would_help
 from syncline.machineconfig.names import DESIRED_DRAIN
 from syncline.machineconfig.pools.nodestate import facts_of_all
 
-__all__ = ["blocked_drains", "chains", "sentence"]
-
 MAX_NAMED = 3
 """Nodes whose blocked drains are reported in full."""
 

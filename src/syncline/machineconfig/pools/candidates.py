@@ -32,22 +32,6 @@ from syncline.machineconfig.pools.nodestate import (
 )
 from syncline.machineconfig.pools.waits import Reason, Wait
 
-__all__ = [
-    "CANARIES",
-    "OPERATOR",
-    "ORDER",
-    "Chosen",
-    "LimitError",
-    "NodeWrite",
-    "Said",
-    "all_candidates",
-    "canaries_left",
-    "choose_targets",
-    "max_unavailable",
-    "unavailable",
-    "update_order",
-]
-
 ZONE = "topology.kubernetes.io/zone"
 OPERATOR = ("k8s-app", "machine-config-operator")
 """Label of the single pod whose node is updated last among the masters."""

@@ -30,8 +30,6 @@ from syncline.machineconfig.pools.nodestate import not_ready
 from syncline.machineconfig.pools.observe import HOLDS, NODE, OS_BUILD, OS_CONFIG, READS, Observed
 from syncline.machineconfig.pools.plan import PoolSettings
 
-__all__ = ["pool_controller"]
-
 POOLS = "machine-config-pool"
 """Name of the controller."""
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
 
-__all__ = ["Layering", "layering_of"]
-
 OS_CONFIG_LABEL = "machineconfiguration.openshift.io/machine-os-config"
 CURRENT_BUILD = "machineconfiguration.openshift.io/current-machine-os-build"
 BUILD_STATES = ("Prepared", "Building", "Failed", "Interrupted", "Succeeded")

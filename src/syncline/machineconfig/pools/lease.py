@@ -14,8 +14,6 @@ from syncline.kube.kinds.holds import ROOM_LEASE
 from syncline.kube.objects import GVK, Obj, ObjectRef, dig, uid_of
 from syncline.machineconfig.names import POOL
 
-__all__ = ["plan", "room_lease_controller"]
-
 LEASE = GVK("coordination.k8s.io", "v1", "Lease")
 HOLDER = "syncline"
 DURATION_S = 60

@@ -17,18 +17,6 @@ from syncline.kube.selectors import Selector, SelectorError, label_selector_from
 from syncline.machineconfig.names import CURRENT, MASTER, NOT_YET_SET, WORKER
 from syncline.machineconfig.pools.nodestate import Nodes, ObservedNode
 
-__all__ = [
-    "MembershipError",
-    "Pools",
-    "belonging",
-    "is_windows",
-    "members",
-    "node_selector",
-    "pool_of_machine_config_node",
-    "primary_pool",
-    "selects_all",
-]
-
 OS_LABEL = "kubernetes.io/os"
 
 

@@ -18,8 +18,6 @@ from syncline.machineconfig.pools.layered import layering_of
 from syncline.machineconfig.pools.membership import MembershipError, Pools, members
 from syncline.machineconfig.pools.nodestate import target_of
 
-__all__ = ["Family", "Labels", "cluster_metrics", "pool_metrics"]
-
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 Family: TypeAlias = tuple[str, str, list[tuple[Labels, float]]]
 """Name, help, gauges by labels."""

@@ -26,21 +26,6 @@ from syncline.machineconfig.names import (
 )
 from syncline.machineconfig.pools.layered import Layering
 
-__all__ = [
-    "Nodes",
-    "ObservedNode",
-    "candidates_of",
-    "facts_of",
-    "facts_of_all",
-    "finished_for",
-    "is_candidate",
-    "is_done",
-    "is_failing",
-    "mcd_state",
-    "not_ready",
-    "target_of",
-]
-
 _SAID = {"Ready": "NotReady", "DiskPressure": "OutOfDisk", "NetworkUnavailable": "NetworkUnavailable"}
 """The conditions that count, with upstream's word for each."""
 CORE_OS = ("Red Hat Enterprise Linux CoreOS", "Fedora Linux", "CentOS Stream CoreOS")

@@ -28,8 +28,6 @@ from syncline.machineconfig.pools.nodestate import ObservedNode
 from syncline.machineconfig.pools.observedrecords import ObservedRecord
 from syncline.machineconfig.pools.rollout import World
 
-__all__ = ["HOLDS", "LEASES", "NODE", "READS", "Observed", "indices", "observe", "observe_plainly"]
-
 NODE, POD = GroupKind("", "Node"), GroupKind("", "Pod")
 LEASES = GroupKind("coordination.k8s.io", "Lease")
 HOLDS = HOLD.group_kind

@@ -7,8 +7,6 @@ from typing import Any
 
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["ObservedRecord", "record_facts"]
-
 
 @dataclass(frozen=True, slots=True)
 class RecordFacts:

@@ -27,8 +27,6 @@ from syncline.machineconfig.pools.rollout import PoolState, World, pool_state, t
 from syncline.machineconfig.pools.status import DEGRADED_GOES_ON, put_condition
 from syncline.machineconfig.pools.waits import Reason
 
-__all__ = ["PoolSettings", "looked", "plan", "updating_since"]
-
 COMPONENT = "machineconfigcontroller-nodecontroller"
 """Component of Events, as upstream's."""
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"

@@ -18,8 +18,6 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig
 from syncline.machineconfig.names import DESIRED, MACHINE_CONFIG_NODE, NOT_YET_SET, POOL
 from syncline.machineconfig.pools.membership import MembershipError, is_windows, pool_of_machine_config_node
 
-__all__ = ["NODE_RECORD_CONTROLLER", "plan"]
-
 NODE = GroupKind("", "Node")
 
 

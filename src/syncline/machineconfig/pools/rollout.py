@@ -31,8 +31,6 @@ from syncline.machineconfig.pools.nodestate import Nodes, candidates_of, facts_o
 from syncline.machineconfig.pools.status import PoolNodes, pool_status, update_line
 from syncline.machineconfig.pools.waits import Reason, Wait
 
-__all__ = ["PoolState", "World", "pool_state", "tell_status"]
-
 ARBITER_TOPOLOGY = "HighlyAvailableArbiter"
 
 

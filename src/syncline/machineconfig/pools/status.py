@@ -18,8 +18,6 @@ from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.nodestate import facts_of, facts_of_all, finished_for, target_of
 from syncline.machineconfig.pools.observedrecords import record_facts
 
-__all__ = ["DEGRADED_GOES_ON", "PoolNodes", "condition_is", "pool_status", "put_condition", "update_line"]
-
 CERTIFICATES = "KubeAPIServerServingCAData"
 DEGRADED_GOES_ON = "Pool update paused due to degraded condition"
 """Message of a degraded pool in image mode; its other nodes are updated, upstream as here."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Reason", "Wait"]
-
 
 class Reason(StrEnum):
     """Reasons of waits; each value is the state that an explanation shows."""

@@ -19,8 +19,6 @@ from syncline.machineconfig.render.observe import NODE, RenderObserved, RenderSe
 from syncline.machineconfig.render.plan import plan_render
 from syncline.machineconfig.render.select import may_select
 
-__all__ = ["DEBOUNCE_S", "RENDER", "render_controller"]
-
 RENDER = "machine-config-render"
 """Name of the controller."""
 DEBOUNCE_S = 5.0

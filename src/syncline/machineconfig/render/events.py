@@ -6,8 +6,6 @@ from syncline.control.plan import Emit
 from syncline.kube.objects import Obj, annotations_of, name_of
 from syncline.machineconfig.names import GENERATED_BY, RELEASE
 
-__all__ = ["image_overridden", "refused", "rendered", "selecting_all"]
-
 COMPONENT = "machineconfigcontroller-rendercontroller"
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["fix_for"]
-
 _WAIVE = "spec.irreconcilableValidationOverrides.storage of MachineConfiguration cluster"
 _FIXES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), text)

@@ -16,8 +16,6 @@ from syncline.machineconfig.names import GENERATED_BY
 from syncline.machineconfig.render.refusal import RenderError
 from syncline.machineconfig.render.select import merge_order
 
-__all__ = ["BaseImages", "Merged", "merge_configs"]
-
 DEFAULT_KERNEL = "default"
 KERNELS = ("realtime", "64k-pages")
 

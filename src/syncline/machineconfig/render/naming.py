@@ -13,8 +13,6 @@ from typing import Any
 from syncline.kube.objects import Obj
 from syncline.kube.yaml import loading as yaml
 
-__all__ = ["PREFIX", "rendered_name", "typed_spec"]
-
 PREFIX = "rendered-"
 
 _SALT = bytes.fromhex(

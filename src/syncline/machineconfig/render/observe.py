@@ -18,8 +18,6 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig
 from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME, CURRENT, DESIRED, FIRST_PIVOT
 from syncline.machineconfig.render.rendering import Release
 
-__all__ = ["NODE", "RenderObserved", "RenderSettings", "observe_render"]
-
 NODE = GroupKind("", "Node")
 KNOBS = ObjectRef(MACHINE_CONFIGURATION.group, MACHINE_CONFIGURATION.kind, "", "cluster")
 

@@ -12,8 +12,6 @@ from syncline.kube.objects import Obj, name_of
 from syncline.machineconfig.configs.parsing import ConfigError, lifted_config
 from syncline.machineconfig.render.select import merge_order
 
-__all__ = ["Part", "parts_of", "parts_of_spec"]
-
 _SECTIONS = (
     ("file", "storage", "files", "path"),
     ("directory", "storage", "directories", "path"),

@@ -25,8 +25,6 @@ from syncline.machineconfig.render.select import references, select
 from syncline.machineconfig.render.status import render_status
 from syncline.machineconfig.render.waiting import controller_config_wait, sub_controller_wait
 
-__all__ = ["NOT_RENDERED", "Decision", "decide", "plan_render"]
-
 MAX_BYTES = 1_572_864
 """Maximum bytes of a rendered MachineConfig as JSON; etcd accepts no larger request."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["RenderError"]
-
 
 class RenderError(ValueError):
     """A configuration cannot be rendered; the message becomes the pool's RenderDegraded. ``culprit``: the MachineConfig

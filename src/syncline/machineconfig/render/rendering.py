@@ -17,8 +17,6 @@ from syncline.machineconfig.render.naming import rendered_name
 from syncline.machineconfig.render.refusal import RenderError
 from syncline.machineconfig.render.validate import invalid_spec
 
-__all__ = ["Release", "Rendered", "release_of", "render"]
-
 
 @dataclass(frozen=True, slots=True)
 class Release:

@@ -11,8 +11,6 @@ from syncline.kube.schema.fieldcauses import quoted
 from syncline.machineconfig.configs.parsing import ConfigError, lifted_config
 from syncline.machineconfig.generating.runtime import toml
 
-__all__ = ["RHEL10_STREAMS", "RuncError", "refused_for_stream", "runs_runc"]
-
 DROPINS = "/etc/crio/crio.conf.d/"
 RHEL10_STREAMS = ("rhel-10", "centos-10")
 _SHAPE: toml.Shape = {"crio": {"runtime": {"default_runtime": str}}}

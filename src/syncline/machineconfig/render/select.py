@@ -14,8 +14,6 @@ from syncline.kube.selectors import Selector, SelectorError, label_selector_from
 from syncline.machineconfig.names import ROLE, WORKER
 from syncline.machineconfig.render.refusal import RenderError
 
-__all__ = ["may_select", "merge_order", "references", "select"]
-
 
 @dataclass(frozen=True, slots=True)
 class Selection:

@@ -7,8 +7,6 @@ from datetime import datetime
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.machineconfig.pools.status import condition_is, put_condition
 
-__all__ = ["render_status"]
-
 RENDER_DEGRADED = "RenderDegraded"
 
 

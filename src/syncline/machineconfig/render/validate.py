@@ -9,8 +9,6 @@ from syncline.kube.objects import Obj
 from syncline.machineconfig.configs.extensions import invalid_extensions
 from syncline.machineconfig.configs.parsing import invalid_config
 
-__all__ = ["invalid_spec"]
-
 KERNEL_TYPES = ("", "default", "realtime", "64k-pages")
 
 

@@ -14,8 +14,6 @@ from syncline.kube.objects import Obj, dig, meta, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
 from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME
 
-__all__ = ["controller_config_wait", "sub_controller_wait"]
-
 
 def controller_config_wait(config: Obj | None) -> str | None:
     """Return what is missing before the ControllerConfig is usable, or None."""

@@ -17,8 +17,6 @@ from syncline.ignition.versions.negotiate import NegotiationError, negotiate
 from syncline.machineconfig.server.joining import Choice, Unserved, choose, config_of
 from syncline.machineconfig.server.world import World
 
-__all__ = ["Answer", "Asked", "Request", "looked_up", "made"]
-
 _REDIRECT = "text/html; charset=utf-8"
 _METHODS = ("GET", "HEAD")
 

@@ -35,8 +35,6 @@ from syncline.machineconfig.names import (
 from syncline.machineconfig.render.naming import typed_spec
 from syncline.machineconfig.server.world import World, image_for_new_machine, served_config
 
-__all__ = ["Choice", "Unserved", "choose", "config_of", "joining_files"]
-
 PRE_BUILT_IMAGE = annotation("pre-built-image")
 KUBELET_CA = "/etc/kubernetes/kubelet-ca.crt"
 CLOUD_CA = "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem"

@@ -15,8 +15,6 @@ from syncline.machineconfig.names import CONTROLLER_CONFIG, CONTROLLER_CONFIG_NA
 from syncline.machineconfig.pools.layered import Layering
 from syncline.machineconfig.pools.observe import OS_BUILD, OS_CONFIG
 
-__all__ = ["World", "address_in_cluster", "image_for_new_machine", "served_config", "world_of"]
-
 _INTERNAL_REGISTRY = re.compile(r"[^/]+\.openshift-image-registry\.svc(\.cluster\.local)?(:[0-9]+)?/")
 
 

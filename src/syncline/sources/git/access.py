@@ -22,8 +22,6 @@ from syncline.sources.git.process import SSH
 from syncline.sources.remote.address import parse_address
 from syncline.sources.remote.credentials import RepositoryAccess
 
-__all__ = ["git_environment", "git_options", "out_of_arguments"]
-
 # Answers git's question (lines `key=value` up to an empty one) for one origin only: after a redirect to another host
 # nothing is given. It neither stores nor forgets anything.
 _HELPER = (

@@ -18,8 +18,6 @@ from syncline.base.secret import Secret
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.remote.credentials import GitHubApp, RepositoryAccess
 
-__all__ = ["with_token"]
-
 PUBLIC = "https://api.github.com"
 USER = "x-access-token"
 BEFORE_END = timedelta(minutes=5)

@@ -29,8 +29,6 @@ from syncline.sources.remote.turns import away
 from syncline.sources.remote.web import WebLimits, WebRequest, fetch, origin_of, shown_url
 from syncline.sources.workers.read_scope import current
 
-__all__ = ["LargeFiles"]
-
 MAX_OBJECT = 100_000_000
 MAX_TOGETHER = 250_000_000
 """Bytes of all objects that one read brings."""

@@ -24,8 +24,6 @@ from pathlib import Path
 from syncline.base.priority import WORKER
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 
-__all__ = ["SSH", "Bounds", "Children", "GitAnswer", "RemoteLimits", "child_environment", "run_bounded", "run_git"]
-
 MAX_OUTPUT = 256 * 1024 * 1024
 """Bytes of one answer: references of the largest repositories, or all manifests of one folder."""
 

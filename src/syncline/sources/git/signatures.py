@@ -28,8 +28,6 @@ from syncline.sources.remote.address import address_pattern, parse_address
 if TYPE_CHECKING:
     from syncline.sources.git.mirrors import Repository
 
-__all__ = ["NO_KEYS", "GitPolicy", "Keyring", "check_signatures", "policy_for"]
-
 HEAD, STRICT, NONE = "head", "strict", "none"
 SHOWN = 10
 """Problems in one message, as upstream."""

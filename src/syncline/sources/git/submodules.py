@@ -15,8 +15,6 @@ from dataclasses import dataclass, field, replace
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 from syncline.sources.tree import SUBMODULE_MODE, Entry, Tree, clean_path
 
-__all__ = ["MAX_NESTED", "Graft", "GraftedTree", "parse_modules", "submodule_url"]
-
 MAX_NESTED = 8
 """Submodules in submodules."""
 MAX_SUBMODULES = 200

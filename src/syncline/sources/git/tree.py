@@ -15,8 +15,6 @@ from syncline.sources.tree import MAX_ENTRIES, SUBMODULE_MODE, Entry, checked
 if TYPE_CHECKING:
     from syncline.sources.git.mirrors import Repository
 
-__all__ = ["GitTree"]
-
 AHEAD_BYTES, AHEAD_FILES = 8 * 1024 * 1024, 4_000
 """Read of a commit in one question where many folders of it are read; a quarter of what is kept of all repositories."""
 

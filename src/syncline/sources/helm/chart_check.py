@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from syncline.sources.archive import unpack
 from syncline.sources.errors import Problem, SourceError
 
-__all__ = ["SCHEMA", "check_chart"]
-
 SCHEMA = "values.schema.json"
 MAX_PACKED = 8
 """Packed charts in packed charts."""

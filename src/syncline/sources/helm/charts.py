@@ -19,8 +19,6 @@ from syncline.kube.yaml import loading as yaml
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.revision import Version, parse_constraint
 
-__all__ = ["MAX_INDEX", "ChartVersion", "archive_url", "chart_versions", "choose_version", "index_url", "is_exact"]
-
 MAX_INDEX = 200_000_000
 """Bytes of an index; the largest public ones have had 30 MB."""
 MAX_ENTRY = 20_000_000

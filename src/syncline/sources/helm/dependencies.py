@@ -19,8 +19,6 @@ from syncline.sources.errors import Problem, SourceError
 from syncline.sources.lookup import Lookup, join
 from syncline.sources.tree import Entry, Tree
 
-__all__ = ["Remote", "declared_dependencies", "fetched_dependencies", "local_dependencies"]
-
 MAX_DEPENDENCIES = 100
 
 

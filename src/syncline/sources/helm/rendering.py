@@ -35,8 +35,6 @@ from syncline.sources.tree import Entry
 from syncline.sources.workers.pool import shared_workers
 from syncline.sources.workers.scratch import write_below
 
-__all__ = ["HelmOptions", "chart_files", "helm_engine", "is_test", "parse_helm", "render_chart"]
-
 MAX_FILES = 10_000
 MAX_BYTES = 100_000_000
 """Helm's own bound for a chart is 100 MiB unpacked."""

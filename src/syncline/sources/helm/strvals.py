@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["SetError", "set_text", "set_with"]
-
 MAX_INDEX = 65536
 MAX_LEVELS = 30
 

@@ -15,8 +15,6 @@ from syncline.sources.errors import Problem, SourceError
 from syncline.sources.helm.chart_check import check_chart
 from syncline.sources.revision import Version, parse_constraint
 
-__all__ = ["render", "render_with_binary"]
-
 APPLICATION = ("", "application")
 """Types of charts that can be installed."""
 

@@ -16,8 +16,6 @@ from syncline.sources.errors import Problem, SourceError
 from syncline.sources.helm.strvals import SetError, set_text, set_with, typed
 from syncline.sources.lookup import join
 
-__all__ = ["FIELD", "file_at", "has_scheme", "merged", "parameters_into", "read_values", "values_paths"]
-
 FIELD = "spec.source.helm"
 
 LARGE = 10**6

@@ -12,8 +12,6 @@ from typing import Any
 from syncline.sources.rendering.environment import RenderContext
 from syncline.sources.rendering.source_type import SourceType
 
-__all__ = ["commands_of"]
-
 MAX_COMMAND = 4000
 _EDITS = (("namePrefix", "nameprefix"), ("nameSuffix", "namesuffix"), ("namespace", "namespace"))
 

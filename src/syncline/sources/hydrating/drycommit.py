@@ -16,18 +16,6 @@ from email.utils import parseaddr
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = [
-    "DryCommit",
-    "cleaned_message",
-    "commit_metadata",
-    "default_message",
-    "default_readme",
-    "metadata_text",
-    "path_metadata",
-    "read_commit",
-    "readme_data",
-]
-
 TRAILER = "Argocd-reference-commit-"
 MAX_MESSAGE = 64 * 1024
 """Characters of a message that are examined."""

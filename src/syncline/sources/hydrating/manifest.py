@@ -18,8 +18,6 @@ from syncline.kube.yaml.emit import natural_order, scalar_style
 from syncline.kube.yaml.resolve import go_number, go_shortest
 from syncline.sources.errors import Problem, SourceError
 
-__all__ = ["manifest_text"]
-
 MAX_BYTES = 64 * 1024**2
 SIMPLE_KEY = 128
 """Letters of a key that stands in the line of its value."""

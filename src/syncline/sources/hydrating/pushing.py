@@ -23,8 +23,6 @@ from syncline.sources.git.process import Bounds, GitAnswer, run_git
 from syncline.sources.hydrating.signing import signing
 from syncline.sources.revision import Refs
 
-__all__ = ["ATTRIBUTES", "HydratedFolder", "HydratedRepository", "HydratedWrite"]
-
 NOTES = "refs/notes/hydrator.metadata"
 ATTRIBUTES = b"**/README.md linguist-generated=true\n**/hydrator.metadata linguist-generated=true"
 MANIFEST = "manifest.yaml"

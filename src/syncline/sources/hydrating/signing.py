@@ -19,8 +19,6 @@ from syncline.base.secret import Secret
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git.process import Bounds, child_environment, run_bounded, run_git
 
-__all__ = ["signing"]
-
 FIELD = "commitSigningKey"
 LIMIT = Bounds(30.0)
 Signing = tuple[list[str], list[str], dict[str, str]]

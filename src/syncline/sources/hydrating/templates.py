@@ -16,8 +16,6 @@ from syncline.sources.helm.rendering import helm_engine
 from syncline.sources.workers.pool import shared_workers
 from syncline.sources.workers.scratch import write_below
 
-__all__ = ["render_template"]
-
 MAX_TEMPLATE = 64 * 1024
 MAX_TEXT = 256 * 1024
 CHART = b"apiVersion: v2\nname: text\nversion: 0.0.1\n"

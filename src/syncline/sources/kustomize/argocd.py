@@ -21,8 +21,6 @@ from syncline.sources.kustomize.loader import Folder
 from syncline.sources.kustomize.options import KustomizeOptions
 from syncline.sources.kustomize.transforming.transform import split_image
 
-__all__ = ["edit_of"]
-
 
 def edit_of(options: KustomizeOptions, folder: Folder) -> Edit | None:
     """Return the change of the outermost kustomization, None if there is none."""

@@ -42,8 +42,6 @@ from syncline.sources.kustomize.yaml.node import is_empty
 from syncline.sources.kustomize.yaml.reader import read_resources
 from syncline.sources.kustomize.yaml.writer import write_all
 
-__all__ = ["Edit", "build"]
-
 ENGINE = "kustomize-v5.8.1"
 """Whose behaviour this is; printed by ``buildMetadata: [managedByLabel]``."""
 

@@ -27,8 +27,6 @@ from syncline.sources.workers.deadline import sheltered
 from syncline.sources.workers.pool import shared_workers
 from syncline.sources.workers.scratch import write_below
 
-__all__ = ["Charts"]
-
 DEFAULT_HOME = "charts"
 RELEASE = "release-name"
 """What ``helm template`` calls a release without a name."""

@@ -35,8 +35,6 @@ from syncline.sources.kustomize.options import KustomizeOptions
 from syncline.sources.tree import Entry, Tree
 from syncline.sources.workers.deadline import OutOfTime, within
 
-__all__ = ["KustomizeEngine"]
-
 MAX_TRACES = 8192
 """Folders whose reads are remembered: about as many Applications as one process serves."""
 

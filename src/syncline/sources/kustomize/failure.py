@@ -11,8 +11,6 @@ from contextlib import contextmanager
 
 from syncline.sources.errors import Problem, SourceError
 
-__all__ = ["BuildError", "about", "quoted"]
-
 MALFORMED = "MalformedYAMLError"
 """Part of the text of an error about YAML syntax (kustomize's own word)."""
 

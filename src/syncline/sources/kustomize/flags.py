@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from syncline.sources.errors import Problem, SourceError
 
-__all__ = ["NO_FLAGS", "BuildFlags", "no_flags", "parse_flags"]
-
 FIELD = "kustomize.buildOptions"
 _SWITCHES = {
     "--enable-helm": "helm",

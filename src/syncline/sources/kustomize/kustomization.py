@@ -15,8 +15,6 @@ from syncline.sources.kustomize.loader import Folder
 from syncline.sources.kustomize.yaml.reader import AFTER_FIRST
 from syncline.sources.kustomize.yaml.shapes import ANY, BOOL, INT, TEXT, Fields, ListOf, MapOf, Struct, read_struct
 
-__all__ = ["FIELD_SPEC", "Kustomization", "load_kustomization", "read_yaml"]
-
 FILE_NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 KIND, VERSION = "Kustomization", "kustomize.config.k8s.io/v1beta1"
 COMPONENT_KIND, COMPONENT_VERSION = "Component", "kustomize.config.k8s.io/v1alpha1"

@@ -22,8 +22,6 @@ from syncline.sources.workers.deadline import sheltered
 if TYPE_CHECKING:
     from syncline.sources.kustomize.resources.resource import Resource
 
-__all__ = ["DEFAULT_LIMITS", "Folder", "Limits", "RemoteFiles", "Source", "TreeFiles", "is_remote", "listed"]
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -15,8 +15,6 @@ from syncline.sources.errors import Problem, SourceError
 from syncline.sources.kustomize.flags import NO_FLAGS, BuildFlags
 from syncline.sources.rendering.environment import RenderContext, expand, plain_version
 
-__all__ = ["KustomizeOptions", "parse_options"]
-
 FIELD = "spec.source.kustomize"
 
 

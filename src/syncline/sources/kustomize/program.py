@@ -20,8 +20,6 @@ from syncline.sources.kustomize.flags import BuildFlags
 from syncline.sources.rendering.plugin_run import PluginRunner
 from syncline.sources.tree import Tree
 
-__all__ = ["KustomizeProgram"]
-
 MAX_OBJECTS = 50_000
 
 

@@ -16,21 +16,6 @@ from urllib.parse import quote, unquote
 
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 
-__all__ = [
-    "DEFAULT_NETWORKS",
-    "Address",
-    "Networks",
-    "address_pattern",
-    "check_host",
-    "check_url",
-    "host_of",
-    "is_forbidden",
-    "normalize_url",
-    "parse_address",
-    "parse_networks",
-    "prefix_key",
-]
-
 _MAX_URL = 2048
 _MAX_HOST = 253
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")

@@ -41,8 +41,6 @@ from syncline.sources.revision import parse_constraint
 from syncline.sources.tree import MemoryTree
 from syncline.sources.workers.read_scope import Failing, current
 
-__all__ = ["Artifacts"]
-
 MAX_ARCHIVE = 100_000_000
 MAX_LAYERS = 10
 MAX_VALUES = 5_000_000

@@ -23,8 +23,6 @@ from syncline.sources.remote.address import (
 )
 from syncline.sources.remote.credentials import NO_CREDENTIALS, CredentialStore, RepositoryAccess
 
-__all__ = ["Border", "Lent", "refuse_unlisted"]
-
 ANYBODY = "\nanybody"
 """Owner of what was read without credentials; no project is called so."""
 

@@ -21,8 +21,6 @@ from syncline.base.secret import Secret
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.remote.credentials import AzurePrincipal, RepositoryAccess
 
-__all__ = ["with_cloud_token"]
-
 GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 GOOGLE_TOKENS = "https://oauth2.googleapis.com/token"
 AZURE_LOGIN = "https://login.microsoftonline.com"

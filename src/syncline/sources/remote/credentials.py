@@ -21,18 +21,6 @@ from syncline.kube.objects import Obj, dig, labels_of, name_of
 from syncline.sources.errors import Problem, SourceError, mask_credentials
 from syncline.sources.remote.address import parse_address, prefix_key
 
-__all__ = [
-    "CERTIFICATES_MAP",
-    "KNOWN_HOSTS_MAP",
-    "NO_CREDENTIALS",
-    "SECRET_TYPE",
-    "AzurePrincipal",
-    "CredentialStore",
-    "GitHubApp",
-    "RepositoryAccess",
-    "credential_store",
-]
-
 SECRET_TYPE = "argocd.argoproj.io/secret-type"
 KNOWN_HOSTS_MAP = "argocd-ssh-known-hosts-cm"
 CERTIFICATES_MAP = "argocd-tls-certs-cm"

@@ -17,8 +17,6 @@ from typing import Any
 from syncline.base.places import Limits
 from syncline.sources.remote.turns import Turns
 
-__all__ = ["open_connection"]
-
 RESOLVING = Turns("name resolution", Limits(32, {"project": 16}))
 
 

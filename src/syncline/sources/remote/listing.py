@@ -15,8 +15,6 @@ from dataclasses import replace
 
 from syncline.sources.tree import Entry
 
-__all__ = ["Listing", "SmallFiles"]
-
 _AFTER = "\U0010ffff"
 
 

@@ -20,8 +20,6 @@ from syncline.sources.remote.address import DEFAULT_NETWORKS, Networks
 from syncline.sources.remote.credentials import RepositoryAccess
 from syncline.sources.remote.web import WebAnswer, WebLimits, WebRequest, basic, fetch, origin_of, shown_url
 
-__all__ = ["HELM_CHART", "HELM_CONFIG", "Registry", "is_digest", "ping"]
-
 HELM_CONFIG = "application/vnd.cncf.helm.config.v1+json"
 HELM_CHART = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 MANIFESTS = (

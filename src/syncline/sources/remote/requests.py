@@ -9,8 +9,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-__all__ = ["RemoteRequests"]
-
 MAX_ADDRESSES = 5_000
 """Addresses that are counted by themselves."""
 OTHERS = "(others)"

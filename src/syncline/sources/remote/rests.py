@@ -18,8 +18,6 @@ from syncline.base.entropy import Entropy
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.workers.read_scope import current
 
-__all__ = ["Rests"]
-
 FIRST_REST_S, LONGEST_REST_S = 60.0, 3600.0
 SPREAD = 0.25
 """Part of a rest by which it may be shorter or longer, so that renders do not begin together."""

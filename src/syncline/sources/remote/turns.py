@@ -17,8 +17,6 @@ from syncline.base.places import Crowded, Limits, Places, Share, Ticket
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.workers.read_scope import current
 
-__all__ = ["Turns", "away", "computing"]
-
 
 class Turns:
     """The slots of one resource. Thread-safe."""

@@ -29,8 +29,6 @@ from syncline.sources.remote.dialling import open_connection
 from syncline.sources.remote.turns import away
 from syncline.sources.workers.read_scope import current
 
-__all__ = ["WebAnswer", "WebLimits", "WebRequest", "basic", "fetch", "origin_of", "shown_url"]
-
 REDIRECTS = (301, 302, 303, 307, 308)
 NOT_MODIFIED = 304
 CHUNK = 1 << 16

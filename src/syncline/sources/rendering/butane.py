@@ -27,8 +27,6 @@ from syncline.sources.lookup import join
 from syncline.sources.tree import EXECUTABLE_MODE, Entry, Tree, with_modes
 from syncline.sources.workers.pool import shared_workers
 
-__all__ = ["Documents", "read_documents"]
-
 VARIANT = "openshift"
 
 MAX_DOCUMENT = 500_000

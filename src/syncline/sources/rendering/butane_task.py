@@ -16,8 +16,6 @@ from syncline.ignition.butane.schema import HEADER
 from syncline.ignition.butane.transpile import Options, Transpiled, transpile
 from syncline.ignition.report import path_text
 
-__all__ = ["render"]
-
 
 class _Recorded:
     """Repeats recorded responses; everything else is a missing file."""

@@ -25,8 +25,6 @@ from syncline.sources.directory import Manifests, SourcedObject
 from syncline.sources.remote.rests import Rests
 from syncline.sources.tree import Entry
 
-__all__ = ["RenderCache", "read_set_key"]
-
 FORMAT = "1"
 """Part of every key: a change of rules or of the stored form gives new keys."""
 

@@ -13,8 +13,6 @@ from syncline.base.masking import Masker, bounded, credential_values, decoded
 from syncline.sources.errors import SourceError
 from syncline.sources.tree import Entry, Tree
 
-__all__ = ["undisclosing"]
-
 MAX_FILES = 500
 MAX_BYTES = 4 * 1024**2
 """Bounds of what is looked through; beyond, a file named like a manifest goes first."""

@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["NO_CONTEXT", "RenderContext", "build_environment", "expand", "plain_version"]
-
 _SPECIAL = frozenset("*#$@!?-0123456789")
 _SHORT, _SHORT_8 = 7, 8
 _VERSION = re.compile(r"v?(\d{1,9}(?:\.\d{1,9}){1,9})", re.ASCII)

@@ -22,8 +22,6 @@ from syncline.sources.rendering.jsonnet_task import candidates
 from syncline.sources.tree import Entry
 from syncline.sources.workers.pool import shared_workers
 
-__all__ = ["JsonnetOptions", "check_size", "evaluate", "imported", "parse_jsonnet"]
-
 FIELD = "spec.source.directory.jsonnet"
 MAX_IMPORTS = 2_000
 MAX_BYTES = 20_000_000

@@ -13,8 +13,6 @@ from typing import Any
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.lookup import join
 
-__all__ = ["candidates", "evaluate"]
-
 MAX_STACK = 500
 """As the reference implementation."""
 MAX_TRACE = 8

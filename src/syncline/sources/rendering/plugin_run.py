@@ -28,8 +28,6 @@ from syncline.sources.remote.turns import Turns, away
 from syncline.sources.tree import EXECUTABLE_MODE, Tree
 from syncline.sources.workers.scratch import write_below
 
-__all__ = ["PluginRunner"]
-
 INSIDE = "/repository"
 CANNOT = 125
 """Exit code of the launcher where no sandbox can be made."""

@@ -25,8 +25,6 @@ from syncline.sources.rendering.plugin_run import PluginRunner
 from syncline.sources.rendering.source_type import SourceType
 from syncline.sources.tree import Entry, Tree, with_modes
 
-__all__ = ["PluginError", "PluginOptions", "PluginRenderer", "load_plugins", "parse_plugin_options"]
-
 FIELD = "spec.source.plugin"
 MAX_OBJECTS = 50_000
 MAX_FOUND = 10_000

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["SourceType"]
-
 
 class SourceType(StrEnum):
     """The tools by their names in ``status.sourceType``."""

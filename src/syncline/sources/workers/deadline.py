@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-__all__ = ["OutOfTime", "sheltered", "within"]
-
 T = TypeVar("T")
 
 AGAIN_S = 0.05

@@ -20,8 +20,6 @@ from syncline.base import landlock, seccomp
 from syncline.base.priority import RENDERING, step_back
 from syncline.sources.errors import Problem, SourceError
 
-__all__ = ["main"]
-
 HEADER = 8
 """As in ``sources/workers/pool.py``, which is not loaded here."""
 

@@ -34,8 +34,6 @@ from syncline.sources.git.process import Children
 from syncline.sources.remote.turns import Turns, away
 from syncline.sources.workers.read_scope import current
 
-__all__ = ["shared_workers"]
-
 HEADER = 8
 """Bytes of a frame's length, big-endian."""
 

@@ -19,8 +19,6 @@ from syncline.base.clock import format_time
 from syncline.base.entropy import Entropy
 from syncline.sources.errors import Problem, SourceError
 
-__all__ = ["Failing", "ReadScope", "current", "read_scope"]
-
 FIRST_PAUSE_S = 10.0
 """After the first failure of a remote; it doubles with each further one."""
 LONGEST_PAUSE_S = 120.0

@@ -14,8 +14,6 @@ from pathlib import Path
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.lookup import join
 
-__all__ = ["write_below"]
-
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

@@ -19,8 +19,6 @@ from syncline.apply.health.rules import (
 )
 from syncline.apply.health.table import Rule
 
-__all__ = ["RULES"]
-
 RULES: dict[str, Rule] = {
     **clusters.RULES,
     **crossplane.RULES,

@@ -7,8 +7,6 @@ from syncline.apply.health.table import Rule, Settings
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj
 
-__all__ = ["RULES"]
-
 
 def managed(obj: Obj, settings: Settings) -> Health:
     """Return the health by Ready and Synced; a pause is the reason of Synced. ``noun``: default is the kind."""

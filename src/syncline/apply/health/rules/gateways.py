@@ -7,8 +7,6 @@ from syncline.apply.health.table import Rule, Settings
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj
 
-__all__ = ["RULES"]
-
 
 def _judged(found: list[Obj], prefix: str, thing: str) -> Health | None:
     """Return the first problem in the conditions: refused references, not accepted, not programmed yet."""

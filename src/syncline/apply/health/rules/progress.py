@@ -7,8 +7,6 @@ from syncline.apply.health.table import Rule, Settings
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj
 
-__all__ = ["RULES"]
-
 
 def reasons_up_to_the_first_failure(obj: Obj, settings: Settings) -> Health:
     """Grafana: ``REASON for TYPE because MESSAGE`` of each condition, until one is False."""

@@ -9,8 +9,6 @@ from syncline.apply.health.table import Rule, Settings
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj, finalizers
 
-__all__ = ["RULES"]
-
 SHORT_SHA = 7
 CANNOT_RECONCILE = "ReconciliationError"
 

@@ -9,8 +9,6 @@ from syncline.apply.health.table import Rule, Settings
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj, annotations_of
 
-__all__ = ["RULES"]
-
 WORKLOAD_GENERATION = "rollout.argoproj.io/workload-generation"
 TROUBLE = ("InvalidSpec", "Progressing=*/RolloutAborted|ProgressDeadlineExceeded")
 

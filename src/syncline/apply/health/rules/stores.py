@@ -7,8 +7,6 @@ from syncline.apply.health.table import Rule, Settings
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj
 
-__all__ = ["RULES"]
-
 CEPH_HEALTH = {
     "HEALTH_OK": HealthStatus.HEALTHY,
     "HEALTH_WARN": HealthStatus.DEGRADED,

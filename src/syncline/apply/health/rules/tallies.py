@@ -7,8 +7,6 @@ from syncline.apply.health.table import Rule, Settings
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj
 
-__all__ = ["RULES"]
-
 FLUX_PROGRESSING = ("Ready=Unknown", "Reconciling=True")
 UNHEALTHY_SUBSCRIPTION = "CatalogSourcesUnhealthy|InstallPlanFailed|ResolutionFailed=True"
 

@@ -11,8 +11,6 @@ from syncline.apply.health.table import Rule, Settings
 from syncline.apply.health.verdict import Health, HealthStatus
 from syncline.kube.objects import Obj
 
-__all__ = ["RULES"]
-
 FAILED_DEPLOYMENT = ("timeout", "failed")
 """Words in the message of Progressing=False that mean a failed SpinApp, not a brief stop."""
 RANGES = (

@@ -18,8 +18,6 @@ from syncline.kube import client
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ResourceInfo, meta, name_of
 
-__all__ = ["CASCADE", "applications_in", "create", "from_flags", "with_overrides"]
-
 MAX_FILE = 16 * 1024 * 1024
 """Limit of bytes read from standard input."""
 CASCADE = "resources-finalizer.argocd.argoproj.io"

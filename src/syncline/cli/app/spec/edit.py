@@ -16,8 +16,6 @@ from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.kinds.argoproj import APPLICATION
 
-__all__ = ["confirm_deletion", "edit", "parsed_patch", "patch"]
-
 APPROVED = "argocd.argoproj.io/deletion-approved"
 
 

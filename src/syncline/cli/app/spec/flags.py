@@ -16,8 +16,6 @@ from syncline.cli.app.spec.toolflags import TOOL_FIELDS, TOOL_LISTS, TOOL_OPTION
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj
 
-__all__ = ["image_name", "position_of", "spec_options", "with_flags"]
-
 Flags = Mapping[str, Any]
 """Values by flag; None if not given."""
 

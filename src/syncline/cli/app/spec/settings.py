@@ -14,8 +14,6 @@ from syncline.cli.app.target import change_spec, namespace_options, split
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj
 
-__all__ = ["set_spec", "unset"]
-
 SCALARS = {
     "nameprefix": ("kustomize", "namePrefix"),
     "namesuffix": ("kustomize", "nameSuffix"),

@@ -13,8 +13,6 @@ from syncline.cli.app.target import change_spec, namespace_options, split
 from syncline.cli.frame.failure import CommandFailed
 from syncline.kube.objects import Obj
 
-__all__ = ["add_source", "remove_source"]
-
 
 @click.command("add-source")
 @click.argument("name")

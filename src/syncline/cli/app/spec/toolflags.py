@@ -15,8 +15,6 @@ import click
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube.objects import Obj
 
-__all__ = ["TOOL_FIELDS", "TOOL_LISTS", "TOOL_OPTIONS", "put", "with_tool_flags"]
-
 Flags = Mapping[str, Any]
 
 

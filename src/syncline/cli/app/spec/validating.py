@@ -20,8 +20,6 @@ from syncline.kube.objects import GVK, Obj, ObjectRef, dig, name_of, namespace_o
 if TYPE_CHECKING:
     from syncline.control.cache import Cache
 
-__all__ = ["checked", "validate_option"]
-
 validate_option = click.option(
     "--validate/--no-validate",
     default=True,

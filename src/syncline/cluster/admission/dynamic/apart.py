@@ -15,8 +15,6 @@ from syncline.kube.cel.authorizing import Asked, AuthorizerValue, ResourceCheck,
 from syncline.kube.transport.elsewhere import elsewhere, key_of
 from syncline.kube.transport.outbound import Computation
 
-__all__ = ["evaluated"]
-
 AUTHORIZER, CHECK = "authorizer", "authorizer.requestResource"
 Account = tuple[str, str] | None
 Rulings = dict[tuple[Account, Asked], Ruling]

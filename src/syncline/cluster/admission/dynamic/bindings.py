@@ -16,8 +16,6 @@ from syncline.cluster.resources.registry import Resource
 from syncline.kube.cel.authorizing import Asked, AuthorizerValue, ResourceCheck, Ruling
 from syncline.kube.objects import GVK, Obj
 
-__all__ = ["authorizers", "kind_in", "request_obj", "shown_namespace"]
-
 
 def gvk_obj(gvk: GVK) -> Obj:
     return {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}

@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 from syncline.base.entropy import Entropy
 from syncline.kube.transport.outbound import Outcome
 
-__all__ = ["MAX_RUNS", "Asking", "Tape"]
-
 MAX_RUNS = 256
 """Runs of one request. Each had new calls, so more indicates a loop in our code or in webhooks."""
 

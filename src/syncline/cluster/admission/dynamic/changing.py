@@ -33,8 +33,6 @@ from syncline.kube.objects import Obj, meta
 from syncline.kube.patching.typedvalues import Shape, merge, shape_of, type_errors
 from syncline.kube.schema.model import Schema, schema_for
 
-__all__ = ["change"]
-
 POLICIES = "MutatingAdmissionPolicy"
 
 

@@ -14,8 +14,6 @@ from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.program import MAX_STEPS, Program
 from syncline.kube.cel.values import EvaluationError
 
-__all__ = ["Budget", "Compiled", "Conditions", "OutOfBudget", "compiled", "held"]
-
 CALLS_PER_REQUEST = 10
 """Budget of all expressions of one policy, in units of one evaluation's limit (``RuntimeCELCostBudget`` and
 ``PerCallLimit``)."""

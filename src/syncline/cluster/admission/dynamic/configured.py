@@ -14,8 +14,6 @@ from syncline.cluster.admission.dynamic.policies import Policy, policy_of
 from syncline.cluster.storage.store import Event, Store
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["Configured"]
-
 GROUP = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = f"{GROUP}/mutatingwebhookconfigurations", f"{GROUP}/validatingwebhookconfigurations"
 POLICIES, BINDINGS = f"{GROUP}/validatingadmissionpolicies", f"{GROUP}/validatingadmissionpolicybindings"

@@ -29,8 +29,6 @@ from syncline.kube.errors import ApiError, BadRequest
 from syncline.kube.objects import Obj
 from syncline.kube.transport.outbound import Awaiting, OutboundCall, Outcome
 
-__all__ = ["call_mutating", "call_validating"]
-
 WEBHOOKS = "MutatingAdmissionWebhook"
 DEFAULT_PORT = 443
 MUTATION, PATCH = "mutation.webhook.admission.k8s.io/", "patch.webhook.admission.k8s.io/"

@@ -30,8 +30,6 @@ from syncline.kube.cel.values import EvaluationError
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj
 
-__all__ = ["enforce"]
-
 FAILURE = "validation.policy.admission.k8s.io/validation_failure"
 MAX_MESSAGE_BYTES = 5 * 1024
 """Longer messages of expressions are ignored (``MaxEvaluatedMessageExpressionSizeBytes``)."""

@@ -12,8 +12,6 @@ from syncline.cluster.admission.dynamic.matching import Scope, parse_rules, pars
 from syncline.cluster.validation.policy.admissionrules import Expressions
 from syncline.kube.objects import Obj, name_of
 
-__all__ = ["Hook", "hooks_of"]
-
 DEFAULT_TIMEOUT_S = 10
 KNOWN_VERSIONS = ("v1", "v1beta1")
 

@@ -16,8 +16,6 @@ from syncline.cluster.resources.registry import Resource
 from syncline.kube.errors import InternalError
 from syncline.kube.objects import GVK, Obj
 
-__all__ = ["Judging", "Round", "internal", "seen_as"]
-
 
 @dataclass(frozen=True, slots=True)
 class Judging:

@@ -17,8 +17,6 @@ from syncline.kube.errors import ApiError, InternalError, not_found
 from syncline.kube.objects import GVK, Obj, labels_of
 from syncline.kube.selectors import EVERYTHING, Selector, SelectorError, label_selector_from
 
-__all__ = ["Match", "Scope", "World", "exempt", "parse_rules", "parse_selector"]
-
 _EXEMPT = frozenset(
     f"admissionregistration.k8s.io/{plural}"
     for plural in (

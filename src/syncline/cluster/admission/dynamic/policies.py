@@ -29,8 +29,6 @@ from syncline.kube.errors import ApiError
 from syncline.kube.objects import GVK, Obj, gvk_of, labels_of, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
 
-__all__ = ["ConfigError", "Policy", "Variables", "applicable", "excluded", "params_of", "policy_of"]
-
 _EXCLUDED = frozenset(
     (
         "authentication.k8s.io/selfsubjectreviews",

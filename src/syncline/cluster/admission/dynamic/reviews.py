@@ -20,8 +20,6 @@ from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj
 from syncline.kube.transport.outbound import Outcome
 
-__all__ = ["BadAnswer", "Verdict", "denied", "read_answer", "review_body"]
-
 GROUP = "admission.k8s.io"
 MAX_SHOWN_CHARS = 2048
 """Characters shown of a webhook's text response (client-go ``maxUnstructuredResponseTextBytes``)."""

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from syncline.cluster.storage.store import Key, Store
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["reach"]
-
 SLICES = "discovery.k8s.io/endpointslices"
 OWNER_LABEL = "kubernetes.io/service-name"
 HOST = "127.0.0.1"

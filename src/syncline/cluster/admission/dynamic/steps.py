@@ -9,8 +9,6 @@ from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj
 from syncline.kube.patching.patches import json_patch
 
-__all__ = ["StepFailed", "patched"]
-
 
 class StepFailed(Exception):
     """``test``: a test operation failed."""

@@ -13,8 +13,6 @@ from syncline.cluster.resources.registry import Resource
 from syncline.kube.errors import Forbidden
 from syncline.kube.objects import GVK, Obj
 
-__all__ = ["Subject", "forbidden"]
-
 
 @dataclass(frozen=True, slots=True)
 class Subject:

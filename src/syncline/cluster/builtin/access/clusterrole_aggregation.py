@@ -15,8 +15,6 @@ from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Apply, Plan
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating, name_of, ref_of
 
-__all__ = ["CLUSTER_ROLE_AGGREGATION_CONTROLLER", "plan"]
-
 CLUSTER_ROLE = GroupKind("rbac.authorization.k8s.io", "ClusterRole")
 MANAGER = "clusterrole-aggregation-controller"
 """Field manager of Kubernetes' controller, as users see it in managedFields."""

@@ -11,8 +11,6 @@ from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Create, Plan, Replace
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating, name_of, namespace_of
 
-__all__ = ["namespace_defaults_controller", "plan"]
-
 NAMESPACE = GroupKind("", "Namespace")
 SERVICE_ACCOUNT = GroupKind("", "ServiceAccount")
 CONFIG_MAP = GroupKind("", "ConfigMap")

@@ -34,8 +34,6 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["FillHandler", "FillTokenSecret", "plan", "token_secret_controller"]
-
 SECRET = GroupKind("", "Secret")
 SERVICE_ACCOUNT = GroupKind("", "ServiceAccount")
 TOKEN_TYPE = "kubernetes.io/service-account-token"

@@ -16,8 +16,6 @@ from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Delete, Plan, Requeue
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, namespace_of, ref_of
 
-__all__ = ["EVENT_EXPIRY_CONTROLLER", "plan"]
-
 EVENT_TTL_S = 3600.0
 """kube-apiserver's default ``--event-ttl``."""
 MINUTE_S = 60.0

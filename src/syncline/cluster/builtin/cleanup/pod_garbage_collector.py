@@ -18,8 +18,6 @@ from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Delete, Plan, Requeue, SetStatus, set_status
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, finalizers, is_terminating, meta, name_of, ref_of
 
-__all__ = ["POD_GARBAGE_COLLECTOR_CONTROLLER", "plan"]
-
 POD = GroupKind("", "Pod")
 NODE = GroupKind("", "Node")
 QUARANTINE_S = 60.0

@@ -22,8 +22,6 @@ from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of
 
-__all__ = ["NODE_LIFECYCLE", "node_lifecycle_controller"]
-
 NODE_LIFECYCLE = "node-lifecycle"
 """Name of the controller, by which machines trigger it."""
 

@@ -18,22 +18,6 @@ from syncline.cluster.builtin.pods import POD, condition
 from syncline.control.cache import Snapshot
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of, ref_of
 
-__all__ = [
-    "LEASE",
-    "NODE",
-    "NODES_OF_ZONE",
-    "PODS_OF_NODE",
-    "Heartbeats",
-    "Observed",
-    "disruption_around",
-    "in_zone",
-    "node_of_lease",
-    "node_of_pod",
-    "observe",
-    "placed_on",
-    "together_with",
-]
-
 NODE = GroupKind("", "Node")
 LEASE = GroupKind("coordination.k8s.io", "Lease")
 LEASE_NAMESPACE = "kube-node-lease"

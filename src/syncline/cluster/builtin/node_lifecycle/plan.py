@@ -24,8 +24,6 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["plan"]
-
 GRACE_S = 50.0
 """Seconds without a heartbeat after which a node is lost (node-monitor-grace-period)."""
 STARTUP_GRACE_S = 60.0

@@ -15,8 +15,6 @@ from syncline.cluster.builtin.pods import condition
 from syncline.kube.objects import Obj, dig, labels_of
 from syncline.kube.scheduling.terms import tolerates
 
-__all__ = ["Disruption", "Failing", "disruption_of", "eviction_time", "taint_name", "wanted_taints", "works", "zone_of"]
-
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"

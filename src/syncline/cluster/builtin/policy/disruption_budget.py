@@ -35,8 +35,6 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["DISRUPTION_BUDGET_CONTROLLER", "plan"]
-
 COMPONENT = "controllermanager"
 BUDGET = GroupKind("policy", "PodDisruptionBudget")
 _SCALED = (

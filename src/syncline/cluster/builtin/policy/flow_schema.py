@@ -17,8 +17,6 @@ from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Apply, Plan
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, ref_of, uid_of
 
-__all__ = ["FLOW_SCHEMA_CONTROLLER", "plan"]
-
 GROUP = "flowcontrol.apiserver.k8s.io"
 FLOW_SCHEMA = GroupKind(GROUP, "FlowSchema")
 LEVEL = GroupKind(GROUP, "PriorityLevelConfiguration")

@@ -16,8 +16,6 @@ from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Plan, set_status
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, name_of, namespace_of, ref_of
 
-__all__ = ["RESOURCE_QUOTA_CONTROLLER", "plan"]
-
 QUOTA = GroupKind("", "ResourceQuota")
 EVENT = "Event"
 

@@ -31,8 +31,6 @@ from syncline.kube.objects import (
 from syncline.kube.schema.model import schema_for
 from syncline.kube.schema.schematypes import type_of
 
-__all__ = ["POLICY_TYPES_CONTROLLER", "plan"]
-
 POLICY = GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicy")
 MOST_TYPES = 10
 """Kinds that a policy is checked against (``maxTypesToCheck``)."""

@@ -15,8 +15,6 @@ from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Create, Delete, Plan
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, labels_of, name_of, namespace_of
 
-__all__ = ["ADDRESS", "MANAGED", "RANGE", "SERVICE_ADDRESS_CONTROLLER", "SPARE_ADDRESS_CONTROLLER"]
-
 SERVICE = GroupKind("", "Service")
 ADDRESS = GroupKind("networking.k8s.io", "IPAddress")
 RANGE = GroupKind("networking.k8s.io", "ServiceCIDR")

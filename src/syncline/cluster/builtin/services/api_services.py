@@ -32,8 +32,6 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["API_SERVICE_CONTROLLER", "AskServer", "AskServerHandler", "plan"]
-
 API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")
 SERVICE, SLICE = GroupKind("", "Service"), GroupKind("discovery.k8s.io", "EndpointSlice")
 OWNER_LABEL = "kubernetes.io/service-name"

@@ -28,8 +28,6 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["SERVICE_RANGE_CONTROLLER", "plan"]
-
 PROTECTION = "networking.k8s.io/service-cidr-finalizer"
 GRACE_S = 10.0
 """Delay before an unused range is released, so that allocators have seen that it terminates."""

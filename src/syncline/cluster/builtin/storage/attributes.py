@@ -24,8 +24,6 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["ATTRIBUTES_CLASS_CONTROLLER", "plan"]
-
 CLASS = GroupKind("storage.k8s.io", "VolumeAttributesClass")
 PROTECTION = "kubernetes.io/vac-protection"
 

@@ -47,8 +47,6 @@ from syncline.kube.scheduling.volumes import (
     mismatch,
 )
 
-__all__ = ["PROVISIONER", "claim_controller", "plan"]
-
 PROTECTION = "kubernetes.io/pvc-protection"
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"

@@ -18,8 +18,6 @@ from syncline.control.plan import Create, Emit, Plan
 from syncline.kube.objects import Obj, ObjectRef, dig, is_terminating, name_of, namespace_of, ref_of, uid_of
 from syncline.kube.scheduling.volumes import ephemeral_claim_name, is_made_for
 
-__all__ = ["EPHEMERAL_CLAIM_CONTROLLER", "plan"]
-
 COMPONENT = "ephemeral_volume"
 
 

@@ -16,8 +16,6 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["BY_CONTROLLER", "CLAIM", "STORAGE_CLASS", "VOLUME", "claim_reference", "edit", "reserve", "unprotect"]
-
 BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 
 VOLUME = GroupKind("", "PersistentVolume")

@@ -27,8 +27,6 @@ from syncline.kube.objects import (
 )
 from syncline.kube.scheduling.volumes import SELECTED_NODE
 
-__all__ = ["PROVISION_CONTROLLER", "RECLAIM_CONTROLLER", "plan", "standard_class"]
-
 SIMULATED = "syncline.dev/simulated"
 DRIVER = "simulated.syncline.dev"
 """Driver name in the volumes; driver names are domains."""

@@ -26,8 +26,6 @@ from syncline.kube.objects import (
 )
 from syncline.kube.scheduling.volumes import is_for
 
-__all__ = ["VOLUME_CONTROLLER", "plan"]
-
 PROTECTION = "kubernetes.io/pv-protection"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 COMPONENT = "persistentvolume-controller"

@@ -32,8 +32,6 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["autoscaler_controller", "plan"]
-
 COMPONENT = "horizontal-pod-autoscaler"
 AUTOSCALER = GroupKind("autoscaling", "HorizontalPodAutoscaler")
 MAX_OBJECTS = 10_000

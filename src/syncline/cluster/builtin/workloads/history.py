@@ -20,8 +20,6 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["HASH_LABEL", "REVISION", "History", "expired", "history", "template_of"]
-
 REVISION = GroupKind("apps", "ControllerRevision")
 HASH_LABEL = "controller-revision-hash"
 _STORED_HASH = "controller.kubernetes.io/hash"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["share"]
-
 
 def share(value: int | str, of: int, *, up: bool) -> int:
     """Return ``value`` itself, or its percentage of ``of``, rounded up or down (``GetScaledValueFromIntOrPercent``);

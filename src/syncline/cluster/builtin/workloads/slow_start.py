@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-__all__ = ["slow_start"]
-
 A = TypeVar("A")
 
 

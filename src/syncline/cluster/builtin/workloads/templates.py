@@ -15,9 +15,6 @@ from syncline.base.entropy import SUFFIX_ALPHABET
 from syncline.cluster.builtin.owners import owner_reference
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
-__all__ = ["pod_from_template", "template_hash", "without_label"]
-
-
 MAX_HASHED = 32 << 10
 """Bytes of a template that are hashed individually, a fifth of a microsecond each; of a larger one, its digest is."""
 

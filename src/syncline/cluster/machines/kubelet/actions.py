@@ -16,18 +16,6 @@ from syncline.cluster.machines.runtimes import Runtimes
 from syncline.cluster.machines.simulated import Machines
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of, namespace_of, ref_of, uid_of
 
-__all__ = [
-    "CreateSandbox",
-    "ForgetPod",
-    "GoOn",
-    "KillContainer",
-    "NoteFailures",
-    "PodAction",
-    "PodHandler",
-    "RefreshVolumes",
-    "StartContainer",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class CreateSandbox(Action):

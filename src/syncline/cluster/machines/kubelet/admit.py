@@ -18,8 +18,6 @@ from syncline.kube.scheduling.filters import controller_uid, host_ports, port_ta
 from syncline.kube.scheduling.podresources import ROOM, allocatable, requests_of
 from syncline.kube.scheduling.terms import matches_node_terms, tolerates_all
 
-__all__ = ["Asked", "AskedCache", "answered_at", "refusal_of", "refused_status", "was_refused"]
-
 OS = "linux"
 OS_LABEL = "kubernetes.io/os"
 COUNTED = ("cpu", "memory", "ephemeral-storage")

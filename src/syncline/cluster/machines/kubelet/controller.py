@@ -15,8 +15,6 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, is_terminating
 
-__all__ = ["KUBELET", "kubelet_controller"]
-
 KUBELET = "kubelet"
 """Name of the controller."""
 

@@ -10,8 +10,6 @@ from syncline.cluster.machines.probes import Failure, failure_text
 from syncline.control.plan import Emit
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, uid_of
 
-__all__ = ["events_between", "killing", "pulling", "refused", "restarting", "unhealthy"]
-
 COMPONENT = "kubelet"
 SIZE_BYTES = 50_000_000
 """Size reported for images, which are not pulled."""

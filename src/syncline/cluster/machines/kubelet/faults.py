@@ -16,8 +16,6 @@ from syncline.cluster.machines.processes.environment import declared, expanded
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, uid_of
 from syncline.kube.text.imagenames import image_problem
 
-__all__ = ["Fault", "fault_of"]
-
 CONFIG_ERROR, INVALID_IMAGE = "CreateContainerConfigError", "InvalidImageName"
 _REFERENCE = re.compile(r"\$\$|\$\(([^()\s]+)\)")
 

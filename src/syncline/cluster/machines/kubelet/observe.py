@@ -29,19 +29,6 @@ from syncline.cluster.machines.simulated import Machines
 from syncline.control.cache import IndexFn, OfKind, Snapshot
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of, uid_of
 
-__all__ = [
-    "NODE",
-    "POD",
-    "PODS_ON_NODE",
-    "SERVICE",
-    "EndsWithUs",
-    "Observed",
-    "indices",
-    "observe",
-    "order_of",
-    "pods_referring",
-]
-
 POD = GroupKind("", "Pod")
 NODE = GroupKind("", "Node")
 SERVICE = GroupKind("", "Service")

@@ -42,8 +42,6 @@ from syncline.cluster.machines.scripted.stages import Timing, stage_of
 from syncline.control.plan import Delete, Done, Emit, Outcome, Plan, Requeue, Result, set_status
 from syncline.kube.objects import Obj, dig, is_terminating, meta, ref_of, uid_of
 
-__all__ = ["plan", "settle"]
-
 SETTLED_ATTEMPT = 4
 """From this restart on, a crash loop counts as settled: its reconciles are background work."""
 DEFAULT_GRACE_S = 30.0

@@ -23,18 +23,6 @@ from syncline.control.controller import Controller
 from syncline.control.plan import Patch, Plan
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, annotations_of
 
-__all__ = [
-    "POWER",
-    "POWER_KEEPER",
-    "REBOOT",
-    "REBOOT_DONE",
-    "ChangePower",
-    "PowerHandler",
-    "RebootMachine",
-    "Switch",
-    "power_controller",
-]
-
 POWER_KEEPER = "machine-power"
 """Name of the controller."""
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from syncline.control.cache import Snapshot
 from syncline.kube.objects import Obj, ObjectRef, dig, namespace_of
 
-__all__ = ["CONTAINERS", "REFERENCES", "Missing", "missing_of", "referred", "refers_to"]
-
 REFERENCES = "kubelet/references"
 CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 """Fields of a pod's spec."""

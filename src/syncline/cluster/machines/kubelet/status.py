@@ -16,8 +16,6 @@ from syncline.cluster.machines.kubelet.observe import Observed
 from syncline.cluster.machines.kubelet.views import View
 from syncline.kube.objects import Obj, dig, generation, name_of, namespace_of, uid_of
 
-__all__ = ["status_of"]
-
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 OWN_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 

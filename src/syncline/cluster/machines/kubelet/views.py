@@ -11,8 +11,6 @@ from syncline.cluster.machines.kubelet.observe import Observed, order_of
 from syncline.cluster.machines.scripted.stages import is_sidecar
 from syncline.kube.objects import Obj, dig, is_terminating
 
-__all__ = ["View", "views_of"]
-
 CRASH_BACKOFF_S, CRASH_BACKOFF_MAX_S = 10.0, 300.0
 """Delays of 10, 20, 40 … 300 s before the kubelet restarts a container; the first restart is immediate."""
 CRASH_RESET_S = 600.0

@@ -8,8 +8,6 @@ from typing import Any
 from syncline.cluster.machines.sandbox.ownership import WIDTH
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["Accounts", "AccountsError", "accounts_of"]
-
 ANYBODY = 65532
 """User of commands that must not run as root and name no user, as in rootless images."""
 PARTS = ("initContainers", "containers", "ephemeralContainers")

@@ -16,8 +16,6 @@ from syncline.cluster.machines.processes.surroundings import host_name, master_a
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of, namespace_of, uid_of
 from syncline.kube.text.quantity import ZERO, QuantityError, parse_quantity
 
-__all__ = ["command_line", "declared", "environment_of", "expanded", "field_value", "object_data", "resource_value"]
-
 _REFERENCE = re.compile(r"\$\$|\$\(([^()\s]+)\)")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from syncline.cluster.machines.sandbox import CONNECTIONS
 from syncline.cluster.machines.sandbox.network import pump
 
-__all__ = ["Gateway"]
-
 log = logging.getLogger("syncline.machines")
 
 

@@ -23,21 +23,6 @@ from syncline.cluster.machines.sandbox import PROGRAM
 from syncline.cluster.machines.sessions import CommandSession, Pipes
 from syncline.cluster.verbs.exchange import ExecWish
 
-__all__ = [
-    "OURS",
-    "ask_port",
-    "end",
-    "installed",
-    "join",
-    "kill",
-    "launcher",
-    "package_root",
-    "python_inside",
-    "read_verdict",
-    "run_inside",
-    "sandbox_problem",
-]
-
 OURS = "/opt/syncline"
 """Path of our interpreter and tools inside a sandbox."""
 PROGRAMS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

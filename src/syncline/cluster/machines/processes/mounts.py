@@ -12,8 +12,6 @@ from syncline.cluster.machines.processes.accounts import Accounts
 from syncline.cluster.machines.processes.environment import expanded
 from syncline.cluster.machines.processes.volumes import Volume, VolumeError
 
-__all__ = ["bounds", "encoded", "files", "mounts"]
-
 
 def files(volumes: Mapping[str, Volume], accounts: Accounts, most: int, stamp: str) -> dict[str, dict[str, Any]]:
     """Return files that process 1 writes to the sandbox's memory, where they vanish with the sandbox."""

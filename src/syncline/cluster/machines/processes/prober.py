@@ -24,18 +24,6 @@ from syncline.cluster.machines.probes import (
 )
 from syncline.kube.objects import Obj, dig
 
-__all__ = [
-    "Answer",
-    "Ask",
-    "Prober",
-    "Tally",
-    "asker",
-    "course_at_start",
-    "course_failed",
-    "course_with",
-    "run_hook",
-]
-
 MAX_FAILURES_REPORTED = 64
 """Limit per container; a probe that keeps flapping emits no more Events."""
 DEFAULT_TIMEOUT_S = 1

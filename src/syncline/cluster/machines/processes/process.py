@@ -80,8 +80,6 @@ from syncline.kube.client import Session
 from syncline.kube.errors import BadRequest, TooManyRequests
 from syncline.kube.objects import ObjectRef, dig, name_of, namespace_of, ref_of, uid_of
 
-__all__ = ["ProcessRuntime", "ProcessSettings"]
-
 log = logging.getLogger("syncline.machines")
 
 TOOL_MODULE = "syncline.cluster.machines.tools"

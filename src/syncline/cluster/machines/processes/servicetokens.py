@@ -10,8 +10,6 @@ from syncline.cluster.machines.processes.volumes import TokenWish, token_wishes
 from syncline.kube import client
 from syncline.kube.objects import Obj, ResourceInfo, dig, name_of, namespace_of, uid_of
 
-__all__ = ["issued_tokens"]
-
 ACCOUNTS = ResourceInfo("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
 
 

@@ -10,16 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
-__all__ = [
-    "SysctlError",
-    "host_name",
-    "hosts_file",
-    "master_address",
-    "resolver_file",
-    "service_variables",
-    "sysctls_of",
-]
-
 USUAL_SYSCTLS = {"net.ipv4.ip_unprivileged_port_start": "0"}
 """As in containerd: every command may listen on every port."""
 SAFE_SYSCTLS = frozenset(

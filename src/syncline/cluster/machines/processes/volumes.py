@@ -16,9 +16,6 @@ from syncline.cluster.machines.processes.environment import field_value, object_
 from syncline.kube.objects import Obj, annotations_of, dig, generation, labels_of, name_of, resource_version, uid_of
 from syncline.kube.text.quantity import QuantityError, parse_quantity
 
-__all__ = ["TokenWish", "Volume", "VolumeError", "shown_of", "token_wishes", "volumes_of"]
-
-
 DEFAULT_MODE = 0o644
 MOST_TOKENS = 16
 """Different tokens per pod: each is a request before a container starts."""

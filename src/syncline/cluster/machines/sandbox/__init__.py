@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["CANNOT", "CONNECTIONS", "PROGRAM"]
-
 CANNOT = 125
 """Exit code if the sandbox could not be created."""
 CONNECTIONS = 64

@@ -10,8 +10,6 @@ import mmap
 import os
 import struct
 
-__all__ = ["FIGURES", "LINES", "Board"]
-
 FIGURES = ("processes", "memory_bytes", "open_files")
 LINES = 512
 """Limit of containers that run as processes."""

@@ -6,20 +6,6 @@ import ctypes
 import os
 import struct
 
-__all__ = [
-    "SandboxError",
-    "check",
-    "die_with_parent",
-    "drop_privileges",
-    "enter_namespace",
-    "hide_from_others",
-    "libc",
-    "map_ids",
-    "open_beneath",
-    "owner_of_namespace",
-    "unshare",
-]
-
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
     0x00020000,
     0x02000000,

@@ -32,8 +32,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # importing it takes as long as creating the sandbox
     from typing import Any
 
-__all__ = ["main"]
-
 CHUNK = 65536
 NAMESPACES = (
     kernel.NEWUSER | kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS | kernel.NEWCGROUP

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     Mount = Callable[[int, int], None]
     """Shows an open entry, with all mounts below it, at another one, read-only."""
 
-__all__ = ["Mirrors"]
-
 MOST_ENTRIES = 20_000
 """Limit of a folder's entries: each costs a mount."""
 

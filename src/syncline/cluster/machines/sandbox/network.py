@@ -11,8 +11,6 @@ import threading
 
 from syncline.cluster.machines.sandbox import CONNECTIONS
 
-__all__ = ["API_SOCKET", "forward", "listen", "loopback_up", "pump"]
-
 API_SOCKET = "/run/syncline/api.sock"
 """Path of the API's socket in the sandbox."""
 CHUNK = 65536

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["WIDTH", "give", "identity"]
-
 FIRST = 0x70000000
 """First id, in a range that no system assigns to users, services or containers (systemd's UIDS-GIDS)."""
 WIDTH = 16

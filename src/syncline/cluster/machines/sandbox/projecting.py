@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # importing it takes as long as creating the sandbox
     from typing import Any
 
-__all__ = ["Projection"]
-
 DATA, DRAFT = "..data", "..data_tmp"
 CHUNK = 1 << 16
 MOST_BYTES = 512 * 1024 * 1024

@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["reach"]
-
 MOST_BYTES = 10 * 1024
 AGENT = "kube-probe/1.36"
 HOST = "127.0.0.1"

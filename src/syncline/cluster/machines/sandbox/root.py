@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # importing it takes as long as creating the sandbox
     from typing import Any
 
-__all__ = ["make_root"]
-
 RDONLY, NOSUID, NODEV, NOEXEC, REC, PRIVATE = 1, 2, 4, 8, 16384, 1 << 18
 DETACH = 2
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442

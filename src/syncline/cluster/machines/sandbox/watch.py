@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # importing it takes as long as creating the sandbox
     from typing import Any
 
-__all__ = ["Watch"]
-
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
 CALM_S, TENSE_S = 0.1, 0.03

@@ -20,8 +20,6 @@ from syncline.kube.text.glob import glob_matches
 from syncline.kube.text.imagenames import ImageName, ImageNameError, image_name
 from syncline.kube.yaml.loading import load
 
-__all__ = ["CONFIG_MAP", "Default", "ImageCache", "known_images"]
-
 CONFIG_MAP = ("kube-system", "syncline-images")
 MAX_BYTES, MAX_NAMES, MAX_PATTERN = 64 * 1024, 2000, 200
 OFFICIAL = "docker.io/library/"

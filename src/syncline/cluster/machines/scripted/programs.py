@@ -13,8 +13,6 @@ from syncline.cluster.machines.scripted.images import ImageCache
 from syncline.cluster.machines.scripted.stages import ANNOTATION_PREFIX, completes
 from syncline.kube.objects import Obj, annotations_of
 
-__all__ = ["RUN", "program_of", "runs_as_process", "simulated_note"]
-
 RUN = f"{ANNOTATION_PREFIX}run"
 Find = Callable[[str], str]
 """Returns the path of a local program that containers may see, or ""."""

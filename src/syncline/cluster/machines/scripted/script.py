@@ -28,8 +28,6 @@ from syncline.cluster.machines.tools.steps import Output, Session, Sleep
 from syncline.kube.client import Request, Transport
 from syncline.kube.objects import annotations_of, dig, namespace_of, uid_of
 
-__all__ = ["Identity", "ScriptRuntime"]
-
 Identity = Callable[[str, str], Transport]
 """Returns the transport of a service account, by namespace and name."""
 

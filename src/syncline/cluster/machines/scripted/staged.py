@@ -16,8 +16,6 @@ from syncline.cluster.machines.scripted.images import known_images
 from syncline.cluster.machines.scripted.stages import Timing, stage_of
 from syncline.kube.objects import dig, uid_of
 
-__all__ = ["Images", "StagedRuntime", "planned"]
-
 KILLED, TERMINATED = 137, 143
 """Exit codes of a container ended by SIGKILL and by SIGTERM."""
 

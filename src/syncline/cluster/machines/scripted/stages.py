@@ -27,8 +27,6 @@ from syncline.cluster.machines.probes import Behaviour, Course, course_of
 from syncline.cluster.machines.scripted.images import Default, ImageCache, known_images
 from syncline.kube.objects import Obj, annotations_of, dig
 
-__all__ = ["ANNOTATION_PREFIX", "Timing", "completes", "is_sidecar", "stage_of"]
-
 T = TypeVar("T")
 ANNOTATION_PREFIX = "syncline.dev/"
 OOM_EXIT_CODE = 137

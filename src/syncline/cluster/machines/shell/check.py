@@ -21,8 +21,6 @@ from syncline.cluster.machines.shell.syntax import (
     Word,
 )
 
-__all__ = ["unknown_in"]
-
 
 def unknown_in(script: Script, programs: Container[str]) -> str:
     """Return an error for the first unknown command, or "", as far as commands can be determined."""

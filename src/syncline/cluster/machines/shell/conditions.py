@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from syncline.cluster.machines.shell.expansion import pattern_matches
 from syncline.cluster.machines.shell.syntax import ShellError
 
-__all__ = ["truth"]
-
 _NUMBERS: dict[str, Callable[[int, int], bool]] = {
     "-eq": lambda a, b: a == b,
     "-ne": lambda a, b: a != b,

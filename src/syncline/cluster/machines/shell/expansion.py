@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 from syncline.cluster.machines.shell.syntax import ShellError
 
-__all__ = ["arithmetic", "operated", "pattern_matches", "split_fields"]
-
 MAX_NUMBER = 2**63
 _NAME = re.compile(r"\$?\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 

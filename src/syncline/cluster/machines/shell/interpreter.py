@@ -35,8 +35,6 @@ from syncline.cluster.machines.shell.syntax import (
 )
 from syncline.cluster.machines.tools.steps import Output, Step
 
-__all__ = ["Io", "LoopControl", "Program", "Shell", "ShellExit"]
-
 MAX_STEPS = 200_000
 """Commands per run: a loop that polls every second for a day needs fewer."""
 MAX_CAPTURE = 4 * 1024 * 1024

@@ -18,8 +18,6 @@ from syncline.cluster.machines.shell.syntax import (
     Word,
 )
 
-__all__ = ["Token", "Tokens"]
-
 MAX_TEXT = 256 * 1024
 """Longest script, as long as an argument of a container."""
 MAX_NESTING = 50

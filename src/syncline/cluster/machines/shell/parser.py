@@ -22,8 +22,6 @@ from syncline.cluster.machines.shell.syntax import (
     Word,
 )
 
-__all__ = ["parse"]
-
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _REDIRECTS = {"<", ">", ">>", "2>", "2>>", "1>", "1>>", "2>&", "1>&", ">&", "&>", "<<", "<<-", "<<<", "0<"}
 _RESERVED = {"then", "else", "elif", "fi", "do", "done", "esac", "}", "in"}

@@ -14,8 +14,6 @@ from syncline.cluster.machines.shell.syntax import ShellError
 from syncline.cluster.machines.tools.oc import run as run_oc
 from syncline.cluster.machines.tools.steps import Output, Session, Sleep, Step
 
-__all__ = ["BUILTIN", "oc_program"]
-
 MAX_SEQUENCE = 100_000
 
 

@@ -5,28 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-__all__ = [
-    "AndOr",
-    "Arithmetic",
-    "Case",
-    "Command",
-    "For",
-    "Group",
-    "HereDocument",
-    "If",
-    "Literal",
-    "Loop",
-    "Part",
-    "Pipeline",
-    "Redirect",
-    "Script",
-    "ShellError",
-    "Simple",
-    "Substitution",
-    "Variable",
-    "Word",
-]
-
 
 class ShellError(Exception):
     """The text is not a script, or is unsupported; the message names the part."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 
 from syncline.cluster.machines.tools.steps import CommandError
 
-__all__ = ["Arguments", "parse"]
-
 MAX_ARGUMENTS = 1000
 """Words per command line."""
 

@@ -10,8 +10,6 @@ from syncline.cluster.machines.tools.targets import named
 from syncline.kube import client
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["made_object"]
-
 
 def made_object(session: Session, arguments: Arguments, words: list[str]) -> Steps[Obj]:
     """Return the object that the words describe; raise CommandError for unsupported kinds."""

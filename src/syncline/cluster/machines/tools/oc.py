@@ -13,8 +13,6 @@ from syncline.cluster.machines.tools.arguments import Arguments, parse
 from syncline.cluster.machines.tools.steps import CommandError, Output, Session, Steps, refusal_text
 from syncline.kube.errors import ApiError
 
-__all__ = ["run"]
-
 Command = Callable[[Session, Arguments, list[str]], Steps[int]]
 
 COMMANDS: dict[str, Command] = {

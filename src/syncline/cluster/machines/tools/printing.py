@@ -11,8 +11,6 @@ from syncline.kube.objects import Obj, gvk_of, labels_of, meta, name_of
 from syncline.kube.text.jsonpath import JsonPath, JsonPathError, compile_template
 from syncline.kube.yaml.loading import dump
 
-__all__ = ["TABLE", "check_format", "shown", "table_text"]
-
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 PLAIN = ("json", "yaml", "name", "wide", "")
 JSONPATH = ("jsonpath=", "jsonpath-as-json=")

@@ -16,8 +16,6 @@ from syncline.kube.objects import Obj, ResourceInfo, dig, generation
 from syncline.kube.text.durations import DurationError, parse_duration
 from syncline.kube.text.jsonpath import JsonPathError, compile_template
 
-__all__ = ["MAX_WAIT_S", "POLL_S", "extract", "get", "logs", "seconds_of", "version", "wait", "whoami"]
-
 POLL_S = 1.0
 """Poll interval of a waiting command."""
 WAIT_DEFAULT_S = 30.0

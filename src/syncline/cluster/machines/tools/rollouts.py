@@ -14,8 +14,6 @@ from syncline.cluster.machines.tools.targets import Target, targets_of
 from syncline.kube import client
 from syncline.kube.objects import Obj, dig, generation, name_of
 
-__all__ = ["rollout"]
-
 
 def rollout(session: Session, arguments: Arguments, words: list[str]) -> Steps[int]:
     """Run ``rollout status TYPE/NAME``, or for all objects that a selector matches, in sequence."""

@@ -15,8 +15,6 @@ from syncline.kube.errors import ApiError
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import ResourceInfo, split_api_version
 
-__all__ = ["CommandError", "Output", "Session", "Sleep", "Step", "Steps", "refusal_text"]
-
 T = TypeVar("T")
 
 

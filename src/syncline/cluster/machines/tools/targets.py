@@ -12,8 +12,6 @@ from syncline.kube import client
 from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of
 from syncline.kube.yaml.loading import YamlError, load_all
 
-__all__ = ["Target", "display", "manifests", "named", "namespace_of_command", "targets_of"]
-
 MAX_DOCUMENTS = 10_000
 
 

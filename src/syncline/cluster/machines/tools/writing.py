@@ -27,8 +27,6 @@ from syncline.kube.patching.threeway import three_way_json_merge, three_way_stra
 from syncline.kube.schema.model import schema_for
 from syncline.kube.yaml.loading import YamlError, load
 
-__all__ = ["annotate", "apply", "create", "delete", "label", "patch", "scale"]
-
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 DELETE_WAIT_S = 7 * 86400.0
 PATCH_TYPES = {"json": PatchType.JSON, "merge": PatchType.MERGE, "strategic": PatchType.STRATEGIC}

@@ -20,14 +20,6 @@ from syncline.cluster.validation.engine.metadata import metadata_update_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, annotations_of, dig
 
-__all__ = [
-    "ConfigMapKind",
-    "LeaseKind",
-    "NamespaceKind",
-    "SecretKind",
-    "ServiceAccountKind",
-]
-
 NAME_LABEL = "kubernetes.io/metadata.name"
 MAX_DATA_BYTES = 1024 * 1024
 FROZEN = "field is immutable when `immutable` is set"

@@ -28,8 +28,6 @@ from syncline.cluster.validation.storage.volumes import driver_name_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
-__all__ = ["DeviceClassKind", "ResourceClaimKind", "ResourceClaimTemplateKind", "ResourceSliceKind"]
-
 MOST_ENTRIES = 32
 """Limit of requests, constraints, configurations or selectors in one list."""
 MOST_SUBREQUESTS, MOST_DEVICES, MOST_PROPERTIES = 8, 128, 32

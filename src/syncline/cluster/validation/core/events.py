@@ -16,8 +16,6 @@ from syncline.cluster.validation.engine.metadata import metadata_causes, metadat
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["EventKind", "NewEventKind"]
-
 MAX_WORD, MAX_NOTE = 128, 1024
 CLUSTER_WIDE = ("default", "kube-system")
 """Namespaces of Events about cluster-scoped objects."""

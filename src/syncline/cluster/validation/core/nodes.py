@@ -25,8 +25,6 @@ from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 from syncline.kube.scheduling.podresources import amounts
 
-__all__ = ["APIServiceKind", "NodeKind", "RuntimeClassKind"]
-
 ONE_EACH = "may specify no more than one CIDR for each IP family"
 CIDR_STAYS = 'node updates may not change podCIDR except from "" to valid'
 

@@ -12,8 +12,6 @@ from syncline.cluster.validation.engine.causes import invalid
 from syncline.cluster.validation.engine.integers import natural
 from syncline.kube.errors import FieldCause
 
-__all__ = ["cidr_warnings", "ip_causes", "ip_warnings", "legacy_cidr_causes", "legacy_ip_causes", "sloppy_ip"]
-
 IP_TEXT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 CIDR_TEXT = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

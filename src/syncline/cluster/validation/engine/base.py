@@ -29,8 +29,6 @@ from syncline.kube.objects import Obj, dig
 
 IMMUTABLE = "field is immutable"
 
-__all__ = ["Context", "Kind", "Strategy"]
-
 
 @dataclass(frozen=True, slots=True)
 class Context:

@@ -12,19 +12,6 @@ from typing import Any
 
 from syncline.kube.errors import FieldCause
 
-__all__ = [
-    "duplicate",
-    "forbidden",
-    "go_text",
-    "invalid",
-    "invalid_whole",
-    "not_found",
-    "required",
-    "too_long",
-    "too_many",
-    "unsupported",
-]
-
 
 def go_text(value: Any) -> str:
     """Format a value as Go does in an error: JSON unless it is a plain number or word."""

@@ -17,17 +17,6 @@ from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 from syncline.kube.selectors import Selector, SelectorError, label_selector_from
 
-__all__ = [
-    "amount_of",
-    "at_most_100_percent",
-    "count_or_percent",
-    "each",
-    "immutable",
-    "label_selector_causes",
-    "natural_numbers",
-    "selector_or_none",
-]
-
 NATURAL = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
 PERCENT = (

@@ -5,8 +5,6 @@ Python accepts more than Go (``"²".isdigit()``, ``int("１")``) and refuses ver
 
 from __future__ import annotations
 
-__all__ = ["MOST_INT64", "MOST_UINT64", "natural"]
-
 MOST_INT64 = 2**63 - 1
 MOST_UINT64 = 2**64 - 1
 DIGITS = 20

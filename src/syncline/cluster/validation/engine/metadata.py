@@ -14,15 +14,6 @@ from syncline.cluster.validation.engine.causes import forbidden, go_text, invali
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
-__all__ = [
-    "NameCheck",
-    "annotation_causes",
-    "common_update_causes",
-    "label_causes",
-    "metadata_causes",
-    "metadata_update_causes",
-]
-
 ANNOTATIONS_BYTES = 256 * 1024
 """Total size limit of an object's annotation keys and values."""
 

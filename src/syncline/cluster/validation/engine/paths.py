@@ -11,8 +11,6 @@ from typing import Any
 from syncline.cluster.validation.engine.causes import invalid
 from syncline.kube.errors import FieldCause
 
-__all__ = ["descending_path_causes", "local_path_causes", "no_backsteps_causes"]
-
 
 def no_backsteps_causes(value: Any, path: str) -> list[FieldCause]:
     return [invalid(path, value, "must not contain '..'")] if ".." in str(value or "").split("/") else []

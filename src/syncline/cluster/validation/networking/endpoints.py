@@ -21,8 +21,6 @@ from syncline.cluster.validation.pods.containers import PROTOCOLS
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["EndpointSliceKind", "EndpointsKind"]
-
 ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 MOST_ENDPOINTS, MOST_ADDRESSES, MOST_PORTS, MOST_HINTS = 1000, 100, 20_000, 8
 

@@ -21,8 +21,6 @@ from syncline.cluster.validation.pods.probes import port_or_name_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, annotations_of, dig
 
-__all__ = ["IPAddressKind", "IngressClassKind", "IngressKind", "NetworkPolicyKind", "ServiceCIDRKind"]
-
 MOST_CONTROLLER_BYTES = 250
 OLD_CLASS = "kubernetes.io/ingress.class"
 ONE_FAMILY = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"

@@ -14,8 +14,6 @@ from syncline.cluster.validation.engine.causes import duplicate, invalid, requir
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
-__all__ = ["cluster_ip_causes", "endpoint_ip_causes", "keep_addresses", "service_warnings"]
-
 FAMILIES = ("IPv4", "IPv6")
 FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 OLD_TOPOLOGY, TOPOLOGY = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"

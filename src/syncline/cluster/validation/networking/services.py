@@ -28,8 +28,6 @@ from syncline.cluster.validation.pods.probes import port_or_name_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
-__all__ = ["ServiceKind"]
-
 TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 OPEN_TYPES = ("NodePort", "LoadBalancer")
 MAX_AFFINITY_S = 86_400

@@ -14,15 +14,6 @@ from syncline.cluster.validation.pods.security import visit
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
-__all__ = [
-    "APPARMOR",
-    "SECCOMP_CONTAINER",
-    "SECCOMP_POD",
-    "apparmor_field",
-    "pod_annotation_causes",
-    "pod_annotation_update_causes",
-]
-
 MIRROR = "kubernetes.io/config.mirror"
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 SECCOMP_POD, SECCOMP_CONTAINER = (

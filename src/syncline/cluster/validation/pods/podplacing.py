@@ -9,8 +9,6 @@ from syncline.cluster.validation.engine.causes import invalid
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["keep_node_affinity", "placement_update_causes"]
-
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 

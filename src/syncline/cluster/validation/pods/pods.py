@@ -41,8 +41,6 @@ from syncline.kube.objects import Obj, dig
 from syncline.kube.schema.internal import CORE, changed_lines, internal
 from syncline.kube.text.quantity import QuantityError, parse_quantity
 
-__all__ = ["PodKind"]
-
 POD_GRACE_S = 30
 MUTABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"

@@ -14,8 +14,6 @@ from syncline.cluster.validation.engine.causes import forbidden, go_text, invali
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
-__all__ = ["EPHEMERAL", "RESIZE", "ephemeral_causes", "only_ephemeral", "only_resized", "resize_causes"]
-
 EPHEMERAL, RESIZE = "ephemeralcontainers", "resize"
 _MIRROR = "kubernetes.io/config.mirror"
 _RESIZABLE = ("resources", "resizePolicy")

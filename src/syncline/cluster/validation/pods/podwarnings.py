@@ -18,16 +18,6 @@ from syncline.cluster.validation.pods.security import visit
 from syncline.kube.objects import Obj, dig
 from syncline.kube.text.quantity import QuantityError, parse_quantity
 
-__all__ = [
-    "OLD_NODE_LABELS",
-    "OLD_VOLUMES",
-    "fraction_warnings",
-    "node_term_warnings",
-    "pod_name_warnings",
-    "pod_warnings",
-    "template_warnings",
-]
-
 OLD_NODE_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',

@@ -28,8 +28,6 @@ from syncline.cluster.validation.policy.admissionrules import (
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["MutatingPolicyKind", "PolicyBindingKind", "ValidatingBindingKind", "ValidatingPolicyKind", "WebhookKind"]
-
 MOST_CONDITIONS, MOST_AUDIT_ANNOTATIONS = 64, 20
 LONGEST_AUDIT_BYTES = 5 * 1024
 REVIEW_VERSIONS = ("v1", "v1beta1")

@@ -16,18 +16,6 @@ from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.program import Program, compile_program, result_type
 from syncline.kube.cel.types import BOOL, DYN, INT, NULL, STRING, TIMESTAMP, Type, declared_name
 
-__all__ = [
-    "ANYTHING",
-    "APPLIED",
-    "AUDITED",
-    "CONDITION",
-    "JSON_PATCHES",
-    "MESSAGE",
-    "Expressions",
-    "Fault",
-    "device_fault",
-]
-
 
 def _object(name: str, /, **fields: Type) -> Type:
     return ("object", Declared(f"kubernetes.{name}", dict(fields)))

@@ -17,8 +17,6 @@ from syncline.cluster.validation.engine.causes import forbidden, invalid, requir
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["FlowSchemaKind", "PriorityLevelKind"]
-
 MOST_QUEUES, MOST_HASH_BITS = 10_000_000, 60
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
 SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}

@@ -23,8 +23,6 @@ from syncline.cluster.validation.engine.metadata import metadata_update_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["DisruptionBudgetKind", "PriorityClassKind"]
-
 MAX_USER_PRIORITY = 1_000_000_000
 
 

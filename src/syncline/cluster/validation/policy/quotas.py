@@ -26,8 +26,6 @@ from syncline.kube.objects import Obj, name_of
 from syncline.kube.scheduling.podresources import amounts
 from syncline.kube.text.quantity import Quantity, parse_quantity
 
-__all__ = ["LimitRangeKind", "ResourceQuotaKind"]
-
 LIMIT_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 LIMIT_FIELDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 PLAIN_SCOPES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")

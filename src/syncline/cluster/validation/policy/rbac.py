@@ -19,8 +19,6 @@ from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 from syncline.kube.schema.internal import RBAC, internal
 
-__all__ = ["BindingKind", "ClusterBindingKind", "ClusterRoleKind", "RoleKind"]
-
 GROUP = "rbac.authorization.k8s.io"
 
 

@@ -21,8 +21,6 @@ from syncline.cluster.validation.engine.fields import each
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["SigningRequestKind"]
-
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
 MIN_LIFETIME_S = 600
 MAX_SIGNER_PATH = 571

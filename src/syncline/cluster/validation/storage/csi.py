@@ -17,8 +17,6 @@ from syncline.cluster.validation.storage.volumes import driver_name_causes, toke
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
-__all__ = ["CSIDriverKind", "CSINodeKind", "StorageCapacityKind"]
-
 TOKENS_WARNING = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
     "logging of tokens in volume attributes"

@@ -14,8 +14,6 @@ from syncline.base.clock import format_time, parse_time
 from syncline.kube.objects import Obj, dig
 from syncline.kube.text.quantity import QuantityError, parse_quantity
 
-__all__ = ["autoscaler_to_v1", "autoscaler_to_v2", "drop_kept"]
-
 PREFIX = "autoscaling.alpha.kubernetes.io/"
 METRICS, BEHAVIOR = PREFIX + "metrics", PREFIX + "behavior"
 CURRENT, CONDITIONS = PREFIX + "current-metrics", PREFIX + "conditions"

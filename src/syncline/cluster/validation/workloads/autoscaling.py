@@ -18,8 +18,6 @@ from syncline.cluster.validation.workloads.autoscalerversions import autoscaler_
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
-__all__ = ["AutoscalerKind"]
-
 V1 = "autoscaling/v1"
 TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 FIELDS = {

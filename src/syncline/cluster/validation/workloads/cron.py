@@ -11,8 +11,6 @@ import zoneinfo
 
 from syncline.kube.text.cron import MAX_CHARS, CronError, parse_schedule
 
-__all__ = ["schedule_problem", "time_zone_problem"]
-
 DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _ZONE_PART = re.compile(r"[A-Za-z._0-9+-]{1,14}")
 

@@ -29,8 +29,6 @@ from syncline.cluster.validation.workloads.jobstatus import job_status_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["CronJobKind", "JobKind"]
-
 CONTROLLER_UID, LEGACY_CONTROLLER_UID = "batch.kubernetes.io/controller-uid", "controller-uid"
 JOB_NAME, LEGACY_JOB_NAME = "batch.kubernetes.io/job-name", "job-name"
 MISMATCH = "`selector` does not match template `labels`"

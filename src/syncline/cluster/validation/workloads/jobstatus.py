@@ -14,8 +14,6 @@ from syncline.cluster.validation.engine.fields import natural_numbers
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj
 
-__all__ = ["count_indexes", "job_status_causes"]
-
 CONDITIONS = "status.conditions"
 FINISHED = ("Complete", "Failed")
 

@@ -31,16 +31,6 @@ from syncline.cluster.validation.storage.claims import claim_spec_causes
 from syncline.kube.errors import FieldCause
 from syncline.kube.objects import Obj, dig
 
-__all__ = [
-    "ControllerRevisionKind",
-    "DaemonSetKind",
-    "DeploymentKind",
-    "PodTemplateKind",
-    "ReplicaSetKind",
-    "ReplicationControllerKind",
-    "StatefulSetKind",
-]
-
 DAEMON_COUNTS = (
     *("observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount"),
 )

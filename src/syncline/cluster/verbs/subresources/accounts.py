@@ -15,8 +15,6 @@ from syncline.kube.client import Response
 from syncline.kube.errors import ApiError, BadRequest, FieldCause, conflict, invalid, not_found
 from syncline.kube.objects import GVK, Obj, meta, uid_of
 
-__all__ = ["request_token"]
-
 GROUP = "authentication.k8s.io"
 TOKEN_REQUEST = GVK(GROUP, "v1", "TokenRequest")
 DEFAULT_LIFETIME_S = 3600

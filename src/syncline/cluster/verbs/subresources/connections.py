@@ -16,8 +16,6 @@ from syncline.kube.client import Response
 from syncline.kube.errors import BadRequest
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["CONNECTIONS", "OLDEST", "PROTOCOLS", "refuse_connection", "run_command"]
-
 OLDEST = "channel.k8s.io"
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io", OLDEST)
 """Subprotocols by preference: version 5 can close the input, the oldest reports failures as plain text."""

@@ -24,8 +24,6 @@ from syncline.kube.errors import ApiError, BadRequest, FieldCause, TooManyReques
 from syncline.kube.objects import GVK, Obj, dig, generation, is_terminating, labels_of, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
 
-__all__ = ["bind", "bind_by_collection", "chosen_container", "evict", "log"]
-
 PODS, NODES = "/pods", "/nodes"
 BINDING, EVICTION = GVK("", "v1", "Binding"), GVK("policy", "v1", "Eviction")
 BUDGETS = "policy/poddisruptionbudgets"

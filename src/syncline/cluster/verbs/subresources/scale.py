@@ -26,8 +26,6 @@ from syncline.kube.patching.fields import decode_errors
 from syncline.kube.schema.model import schema_for
 from syncline.kube.selectors import SelectorError, label_selector_from, selector_from_labels
 
-__all__ = ["patch", "read", "update"]
-
 _BUILTIN = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
 

@@ -23,8 +23,6 @@ from syncline.base.clock import Clock, format_time
 from syncline.base.rests import Rests
 from syncline.kube.objects import ObjectRef, namespace_of
 
-__all__ = ["AnswerCache", "Ask", "AskHandler", "Asking", "Question", "Stopped"]
-
 MAX_RESTING_NAMESPACES = 3
 """A script that pauses in this many namespaces pauses in all."""
 MAX_COST_S = 1.0

@@ -16,8 +16,6 @@ from syncline.base.action import Action
 from syncline.control.plan import Emit, Plan, Requeue, Retry, Stalled
 from syncline.kube.objects import Obj
 
-__all__ = ["masked_plan", "masked_status", "timeless"]
-
 GIVEN = ("operation", "source", "sources", "comparedTo", "history")
 """Parts of a status that repeat the spec or the request; the readers of the one may read the other."""
 

@@ -15,8 +15,6 @@ from syncline.gitops.sync.conditions import is_conditioned
 from syncline.gitops.sync.model import KindTable
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, gvk_of
 
-__all__ = ["Named", "NamedCache"]
-
 MAX_KEPT = 10_000
 """Cached renders: the number of Applications of one process."""
 MAX_TABLES = 100

@@ -47,26 +47,6 @@ from syncline.sources.errors import SourceError
 from syncline.sources.git.signatures import policy_for
 from syncline.sources.rendering.environment import RenderContext, plain_version
 
-__all__ = [
-    "INSTANCE_INDEX",
-    "LOCAL_UNSIGNED",
-    "AppObserved",
-    "AppSettings",
-    "Destinations",
-    "compared_revisions",
-    "effective_settings",
-    "hydrates",
-    "local_texts",
-    "observe_application",
-    "pinned_revisions",
-    "render_context",
-    "served_texts",
-    "signed_only",
-    "versioned_context",
-    "wanted_revisions",
-    "works_in",
-]
-
 INSTANCE_INDEX = "argocd-instance"
 """Index of live objects by the application in their tracking data."""
 LOCAL_UNSIGNED = "Cannot use local manifests when source integrity is enforced"

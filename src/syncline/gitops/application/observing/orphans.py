@@ -24,8 +24,6 @@ from syncline.kube.objects import (
 )
 from syncline.kube.text.glob import glob_matches
 
-__all__ = ["count_orphans", "orphans"]
-
 STATEFUL_SET = GroupKind("apps", "StatefulSet")
 SERVICE_NAME = "kubernetes.io/service-name"
 TOKEN_TYPE = "kubernetes.io/service-account-token"

@@ -12,8 +12,6 @@ from syncline.control.cache import Snapshot
 from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, gvk_of, resource_version, uid_of
 from syncline.kube.schema.model import Schema, schema_for
 
-__all__ = ["SchemaCache", "Schemas"]
-
 CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 MAX_KEPT = 5000
 """Cached CRD schemas; a cluster with more CRDs builds some again."""

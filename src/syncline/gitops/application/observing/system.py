@@ -14,8 +14,6 @@ from syncline.control.cache import Snapshot
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.objects import Obj, ObjectRef, dig, resource_version
 
-__all__ = ["SystemCache"]
-
 
 class InstanceIndex:
     """Index function: the application in an object's tracking data. ``version`` counts changes of the tracking rule."""

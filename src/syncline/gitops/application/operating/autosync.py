@@ -15,8 +15,6 @@ from syncline.argo.spec import normalize_source
 from syncline.base.clock import parse_time
 from syncline.kube.objects import Obj, dig, is_terminating
 
-__all__ = ["AutoSync", "SelfHealBackoff", "decide"]
-
 DEFAULT_RETRIES = 5
 """Attempts of an automated sync without a retry policy."""
 

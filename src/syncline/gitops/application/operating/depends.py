@@ -13,15 +13,6 @@ from syncline.argo.project import Reach
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, namespace_of, ref_of
 
-__all__ = [
-    "DEPENDS_ON",
-    "dependencies",
-    "dependency_problem",
-    "depends_on",
-    "missing",
-    "not_ready",
-]
-
 DEPENDS_ON = "syncline.dev/depends-on"
 MAX_NAMED = 50
 """Limit of Applications in one annotation."""

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 
 from syncline.kube.objects import Obj, annotations_of
 
-__all__ = ["GUARD", "guard_asked", "mass_deletion"]
-
 GUARD = "syncline.dev/deletion-guard"
 """Annotation of an Application: ``off`` or ``COUNT SHARE%``: at least so many deletions, and a larger share."""
 CONFIRM = "syncline.dev/confirm-deletions"

@@ -31,17 +31,6 @@ from syncline.gitops.sync.model import SyncObserved, SyncPlan, Wait
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, meta, name_of, ref_of
 
-__all__ = [
-    "UNHELD",
-    "give_back_for_gate",
-    "pools_to_hold",
-    "refused_pools",
-    "released",
-    "renewed",
-    "taken",
-    "unheld_warning",
-]
-
 MAX_NAMED = 100
 """Limit of pools in the annotation."""
 TAKES_EFFECT = timedelta(seconds=30)

@@ -17,8 +17,6 @@ from syncline.gitops.sync.model import Pair
 from syncline.kube.objects import Obj, annotations_of, gvk_of, meta, name_of, ref_of
 from syncline.kube.schema.extensions import json_note
 
-__all__ = ["hooks_to_run", "noted_hooks"]
-
 RUN = "syncline.dev/run-hook"
 """Annotation of a hook: ``on-change``; otherwise it runs in every sync, as upstream."""
 INPUTS = "syncline.dev/hook-inputs"

@@ -47,16 +47,6 @@ from syncline.gitops.sync.retry import RetryError, retry_after, retry_limit
 from syncline.kube.errors import Unanswered
 from syncline.kube.objects import Obj, annotations_of, dig, uid_of
 
-__all__ = [
-    "Compare",
-    "OperationPlan",
-    "begun",
-    "plan_operation",
-    "running_operation",
-    "settle_operation",
-    "sync_observed",
-]
-
 COMPONENT = "syncline-application-controller"
 PASS_INTERVAL_S = 30.0
 """Seconds after which a waiting operation is reconciled even without an event (upstream's requeue interval)."""

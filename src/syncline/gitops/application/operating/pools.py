@@ -19,18 +19,6 @@ from syncline.gitops.holds.model import BRIDGE_MANAGER, pause_writer
 from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, name_of, resource_version
 from syncline.kube.schema.extensions import json_note
 
-__all__ = [
-    "LEFT",
-    "LeftPaused",
-    "begin_notes",
-    "end_notes",
-    "leaves_paused",
-    "left_notes",
-    "left_paused",
-    "resume_left",
-    "still_left",
-]
-
 AT_START = "syncline.dev/pools-at-start"
 """JSON object of pool name to ``spec.paused`` when the newest operation began."""
 LEFT = "syncline.dev/pools-left-paused"

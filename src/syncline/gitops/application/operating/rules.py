@@ -15,8 +15,6 @@ from syncline.gitops.application.observing.observe import AppObserved
 from syncline.gitops.sync.model import Rules
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ResourceInfo, namespace_of
 
-__all__ = ["ObservedRules"]
-
 
 @dataclass(frozen=True)
 class ObservedRules(Rules):

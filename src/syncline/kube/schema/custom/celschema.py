@@ -21,8 +21,6 @@ from syncline.kube.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STR
 from syncline.kube.cel.values import Duration, EvaluationError, MapList, SetList
 from syncline.kube.text.formats import parse_duration_ns
 
-__all__ = ["MAX_REQUEST_BYTES", "Decl", "converter", "declare", "escape"]
-
 MAX_REQUEST_BYTES = 3 * 1024 * 1024
 MAX_TIME_CHARS = 32
 DATE_CHARS = 12

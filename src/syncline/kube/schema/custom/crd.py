@@ -23,24 +23,6 @@ from syncline.kube.schema.custom.crdparts import label_1035, versions_of
 from syncline.kube.schema.custom.schemacheck import check_schema
 from syncline.kube.text.names import dns_label_1035, dns_subdomain
 
-__all__ = [
-    "COMPLETED",
-    "IN_PROGRESS",
-    "NEVER_ESTABLISHED",
-    "PENDING",
-    "TakenNames",
-    "Verdict",
-    "crd_status",
-    "default_crd",
-    "installing",
-    "is_established",
-    "prepare_crd",
-    "stored_versions",
-    "terminating",
-    "validate_crd",
-    "validate_crd_update",
-]
-
 APPROVAL = "api-approved.kubernetes.io"
 APPROVAL_HELP = "https://github.com/kubernetes/enhancements/pull/1111"
 SCOPES = ("Cluster", "Namespaced")

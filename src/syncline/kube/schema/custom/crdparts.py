@@ -23,16 +23,6 @@ from syncline.kube.patching.fieldpath import FieldPathError, find_field
 from syncline.kube.schema import fieldcauses as causes
 from syncline.kube.text.names import dns_label_1035, dns_subdomain
 
-__all__ = [
-    "check_conversion",
-    "check_parts",
-    "default_conversion",
-    "label_1035",
-    "shared_part",
-    "tidy_version",
-    "versions_of",
-]
-
 WEBHOOK_PORT = 443
 MAX_SELECTABLE_FIELDS = 8
 COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")

@@ -17,8 +17,6 @@ from syncline.kube.schema import fieldcauses as causes
 from syncline.kube.schema import store
 from syncline.kube.schema.model import Schema
 
-__all__ = ["MetadataError", "coerce_embedded", "coerce_root", "embedded_objects", "holds_objects"]
-
 
 class MetadataError(ValueError):
     """Metadata, ``apiVersion`` or ``kind`` of a type that cannot be read; the text is Go's."""

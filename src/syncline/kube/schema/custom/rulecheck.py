@@ -21,8 +21,6 @@ from syncline.kube.patching.fieldpath import FieldPathError, find_field
 from syncline.kube.schema import fieldcauses as causes
 from syncline.kube.schema.custom.celschema import MAX_REQUEST_BYTES, Decl, declare
 
-__all__ = ["RuleContext", "root_context", "rule_text_causes"]
-
 COST_LIMIT = 10_000_000
 TOTAL_COST_LIMIT = 100_000_000
 MOST_EXPENSIVE = 4

@@ -29,8 +29,6 @@ from syncline.kube.schema.model import Schema
 from syncline.kube.transport.elsewhere import elsewhere, key_of
 from syncline.kube.transport.outbound import Computation
 
-__all__ = ["check_part_rules", "check_rules"]
-
 BLOCKING = frozenset(
     {
         "FieldValueNotSupported",

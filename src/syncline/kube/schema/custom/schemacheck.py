@@ -25,8 +25,6 @@ from syncline.kube.schema.custom.rules import check_part_rules
 from syncline.kube.schema.custom.structuralcheck import check_structure, unsupported_keyword
 from syncline.kube.schema.model import Schema
 
-__all__ = ["check_schema"]
-
 MAX_SCHEMA_DEPTH = 100
 """Deeper schemas are refused before Python's own recursion limit is."""
 

@@ -23,8 +23,6 @@ from syncline.kube.schema.model import Schema
 from syncline.kube.schema.valuefits import Fits, fits_of
 from syncline.kube.text.names import dns_label_1035
 
-__all__ = ["check_part", "fill_defaults", "prune", "prune_part", "unknown_fields", "validate"]
-
 Pruned = Callable[[str], None] | None
 """Receives the path of each field that goes; None: nothing asks, and paths are not made."""
 

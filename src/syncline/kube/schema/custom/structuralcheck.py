@@ -16,8 +16,6 @@ from syncline.kube.objects import Obj, dig
 from syncline.kube.schema import fieldcauses as causes
 from syncline.kube.text.re2 import compile_pattern
 
-__all__ = ["check_structure", "unsupported_keyword"]
-
 COMBINATIONS = ("allOf", "anyOf", "oneOf")
 UNSUPPORTED = ("id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions")
 INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]

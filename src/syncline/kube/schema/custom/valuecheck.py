@@ -19,8 +19,6 @@ from syncline.kube.schema import fieldcauses as causes
 from syncline.kube.text.formats import matches_format
 from syncline.kube.text.re2 import compile_pattern
 
-__all__ = ["UNRELATED", "check_value", "old_items", "unchanged"]
-
 MAX_CAUSES = 1000
 """More causes than this help no one; the rest is left out."""
 

@@ -18,8 +18,6 @@ from syncline.kube.schema import store
 from syncline.kube.schema.openapi.paths import Dialect, paths_of
 from syncline.kube.schema.resources import subresource_of
 
-__all__ = ["openapi_v2", "openapi_v3", "openapi_v3_index"]
-
 VERSION = "v1.36.2"
 """The version of Kubernetes whose API is described."""
 

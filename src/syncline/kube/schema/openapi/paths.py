@@ -14,8 +14,6 @@ from enum import StrEnum
 from syncline.kube.objects import GVK, Obj, ResourceInfo
 from syncline.kube.schema.resources import subresource_of
 
-__all__ = ["Dialect", "paths_of"]
-
 
 class Dialect(StrEnum):
     V2 = "v2"

@@ -14,8 +14,6 @@ from typing import Any
 from syncline.kube.objects import Obj
 from syncline.kube.yaml import loading as yaml
 
-__all__ = ["MEDIA_TYPES", "document_bytes"]
-
 MEDIA_TYPES = (
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",

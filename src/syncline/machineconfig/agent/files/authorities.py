@@ -26,15 +26,6 @@ from syncline.machineconfig.agent.files.writing import UpdateError, run_checked
 from syncline.machineconfig.agent.host import Host
 from syncline.machineconfig.names import annotation
 
-__all__ = [
-    "AUTHORITIES",
-    "Authorities",
-    "AuthorityError",
-    "authorities_due",
-    "write_authorities",
-    "write_server_authority",
-]
-
 AUTHORITIES = annotation("lastSyncedControllerConfigResourceVersion")
 """Annotation of a node: version of the ControllerConfig whose authorities are on its disk."""
 PULL_SECRET = "/etc/mco/internal-registry-pull-secret.json"

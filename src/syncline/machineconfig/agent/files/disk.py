@@ -22,8 +22,6 @@ from syncline.machineconfig.agent.staging.kernel import missing_arguments
 from syncline.machineconfig.configs.extensions import package_sets
 from syncline.machineconfig.configs.parsing import ConfigError, written_config
 
-__all__ = ["Difference", "boot_difference", "drift_of", "managed_paths"]
-
 _ELSEWHERE = (
     "/etc/kubernetes/kubelet-ca.crt",
     "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem",

@@ -14,8 +14,6 @@ from typing import Any, TypeAlias
 
 from syncline.ignition.jsontext import dump
 
-__all__ = ["Path", "differences"]
-
 Path: TypeAlias = tuple[str | int, ...]
 EDGE = object()
 """The neighbour before the first and after the last element of a list."""

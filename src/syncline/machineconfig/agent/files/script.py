@@ -27,8 +27,6 @@ from syncline.machineconfig.names import (
 )
 from syncline.machineconfig.nodes.phases import Phase, advance
 
-__all__ = ["MAX_REASON", "Script", "fail", "give_up", "say_degraded"]
-
 NODE = GVK("", "v1", "Node")
 COMPONENT = "machineconfigdaemon"
 MAX_REASON = 2000

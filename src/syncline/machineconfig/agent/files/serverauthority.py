@@ -20,19 +20,6 @@ from syncline.kube.yaml.loading import dump, load
 from syncline.kube.yaml.nodes import YamlError
 from syncline.machineconfig.names import annotation
 
-__all__ = [
-    "CONFIG_MAP",
-    "KUBECONFIG",
-    "KUBELETS_KUBECONFIG",
-    "ROTATED",
-    "ServerAuthorityError",
-    "bundle_of",
-    "is_rotating",
-    "rotated_flag",
-    "rotation",
-    "with_authority",
-]
-
 CONFIG_MAP = ("openshift-machine-config-operator", "kubeconfig-data")
 BUNDLE_KEY = "ca-bundle.crt"
 KUBECONFIG, KUBELETS_KUBECONFIG = "/etc/kubernetes/kubeconfig", "/var/lib/kubelet/kubeconfig"

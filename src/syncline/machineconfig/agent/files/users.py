@@ -13,8 +13,6 @@ from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.files.writing import UpdateError
 from syncline.machineconfig.agent.host import Host, HostError
 
-__all__ = ["set_passwords", "update_keys"]
-
 CORE = "core"
 SSH = "/home/core/.ssh"
 KEYS = f"{SSH}/authorized_keys.d"

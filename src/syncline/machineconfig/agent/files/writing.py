@@ -15,8 +15,6 @@ from syncline.kube.objects import Obj
 from syncline.kube.schema.fieldcauses import quoted
 from syncline.machineconfig.agent.host import Host, HostError
 
-__all__ = ["SYSTEMD", "UpdateError", "run_checked", "update_files"]
-
 SYSTEMD = "/etc/systemd/system"
 KEPT, STAMPS = "/etc/machine-config-daemon/orig", "/etc/machine-config-daemon/noorig"
 DEFAULT_MODE = 0o644

@@ -15,8 +15,6 @@ from syncline.machineconfig.agent.staging.imagemode import own_image
 from syncline.machineconfig.configs.parsing import ConfigError
 from syncline.machineconfig.configs.reconcile import stated_config
 
-__all__ = ["Changes", "Units", "changed_files", "changed_units", "changes_between", "config_of", "kernel_type"]
-
 KERNELS = ("realtime", "64k-pages")
 EMPTY: Obj = {"ignition": {"version": "3.5.0"}}
 

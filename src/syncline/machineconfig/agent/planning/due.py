@@ -23,8 +23,6 @@ from syncline.machineconfig.names import (
     STATE,
 )
 
-__all__ = ["Due", "DueError", "OnDisk", "drain_is_open", "reported_by", "update_due"]
-
 
 class DueError(ValueError):
     """The desired state of the node cannot be determined; the message is upstream's."""

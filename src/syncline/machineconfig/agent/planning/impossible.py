@@ -16,8 +16,6 @@ from syncline.machineconfig.agent.host import MAX_FILE
 from syncline.machineconfig.agent.planning.changes import config_of
 from syncline.machineconfig.configs.parsing import ConfigError
 
-__all__ = ["impossible"]
-
 _UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]{1,255}")
 """As systemd reads names of units (``systemd.unit(5)``)."""
 _KERNELS = ("/dev", "/proc", "/sys")

@@ -10,8 +10,6 @@ from syncline.kube.objects import Obj, dig
 from syncline.machineconfig.agent.files.jsondiff import Path, differences
 from syncline.machineconfig.configs.parsing import ConfigError, lifted_config
 
-__all__ = ["irreconcilable_changes", "status_changes"]
-
 _SECTIONS = ("disks", "raid", "filesystems", "luks")
 MOST_CHANGES = 32
 """Maximum entries that the definition of MachineConfigNode allows."""

@@ -4,19 +4,6 @@ from __future__ import annotations
 
 from syncline.machineconfig.names import annotation
 
-__all__ = [
-    "FINALIZE_FAILURE",
-    "NOT_WRITING",
-    "POST_ACTION",
-    "REBOOTING",
-    "REBOOT_FROM",
-    "STAGED_AGAIN",
-    "UNSUPPORTED",
-    "WRITING",
-    "WRITING_IMAGE",
-    "reboot_request",
-]
-
 POST_ACTION = annotation("post-config-action")
 REBOOTING = "Rebooting"
 REBOOT_FROM = "syncline.dev/reboot-from"

@@ -29,16 +29,6 @@ from syncline.machineconfig.policies.model import effective_policies
 from syncline.machineconfig.pools.membership import MembershipError, primary_pool
 from syncline.machineconfig.server.world import image_for_new_machine, served_config, world_of
 
-__all__ = [
-    "CLUSTER",
-    "AgentObserved",
-    "Provisioning",
-    "observe_agent",
-    "policies_in_force",
-    "waived_sections",
-]
-
-
 CLUSTER = ObjectRef(MACHINE_CONFIGURATION.group, MACHINE_CONFIGURATION.kind, "", "cluster")
 """The MachineConfiguration that holds for all nodes."""
 

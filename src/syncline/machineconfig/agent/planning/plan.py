@@ -47,8 +47,6 @@ from syncline.machineconfig.names import (
 )
 from syncline.machineconfig.nodes.phases import Phase
 
-__all__ = ["AgentSettings", "plan_agent"]
-
 REBOOT_AGAIN_S = 600.0
 """Seconds until a requested reboot that does not happen is requested again."""
 

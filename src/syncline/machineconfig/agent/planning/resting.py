@@ -35,8 +35,6 @@ from syncline.machineconfig.names import (
 )
 from syncline.machineconfig.nodes.phases import Phase
 
-__all__ = ["come_to_rest", "watch"]
-
 MAX_STAGED_AGAIN = 3
 """Maximum restarts of an update whose system did not boot; beyond it a user must find the cause."""
 

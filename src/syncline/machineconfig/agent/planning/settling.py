@@ -29,8 +29,6 @@ from syncline.machineconfig.agent.steps import (
     WriteFiles,
 )
 
-__all__ = ["QUESTIONS", "answered", "settle_agent"]
-
 UPSTREAM = AgentSettings()
 QUESTIONS = (CheckDisk, CompareInstalled, LookAtBoot, ReadServerAuthority)
 """Steps whose values decide what comes next."""

@@ -34,8 +34,6 @@ from syncline.machineconfig.names import (
     DESIRED,
 )
 
-__all__ = ["UNDOING", "put_back", "undo"]
-
 UNDOING = "the update failed"
 
 

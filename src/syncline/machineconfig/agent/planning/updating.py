@@ -48,8 +48,6 @@ from syncline.machineconfig.names import (
 )
 from syncline.machineconfig.nodes.phases import Phase
 
-__all__ = ["plan_update"]
-
 SINGLE_REPLICA = "SingleReplica"
 CRIO = "crio"
 RUNNING = ("Working", *FAILED_STATES)

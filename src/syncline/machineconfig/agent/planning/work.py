@@ -19,8 +19,6 @@ from syncline.machineconfig.agent.planning.changes import (
 )
 from syncline.machineconfig.configs.reconcile import unreconcilable
 
-__all__ = ["Irreconcilable", "Work", "work_of"]
-
 FIPS = "detected change to FIPS flag; refusing to modify FIPS on a running cluster"
 
 

@@ -15,8 +15,6 @@ from syncline.machineconfig.agent.steps import EndFirstBoot, EndJoining, Ignite,
 from syncline.machineconfig.names import ENCAPSULATED, INSTALLED, NODE_ANNOTATIONS
 from syncline.machineconfig.server.joining import joining_files
 
-__all__ = ["begin_machine", "write_installed"]
-
 ANNOTATIONS_BACKUP = "/etc/machine-config-daemon/node-annotation.json.bak"
 """Upstream's name, without its s."""
 

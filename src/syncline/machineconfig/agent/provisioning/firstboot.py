@@ -31,18 +31,6 @@ from syncline.machineconfig.configs.parsing import ConfigError
 from syncline.machineconfig.configs.reconcile import unreconcilable
 from syncline.machineconfig.names import ENCAPSULATED, NODE_ANNOTATIONS
 
-__all__ = [
-    "FIPS_ENABLED",
-    "REBOOT_NOTE",
-    "Booted",
-    "FirstBootError",
-    "first_boot",
-    "first_boot_steps",
-    "interrupted_steps",
-    "joining_of",
-    "kernel_fips",
-]
-
 FIPS_ENABLED = "/proc/sys/crypto/fips_enabled"
 REBOOT_NOTE = "/etc/machine-config-daemon/first-boot-reboot"
 """Our record of the boot that requested the first boot's reboot; removed after the next boot."""

@@ -42,8 +42,6 @@ from syncline.machineconfig.names import (
     STATE,
 )
 
-__all__ = ["plan_joining"]
-
 
 def plan_joining(observed: AgentObserved, now: datetime) -> Plan | None:
     """Return the plan of one reconcile, or None if the node has joined and the disk records its config."""

@@ -11,9 +11,6 @@ from syncline.machineconfig.agent.planning.changes import kernel_type
 from syncline.machineconfig.agent.planning.impossible import impossible
 from syncline.machineconfig.agent.staging.kernel import missing_arguments
 
-__all__ = ["beyond_reach"]
-
-
 ARCHITECTURE = "kubernetes.io/arch"
 BIG_PAGES, ARM = "64k-pages", "arm64"
 

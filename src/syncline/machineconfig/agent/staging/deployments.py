@@ -16,8 +16,6 @@ from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.host import Host
 from syncline.machineconfig.configs.extensions import unsupported_packages
 
-__all__ = ["Deployment", "Deployments", "has_deployed"]
-
 KERNEL = "kernel"
 OTHER_KERNELS = {"kernel-rt-": "realtime", "kernel-64k-": "64k-pages"}
 """``kernelType`` by prefix of its packages."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from syncline.kube.objects import Obj, annotations_of, dig
 from syncline.machineconfig.names import annotation
 
-__all__ = ["embedded", "extracted", "own_image"]
-
 ORIGINAL = annotation("original-osimageurl")
 OWN = annotation("ocl-osimageurl")
 

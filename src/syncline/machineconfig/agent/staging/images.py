@@ -11,8 +11,6 @@ from syncline.machineconfig.agent.hosts import Hosts
 from syncline.machineconfig.agent.steps import PinImages, Pulled, PullImages
 from syncline.machineconfig.pinned.images import PINNED_PATH, pinned_file
 
-__all__ = ["pin_images", "pull_images"]
-
 FETCHED_AT_ONCE = 10
 """Maximum images that one step pulls; changes are observed before the next step."""
 

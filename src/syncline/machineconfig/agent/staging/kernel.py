@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["absent_arguments", "change_arguments", "missing_arguments", "parsed_arguments", "running_of"]
-
 _SPACE = frozenset(" \t\n\v\f\r")
 """White space to the kernel."""
 _ANY_SPACE = "".join(map(chr, (*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F)))

@@ -18,8 +18,6 @@ from syncline.machineconfig.agent.staging.kernel import absent_arguments, change
 from syncline.machineconfig.agent.steps import StageSystem
 from syncline.machineconfig.configs.extensions import change_packages, wanted_packages
 
-__all__ = ["born_with", "drop_staged", "is_staged", "stage_system"]
-
 Command: TypeAlias = tuple[str, ...]
 _REAL_TIME = ("kernel-rt-core", "kernel-rt-modules", "kernel-rt-modules-extra")
 _BIG_PAGES = ("kernel-64k-core", "kernel-64k-modules", "kernel-64k-modules-core", "kernel-64k-modules-extra")

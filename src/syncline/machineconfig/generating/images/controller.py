@@ -16,8 +16,6 @@ from syncline.machineconfig.generating.runtime.mirrors import MirrorRules
 from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.render.rendering import Release
 
-__all__ = ["image_controller"]
-
 _RULES = (DIGEST_MIRRORS, TAG_MIRRORS, SOURCE_POLICY)
 _CONTROLLER = ObjectRef(CONTROLLER_CONFIG.group, CONTROLLER_CONFIG.kind, "", CONTROLLER_CONFIG_NAME)
 CLUSTER = ObjectRef(IMAGE_CONFIG.group, IMAGE_CONFIG.kind, "", "cluster")

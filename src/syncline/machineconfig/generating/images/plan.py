@@ -24,8 +24,6 @@ from syncline.machineconfig.generating.runtime.registries import (
 from syncline.machineconfig.generating.templates.bases import POLICY_JSON, REGISTRIES_CONF
 from syncline.machineconfig.render.rendering import Release
 
-__all__ = ["BUILT_IN", "ImagesObserved", "plan_images"]
-
 COMPONENT = "machineconfigcontroller-containerruntimeconfigcontroller"
 BUILT_IN = "machineconfiguration.openshift.io/mco-built-in"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["CgroupError", "with_cgroup_arguments"]
-
 _FIRST = ("systemd.unified_cgroup_hierarchy=0", "systemd.legacy_systemd_cgroup_controller=1")
 _SECOND = ("systemd.unified_cgroup_hierarchy=1", 'cgroup_no_v1="all"')
 

@@ -27,8 +27,6 @@ from syncline.machineconfig.generating.plan import Files, GeneratingObserved, Ki
 from syncline.machineconfig.generating.templates.bases import kubelet_configuration
 from syncline.machineconfig.render.rendering import Release
 
-__all__ = ["kubelet_config_controller"]
-
 
 def _files(observed: GeneratingObserved, pool: Obj) -> Files:
     assert observed.controller_config is not None, "waiting comes first"

@@ -15,8 +15,6 @@ from syncline.machineconfig.generating.kubelet import schema
 from syncline.machineconfig.generating.kubelet.schema import KubeletDecodeError
 from syncline.machineconfig.generating.kubelet.tls import tls_settings
 
-__all__ = ["KUBELET_CONF", "accepted_conditions", "invalid_kubelet_config", "kubelet_files", "latency_profile"]
-
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 LOG_LEVEL = "/etc/systemd/system/kubelet.service.d/20-logging.conf"
 SIZING = "/etc/node-sizing-enabled.env"

@@ -18,8 +18,6 @@ from syncline.kube.objects import Obj
 from syncline.kube.text.durations import DurationError, duration_text, parse_nanoseconds
 from syncline.kube.text.quantity import QuantityError, text_as_read
 
-__all__ = ["KubeletDecodeError", "decode", "encode", "merge"]
-
 ROOT = "KubeletConfiguration"
 
 _TABLE = """

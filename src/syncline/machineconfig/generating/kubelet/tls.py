@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from syncline.kube.objects import Obj
 
-__all__ = ["tls_settings"]
-
 _FAST = (
     "TLS_AES_128_GCM_SHA256",
     "TLS_AES_256_GCM_SHA384",

@@ -27,8 +27,6 @@ from syncline.machineconfig.generating.runtime.files import (
 from syncline.machineconfig.generating.templates.bases import STORAGE_CONF
 from syncline.machineconfig.render.rendering import Release
 
-__all__ = ["runtime_config_controller"]
-
 
 def _invalid(config: Obj, _pool: Obj | None) -> str | None:
     return invalid_runtime_config(config)

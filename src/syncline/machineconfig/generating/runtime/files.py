@@ -16,16 +16,6 @@ from syncline.kube.schema.fieldcauses import quoted
 from syncline.kube.text.quantity import Quantity, parse_quantity, text_as_read
 from syncline.machineconfig.generating.runtime import toml
 
-__all__ = [
-    "STORAGE_PATH",
-    "RuntimeFile",
-    "dropin_files",
-    "invalid_runtime_config",
-    "needs_storage",
-    "runtime_condition",
-    "storage_file",
-]
-
 STORAGE_PATH = "/etc/containers/storage.conf"
 DROPINS = "/etc/crio/crio.conf.d/01-ctrcfg-"
 MIN_PIDS = 20

@@ -18,8 +18,6 @@ from syncline.kube.objects import Obj, dig
 from syncline.kube.schema.fieldcauses import quoted
 from syncline.machineconfig.generating.runtime import toml
 
-__all__ = ["MirrorRules", "RegistryError", "edited", "is_nested", "registries_conf"]
-
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _REPOSITORY = rf"{_LABEL}(?:\.{_LABEL})*(?::[0-9]+)?(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
 _MIRROR = re.compile(_REPOSITORY)

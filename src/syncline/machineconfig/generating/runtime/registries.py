@@ -23,8 +23,6 @@ from syncline.machineconfig.generating.runtime.mirrors import (
     is_nested,
 )
 
-__all__ = ["POLICY_PATH", "REGISTRIES_PATH", "policy_json", "registry_lists", "search_file", "wants_registries"]
-
 REGISTRIES_PATH = "/etc/containers/registries.conf"
 POLICY_PATH = "/etc/containers/policy.json"
 SEARCH_PATH = "/etc/containers/registries.conf.d/01-image-searchRegistries.conf"

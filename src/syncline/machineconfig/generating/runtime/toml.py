@@ -11,8 +11,6 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-__all__ = ["Shape", "TomlError", "read", "write"]
-
 Shape: TypeAlias = Mapping[str, Any]
 """Field name to what it holds: ``str``, ``int``, ``bool``, ``[str]`` (a list), ``dict`` (a map of texts), another
 Shape (a table) or a list with one Shape in it (tables)."""

@@ -18,8 +18,6 @@ from syncline.machineconfig.generating.runtime.files import STORAGE_PATH
 from syncline.machineconfig.generating.runtime.registries import POLICY_PATH, REGISTRIES_PATH
 from syncline.machineconfig.render.rendering import Release
 
-__all__ = ["POLICY_JSON", "REGISTRIES_CONF", "STORAGE_CONF", "base_configs", "kubelet_configuration"]
-
 STORAGE_CONF = """\
 [storage]
 driver = "overlay"

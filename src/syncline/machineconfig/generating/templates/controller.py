@@ -13,8 +13,6 @@ from syncline.machineconfig.generating.templates.plan import TemplatesObserved, 
 from syncline.machineconfig.names import CONTROLLER_CONFIG_NAME
 from syncline.machineconfig.render.rendering import Release
 
-__all__ = ["template_controller"]
-
 API_SERVER = ObjectRef(API_SERVER_CONFIG.group, API_SERVER_CONFIG.kind, "", "cluster")
 
 

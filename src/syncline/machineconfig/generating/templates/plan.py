@@ -14,8 +14,6 @@ from syncline.machineconfig.generating.templates.bases import base_configs
 from syncline.machineconfig.names import GENERATED_VERSION, RELEASE
 from syncline.machineconfig.render.rendering import Release
 
-__all__ = ["TemplatesObserved", "plan_templates"]
-
 OURS = "syncline"
 """Prefix of the version of our ControllerConfigs; those of another operator are left alone."""
 _STATES = (("TemplateControllerCompleted", "True"), ("TemplateControllerRunning", "False"))

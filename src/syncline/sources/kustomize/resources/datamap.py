@@ -10,8 +10,6 @@ from collections.abc import Mapping
 
 from syncline.sources.kustomize.yaml.node import STR, Kind, Node, Style, lookup_create, put
 
-__all__ = ["fill_binary_data", "fill_data", "fill_secret"]
-
 SECRET_LINE = 70
 """Characters of base64 on one line; longer values become a block."""
 

@@ -14,8 +14,6 @@ from syncline.sources.kustomize.yaml.node import Kind, field
 from syncline.sources.kustomize.yaml.values import to_json
 from syncline.sources.kustomize.yaml.writer import json_text
 
-__all__ = ["content_hash"]
-
 _LENGTH = 10
 _SPELLING = str.maketrans("013ae", "ghkmt")
 

@@ -30,8 +30,6 @@ from syncline.sources.kustomize.yaml.node import (
     set_value,
 )
 
-__all__ = ["merge"]
-
 _DIRECTIVE = "$patch"
 
 

@@ -12,8 +12,6 @@ from typing import Any
 from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.kustomize.resources.resource import Gvk, ResId, Resource
 
-__all__ = ["KIND_ORDER", "LEGACY", "sort_resources", "sort_text"]
-
 FIFO, LEGACY = "fifo", "legacy"
 
 ORDER_FIRST = (

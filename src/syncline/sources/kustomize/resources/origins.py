@@ -10,8 +10,6 @@ from typing import Any
 
 from syncline.sources.kustomize.resources.resource import Resource
 
-__all__ = ["MANAGED_BY", "ORIGIN", "add", "annotated", "of_builtin", "of_file", "of_plugin"]
-
 ORIGIN = "config.kubernetes.io/origin"
 TRANSFORMATIONS = "alpha.config.kubernetes.io/transformations"
 ORIGIN_OPTION, TRANSFORMER_OPTION, MANAGED_BY = "originAnnotations", "transformerAnnotations", "managedByLabel"

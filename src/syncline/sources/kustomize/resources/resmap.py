@@ -15,8 +15,6 @@ from syncline.sources.kustomize.resources.resource import Behavior, Gvk, ResId, 
 from syncline.sources.kustomize.transforming.patterns import Anchored
 from syncline.sources.kustomize.yaml.node import clear, is_empty
 
-__all__ = ["IdIndex", "ResMap", "Selector", "take_metadata"]
-
 
 class Selector:
     """The ``target`` of a patch: regular expressions for group, version, kind, name and namespace, and two

@@ -27,8 +27,6 @@ from syncline.sources.kustomize.yaml.node import (
 from syncline.sources.kustomize.yaml.node import field as node_field
 from syncline.sources.kustomize.yaml.values import to_json
 
-__all__ = ["BUILD_ANNOTATIONS", "Behavior", "Gvk", "ResId", "Resource", "split_version"]
-
 BUILD_PREFIX = "internal.config.kubernetes.io/"
 """Domain of kustomize's own notes."""
 

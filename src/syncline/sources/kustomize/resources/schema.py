@@ -13,16 +13,6 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-__all__ = [
-    "BUILTIN_VERSION",
-    "CLUSTER_SCOPED",
-    "MergeSchema",
-    "Shape",
-    "builtin_schema",
-    "combined",
-    "schema_from_openapi",
-]
-
 BUILTIN_VERSION = "v1.21.2"
 """The only value of ``openapi.version`` that kustomize 5.8 knows."""
 

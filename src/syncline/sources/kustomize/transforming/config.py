@@ -21,8 +21,6 @@ from syncline.sources.kustomize.resources.resource import Gvk
 from syncline.sources.kustomize.transforming.fieldspec import FieldSpec, merge_specs, sorted_specs
 from syncline.sources.kustomize.yaml.shapes import TEXT, ListOf, Struct, read_struct
 
-__all__ = ["BackReference", "TransformerConfig", "config_from_crds", "config_of"]
-
 Specs = tuple[FieldSpec, ...]
 
 _NAMES = {

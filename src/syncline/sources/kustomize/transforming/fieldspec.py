@@ -16,8 +16,6 @@ from syncline.sources.kustomize.resources.ordering import KIND_ORDER, sort_text
 from syncline.sources.kustomize.resources.resource import Gvk, Resource
 from syncline.sources.kustomize.yaml.node import NULL, Kind, Node, get, put
 
-__all__ = ["FieldSpec", "Setter", "apply_spec", "apply_specs", "merge_specs", "sorted_specs", "split_path"]
-
 Setter = Callable[[Node], None]
 
 

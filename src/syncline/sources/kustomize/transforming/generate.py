@@ -16,8 +16,6 @@ from syncline.sources.kustomize.resources.datamap import fill_data, fill_secret
 from syncline.sources.kustomize.resources.resource import Behavior, Resource
 from syncline.sources.kustomize.yaml.node import BOOL, STR, Kind, Node, Style, lookup_create, put, scalar, text
 
-__all__ = ["generate_config_map", "generate_secret", "merged_options", "service_account_for_gke"]
-
 
 def merged_options(local: dict[str, Any] | None, common: dict[str, Any] | None) -> dict[str, Any]:
     """The options of one entry with those of ``generatorOptions``; the entry's own labels and annotations win."""

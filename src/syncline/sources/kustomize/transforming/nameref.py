@@ -17,8 +17,6 @@ from syncline.sources.kustomize.transforming.config import BackReference
 from syncline.sources.kustomize.transforming.fieldspec import FieldSpec, apply_spec
 from syncline.sources.kustomize.yaml.node import Kind, Node, field, get, is_missing, lookup, put, scalar, set_value
 
-__all__ = ["fix_references"]
-
 
 def fix_references(resources: ResMap, references: Iterable[BackReference]) -> None:
     """Rewrite the names in the fields of ``references``; raises :class:`BuildError` for ambiguous ones."""

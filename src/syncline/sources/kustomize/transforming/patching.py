@@ -26,8 +26,6 @@ from syncline.sources.kustomize.yaml.reader import read_resources
 from syncline.sources.kustomize.yaml.values import from_json, through_float
 from syncline.sources.kustomize.yaml.writer import write_one
 
-__all__ = ["json_patch_transformer", "patch_transformer", "strategic_transformer"]
-
 Transform = Callable[[ResMap], None]
 SchemaInUse = Callable[[], MergeSchema]
 """Asked when a patch is applied: a component that comes later may still choose another schema."""

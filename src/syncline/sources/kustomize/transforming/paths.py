@@ -16,8 +16,6 @@ from syncline.sources.kustomize.yaml.node import STR, Kind, Node, Style, field, 
 from syncline.sources.kustomize.yaml.reader import parse_one
 from syncline.sources.kustomize.yaml.scalars import resolve
 
-__all__ = ["find", "match", "split_steps"]
-
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 
 

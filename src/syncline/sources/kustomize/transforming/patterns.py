@@ -8,8 +8,6 @@ from functools import lru_cache
 from syncline.kube.text.re2 import Pattern, compile_pattern
 from syncline.sources.kustomize.failure import BuildError
 
-__all__ = ["Anchored", "searches"]
-
 MAX_PATTERN = 1024
 """Characters of a pattern; names and kinds are shorter than 254."""
 MAX_TEXT = 65536

@@ -45,17 +45,6 @@ from syncline.sources.kustomize.transforming.replace import apply_replacements
 from syncline.sources.kustomize.yaml.shapes import BOOL, INT, TEXT, Fields, ListOf, MapOf, Struct, read_struct
 from syncline.sources.kustomize.yaml.writer import write_one
 
-__all__ = [
-    "Context",
-    "Generate",
-    "Transform",
-    "generator",
-    "helm_refused",
-    "plugin_generator",
-    "plugin_transformer",
-    "transformer",
-]
-
 Transform = Callable[[ResMap], None]
 Generate = Callable[[], list[Resource]]
 

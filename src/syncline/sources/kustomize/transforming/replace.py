@@ -19,8 +19,6 @@ from syncline.sources.kustomize.yaml.reader import parse_one
 from syncline.sources.kustomize.yaml.values import to_json
 from syncline.sources.kustomize.yaml.writer import json_text
 
-__all__ = ["apply_replacements"]
-
 _DEFAULT_PATH = "metadata.name"
 
 

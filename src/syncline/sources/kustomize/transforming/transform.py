@@ -34,18 +34,6 @@ from syncline.sources.kustomize.yaml.node import (
     set_value,
 )
 
-__all__ = [
-    "add_hashes",
-    "add_values",
-    "set_annotations",
-    "set_image",
-    "set_labels",
-    "set_namespace",
-    "set_prefix",
-    "set_replicas",
-    "set_suffix",
-]
-
 Transform = Callable[[ResMap], None]
 Specs = Sequence[FieldSpec]
 

@@ -19,8 +19,6 @@ from syncline.sources.kustomize.transforming.fieldspec import FieldSpec, apply_s
 from syncline.sources.kustomize.transforming.paths import find, split_steps
 from syncline.sources.kustomize.yaml.node import BOOL, FLOAT, INT, STR, Kind, Node, Style, is_missing
 
-__all__ = ["Variable", "add_variables", "bind", "resolve_vars"]
-
 Value: TypeAlias = str | int | float | bool
 _INDEX = re.compile(r"(.*)\[(\d+)\]")
 

@@ -13,32 +13,6 @@ from enum import StrEnum
 from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.kustomize.yaml.scalars import is_old_non_string
 
-__all__ = [
-    "BOOL",
-    "FLOAT",
-    "INT",
-    "MAP",
-    "MERGE",
-    "NULL",
-    "SEQ",
-    "STR",
-    "Kind",
-    "Node",
-    "Style",
-    "clear",
-    "field",
-    "is_empty",
-    "is_missing",
-    "lookup",
-    "lookup_create",
-    "put",
-    "require",
-    "scalar",
-    "sequence",
-    "set_value",
-    "text",
-]
-
 STR, INT, FLOAT, BOOL, NULL = "!!str", "!!int", "!!float", "!!bool", "!!null"
 MAP, SEQ, MERGE = "!!map", "!!seq", "!!merge"
 

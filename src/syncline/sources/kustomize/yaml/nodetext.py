@@ -13,8 +13,6 @@ import yaml
 from syncline.sources.kustomize.yaml.node import STR, Kind, Node, Style
 from syncline.sources.kustomize.yaml.scalars import resolve
 
-__all__ = ["node_text"]
-
 _Emitter: Any = getattr(getattr(yaml, "cyaml", None), "CEmitter", yaml.Dumper)
 
 

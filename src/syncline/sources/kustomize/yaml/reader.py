@@ -15,8 +15,6 @@ from syncline.sources.kustomize.yaml.node import MAP, MERGE, NULL, SEQ, STR, Kin
 from syncline.sources.kustomize.yaml.scalars import resolve
 from syncline.sources.kustomize.yaml.values import from_json, to_json
 
-__all__ = ["AFTER_FIRST", "parse_one", "read_resources"]
-
 MAX_ALIAS_NODES = 200_000
 """Nodes that come into being by following aliases in one text: the bound of an alias bomb."""
 

@@ -15,8 +15,6 @@ import yaml
 
 from syncline.kube.yaml.resolve import resolve_plain
 
-__all__ = ["Plain", "is_old_non_string", "resolve"]
-
 Plain: TypeAlias = str | int | float | bool | None
 
 _WORDS: dict[str, tuple[str, Plain]] = {

@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 
 from syncline.sources.kustomize.failure import BuildError
 
-__all__ = ["ANY", "BOOL", "INT", "TEXT", "Fields", "ListOf", "MapOf", "Struct", "read_struct"]
-
 
 @dataclass(frozen=True, slots=True)
 class Basic:

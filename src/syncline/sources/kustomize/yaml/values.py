@@ -18,8 +18,6 @@ from syncline.sources.kustomize.failure import BuildError
 from syncline.sources.kustomize.yaml.node import BOOL, FLOAT, INT, MAP, NULL, SEQ, STR, Kind, Node, Style
 from syncline.sources.kustomize.yaml.scalars import Plain, resolve
 
-__all__ = ["from_json", "through_float", "to_json"]
-
 
 def to_json(node: Node) -> Any:
     """The JSON value of ``node``; raises :class:`BuildError` for repeated keys, other keys than text, infinities."""

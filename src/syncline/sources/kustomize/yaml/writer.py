@@ -19,8 +19,6 @@ import yaml
 from syncline.kube.yaml.emit import LINE_WIDTH, natural_order, scalar_style
 from syncline.kube.yaml.resolve import go_shortest
 
-__all__ = ["json_text", "write_all", "write_one"]
-
 _Emitter: Any = getattr(getattr(yaml, "cyaml", None), "CEmitter", yaml.Dumper)
 
 _natural = cmp_to_key(natural_order)

@@ -26,8 +26,6 @@ from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response
 from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, dig, ref_of, resource_version, uid_of
 
-__all__ = ["ApproveHandler", "ApproveIfAllowed", "plan"]
-
 _REVIEWS = ResourceInfo(
     "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False, verbs=("create",)
 )

@@ -10,8 +10,6 @@ from syncline.cluster.builtin.pods import condition, created_at
 from syncline.control.plan import Delete, Plan, Requeue
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["plan"]
-
 DECIDED = timedelta(hours=1)
 """Age since the request was denied, failed, or was approved and issued."""
 PENDING = timedelta(hours=24)

@@ -12,8 +12,6 @@ from syncline.control.controller import Controller
 from syncline.control.plan import Plan
 from syncline.kube.objects import Obj, ObjectRef, is_terminating
 
-__all__ = ["signing_request_controllers"]
-
 
 def _observe(cache: Snapshot, ref: ObjectRef) -> Obj | None:
     csr = cache.get(ref)

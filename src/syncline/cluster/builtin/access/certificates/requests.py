@@ -16,17 +16,6 @@ from cryptography.x509.oid import NameOID
 from syncline.cluster.builtin.pods import condition
 from syncline.kube.objects import GroupKind, Obj, dig
 
-__all__ = [
-    "CSR",
-    "KUBELET_CLIENT",
-    "asked_of",
-    "is_approved",
-    "is_decided",
-    "is_issued",
-    "kubelet_client_problem",
-    "problem_for_signer",
-]
-
 CSR = GroupKind("certificates.k8s.io", "CertificateSigningRequest")
 KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 NODES = "system:nodes"

@@ -27,8 +27,6 @@ from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response
 from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, dig, name_of, ref_of, resource_version, uid_of
 
-__all__ = ["CSR_RESOURCE", "Sign", "SignHandler", "plan"]
-
 CSR_RESOURCE = ResourceInfo(CSR.group, "v1", CSR.kind, "certificatesigningrequests", namespaced=False)
 MANAGER = "kube-controller-manager"
 LONGEST = timedelta(days=365)

@@ -8,9 +8,6 @@ from syncline.cluster.builtin.owners import ownership_differs
 from syncline.control.controller import Controller, Watch
 from syncline.kube.objects import GroupKind
 
-__all__ = ["GARBAGE_COLLECTOR_CONTROLLER"]
-
-
 GARBAGE_COLLECTOR_CONTROLLER = Controller(
     name="garbage-collector",
     kind=GroupKind("", "Pod"),

@@ -20,8 +20,6 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["FOREGROUND", "ORPHAN", "Observed", "Owner", "OwnerState", "concerned", "observe"]
-
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 EVENT = "Event"

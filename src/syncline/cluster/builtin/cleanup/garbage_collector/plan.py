@@ -26,8 +26,6 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["plan"]
-
 COMPONENT = "garbage-collector-controller"
 
 

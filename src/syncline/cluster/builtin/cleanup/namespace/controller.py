@@ -10,8 +10,6 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch
 from syncline.kube.objects import Obj, ObjectRef, is_terminating, namespace_of
 
-__all__ = ["NAMESPACE_CONTROLLER"]
-
 
 def _ending_namespace(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     """Return the namespace of a changed object if it is terminating."""

@@ -28,8 +28,6 @@ from syncline.kube.objects import (
     name_of,
 )
 
-__all__ = ["NAMESPACE", "observe", "plan"]
-
 NAMESPACE = GroupKind("", "Namespace")
 FINALIZER = "kubernetes"
 MAX_DELETES = 1000

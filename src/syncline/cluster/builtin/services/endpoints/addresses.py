@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from syncline.cluster.builtin.pods import is_finished, is_ready
 from syncline.kube.objects import Obj, dig, is_terminating, name_of, namespace_of, uid_of
 
-__all__ = ["Backend", "backends", "port_number"]
-
 
 @dataclass(frozen=True, slots=True)
 class Backend:

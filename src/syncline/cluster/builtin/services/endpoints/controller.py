@@ -29,8 +29,6 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["ENDPOINTS_CONTROLLER"]
-
 SERVICE = GroupKind("", "Service")
 ENDPOINTS = GroupKind("", "Endpoints")
 SLICE = GroupKind("discovery.k8s.io", "EndpointSlice")

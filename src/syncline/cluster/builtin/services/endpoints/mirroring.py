@@ -28,8 +28,6 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-__all__ = ["MIRRORING_CONTROLLER", "plan"]
-
 SERVICE = GroupKind("", "Service")
 ENDPOINTS = GroupKind("", "Endpoints")
 SLICE = GroupKind("discovery.k8s.io", "EndpointSlice")

@@ -16,8 +16,6 @@ from syncline.cluster.builtin.services.endpoints.addresses import Backend, backe
 from syncline.control.plan import Create, Delete, Plan, Replace
 from syncline.kube.objects import Obj, dig, is_terminating, labels_of, name_of, namespace_of
 
-__all__ = ["ENDPOINTS_MANAGED_BY", "MANAGED_BY", "SERVICE_NAME", "Abandoned", "Observed", "plan"]
-
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 ENDPOINTS_MANAGED_BY = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}

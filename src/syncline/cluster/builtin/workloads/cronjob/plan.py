@@ -29,8 +29,6 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["REPEATED", "Observed", "plan", "settle"]
-
 COMPONENT = "cronjob-controller"
 REPEATED = frozenset({"JobAlreadyActive", "TooManyMissedTimes", "UnexpectedJob"})
 """Reasons of Events that each reconcile would repeat."""

@@ -12,8 +12,6 @@ from zoneinfo import ZoneInfo
 from syncline.kube.text import cron
 from syncline.kube.text.durations import parse_duration
 
-__all__ = ["Every", "Schedule", "parse_schedule"]
-
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",

@@ -15,8 +15,6 @@ from syncline.control.controller import Controller, Watch, differ, owner_of_kind
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, labels_of, ref_of, uid_of
 
-__all__ = ["DAEMONSET_CONTROLLER"]
-
 DAEMONSET = GroupKind("apps", "DaemonSet")
 NODE = GroupKind("", "Node")
 

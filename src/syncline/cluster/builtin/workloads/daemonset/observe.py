@@ -12,8 +12,6 @@ from syncline.cluster.builtin.workloads.shares import share
 from syncline.control.plan import Patch
 from syncline.kube.objects import Obj, dig, is_terminating, name_of
 
-__all__ = ["Observed"]
-
 
 @dataclass(frozen=True)
 class Observed:

@@ -11,8 +11,6 @@ from syncline.cluster.builtin.workloads.templates import pod_from_template
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.kube.scheduling.terms import matches_node_terms, pinned_names, tolerates_all
 
-__all__ = ["daemon_pod", "node_of", "placement"]
-
 GENERATION = "deprecated.daemonset.template.generation"
 _BORNE = (
     ("not-ready", "NoExecute"),

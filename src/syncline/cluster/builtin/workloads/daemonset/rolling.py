@@ -16,8 +16,6 @@ from syncline.cluster.builtin.workloads.history import HASH_LABEL, History
 from syncline.control.plan import Create, Delete, Emit
 from syncline.kube.objects import Obj, is_terminating, labels_of, name_of, namespace_of
 
-__all__ = ["COMPONENT", "manage", "update"]
-
 COMPONENT = "daemonset-controller"
 Actions: TypeAlias = tuple[Create | Delete | Emit, ...]
 

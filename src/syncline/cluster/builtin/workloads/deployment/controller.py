@@ -14,8 +14,6 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch
 from syncline.kube.objects import Obj, ObjectRef, dig, generation, namespace_of
 
-__all__ = ["DEPLOYMENT_CONTROLLER"]
-
 _BY_SET = selecting_owners(DEPLOYMENT)
 
 

@@ -12,8 +12,6 @@ from syncline.control.cache import Snapshot
 from syncline.control.plan import Patch
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, uid_of
 
-__all__ = ["DEPLOYMENT", "Observed", "observe", "spec_replicas"]
-
 DEPLOYMENT = GroupKind("apps", "Deployment")
 NO_DEADLINE_S = 2**31 - 1
 """Value of progressDeadlineSeconds for no deadline (Kubernetes ``HasProgressDeadline``)."""

@@ -53,8 +53,6 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-__all__ = ["plan"]
-
 COMPONENT = "deployment-controller"
 
 

@@ -10,20 +10,6 @@ from syncline.cluster.builtin.workloads.templates import template_hash, without_
 from syncline.cluster.validation.engine.integers import natural
 from syncline.kube.objects import Obj, annotations_of, dig, name_of, namespace_of
 
-__all__ = [
-    "DESIRED_REPLICAS",
-    "HASH_LABEL",
-    "MAX_REPLICAS",
-    "REVISION",
-    "annotations_for",
-    "collides",
-    "current_set",
-    "new_set",
-    "next_revision",
-    "oldest_first",
-    "revision_of",
-]
-
 REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"

@@ -11,8 +11,6 @@ from syncline.cluster.builtin.workloads.templates import without_label
 from syncline.control.plan import Emit, Plan, Replace
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 
-__all__ = ["rollback"]
-
 COMPONENT = "deployment-controller"
 
 

@@ -15,8 +15,6 @@ from syncline.cluster.builtin.workloads.deployment.status import count
 from syncline.cluster.validation.engine.integers import natural
 from syncline.kube.objects import Obj, annotations_of, dig, generation, is_terminating, name_of, uid_of
 
-__all__ = ["Sizes", "first_size", "grow_current", "rescale", "shrink_old", "superfluous"]
-
 Sizes = tuple[tuple[Obj, int], ...]
 """Sets and their new replicas; unchanged sets are omitted."""
 

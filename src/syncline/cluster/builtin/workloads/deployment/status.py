@@ -9,8 +9,6 @@ from syncline.cluster.builtin.conditions import find, put, without
 from syncline.cluster.builtin.workloads.deployment.observe import Observed, spec_replicas
 from syncline.kube.objects import Obj, dig, generation, name_of
 
-__all__ = ["count", "progress_condition", "rollout_status", "seconds_until_deadline", "status_of"]
-
 AVAILABLE, PROGRESSING, REPLICA_FAILURE = "Available", "Progressing", "ReplicaFailure"
 NEW_SET_AVAILABLE = "NewReplicaSetAvailable"
 TIMED_OUT = "ProgressDeadlineExceeded"

@@ -13,8 +13,6 @@ from syncline.base.clock import time_or_none
 from syncline.cluster.builtin.pods import condition, created_at
 from syncline.kube.objects import Obj, annotations_of, dig, meta
 
-__all__ = ["FAILURES", "IGNORED_FAILURES", "failures_of", "finished_at", "remaining_for_index_s", "remaining_s"]
-
 BACKOFF_S = 10.0
 MAX_BACKOFF_S = 600.0
 FAILURES = "batch.kubernetes.io/job-index-failure-count"

@@ -9,9 +9,6 @@ from syncline.cluster.builtin.workloads.job import plan as planning
 from syncline.cluster.builtin.workloads.job.observe import JOB
 from syncline.control.controller import Controller, Watch
 
-__all__ = ["JOB_CONTROLLER"]
-
-
 JOB_CONTROLLER = Controller(
     name="job",
     kind=JOB,

@@ -18,8 +18,6 @@ from syncline.cluster.builtin.workloads.job.observe import TRACKING, Observed, h
 from syncline.control.plan import Patch
 from syncline.kube.objects import Obj, dig, finalizers, gvk_of, name_of, namespace_of, resource_version, uid_of
 
-__all__ = ["Ledger", "Tally", "ledger", "let_go", "tally"]
-
 MAX_UNCOUNTED = 500
 """Limit of uids in a status, as in Kubernetes: a status must stay far below the size limit of objects."""
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
-__all__ = ["Ruling", "rule"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ruling:

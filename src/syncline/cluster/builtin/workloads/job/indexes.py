@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from syncline.cluster.validation.engine.integers import natural
 from syncline.kube.objects import Obj, annotations_of
 
-__all__ = ["COMPLETION_INDEX", "format_indexes", "index_of", "parse_indexes"]
-
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 

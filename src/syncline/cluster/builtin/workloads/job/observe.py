@@ -11,8 +11,6 @@ from syncline.control.cache import Snapshot
 from syncline.control.plan import Patch
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, finalizers, is_terminating
 
-__all__ = ["JOB", "TRACKING", "Observed", "Orphans", "holds", "is_going", "observe"]
-
 JOB = GroupKind("batch", "Job")
 TRACKING = "batch.kubernetes.io/job-tracking"
 """Finalizer of a pod that its Job has not counted yet."""

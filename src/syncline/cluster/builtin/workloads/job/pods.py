@@ -22,8 +22,6 @@ from syncline.cluster.builtin.workloads.templates import pod_from_template
 from syncline.control.plan import Create
 from syncline.kube.objects import Obj, dig, name_of
 
-__all__ = ["surplus", "wanted_pods"]
-
 MAX_PER_PASS = 500
 """Pods created or deleted per reconcile, as in Kubernetes."""
 MAX_GENERATE_NAME = 58

@@ -15,8 +15,6 @@ from syncline.cluster.builtin.workloads.job.verdict import Verdict
 from syncline.control.plan import Emit
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["COMPONENT", "Numbers", "status_of"]
-
 COMPONENT = "job-controller"
 
 

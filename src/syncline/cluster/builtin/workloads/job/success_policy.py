@@ -5,8 +5,6 @@ from __future__ import annotations
 from syncline.cluster.builtin.workloads.job.indexes import parse_indexes
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["satisfied"]
-
 
 def satisfied(job: Obj, done: frozenset[int], completions: int) -> str:
     """Return the message of the first rule that the succeeded indexes satisfy, or "". A rule with indexes needs all of

@@ -12,8 +12,6 @@ from syncline.cluster.builtin.workloads.job.observe import Observed
 from syncline.cluster.builtin.workloads.job.success_policy import satisfied
 from syncline.kube.objects import Obj, dig
 
-__all__ = ["Verdict", "deadline", "is_finished", "verdict"]
-
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

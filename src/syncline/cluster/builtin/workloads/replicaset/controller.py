@@ -14,8 +14,6 @@ from syncline.control.controller import Controller, Watch
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import Obj
 
-__all__ = ["REPLICASET_CONTROLLER", "REPLICATIONCONTROLLER_CONTROLLER"]
-
 
 def _at_rest(obj: Obj) -> bool:
     """Return True: the status derives only from the pods."""

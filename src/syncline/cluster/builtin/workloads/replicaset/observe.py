@@ -10,8 +10,6 @@ from syncline.control.cache import Snapshot
 from syncline.control.plan import Patch
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, uid_of
 
-__all__ = ["REPLICASET", "REPLICATION_CONTROLLER", "Observed", "observe"]
-
 REPLICASET = GroupKind("apps", "ReplicaSet")
 REPLICATION_CONTROLLER = GroupKind("", "ReplicationController")
 """The older kind, with another form of selector and status."""

@@ -14,8 +14,6 @@ from syncline.cluster.builtin.workloads.templates import pod_from_template
 from syncline.control.plan import Create, Delete, Done, Emit, Plan, Result, Retry, set_status
 from syncline.kube.objects import Obj, dig, gvk_of, is_terminating, name_of
 
-__all__ = ["plan", "settle"]
-
 BURST_REPLICAS = 500
 """Pods created or deleted per reconcile, as in Kubernetes, so that one set cannot occupy the server."""
 COMPONENTS = {"ReplicaSet": "replicaset-controller", "ReplicationController": "replication-controller"}

@@ -7,8 +7,6 @@ from typing import Any
 from syncline.cluster.builtin.pods import created_at, is_ready, phase, ready_since
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 
-__all__ = ["deletion_order"]
-
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 

@@ -10,8 +10,6 @@ from syncline.cluster.builtin.pods import is_active, is_available, is_finished, 
 from syncline.cluster.builtin.workloads.replicaset.observe import REPLICASET, Observed
 from syncline.kube.objects import Obj, dig, generation, gvk_of, is_terminating, labels_of
 
-__all__ = ["Failure", "replicaset_status"]
-
 Failure = tuple[str, str]
 """Reason and message of a failed create or delete of pods."""
 

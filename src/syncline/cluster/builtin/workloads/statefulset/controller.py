@@ -14,8 +14,6 @@ from syncline.control.controller import Controller, Watch, owner_of_kind
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import GroupKind, ObjectRef, name_of, uid_of
 
-__all__ = ["STATEFULSET_CONTROLLER"]
-
 STATEFULSET = GroupKind("apps", "StatefulSet")
 CLAIM = GroupKind("", "PersistentVolumeClaim")
 

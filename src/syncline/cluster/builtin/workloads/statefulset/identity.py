@@ -7,8 +7,6 @@ from syncline.cluster.builtin.workloads.templates import pod_from_template
 from syncline.cluster.validation.engine.integers import natural
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
-__all__ = ["claims_of", "ordinal_of", "stateful_pod"]
-
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 

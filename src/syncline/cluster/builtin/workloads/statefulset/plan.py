@@ -18,8 +18,6 @@ from syncline.cluster.builtin.workloads.statefulset.retention import retention_p
 from syncline.control.plan import Create, Delete, Done, Emit, Patch, Plan, Requeue, Result, Retry, set_status
 from syncline.kube.objects import Obj, dig, generation, is_terminating, labels_of, name_of
 
-__all__ = ["Observed", "plan", "settle"]
-
 COMPONENT = "statefulset-controller"
 
 

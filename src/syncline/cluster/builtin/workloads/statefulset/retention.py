@@ -13,8 +13,6 @@ from syncline.cluster.builtin.workloads.statefulset.identity import claims_of
 from syncline.control.plan import Patch
 from syncline.kube.objects import Obj, dig, is_terminating, name_of, owner_references, uid_of
 
-__all__ = ["retention_patches"]
-
 
 def retention_patches(
     statefulset: Obj, pods: Mapping[int, Obj], wanted: frozenset[int], claims: Mapping[str, Obj]
