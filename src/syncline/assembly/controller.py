@@ -224,7 +224,7 @@ class Replica:
             f"{server}: what the controllers need is missing and cannot be installed: {error}; "
             f"apply deploy/{self.served.rights} with the rights of an administrator"
             if not _may_pass(error)
-            else f"{server}: what the controllers need cannot be looked at: {error}"
+            else f"{server}: what the controllers need cannot be read: {error}"
         )
 
     # -- shares ------------------------------------------------------------------------------------------------

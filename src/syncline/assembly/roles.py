@@ -7,6 +7,7 @@ write one.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -69,7 +70,7 @@ class Role:
 
 
 @dataclass(slots=True)
-class Driver:
+class Driver(ABC):
     """Provides a loop with time and a connection to an API."""
 
     clock: Clock
@@ -87,8 +88,9 @@ class Driver:
         """Report that a joined cluster was fully listed, was lost, or is back."""
         self.loop.reached(cluster)
 
+    @abstractmethod
     def drive(self, role: Role, loop: ControlLoop) -> Wake:
-        raise NotImplementedError
+        """Connect the loop to the API; return the function that reports events outside it."""
 
 
 def loop_of(

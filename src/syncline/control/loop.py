@@ -342,7 +342,7 @@ class ControlLoop:
         except Exception as error:
             if self._strict:
                 raise
-            log.exception("%s: the pass failed", key)
+            log.exception("%s: the reconcile failed; it is repeated after its back-off", key)
             self._note(key, "failed", f"{type(error).__name__}: {error}")
             self.queue.fail(key, self._clock.now())
         finally:

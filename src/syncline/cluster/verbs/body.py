@@ -251,10 +251,8 @@ def read_object(x: Exchange, validation: str) -> Obj:
         x.resource.info.kind, sent, lambda: decode_watching(x.request, validation), _empty(x.request)
     )
     obj = obj or {}
-    if x.resource.custom is None and (version := obj.get("apiVersion")):
-        kind = obj.get("kind")
-        if version and kind and kind != x.resource.info.kind:
-            check_kind(x.resource, obj)
+    if x.resource.custom is None and obj.get("apiVersion") and obj.get("kind"):
+        check_kind(x.resource, obj)  # Kubernetes names a wrong kind before a wrong version
     if x.resource.custom is not None and not obj.get("kind"):
         raise _unrecognized(x.resource.info.kind, _without("Kind", sent), sent)
     check_version(x.resource, obj, sent)

@@ -7,6 +7,7 @@ The API calls it through :func:`syncline.cluster.validation.strategy.strategy_fo
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -260,7 +261,7 @@ _SPEC = r.every(
 )
 
 
-class _Policy(Kind):
+class _Policy(Kind, ABC):
     has_generation = True
     namespaced = False
     revalidates = False
@@ -279,9 +280,9 @@ class _Policy(Kind):
         """Return whether expressions can use variables."""
         return True
 
+    @abstractmethod
     def rule_causes(self, obj: Obj, spec: Obj, expressions: Expressions) -> Iterator[FieldCause]:
         """Validate the policy's rules, which can use all its variables."""
-        raise NotImplementedError
 
 
 class ValidatingPolicyKind(_Policy):
