@@ -1,0 +1,172 @@
+"""What generators ask of the world outside the API, as data: :class:`Question`, :class:`Answer`, :class:`Facts`.
+
+Generation is a pure function of a set and :class:`Facts`. Where an answer is missing it names the question; the
+controller asks it (``asking.py``) and generates again. Questions are equal if their answers may be shared, so that many
+sets over one repository read it once. They hold no credentials: a handler reads the Secrets that they name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from syncline.kube.objects import Obj
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SecretReference:
+    """A key of a Secret or, with ``kind`` ConfigMap, of a ConfigMap."""
+
+    namespace: str
+    name: str
+    key: str
+    kind: str = "Secret"
+    purpose: str = "scm"
+    """``scm``: with strict token references the Secret needs the label ``argocd.argoproj.io/secret-type: scm-creds``;
+    ``plugin``: a Secret beside ``argocd-secret`` needs ``app.kubernetes.io/part-of: argocd``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoriesQuestion:
+    """All directories of a repository at a revision; the patterns are matched against the answer."""
+
+    repo_url: str
+    revision: str
+    project: str
+    """The project whose credentials may be used; empty (a templated project): those of no project alone."""
+    signed: bool = True
+    """Whether the project's signature rules apply; False for a templated project."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesQuestion:
+    """The text of each file that matches one of ``include`` and none of ``exclude``."""
+
+    repo_url: str
+    revision: str
+    project: str
+    include: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    doublestar: bool = False
+    """Patterns of doublestar (the new globbing) instead of those of ``git ls-files``."""
+    signed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PluginQuestion:
+    """The answer of a plugin's ``getparams.execute``; ``body`` is the request as JSON."""
+
+    base_url: str
+    body: str
+    token: SecretReference
+    timeout_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoriesQuestion:
+    """Repositories and branches of an SCM provider. ``spec``: the ``scmProvider`` element as JSON with sorted keys,
+    without ``values``, ``template`` and ``requeueAfterSeconds``."""
+
+    spec: str
+    namespace: str
+    """The namespace of the set, from which token references are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestsQuestion:
+    """Open pull requests of a repository. ``spec``: the ``pullRequest`` element as JSON with sorted keys, without
+    ``filters``, ``values``, ``template`` and ``requeueAfterSeconds``."""
+
+    spec: str
+    namespace: str
+
+
+Question: TypeAlias = (
+    DirectoriesQuestion | FilesQuestion | PluginQuestion | RepositoriesQuestion | PullRequestsQuestion
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A branch of a repository of an SCM provider, after the filters. ``url`` is for the chosen clone protocol."""
+
+    organization: str
+    repository: str
+    url: str
+    branch: str
+    sha: str
+    labels: tuple[str, ...] = ()
+    repository_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequest:
+    """An open pull or merge request."""
+
+    number: int
+    title: str
+    branch: str
+    target_branch: str
+    head_sha: str
+    labels: tuple[str, ...] = ()
+    author: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GitPaths:
+    """Answer to :class:`DirectoriesQuestion`: directories relative to the root, sorted, without the root itself."""
+
+    commit: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GitFiles:
+    """Answer to :class:`FilesQuestion`: text by path."""
+
+    commit: str
+    texts: Mapping[str, str] = field(repr=False)
+
+
+Value: TypeAlias = GitPaths | GitFiles | tuple[Repository, ...] | tuple[PullRequest, ...] | Mapping[str, Any]
+"""The type depends on the question; that of a plugin is its decoded JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The last answer to a question: a value, or why there is none."""
+
+    at: datetime
+    value: Value | None = field(default=None, repr=False)
+    error: str = ""
+    not_found: bool = False
+    """The host reported that the repository does not exist (``continueOnRepoNotFoundError``)."""
+    retry_at: datetime | None = None
+    """Before this moment the host wants no further request (its rate limit); None: no such wish."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that generation depends on beside the set: objects, settings and answers."""
+
+    control_namespace: str = "argocd"
+    clusters: tuple[Obj, ...] = ()
+    """Cluster Secrets of the control namespace."""
+    projects: frozenset[str] = frozenset()
+    """Names of the AppProjects in the control namespace."""
+    config_maps: Mapping[str, Obj] = field(default_factory=lambda: MappingProxyType({}))
+    """ConfigMaps of plugins and decision resources in the set's namespace, by name."""
+    decisions: Mapping[tuple[str, str], tuple[Obj, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """Objects in the set's namespace by apiVersion and plural kind, as the ConfigMaps name them. A kind that cannot be
+    read is in ``unread``."""
+    unread: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Why something cannot be read, by ``Kind/NAME`` or by ``apiVersion/plural``: forbidden is not absent."""
+    answers: Mapping[Question, Answer] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    doublestar: bool = False
+    """``applicationsetcontroller.enable.new.git.file.globbing``."""
+    scm_enabled: bool = True
+    allowed_scm: tuple[str, ...] = ()
+    """Addresses of SCM providers that the administrator allows; empty: all."""
