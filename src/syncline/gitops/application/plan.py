@@ -15,6 +15,7 @@ from syncline.apply.diff.memo import Verdicts
 from syncline.apply.predicting import Missing, answers, missing
 from syncline.argo.application import AppView
 from syncline.argo.conditions import Condition, merge_conditions
+from syncline.argo.guard import mass_deletion
 from syncline.argo.project import window_problem
 from syncline.control.plan import Emit, Plan, Requeue, Result
 from syncline.gitops.application.compared import Comparisons
@@ -23,7 +24,6 @@ from syncline.gitops.application.manifests import Join, Manifests, Reading, Rend
 from syncline.gitops.application.observing.asking import Ask, Asking, Question
 from syncline.gitops.application.observing.observe import AppObserved
 from syncline.gitops.application.operating.autosync import AutoSync, SelfHealBackoff, decide
-from syncline.gitops.application.operating.guard import mass_deletion
 from syncline.gitops.application.operating.holds import UNHELD, released, unheld_warning
 from syncline.gitops.application.operating.operation import COMPONENT, Compare, plan_operation, running_operation
 from syncline.gitops.application.operating.pools import left_notes, resume_left
