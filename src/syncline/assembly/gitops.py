@@ -28,6 +28,7 @@ from syncline.gitops.destinations import Connect, destination_controller
 from syncline.gitops.holds.controllers import HOLD_CONTROLLER, bridge_controller
 from syncline.gitops.hydration.controller import Hydrations
 from syncline.gitops.hydration.work import Forget, Hydrate, HydrationCache, HydrationHandler, ResolveDry
+from syncline.kube.kinds.applicationset import application_set_crd
 from syncline.kube.kinds.argoproj import crds
 from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.objects import Obj, ObjectRef
@@ -124,7 +125,7 @@ def gitops(
 def foreign_objects(control_namespace: str) -> list[Obj]:
     """Return the objects that the GitOps controllers need on another team's cluster; its owner grants their rights."""
     namespace: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}}
-    return [namespace, *crds(), hold_crd(), _default_project(control_namespace)]
+    return [namespace, *crds(), application_set_crd(), hold_crd(), _default_project(control_namespace)]
 
 
 def gitops_objects(control_namespace: str) -> list[Obj]:
@@ -133,6 +134,7 @@ def gitops_objects(control_namespace: str) -> list[Obj]:
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}},
         *crds(),
+        application_set_crd(),
         hold_crd(),
         {
             "apiVersion": "v1",

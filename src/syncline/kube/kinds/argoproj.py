@@ -131,7 +131,11 @@ def _hydrator() -> Obj:
             "drySource": obj(dry, "path", "repoURL", "targetRevision"),
             "hydrateTo": obj({"targetBranch": STR}, "targetBranch"),
             "syncSource": obj(
-                {"path": {"type": "string", "minLength": 1}, "repoURL": STR, "targetBranch": STR},
+                {
+                    "path": {"type": "string", "minLength": 1, "pattern": r"^.{2,}|[^./]$"},
+                    "repoURL": STR,
+                    "targetBranch": STR,
+                },
                 "path",
                 "targetBranch",
             ),
@@ -171,7 +175,8 @@ def _namespace_metadata() -> Obj:
     return obj({"annotations": mapping(STR), "labels": mapping(STR)})
 
 
-def _spec() -> Obj:
+def application_spec_schema() -> Obj:
+    """``spec`` of an Application, and of each template of an ApplicationSet."""
     automated = obj({"allowEmpty": BOOL, "enabled": BOOL, "prune": BOOL, "selfHeal": BOOL})
     policy = obj(
         {
@@ -348,13 +353,16 @@ def _status() -> Obj:
     )
 
 
-def _crd(plural: str, kind: str, short: list[str], schema: Obj, columns: list[Obj]) -> Obj:
+def argo_crd(
+    plural: str, kind: str, short: list[str], schema: Obj, columns: list[Obj], *, subresources: Obj | None = None
+) -> Obj:
+    """A definition of this group with one version."""
     version: Obj = {
         "name": VERSION,
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": schema},
-        "subresources": {},
+        "subresources": subresources or {},
     }
     if columns:
         version["additionalPrinterColumns"] = columns
@@ -385,7 +393,7 @@ def application_crd() -> Obj:
             "kind": STR,
             "metadata": {"type": "object"},
             "operation": _operation(),
-            "spec": _spec(),
+            "spec": application_spec_schema(),
             "status": _status(),
         },
         "metadata",
@@ -398,7 +406,7 @@ def application_crd() -> Obj:
         {"jsonPath": ".status.sync.revision", "name": "Revision", "priority": 10, "type": "string"},
         {"jsonPath": ".spec.project", "name": "Project", "priority": 10, "type": "string"},
     ]
-    return _crd("applications", "Application", ["app", "apps"], schema, columns)
+    return argo_crd("applications", "Application", ["app", "apps"], schema, columns)
 
 
 def _project_spec() -> Obj:
@@ -460,9 +468,9 @@ def app_project_crd() -> Obj:
         "spec",
         about="An AppProject narrows what its Applications may read and write.",
     )
-    return _crd("appprojects", "AppProject", ["appproj", "appprojs"], schema, [])
+    return argo_crd("appprojects", "AppProject", ["appproj", "appprojs"], schema, [])
 
 
 def crds() -> tuple[Obj, ...]:
-    """Everything of this group that the GitOps controllers need."""
+    """Applications and projects, which the GitOps controllers need."""
     return (application_crd(), app_project_crd())

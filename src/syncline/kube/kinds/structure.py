@@ -13,6 +13,8 @@ BOOL: Obj = {"type": "boolean"}
 INT: Obj = {"type": "integer", "format": "int64"}
 TIME: Obj = {"type": "string", "format": "date-time"}
 INT_OR_STRING: Obj = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
+JSON: Obj = {"x-kubernetes-preserve-unknown-fields": True}
+"""Any JSON value."""
 ANY: Obj = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 

@@ -22,7 +22,7 @@ from syncline.kube.schema.custom import structural
 from syncline.kube.schema.custom.crdparts import shared_part, versions_of
 from syncline.kube.schema.custom.rulecheck import RuleContext, root_context, rule_text_causes
 from syncline.kube.schema.custom.rules import check_part_rules
-from syncline.kube.schema.custom.structuralcheck import check_structure, unsupported_keyword
+from syncline.kube.schema.custom.structuralcheck import check_structure, is_scalar, unsupported_keyword
 from syncline.kube.schema.model import Schema
 
 MAX_SCHEMA_DEPTH = 100
@@ -30,6 +30,7 @@ MAX_SCHEMA_DEPTH = 100
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+RULES, DEFAULT = '"x-kubernetes-validations":', '"default":'
 COMBINATIONS = ("allOf", "anyOf", "oneOf")
 MAX_SOUND = 256
 _sound: deque[bytes] = deque(maxlen=MAX_SOUND)
@@ -86,32 +87,38 @@ def _same_schema(version: Obj, old: Obj | None) -> bool:
     return before is not None and before.get("schema") == version.get("schema")
 
 
-def _checked(*about: Any) -> list[FieldCause]:
+def _checked(raw: Obj, path: str, status: bool, unchanged: bool) -> list[FieldCause]:
     """As :func:`_version`; what was found sound is not checked twice: each sync applies large definitions."""
-    if _too_deep(about[0], 0):
-        return _version(*about)
-    digest = hashlib.sha256(json.dumps(about).encode()).digest()
-    found = [] if digest in _sound else _version(*about)
+    if _too_deep(raw, 0):
+        deep = causes.forbidden(path, f"schema is nested deeper than {MAX_SCHEMA_DEPTH} levels")
+        return [*_root(raw, path, status), deep]
+    text = json.dumps((raw, path, status, unchanged))
+    digest = hashlib.sha256(text.encode()).digest()
+    found = [] if digest in _sound else _version(raw, path, status, unchanged, text)
     if not found and digest not in _sound:
         _sound.append(digest)
     return found
 
 
-def _version(raw: Obj, path: str, status: bool, unchanged: bool) -> list[FieldCause]:
+def _root(raw: Obj, path: str, status: bool) -> list[FieldCause]:
     found = _root_with_status(raw, path) if status else []
     if raw.get("nullable"):
         found.append(causes.forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
-    if _too_deep(raw, 0):
-        return [*found, causes.forbidden(path, f"schema is nested deeper than {MAX_SCHEMA_DEPTH} levels")]
+    return found
+
+
+def _version(raw: Obj, path: str, status: bool, unchanged: bool, text: str) -> list[FieldCause]:
+    """``text`` is the schema as JSON: what it does not contain need not be searched for."""
+    found = _root(raw, path, status)
     unsupported = unsupported_keyword(raw)
     sound = not unsupported
     if sound:
         wrong = check_structure(raw, path)
-        if not wrong and _has_defaults(raw):
+        if not wrong and DEFAULT in text:
             wrong = _defaults({**raw, "x-kubernetes-embedded-resource": True}, path, False)
         found += wrong
         sound = not wrong
-    rules = root_context(raw, unchanged=unchanged) if sound else None
+    rules = root_context(raw, unchanged=unchanged) if sound and RULES in text else None
     plain, report = _document(raw, path, _Place(root=True, rules=rules))
     found += [*plain, *report]
     if not found and unsupported:
@@ -156,6 +163,8 @@ class _Place:
 
 def _document(raw: Obj, path: str, at: _Place) -> tuple[list[FieldCause], list[FieldCause]]:
     """(causes of schemas, causes of rules). Rules above a schema that is wrong are not examined."""
+    if is_scalar(raw):
+        return [], []
     found = _keywords(raw, path, at) + _lists(raw, path) + _maps(raw, path)
     rules: list[FieldCause] = []
     for below, here, place in _children(raw, path, at):
@@ -170,10 +179,10 @@ def _document(raw: Obj, path: str, at: _Place) -> tuple[list[FieldCause], list[F
 
 def _children(raw: Obj, path: str, at: _Place) -> list[tuple[Obj, str, _Place]]:
     """Every schema directly below: properties, items, additional properties, combinations."""
-    below = replace(at, root=False)
+    below = _Place(False, at.in_metadata, at.no_default, at.uncorrelated, at.rules)
     result: list[tuple[Any, str, _Place]] = []
     for name, schema in sorted((raw.get("properties") or {}).items()):
-        place = replace(below, rules=at.rules.child_property(schema, name) if at.rules else None)
+        place = below if at.rules is None else replace(below, rules=at.rules.child_property(schema, name))
         if (at.root or raw.get("x-kubernetes-embedded-resource")) and name in META_FIELDS:
             place = replace(place, in_metadata=True)
             if at.root:
@@ -191,7 +200,7 @@ def _children(raw: Obj, path: str, at: _Place) -> list[tuple[Obj, str, _Place]]:
         if raw.get("x-kubernetes-list-type") != "map":
             place = replace(place, uncorrelated=at.uncorrelated or path)
         result.append((items, f"{path}.items", place))
-    nowhere = replace(below, rules=None)
+    nowhere = below if below.rules is None else replace(below, rules=None)
     result.append((raw.get("not"), f"{path}.not", nowhere))
     for name in COMBINATIONS:
         result += [(one, f"{path}.{name}[{index}]", nowhere) for index, one in enumerate(raw.get(name) or [])]
@@ -314,14 +323,6 @@ def _maps(raw: Obj, path: str) -> list[FieldCause]:
 
 
 # --- defaults ------------------------------------------------------------------------------------------------------
-
-
-def _has_defaults(raw: Any) -> bool:
-    if not isinstance(raw, dict):
-        return False
-    if raw.get("default") is not None or _has_defaults(raw.get("items")):
-        return True
-    return any(_has_defaults(below) for below in (raw.get("properties") or {}).values())
 
 
 def _defaults(raw: Obj, path: str, in_metadata: bool) -> list[FieldCause]:

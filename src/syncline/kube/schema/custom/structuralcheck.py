@@ -18,6 +18,8 @@ from syncline.kube.text.re2 import compile_pattern
 
 COMBINATIONS = ("allOf", "anyOf", "oneOf")
 UNSUPPORTED = ("id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions")
+SCALARS = frozenset({"boolean", "integer", "number", "string"})
+SCALAR_KEYWORDS = frozenset({"type", "format", "description"})
 INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 NESTED_FORBIDDEN = (
     ("type", "must be empty to be structural"),
@@ -42,6 +44,11 @@ class Level(Enum):
     ROOT = "root"
     FIELD = "field"
     ITEM = "item"
+
+
+def is_scalar(raw: Obj) -> bool:
+    """Return whether a schema is only a scalar type, so that nothing in it can be wrong: most schemas are."""
+    return raw.get("type") in SCALARS and raw.keys() <= SCALAR_KEYWORDS
 
 
 def unsupported_keyword(raw: Any) -> str:
@@ -74,6 +81,8 @@ def check_structure(raw: Obj, path: str) -> list[FieldCause]:
 
 def _structure(raw: Obj, level: Level, path: str) -> list[FieldCause]:
     found: list[FieldCause] = []
+    if level is not Level.ROOT and is_scalar(raw):
+        return found
     if raw.get("type") == "array" and raw.get("items") is None:
         found.append(causes.required(f"{path}.items", "must be specified"))
     if isinstance(raw.get("items"), dict):
