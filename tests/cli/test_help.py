@@ -12,7 +12,7 @@ import pytest
 from syncline.cli.completion import HINTS
 from syncline.cli.main import COMMANDS, cli, kubectl_plugin, main
 
-GROUPS = ("app", "cluster", "proj", "repo", "repocreds")
+GROUPS = ("app", "appset", "cluster", "proj", "repo", "repocreds")
 """Those with the verbs of argocd."""
 HEAVY = ("aiohttp", "rich", "cryptography", "syncline.assembly", "syncline.gitops", "syncline.kube")
 

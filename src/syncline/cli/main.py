@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "admin": ("admin.group:admin", "Exports, checks of settings and manifests, with the verbs of argocd admin."),
     "apiserver": ("serving.apiserver:apiserver", "Serve the bare embedded cluster until stopped."),
     "app": ("app.group:app", "Everything about Applications, with the verbs of argocd."),
+    "appset": ("appset.group:appset", "Sets that make the Applications of a fleet, with the verbs of argocd."),
     "butane": ("files.butane:butane", "Translate Butane into Ignition or MachineConfigs, as the butane program does."),
     "backup": ("serving.backup:backup", "Write a cluster's data to a file, while it serves."),
     "cluster": ("remotes.cluster:cluster", "List, add and remove destination clusters; list managed ones."),
@@ -84,7 +85,7 @@ def cli() -> None:
                   syncline app sync …    and watch its phases and waves
     \b
     Exit codes:   0 done, 1 failed, 2 usage (plan: there are changes), 3 blocked, 4 unsafe;
-                  app, proj, repo, repocreds, cluster as argocd: 20 error, 1 differs or sync failed
+                  app, appset, proj, repo, repocreds, cluster as argocd: 20 error, 1 differs or sync failed
     """
 
 

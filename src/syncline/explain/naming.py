@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import ObjectRef
 
+OF_ARGO = (APPLICATION.group_kind, APPLICATION_SET.group_kind)
+"""Kinds that live in the namespace of Applications by default."""
 SHORT = {"app": "applications", "pool": "machineconfigpools"}
 """Resources by short word; all other words are resolved as kubectl does."""
 MACHINES = ("machineconfigpools", "mcp", "machineconfig", "mc", "kubeletconfig", "ctrcfg", "machineconfignode")
@@ -28,6 +31,6 @@ def object_ref(mapper: Mapper, target: str, spaces: tuple[str, str]) -> ObjectRe
     if info is None:
         fix = "`syncline up --machine-config` serves it" if kind.lower() in MACHINES else "see `kubectl api-resources`"
         raise NamingError(f"{target!r}: the cluster serves no kind {parts[0]!r}; {fix}")
-    default = spaces[1] if info.group_kind == APPLICATION.group_kind else spaces[0]
+    default = spaces[1] if info.group_kind in OF_ARGO else spaces[0]
     space = parts[1] if len(parts) == 3 else default
     return ObjectRef(info.group, info.kind, space if info.namespaced else "", parts[-1])

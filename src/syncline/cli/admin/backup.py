@@ -15,12 +15,12 @@ from syncline.cli.admin.files import text_of, written
 from syncline.cli.admin.plan import KINDS, Change, ImportOptions, Step, belongs, exported, plan_import
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.kube import client
+from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import GVK, Obj, dig, finalizers, gvk_of, meta, name_of, namespace_of
 from syncline.kube.yaml.loading import Budget, load_all
 
 CONFIG_MAP, SECRET = GVK("", "v1", "ConfigMap"), GVK("", "v1", "Secret")
-APPLICATION_SET = GVK(APPLICATION.group, APPLICATION.version, "ApplicationSet")
 MAX_EXPORT = 256 * 1024 * 1024
 """Limit of a file in bytes."""
 MAX_CONFLICTS = 5

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 LIMIT_S = 2.0
 """Seconds that a shell waits at most."""
-APPLICATIONS, PROJECTS, CLUSTERS, CONTEXTS = "applications", "projects", "clusters", "contexts"
+APPLICATIONS, SETS, PROJECTS, CLUSTERS, CONTEXTS = "applications", "applicationsets", "projects", "clusters", "contexts"
 REPOSITORIES, CREDENTIALS, NODES, POOLS = "repositories", "credentials", "nodes", "pools"
 CONFIGS, NAMESPACES = "machineconfigs", "namespaces"
 KINDS = {
     "app": {"name": APPLICATIONS, "names": APPLICATIONS},
+    "appset": {"name": SETS, "names": SETS},
     "proj": {"name": PROJECTS, "names": PROJECTS, "project": PROJECTS},
     "cluster": {"wanted": CLUSTERS},
     "repo": {"url": REPOSITORIES, "urls": REPOSITORIES},
@@ -123,12 +124,14 @@ def _listed(link: Connection, kind: str, namespace: str) -> list[str]:
 
 
 def _kind(kind: str) -> GVK:
+    from syncline.kube.kinds.applicationset import APPLICATION_SET
     from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
     from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG, MACHINE_CONFIG_POOL
     from syncline.kube.objects import GVK
 
     return {
         APPLICATIONS: APPLICATION,
+        SETS: APPLICATION_SET,
         PROJECTS: APP_PROJECT,
         POOLS: MACHINE_CONFIG_POOL,
         CONFIGS: MACHINE_CONFIG,

@@ -30,7 +30,7 @@ def _sources(app: Obj) -> list[Obj]:
     return several or ([single] if single else [])
 
 
-def _repo(source: Obj) -> str:
+def repo_of(source: Obj) -> str:
     """Return the repository URL with credentials masked."""
     return mask_credentials(str(source.get("repoURL") or ""))
 
@@ -67,7 +67,7 @@ def app_rows(apps: list[Obj], *, wide: bool) -> str:
         ]
         if wide:
             source = (_sources(app) or [{}])[0]
-            row += [_repo(source), source.get("path") or "", source.get("targetRevision") or "HEAD"]
+            row += [repo_of(source), source.get("path") or "", source.get("targetRevision") or "HEAD"]
         rows.append(row)
     return table([*LIST_HEADERS, *(WIDE_HEADERS if wide else ())], rows)
 
@@ -95,32 +95,40 @@ def resource_rows(app: Obj) -> list[tuple[str, ...]]:
     return ordered + [tuple(row) for row in rows.values()]
 
 
-def _line(label: str, value: str) -> str:
+def line_of(label: str, value: str) -> str:
+    """Return a line of ``app get``: a label and a value."""
     return f"{label + ':':<{LABEL_WIDTH}}{value}"
+
+
+def source_lines(app: Obj) -> list[str]:
+    """Return the lines of the sources of an Application, or of a template of one."""
+    lines = []
+    for index, source in enumerate(_sources(app)):
+        lines += ["Source:"] if index == 0 else []
+        lines += [
+            line_of("- Repo", repo_of(source)),
+            line_of("  Target", str(source.get("targetRevision") or "")),
+            line_of("  Path", str(source.get("path") or source.get("chart") or "")),
+        ]
+    return lines
 
 
 def describe_app(app: Obj, windows: Sequence[str] = (), *, resources: bool = True) -> str:
     """Return the text of ``app get``; ``windows``: from :func:`windows_lines`."""
     destination = dig(app, "spec", "destination", default={})
     lines = [
-        _line("Name", f"{meta(app).get('namespace')}/{meta(app).get('name')}"),
-        _line("Project", dig(app, "spec", "project", default="default")),
-        _line("Server", str(destination.get("server") or destination.get("name") or "")),
-        _line("Namespace", str(destination.get("namespace") or "")),
+        line_of("Name", f"{meta(app).get('namespace')}/{meta(app).get('name')}"),
+        line_of("Project", dig(app, "spec", "project", default="default")),
+        line_of("Server", str(destination.get("server") or destination.get("name") or "")),
+        line_of("Namespace", str(destination.get("namespace") or "")),
     ]
-    for index, source in enumerate(_sources(app)):
-        lines += ["Source:"] if index == 0 else []
-        lines += [
-            _line("- Repo", _repo(source)),
-            _line("  Target", str(source.get("targetRevision") or "")),
-            _line("  Path", str(source.get("path") or source.get("chart") or "")),
-        ]
+    lines += source_lines(app)
     lines += windows
     automated = policy_text(app)
     lines.append(
-        _line("Sync Policy", {"Auto": "Automated", "Auto-Prune": "Automated (Prune)"}.get(automated, "Manual"))
+        line_of("Sync Policy", {"Auto": "Automated", "Auto-Prune": "Automated (Prune)"}.get(automated, "Manual"))
     )
-    lines += [_line("Sync Status", _sync_text(app)), _line("Health Status", _health_text(app))]
+    lines += [line_of("Sync Status", _sync_text(app)), line_of("Health Status", _health_text(app))]
     conditions = dig(app, "status", "conditions", default=[])
     if conditions:
         rows = [(c.get("type"), c.get("message"), c.get("lastTransitionTime") or "") for c in conditions]
@@ -144,21 +152,21 @@ def windows_lines(project: Obj | None, app: Obj, now: datetime) -> list[str]:
     """Return the state of the project's windows for this Application now, in argocd's words. Invalid windows are
     reported, as is an unreadable project (None)."""
     if project is None:
-        return [_line("SyncWindow", "Unknown")]
+        return [line_of("SyncWindow", "Unknown")]
     entries = matching_windows(dig(project, "spec", "syncWindows", default=[]), app)
     try:
         mine = list(zip(entries, read_windows(entries), strict=True))
     except WindowError as error:
-        return [_line("SyncWindow", f"Sync Denied ({error})")]
+        return [line_of("SyncWindow", f"Sync Denied ({error})")]
     windows = [window for _, window in mine]
     if can_sync(windows, now, manual=False):
         state = "Sync Allowed"
     else:
         state = "Manual Allowed" if can_sync(windows, now, manual=True) else "Sync Denied"
-    lines = [_line("SyncWindow", state)]
+    lines = [line_of("SyncWindow", state)]
     if mine:
         texts = [":".join(str(entry.get(key) or "") for key in ("kind", "schedule", "duration")) for entry, _ in mine]
-        lines.append(_line("Assigned Windows", ",".join(texts)))
+        lines.append(line_of("Assigned Windows", ",".join(texts)))
     return lines
 
 
@@ -173,7 +181,7 @@ def history_text(app: Obj, *, ids_only: bool = False) -> str:
         revisions = entry.get("revisions") or [entry.get("revision") or ""]
         for source, revision in zip(sources, revisions):
             where = str(source.get("chart") or "")
-            repo = f"{_repo(source)}{'/' + where if where else ''}"
+            repo = f"{repo_of(source)}{'/' + where if where else ''}"
             row = (str(entry.get("id")), str(entry.get("deployedAt") or ""), _deployed(source, str(revision)))
             by_repo.setdefault(repo, []).append(row)
     blocks = [f"SOURCE  {repo}\n{table(('ID', 'DATE', 'REVISION'), rows)}" for repo, rows in by_repo.items()]
@@ -210,15 +218,15 @@ def operation_block(app: Obj) -> str:
     result = state.get("syncResult") or {}
     revision = str(result.get("revision") or ",".join(result.get("revisions") or []))
     lines = [
-        _line("Operation", "Sync"),
-        _line("Sync Revision", revision),
-        _line("Phase", str(state.get("phase") or "")),
+        line_of("Operation", "Sync"),
+        line_of("Sync Revision", revision),
+        line_of("Phase", str(state.get("phase") or "")),
     ]
-    lines.append(_line("Start", str(state.get("startedAt") or "")))
+    lines.append(line_of("Start", str(state.get("startedAt") or "")))
     if state.get("finishedAt"):
-        lines.append(_line("Finished", str(state["finishedAt"])))
-        lines.append(_line("Duration", _duration(state)))
-    lines.append(_line("Message", str(state.get("message") or "")))
+        lines.append(line_of("Finished", str(state["finishedAt"])))
+        lines.append(line_of("Duration", _duration(state)))
+    lines.append(line_of("Message", str(state.get("message") or "")))
     return "\n".join(lines)
 
 

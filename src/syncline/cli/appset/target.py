@@ -1,0 +1,82 @@
+"""Finds, reads and follows ApplicationSets. Shared by the verbs of ``syncline appset``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.app.target import CONTROL_NAMESPACE, WATCH_S, split
+from syncline.cli.frame.failure import BLOCKED, CommandFailed
+from syncline.cli.frame.suggesting import suggestion
+from syncline.kube import client
+from syncline.kube.kinds.applicationset import APPLICATION_SET
+from syncline.kube.objects import Obj, dig, resource_version
+
+Place = tuple[str, str]
+"""Namespace and name."""
+
+
+def set_options(about: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds ``-N`` and the options of the connection."""
+    option = click.option("-N", "--appset-namespace", "--app-namespace", "namespace", default="", help=about)
+    return lambda command: option(connection_options(command))
+
+
+def place_of(name: str, namespace: str) -> Place:
+    """Return (namespace, name); ``NAMESPACE/NAME`` wins over ``-N``."""
+    return split(name, namespace or CONTROL_NAMESPACE)
+
+
+def find_set(link: Connection, where: Place) -> Obj | None:
+    """Return the ApplicationSet, None if there is none. Raises CommandFailed."""
+    answer = link.send(client.get(link.resource(APPLICATION_SET), *where))
+    if answer.status == 404:
+        return None
+    found: Obj = link.check(answer)
+    return found
+
+
+def get_set(link: Connection, where: Place) -> Obj:
+    """Return the ApplicationSet. Raises CommandFailed."""
+    found = find_set(link, where)
+    if found is None:
+        near = suggestion(link, link.resource(APPLICATION_SET), *where)
+        raise CommandFailed(
+            f"ApplicationSet {'/'.join(where)} does not exist; `syncline appset list` shows those that do{near}"
+        )
+    return found
+
+
+def follow(
+    link: Connection, where: Place, reached: Callable[[Obj | None], bool], timeout_s: float, what: Callable[[], str]
+) -> None:
+    """Watch one ApplicationSet until ``reached``, which gets None when it is gone; 0 seconds: for ever. ``what`` is
+    named in the error when the time is over."""
+    info = link.resource(APPLICATION_SET)
+    deadline = link.now() + timedelta(seconds=timeout_s) if timeout_s else None
+    while True:
+        field = f"metadata.name={where[1]}"
+        listed = link.ask(client.list_(info, where[0], field_selector=field))
+        found = next(iter(listed.get("items") or []), None)
+        if reached(found):
+            return
+        left = WATCH_S if deadline is None else max((deadline - link.now()).total_seconds(), 1.0)
+        request = client.watch(info, where[0], resource_version=resource_version(listed), field_selector=field)
+        query = dict(request.query) | {"timeoutSeconds": str(max(int(min(left, WATCH_S)), 1))}
+        for event in link.watch(client.Request("GET", request.path, query)):
+            if event["type"] != "BOOKMARK" and reached(None if event["type"] == "DELETED" else event["object"]):
+                return
+            if deadline is not None and link.now() >= deadline:
+                break
+        if deadline is not None and link.now() >= deadline:
+            raise CommandFailed(f"timed out after {timeout_s:g} s waiting for {what()}", BLOCKED)
+
+
+def condition(found: Obj, kind: str) -> Obj:
+    """Return the condition of this type; empty if there is none."""
+    lines = dig(found, "status", "conditions", default=[]) or []
+    return next((one for one in lines if one.get("type") == kind), {})
