@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from syncline.apply.asking import AnswerCache, Ask, AskHandler
 from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
 from syncline.apply.predicting import Predict, PredictHandler, PredictionCache
 from syncline.assembly.destinations import FIELD_MANAGER, ConnectHandler, RemoteClusters
@@ -22,7 +23,6 @@ from syncline.control.executor import kube_handlers
 from syncline.control.pools import PoolSettings
 from syncline.gitops.application.controller import Applications
 from syncline.gitops.application.manifests import Join, ManifestStore, Render, RenderHandler, SourceReader
-from syncline.gitops.application.observing.asking import AnswerCache, Ask, AskHandler
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.gitops.destinations import Connect, destination_controller
 from syncline.gitops.holds.controllers import HOLD_CONTROLLER, bridge_controller

@@ -1,6 +1,6 @@
 """Back-off for scripts that took too long: ten seconds, doubled each time. The caller passes the time.
 
-Used where user scripts and expressions run (``assembly/scripts/lua.py``, ``gitops/application/observing/asking.py``).
+Used where user scripts and expressions run (``assembly/scripts/lua.py``, ``apply/asking.py``).
 """
 
 from __future__ import annotations

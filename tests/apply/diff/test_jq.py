@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.gitops.evaluating import ANSWERS
 
+from syncline.apply.asking import Found, Stopped
 from syncline.apply.diff import Answers, DiffError, DiffSettings, IgnoreRule, Unknown, compare_objects
 from syncline.apply.diff.jq import Addressed, JqQuestion, Unreadable, without
 from syncline.assembly.scripts.expressions import TOO_MUCH, AnswersNow, Expressions
-from syncline.gitops.application.observing.asking import Found, Stopped
 from syncline.kube.text.jq import JqFailed, addressed
 
 DOC: dict[str, Any] = {

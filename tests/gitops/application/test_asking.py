@@ -13,6 +13,7 @@ import pytest
 from tests.gitops.behaviours.sim import DEPLOYMENTS, Simulation, config, deployment
 from tests.gitops.behaviours.test_extensions import ours
 
+from syncline.apply.asking import AnswerCache, Ask, AskHandler, Asking, Stopped
 from syncline.apply.diff.jq import Addressed, JqQuestion, Overran
 from syncline.argo.application import AppView
 from syncline.assembly.scripts.expressions import Expressions
@@ -20,7 +21,6 @@ from syncline.base.action import Purpose, Unfinished, Work
 from syncline.base.clock import VirtualClock
 from syncline.control.plan import Plan, Result
 from syncline.control.pools import Pools
-from syncline.gitops.application.observing.asking import AnswerCache, Ask, AskHandler, Asking, Stopped
 from syncline.gitops.application.observing.observe import AppObserved, AppSettings
 from syncline.gitops.application.plan import plan_application, settle_asked
 from syncline.gitops.sync.model import KindTable

@@ -1,6 +1,6 @@
 """Evaluates users' scripts and jq expressions in child processes, for controllers and commands.
 
-:class:`Expressions` is the evaluator for ``gitops/application/observing/asking.py``; :class:`AnswersNow` evaluates
+:class:`Expressions` is the evaluator for ``apply/asking.py``; :class:`AnswersNow` evaluates
 directly for a command's comparison, which nothing else waits for.
 """
 
@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
+from syncline.apply.asking import Found, Question, Stopped
 from syncline.apply.diff.jq import Addressed, Answers, JqQuestion, Known, Overran, Unreadable
 from syncline.apply.diff.jq import Question as Asked
 from syncline.apply.health.overrides import HealthQuestion, failed_health, meaning
 from syncline.apply.lua import OVERRAN, LuaResult
 from syncline.assembly.scripts.process import ScriptEnded, ScriptOverran, ScriptProcess
-from syncline.gitops.application.observing.asking import Found, Question, Stopped
 from syncline.kube.objects import namespace_of
 
 EXPRESSION_S = 1.0
@@ -35,7 +35,7 @@ TOO_MUCH = "ended the process that evaluates it: it takes more memory than it ma
 
 
 class Expressions:
-    """An :class:`~syncline.gitops.application.observing.asking.Evaluator`; safe to use from several threads."""
+    """An :class:`~syncline.apply.asking.Evaluator`; safe to use from several threads."""
 
     def __init__(self, expression_s: float = EXPRESSION_S) -> None:
         self._expression_s = expression_s

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from syncline.apply.asking import AnswerCache, Ask
 from syncline.apply.diff.memo import Verdicts
 from syncline.apply.predicting import PredictionCache
 from syncline.argo.application import REFRESH, AppView
@@ -17,7 +18,6 @@ from syncline.control.controller import EVERY, Controller, Watch
 from syncline.control.plan import Plan, Result
 from syncline.gitops.application.compared import Comparisons
 from syncline.gitops.application.manifests import Manifests, ManifestStore
-from syncline.gitops.application.observing.asking import AnswerCache, Ask
 from syncline.gitops.application.observing.masking import masked_plan
 from syncline.gitops.application.observing.named import NamedCache
 from syncline.gitops.application.observing.observe import (

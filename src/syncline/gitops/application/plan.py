@@ -10,6 +10,7 @@ import hashlib
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from syncline.apply.asking import Ask, Asking, Question
 from syncline.apply.diff import DiffSettings, Unknown
 from syncline.apply.diff.memo import Verdicts
 from syncline.apply.predicting import Missing, answers, missing
@@ -21,7 +22,6 @@ from syncline.control.plan import Emit, Plan, Requeue, Result
 from syncline.gitops.application.compared import Comparisons
 from syncline.gitops.application.deletion import plan_deletion, wanted_finalizers
 from syncline.gitops.application.manifests import Join, Manifests, Reading, Render
-from syncline.gitops.application.observing.asking import Ask, Asking, Question
 from syncline.gitops.application.observing.observe import AppObserved
 from syncline.gitops.application.operating.autosync import AutoSync, SelfHealBackoff, decide
 from syncline.gitops.application.operating.holds import UNHELD, released, unheld_warning

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Protocol
 
+from syncline.apply.asking import Asking
 from syncline.apply.health import Health, HealthStatus
 from syncline.apply.health.overrides import HealthQuestion
 from syncline.apply.predicting import Kept
@@ -28,7 +29,6 @@ from syncline.base.clock import time_or_none
 from syncline.base.masking import Masker
 from syncline.control.cache import Cache, Snapshot
 from syncline.gitops.application.manifests import PATIENCE_S, Manifests, ManifestStore, Reading, local_manifests
-from syncline.gitops.application.observing.asking import Asking
 from syncline.gitops.application.observing.named import Named, NamedCache
 from syncline.gitops.application.observing.orphans import count_orphans
 from syncline.gitops.application.observing.schemas import SchemaCache, Schemas
