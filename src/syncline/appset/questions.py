@@ -14,19 +14,9 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from syncline.kube.objects import Obj
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class SecretReference:
-    """A key of a Secret or, with ``kind`` ConfigMap, of a ConfigMap."""
-
-    namespace: str
-    name: str
-    key: str
-    kind: str = "Secret"
-    purpose: str = "scm"
-    """``scm``: with strict token references the Secret needs the label ``argocd.argoproj.io/secret-type: scm-creds``;
-    ``plugin``: a Secret beside ``argocd-secret`` needs ``app.kubernetes.io/part-of: argocd``."""
+from syncline.sources.providers.model import PullRequest as PullRequest
+from syncline.sources.providers.model import Repository as Repository
+from syncline.sources.providers.model import SecretReference as SecretReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,32 +77,6 @@ class PullRequestsQuestion:
 Question: TypeAlias = (
     DirectoriesQuestion | FilesQuestion | PluginQuestion | RepositoriesQuestion | PullRequestsQuestion
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Repository:
-    """A branch of a repository of an SCM provider, after the filters. ``url`` is for the chosen clone protocol."""
-
-    organization: str
-    repository: str
-    url: str
-    branch: str
-    sha: str
-    labels: tuple[str, ...] = ()
-    repository_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PullRequest:
-    """An open pull or merge request."""
-
-    number: int
-    title: str
-    branch: str
-    target_branch: str
-    head_sha: str
-    labels: tuple[str, ...] = ()
-    author: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Repositories and pull requests of Git hosts, read over their HTTP APIs for the generators of ApplicationSets."""

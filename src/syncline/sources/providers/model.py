@@ -1,0 +1,49 @@
+"""What Git hosts list, and what is read for it: :class:`Repository`, :class:`PullRequest`, :class:`SecretReference`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A branch of a repository of an SCM provider, after the filters. ``url`` is for the chosen clone protocol."""
+
+    organization: str
+    repository: str
+    url: str
+    branch: str
+    sha: str = ""
+    """Empty where the host does not give it with the branch: AWS CodeCommit."""
+    labels: tuple[str, ...] = ()
+    repository_id: int | str = ""
+    """A number on GitHub, GitLab, Gitea and Bitbucket Server; a text elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequest:
+    """An open pull or merge request."""
+
+    number: int
+    title: str
+    branch: str
+    target_branch: str
+    head_sha: str
+    labels: tuple[str, ...] = ()
+    author: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SecretReference:
+    """A key of a Secret or, with ``kind`` ConfigMap, of a ConfigMap."""
+
+    namespace: str
+    name: str
+    key: str
+    kind: str = "Secret"
+    purpose: str = "scm"
+    """``scm``: with strict token references the Secret needs the label ``argocd.argoproj.io/secret-type: scm-creds``;
+    ``plugin``: a Secret beside ``argocd-secret`` needs ``app.kubernetes.io/part-of: argocd``; ``github-app``: a Secret
+    of the control namespace, which needs ``argocd.argoproj.io/secret-type: repo-creds``."""
+    optional: bool = False
+    """Whether the key may be missing; the Secret itself may not."""
