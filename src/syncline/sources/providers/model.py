@@ -1,8 +1,12 @@
-"""What Git hosts list, and what is read for it: :class:`Repository`, :class:`PullRequest`, :class:`SecretReference`."""
+"""What Git hosts list, what is read for it, and why there may be no answer: :class:`Repository`, :class:`PullRequest`,
+:class:`SecretReference`, :class:`ProviderError`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.sources.errors import Problem, SourceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +51,23 @@ class SecretReference:
     of the control namespace, which needs ``argocd.argoproj.io/secret-type: repo-creds``."""
     optional: bool = False
     """Whether the key may be missing; the Secret itself may not."""
+
+
+class ProviderError(SourceError):
+    """A host gives no answer that can be used, or may not be asked."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        message: str,
+        *,
+        not_found: bool = False,
+        retry_at: datetime | None = None,
+        field: str = "",
+        fix: str = "",
+    ) -> None:
+        super().__init__(problem, message, field=field, fix=fix)
+        self.not_found = not_found
+        """The host reported that the repository, project or organization does not exist, or hides it."""
+        self.retry_at = retry_at
+        """Before this moment the host wants no further request: its rate limit."""

@@ -63,6 +63,8 @@ class WebRequest:
     limits: WebLimits = WebLimits()
     networks: Networks = DEFAULT_NETWORKS
     """That are not reached, whatever names them: the request, a redirect or the DNS."""
+    same_origin: bool = False
+    """Whether a redirect to another origin is refused, not followed without credentials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,8 @@ def _followed(request: WebRequest) -> WebAnswer:
         url = _joined(request, url, target)
         if urlsplit(request.url).scheme == "https" and urlsplit(url).scheme != "https":
             raise _problem(request, f"redirects from https to {urlsplit(url).scheme or 'nowhere'}", Problem.REFUSED)
+        if request.same_origin and origin_of(url) != origin_of(request.url):
+            raise _problem(request, f"redirects to {shown_url(url)}, which is another origin", Problem.REFUSED)
         if answer.status == 303:
             method, body = "GET", b""
         if body and request.secret_body and _checked_origin(request, url) != first:
