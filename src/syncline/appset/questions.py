@@ -13,6 +13,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import msgspec
+
 from syncline.kube.objects import Obj
 from syncline.sources.providers.model import PullRequest as PullRequest
 from syncline.sources.providers.model import Repository as Repository
@@ -29,6 +31,9 @@ class DirectoriesQuestion:
     """The project whose credentials may be used; empty (a templated project): those of no project alone."""
     signed: bool = True
     """Whether the project's signature rules apply; False for a templated project."""
+    trusted: bool = False
+    """Whether the set is in the control namespace, so that an administrator names the repository: it is read with its
+    credentials even if the project does not list it. A set elsewhere reads what its project lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +48,13 @@ class FilesQuestion:
     doublestar: bool = False
     """Patterns of doublestar (the new globbing) instead of those of ``git ls-files``."""
     signed: bool = True
+    trusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PluginQuestion:
-    """The answer of a plugin's ``getparams.execute``; ``body`` is the request as JSON."""
+    """The answer of a plugin's ``getparams.execute``; ``body`` is the request as JSON. The error of its answer is
+    upstream's whole text, from ``error getting plugin`` or ``error listing params`` on."""
 
     base_url: str
     body: str
@@ -64,6 +71,11 @@ class RepositoriesQuestion:
     namespace: str
     """The namespace of the set, from which token references are read."""
 
+    @property
+    def decoded(self) -> Mapping[str, Any]:
+        """The element again, decoded."""
+        return _decoded(self.spec)
+
 
 @dataclass(frozen=True, slots=True)
 class PullRequestsQuestion:
@@ -73,10 +85,18 @@ class PullRequestsQuestion:
     spec: str
     namespace: str
 
+    @property
+    def decoded(self) -> Mapping[str, Any]:
+        """The element again, decoded."""
+        return _decoded(self.spec)
 
-Question: TypeAlias = (
-    DirectoriesQuestion | FilesQuestion | PluginQuestion | RepositoriesQuestion | PullRequestsQuestion
-)
+
+def _decoded(spec: str) -> Mapping[str, Any]:
+    found = msgspec.json.decode(spec)
+    return found if isinstance(found, dict) else {}
+
+
+Question: TypeAlias = DirectoriesQuestion | FilesQuestion | PluginQuestion | RepositoriesQuestion | PullRequestsQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +128,8 @@ class Answer:
     error: str = ""
     not_found: bool = False
     """The host reported that the repository does not exist (``continueOnRepoNotFoundError``)."""
+    answers: tuple[str, ...] = ()
+    """The refresh requests that this answer or an earlier one answered, newest last."""
     retry_at: datetime | None = None
     """Before this moment the host wants no further request (its rate limit); None: no such wish."""
 
