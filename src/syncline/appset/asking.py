@@ -254,7 +254,7 @@ class AskHandler:
         try:
             secrets = self._secrets(action.question)
         except Unreadable as error:
-            return self._store.end(running, Answer(now, error=str(error)), action.fresh, action.set)
+            return self._store.end(running, Answer(now, error=str(error), unasked=True), action.fresh, action.set)
         host = host_asked(action.question)
         try:
             found = yield Work(

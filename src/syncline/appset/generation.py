@@ -50,5 +50,7 @@ class Generated:
     """Questions without an answer; with any of them ``made`` is incomplete."""
     asked: tuple[tuple[Question, float], ...] = ()
     """All questions whose answers were used or are missing, each with the seconds after which it is asked again."""
+    warnings: tuple[str, ...] = ()
+    """What is no error upstream, but probably a mistake: an element without a generator."""
     requeue_s: float = 0.0
     """Seconds until the generators should run again, as upstream counts them; 0: never."""

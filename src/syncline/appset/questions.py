@@ -80,7 +80,7 @@ class RepositoriesQuestion:
 @dataclass(frozen=True, slots=True)
 class PullRequestsQuestion:
     """Open pull requests of a repository. ``spec``: the ``pullRequest`` element as JSON with sorted keys, without
-    ``filters``, ``values``, ``template`` and ``requeueAfterSeconds``."""
+    ``filters``, ``values``, ``template``, ``requeueAfterSeconds`` and ``continueOnRepoNotFoundError``."""
 
     spec: str
     namespace: str
@@ -126,6 +126,8 @@ class Answer:
     at: datetime
     value: Value | None = field(default=None, repr=False)
     error: str = ""
+    unasked: bool = False
+    """With an error: nothing was asked, because a Secret or ConfigMap that the question names cannot be used."""
     not_found: bool = False
     """The host reported that the repository does not exist (``continueOnRepoNotFoundError``)."""
     answers: tuple[str, ...] = ()
@@ -144,15 +146,17 @@ class Facts:
     projects: frozenset[str] = frozenset()
     """Names of the AppProjects in the control namespace."""
     config_maps: Mapping[str, Obj] = field(default_factory=lambda: MappingProxyType({}))
-    """ConfigMaps of plugins and decision resources in the set's namespace, by name."""
+    """ConfigMaps of plugins and decision resources in the control namespace, by name."""
     decisions: Mapping[tuple[str, str], tuple[Obj, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    """Objects in the set's namespace by apiVersion and plural kind, as the ConfigMaps name them. A kind that cannot be
-    read is in ``unread``."""
+    """Objects in the control namespace by apiVersion and plural kind, as the ConfigMaps name them. A kind that cannot
+    be read is in ``unread``."""
     unread: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Why something cannot be read, by ``Kind/NAME`` or by ``apiVersion/plural``: forbidden is not absent."""
     answers: Mapping[Question, Answer] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     doublestar: bool = False
     """``applicationsetcontroller.enable.new.git.file.globbing``."""
+    requeue_s: float = 180.0
+    """``ARGOCD_APPLICATIONSET_CONTROLLER_REQUEUE_AFTER``: when Git and decisions are looked at again."""
     scm_enabled: bool = True
     allowed_scm: tuple[str, ...] = ()
     """Addresses of SCM providers that the administrator allows; empty: all."""

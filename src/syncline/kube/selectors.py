@@ -406,14 +406,16 @@ def _selector_of(requirements: list[Requirement]) -> Selector:
     return Selector(tuple(sorted(requirements, key=lambda r: r.key)))
 
 
-def _checked(key: str, operator: Operator, values: list[str], problems: Sequence[str] = ()) -> Requirement:
+def _checked(
+    key: str, operator: Operator, values: list[str], problems: Sequence[str] = (), *, any_value: bool = False
+) -> Requirement:
     found = [*problems]
     if operator in (Operator.GREATER, Operator.LESS):
         what = "for 'Gt', 'Lt' operators, the value must be an integer"
         for index, value in enumerate(values):
             if not _INTEGER.fullmatch(value):
                 found.append(f"values[{index}]: Invalid value: {quoted(value)}: {what}")
-    for index, value in enumerate(values):
+    for index, value in enumerate(() if any_value else values):
         wrong = label_value_problems(value)
         if wrong:
             found.append(f"values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(wrong)}")
@@ -444,24 +446,28 @@ _OBJECT_OPERATORS = {
 }
 
 
-def label_selector_from(obj: Mapping[str, Any] | None) -> Selector:
+def label_selector_from(obj: Mapping[str, Any] | None, *, any_value: bool = False) -> Selector:
     """Convert a LabelSelector object: None selects nothing, an empty one everything (metav1
-    ``LabelSelectorAsSelector``). Raises :class:`SelectorError`."""
+    ``LabelSelectorAsSelector``). Raises :class:`SelectorError`.
+
+    ``any_value``: values need not be label values (Argo CD's copy of that function, for parameters such as URLs).
+    """
     if obj is None:
         return NOTHING
     labels: Mapping[str, str] = obj.get("matchLabels") or {}
-    requirements = [_keyed(key, Operator.EQUALS, [str(labels[key])]) for key in sorted(labels)]
+    requirements = [_keyed(key, Operator.EQUALS, [str(labels[key])], any_value) for key in sorted(labels)]
     for expression in obj.get("matchExpressions") or ():
         operator = _OBJECT_OPERATORS.get(str(expression.get("operator", "")))
         if operator is None:
             given = quoted(str(expression.get("operator", "")))
-            raise SelectorError(f"{given} is not a valid label selector operator")
+            what = "pod selector" if any_value else "label selector"
+            raise SelectorError(f"{given} is not a valid {what} operator")
         values = [str(value) for value in expression.get("values") or ()]
-        requirements.append(_keyed(str(expression.get("key", "")), operator, values))
+        requirements.append(_keyed(str(expression.get("key", "")), operator, values, any_value))
     return _selector_of(requirements)
 
 
-def _keyed(key: str, operator: Operator, values: list[str]) -> Requirement:
+def _keyed(key: str, operator: Operator, values: list[str], any_value: bool) -> Requirement:
     """Convert one term of an object; errors list all problems."""
     wrong = label_key_problems(key)
     problems = [f"key: Invalid value: {quoted(key)}: {'; '.join(wrong)}"] if wrong else []
@@ -471,7 +477,7 @@ def _keyed(key: str, operator: Operator, values: list[str]) -> Requirement:
         given = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
         message = "values set must be empty for exists and does not exist"
         problems.append(f"values: Invalid value: {given}: {message}")
-    return _checked(key, operator, values, problems)
+    return _checked(key, operator, values, problems, any_value=any_value)
 
 
 # --- field selectors ----------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Generators of ApplicationSets: rows of parameters from elements, facts and answers. Pure."""

@@ -1,0 +1,101 @@
+"""Fills the second child of a matrix with a row of the first: :class:`Interpolation`, parsed once.
+
+Source of the rules: Argo CD ``RenderGeneratorParams``. ``values`` may also use parameters of the child itself, so a
+text that reads a missing key stays as it is there; the selector for rows is not filled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncline.appset.generators.context import Row
+from syncline.appset.generators.errors import GenerationError
+from syncline.appset.rendering.application import RAW_FIELD
+from syncline.appset.rendering.errors import RenderError
+from syncline.appset.rendering.text import Params, Renderer
+from syncline.appset.rendering.tree import Broken, Text, Tree, entries, items, planted, planted_text, wrapped
+from syncline.kube.objects import Obj
+from syncline.kube.schema.fieldcauses import quoted
+
+_WITH_VALUES = frozenset({"clusters", "git", "scmProvider", "clusterDecisionResource", "pullRequest", "plugin"})
+_RAW = frozenset({("list", "elements"), ("input", "parameters")})
+"""Fields of any JSON, whose errors have a prefix: the items of the first, the entries of the second."""
+
+
+class Interpolation:
+    """An element with its texts parsed."""
+
+    __slots__ = ("_element", "_tree")
+
+    def __init__(self, element: Obj, renderer: Renderer) -> None:
+        self._element = element
+        self._tree = _planted(element, "", renderer)
+
+    @property
+    def varies(self) -> bool:
+        """Whether any text has tags, so that rows of the first child give different elements."""
+        return isinstance(self._tree, Tree)
+
+    def fill(self, row: Row) -> Obj:
+        """Return the element for a row; raises :class:`GenerationError`."""
+        if not row or not isinstance(self._tree, Tree):
+            return self._element
+        try:
+            made: Obj = self._tree.fill(row)
+        except RenderError as error:
+            raise GenerationError(f"failed to replace parameters in generator: {error}") from None
+        return made
+
+
+def _planted(value: Any, field: str, renderer: Renderer) -> Any:
+    if isinstance(value, list):
+        return items([_planted(item, field, renderer) for item in value])
+    if not isinstance(value, dict):
+        return planted(value, renderer)
+    pairs = []
+    for key, item in value.items():
+        if (field, key) in _RAW:
+            made = _raw(item, renderer)
+        elif key == "values" and field in _WITH_VALUES and isinstance(item, dict):
+            made = entries([(name, _value(name, text, renderer)) for name, text in item.items()])
+        else:
+            made = _planted(item, key, renderer)
+        pairs.append((planted_text(key, renderer), made))
+    return entries(pairs)
+
+
+def _raw(value: Any, renderer: Renderer) -> Any:
+    if isinstance(value, list):
+        return items([wrapped(planted(item, renderer), RAW_FIELD) for item in value])
+    if isinstance(value, dict):
+        return entries(
+            [(planted_text(key, renderer), wrapped(planted(item, renderer), RAW_FIELD)) for key, item in value.items()]
+        )
+    return value
+
+
+def _value(name: str, text: Any, renderer: Renderer) -> Any:
+    if not isinstance(text, str):
+        return text
+    made = planted_text(text, renderer.strict() if renderer.go else renderer)
+    if isinstance(made, Broken):
+        return wrapped(made, f"failed to pre-resolve Values key {quoted(name)}: ")
+    return _Value(name, text, made) if isinstance(made, Text) else made
+
+
+class _Value(Tree):
+    """One of ``values``: stays for the child where the row lacks a key."""
+
+    __slots__ = ("_name", "_text", "_tree")
+
+    def __init__(self, name: str, text: str, tree: Tree) -> None:
+        self._name, self._text, self._tree = name, text, tree
+
+    def fill(self, params: Params) -> str:
+        try:
+            made: str = self._tree.fill(params)
+        except RenderError as error:
+            if error.missing_key:
+                return self._text
+            raise RenderError(f"failed to pre-resolve Values key {quoted(self._name)}: {error}") from None
+        return made

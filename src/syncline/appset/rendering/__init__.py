@@ -1,0 +1,1 @@
+"""Templates of ApplicationSets: texts, whole Applications, patches. Pure."""

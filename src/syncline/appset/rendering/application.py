@@ -1,0 +1,122 @@
+"""Renders Applications of a template: :class:`ApplicationTemplate`, parsed once and filled for each row.
+
+Source of the rules: Argo CD ``RenderTemplateParams``, ``GenerateApplications`` and ``applyTemplatePatch``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncline.appset.rendering.errors import RenderError
+from syncline.appset.rendering.goforms import GoError
+from syncline.appset.rendering.merging import filled
+from syncline.appset.rendering.model import APPLICATION, Form, Type, conform
+from syncline.appset.rendering.patching import patched
+from syncline.appset.rendering.text import Params, Renderer
+from syncline.appset.rendering.tree import Tree, entries, items, planted, planted_text, wrapped
+from syncline.kube.kinds.argoproj import APPLICATION as KIND
+from syncline.kube.objects import Obj, dig
+
+FINALIZER = "resources-finalizer.argocd.argoproj.io"
+RAW_FIELD = "failed to deeply replace JSON field contents: "
+"""Upstream's prefix for errors in fields of any JSON."""
+META = ("name", "namespace", "labels", "annotations", "finalizers")
+"""What a template may set of an Application's metadata."""
+MAX_APPLICATION = 1_500_000
+"""Bytes of an Application's texts that the API could store."""
+
+
+def merged_template(own: Obj | None, base: Obj) -> Obj:
+    """Return a generator's template over that of the set; see :func:`filled`."""
+    made: Obj = filled(own or {}, base)
+    return made
+
+
+class ApplicationTemplate:
+    """The template of a generator element, merged over that of the set."""
+
+    __slots__ = ("_keep", "_namespace", "_patch", "_plain", "_renderer", "_tree")
+
+    def __init__(self, template: Obj, renderer: Renderer, appset: Obj) -> None:
+        """``appset`` gives namespace, ``syncPolicy`` and ``templatePatch``. Raises :class:`RenderError` for a template
+        that is no Application."""
+        metadata = template.get("metadata") or {}
+        raw = {"metadata": {key: metadata.get(key) for key in META}, "spec": template.get("spec")}
+        try:
+            self._plain: Obj = conform(raw, APPLICATION)
+        except GoError as error:
+            raise RenderError(f"spec.template is no Application: {error}") from None
+        self._renderer = renderer
+        self._tree = _planted(self._plain, APPLICATION, renderer)
+        self._namespace = str(dig(appset, "metadata", "namespace", default=""))
+        self._keep = dig(appset, "spec", "syncPolicy", "preserveResourcesOnDeletion") is True
+        self._patch = dig(appset, "spec", "templatePatch")
+
+    def render(self, params: Params) -> Obj:
+        """Return the Application of a row, with unchanged parts of the template in it; raises :class:`RenderError`."""
+        made = self._filled(params)
+        if isinstance(self._patch, str):
+            made = patched(made, self._patch_text(params))
+        metadata = {**made["metadata"], "namespace": self._namespace}
+        return {"apiVersion": KIND.api_version, "kind": KIND.kind, **made, "metadata": metadata}
+
+    def _filled(self, params: Params) -> Obj:
+        if not params:
+            return self._plain
+        made: Obj = dict(self._tree.fill(params) if isinstance(self._tree, Tree) else self._tree)
+        if not self._keep and not made["metadata"].get("finalizers"):
+            made["metadata"] = {**made["metadata"], "finalizers": [FINALIZER]}
+        return made
+
+    def _patch_text(self, params: Params) -> str:
+        try:
+            return self._renderer.replace(self._patch, params)
+        except RenderError as error:
+            raise RenderError(f"error replacing values in templatePatch: {error}") from None
+
+
+def _planted(value: Any, kind: Type, renderer: Renderer) -> Any:
+    """Parse the texts of a conforming value in Go's order; texts that come out empty are omitted where Go does."""
+    match kind.form:
+        case Form.TEXT:
+            return planted_text(value, renderer)
+        case Form.COUNT:
+            return planted(value, renderer)
+        case Form.ANY:
+            return wrapped(planted(value, renderer), RAW_FIELD)
+        case Form.LIST if kind.of is not None:
+            return items([_planted(item, kind.of, renderer) for item in value or ()])
+        case Form.MAP if kind.of is not None:
+            pairs = value.items() if value else ()
+            return entries([(planted_text(key, renderer), _planted(item, kind.of, renderer)) for key, item in pairs])
+        case Form.STRUCT:
+            return _planted_struct(value, kind, renderer)
+    return value
+
+
+def _planted_struct(value: Obj, kind: Type, renderer: Renderer) -> Any:
+    parts = []
+    optional = []
+    for field in kind.fields:
+        if field.key in value:
+            parts.append((field.key, _planted(value[field.key], field.type, renderer)))
+            if field.type.form is Form.TEXT and not field.always and isinstance(parts[-1][1], Tree):
+                optional.append(field.key)
+    grown = entries(parts)
+    return _Sparse(grown, tuple(optional)) if optional else grown
+
+
+class _Sparse(Tree):
+    """A struct whose fields ``optional`` are omitted if they come out empty."""
+
+    __slots__ = ("_optional", "_whole")
+
+    def __init__(self, whole: Tree, optional: tuple[str, ...]) -> None:
+        self._whole, self._optional = whole, optional
+
+    def fill(self, params: Params) -> Any:
+        made = self._whole.fill(params)
+        for key in self._optional:
+            if made[key] == "":
+                del made[key]
+        return made

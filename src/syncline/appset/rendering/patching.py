@@ -1,0 +1,67 @@
+"""Applies a rendered ``templatePatch`` to an Application: :func:`patched`.
+
+Source of the rules: Argo CD ``applyTemplatePatch``: a strategic merge patch in which only finalizers are a list with a
+strategy; the result is what Argo CD's types keep of it, with the project of before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncline.appset.rendering.errors import RenderError
+from syncline.appset.rendering.goforms import GoError, from_yaml, json_text
+from syncline.appset.rendering.model import APPLICATION, OMITTED, conform
+from syncline.kube.errors import ApiError
+from syncline.kube.objects import Obj
+from syncline.kube.patching.strategic import strategic_merge_patch
+from syncline.kube.schema.fieldcauses import quoted
+from syncline.kube.schema.model import Schema
+
+_SCHEMA = Schema(
+    {
+        "type": "object",
+        "properties": {
+            "metadata": {
+                "type": "object",
+                "properties": {
+                    "finalizers": {
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "x-kubernetes-patch-strategy": "merge",
+                    },
+                    "ownerReferences": {
+                        "type": "array",
+                        "items": {"type": "object"},
+                        "x-kubernetes-patch-strategy": "merge",
+                        "x-kubernetes-patch-merge-key": "uid",
+                    },
+                },
+            }
+        },
+    }
+)
+
+
+def patched(app: Obj, text: str) -> Obj:
+    """Return ``app`` (as Argo CD's types write it) with the patch; raises :class:`RenderError`."""
+    try:
+        patch = from_yaml(text)
+    except GoError as error:
+        raise RenderError(f"error while converting template to json {quoted(text)}: {error}") from None
+    as_json = json_text(patch)
+    try:
+        conform(patch, APPLICATION)
+    except GoError as error:
+        raise RenderError(f"invalid templatePatch {quoted(as_json)}: {error}") from None
+    try:
+        merged = strategic_merge_patch(app, patch or {}, _SCHEMA)
+    except ApiError as error:
+        raise RenderError(f"error while applying templatePatch template to json {quoted(as_json)}: {error}") from None
+    try:
+        made: Any = conform(merged, APPLICATION)
+    except GoError as error:
+        raise RenderError(f"error while unmarhsalling patched application: {error}") from None
+    if made is OMITTED:
+        return app
+    project = app["spec"]["project"]
+    return {**made, "spec": {**made["spec"], "project": project}}
