@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncline.argo.project import permits_source
-from syncline.gitops.webhooks.match import same_place
+from syncline.argo.webhooks.match import same_place
 from syncline.kube.objects import Obj
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.git.signatures import policy_for

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from syncline.argo.webhooks import Push, WebhookRefused, affected, receive, touches_dry_source
+from syncline.argo.webhooks.match import same_place
+from syncline.argo.webhooks.payload import MAX_PUSHES
 from syncline.base.secret import Secret
-from syncline.gitops.webhooks import Push, WebhookRefused, affected, receive, touches_dry_source
-from syncline.gitops.webhooks.match import same_place
-from syncline.gitops.webhooks.payload import MAX_PUSHES
 from syncline.kube.objects import Obj
 
 KEY = "k3y"

@@ -1,7 +1,7 @@
 """Receives webhooks of Git hosts and requests refreshes of the affected Applications.
 
 It runs beside a loop: it reads its cache and writes only the refresh annotation, so that the replica that owns an
-Application does the work. ``gitops/webhooks`` interprets the calls.
+Application does the work. ``argo/webhooks`` interprets the calls.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import logging
 from collections.abc import Callable, Mapping
 
 from syncline.argo.application import REFRESH
+from syncline.argo.webhooks import Push, WebhookRefused, affected, receive
 from syncline.assembly.endpoints.listening import Answer
 from syncline.assembly.endpoints.pushes import Touched
 from syncline.assembly.sources.hydrating import hydration_asked
 from syncline.base.secret import Secret
 from syncline.control.cache import Snapshot
 from syncline.control.manager import Port
-from syncline.gitops.webhooks import Push, WebhookRefused, affected, receive
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.kinds.argoproj import APPLICATION

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from syncline.argo.application import HYDRATE, HYDRATE_STAMP
+from syncline.argo.webhooks import Push, touches_dry_source
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.clock import SystemClock, format_time
 from syncline.gitops.application.manifests import READ_LIMIT_S, Manifests
 from syncline.gitops.hydration.work import Hydrate, Hydrated, Job, Resolution, ResolveDry, Scope
-from syncline.gitops.webhooks import Push, touches_dry_source
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.kube.text.glob import GlobError, path_match
 from syncline.sources.errors import Problem, SourceError

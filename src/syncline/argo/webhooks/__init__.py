@@ -4,7 +4,7 @@ Called by ``assembly/endpoints/webhooks.py`` with headers and body, and with the
 effects. Rules: Argo CD ``util/webhook`` (reference argocd-app 5.10).
 """
 
-from syncline.gitops.webhooks.match import affected, touches_dry_source
-from syncline.gitops.webhooks.payload import Push, WebhookRefused, receive
+from syncline.argo.webhooks.match import affected, touches_dry_source
+from syncline.argo.webhooks.payload import Push, WebhookRefused, receive
 
 __all__ = ["Push", "WebhookRefused", "affected", "receive", "touches_dry_source"]

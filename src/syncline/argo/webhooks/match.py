@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from syncline.argo.application import AppView
 from syncline.argo.hydrator import dry_source
-from syncline.gitops.webhooks.payload import Push
+from syncline.argo.webhooks.payload import Push
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.errors import SourceError
 from syncline.sources.remote.address import parse_address
