@@ -50,7 +50,7 @@ class AskRows(Action):
     """Ask one question for a set."""
 
     set: ObjectRef
-    question: Question
+    question: Question = field(repr=False)
     reason: str
     fresh: str = ""
     """The refresh request that wants an answer from now on; empty: one that other readers of the same repository got

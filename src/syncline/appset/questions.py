@@ -53,8 +53,7 @@ class FilesQuestion:
 
 @dataclass(frozen=True, slots=True)
 class PluginQuestion:
-    """The answer of a plugin's ``getparams.execute``; ``body`` is the request as JSON. The error of its answer is
-    upstream's whole text, from ``error getting plugin`` or ``error listing params`` on."""
+    """The answer of a plugin's ``getparams.execute``; ``body`` is the request as JSON."""
 
     base_url: str
     body: str

@@ -50,7 +50,9 @@ def read_references(
 def _object(cache: Snapshot, reference: SecretReference, *, strict: bool) -> Obj:
     place = f"{reference.namespace}/{reference.name}"
     ref = ObjectRef("", reference.kind, reference.namespace, reference.name)
-    what = f"error fetching {reference.kind.lower() if reference.kind == 'Secret' else reference.kind} {place}"
+    what = f"error fetching {'secret' if reference.kind == 'Secret' else reference.kind} {place}"
+    if reference.purpose == "plugin":
+        what = f"error fetching Secret token: {what}"
     obj = cache.get(ref)
     if obj is None:
         unread = cache.unread(ref)

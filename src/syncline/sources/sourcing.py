@@ -17,7 +17,7 @@ from syncline.sources.git.mirrors import Freshness, Git, GitSettings, Repository
 from syncline.sources.git.signatures import NO_KEYS, GitPolicy, Keyring, check_signatures
 from syncline.sources.kustomize.flags import BuildFlags, no_flags
 from syncline.sources.remote.address import DEFAULT_NETWORKS, Networks
-from syncline.sources.remote.border import Border, Lent, refuse_unlisted
+from syncline.sources.remote.border import Border, Lent, of_generator, refuse_unlisted
 from syncline.sources.remote.credentials import CredentialStore
 from syncline.sources.remote.turns import away
 from syncline.sources.rendering.source_type import SourceType
@@ -153,6 +153,19 @@ class Sources:
     def repository(self, source: Mapping[str, Any], project: str) -> Repository:
         """Return the Git repository of an Application's own source. Raises :class:`SourceError`."""
         return self.git.lent(self._lent(source, project))
+
+    def of_generator(
+        self, url: str, revision: str, project: str, freshness: Freshness, *, trusted: bool, signed: bool
+    ) -> tuple[Repository, ResolvedRevision]:
+        """Return the repository that a generator reads, and its commit in the mirror. Raises :class:`SourceError`.
+
+        ``trusted``: the set is in the control namespace; ``signed``: the project's signature rules apply."""
+        lent = of_generator(self.border, url, project, trusted=trusted, local=self._settings.allow_local)
+        repository = self.git.lent(lent)
+        resolved = repository.resolve(revision or "HEAD", freshness=freshness)
+        if signed:
+            self._check_signatures(repository, resolved, {"targetRevision": revision}, project)
+        return repository, resolved
 
     def writable(self, url: str, projects: Collection[str], kind: type[R]) -> R:
         """Return a repository that Applications of these projects may push to. Raises :class:`SourceError`."""

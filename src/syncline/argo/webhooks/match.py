@@ -33,6 +33,11 @@ def affected(apps: Iterable[Obj], pushes: Iterable[Push]) -> tuple[ObjectRef, ..
     return tuple(sorted(AppView(app).ref for app in apps if report and _concerns(_sources(AppView(app)), report)))
 
 
+def moved(url: str, revision: str, pushes: Iterable[Push]) -> bool:
+    """Return whether one of the pushes may have moved ``revision`` (empty: HEAD) of the repository at ``url``."""
+    return _concerns(({"repoURL": url, "targetRevision": revision},), _by_place(pushes))
+
+
 def touches_dry_source(app: Obj, pushes: Iterable[Push]) -> bool:
     """Return whether the push changes a dry source, which is hydrated before the sync."""
     hydrator = AppView(app).hydrator

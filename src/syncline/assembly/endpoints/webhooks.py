@@ -1,7 +1,7 @@
-"""Receives webhooks of Git hosts and requests refreshes of the affected Applications.
+"""Receives webhooks of Git hosts and requests refreshes of the affected Applications and ApplicationSets.
 
 It runs beside a loop: it reads its cache and writes only the refresh annotation, so that the replica that owns an
-Application does the work. ``argo/webhooks`` interprets the calls.
+object does the work. ``argo/webhooks`` interprets the calls.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ import asyncio
 import base64
 import binascii
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from syncline.appset.pushes import REFRESH as SET_REFRESH
+from syncline.appset.pushes import sets_of_pushes
+from syncline.appset.questions import Question
 from syncline.argo.application import REFRESH
 from syncline.argo.webhooks import Push, WebhookRefused, affected, receive
 from syncline.assembly.endpoints.listening import Answer
@@ -22,8 +25,9 @@ from syncline.control.cache import Snapshot
 from syncline.control.manager import Port
 from syncline.kube import client
 from syncline.kube.client import PatchType
+from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import ObjectRef, dig
+from syncline.kube.objects import GroupKind, ObjectRef, dig
 
 log = logging.getLogger("syncline.assembly")
 
@@ -46,9 +50,11 @@ class Webhooks:
         namespace: str,
         serves: Callable[[ObjectRef], bool] = lambda _ref: True,
         touched: Touched | None = None,
+        asked: Callable[[], Iterable[Question]] = tuple,
     ) -> None:
-        """``serves``: whether the controllers work on an Application; others are ignored. ``touched``: finds
-        Applications that a push does not change; None: all are refreshed."""
+        """``serves``: whether the controllers work on an Application or a set; others are ignored. ``touched``: finds
+        Applications that a push does not change; None: all are refreshed. ``asked``: the known questions of sets."""
+        self._asked = asked
         self._serves = serves
         self._touched = touched
         self._cache = cache
@@ -88,16 +94,19 @@ class Webhooks:
                 log.info("push to %s: %d Applications have nothing of it", pushes[0].ref, len(alone))
             for ref in served:
                 if ref not in alone:
-                    await self._refresh(ref, pushes)
+                    await self._refresh(ref, {REFRESH: "normal", **hydration_asked(served[ref], pushes)}, pushes[0])
+            for ref in sets_of_pushes(self._cache.objects(APPLICATION_SET.group_kind), pushes, self._asked()):
+                if self._serves(ref):
+                    await self._refresh(ref, {SET_REFRESH: "true"}, pushes[0])
 
-    async def _refresh(self, ref: ObjectRef, pushes: tuple[Push, ...]) -> None:
-        info = self._cache.mapper.preferred(APPLICATION.group_kind)
+    async def _refresh(self, ref: ObjectRef, annotations: Mapping[str, str], push: Push) -> None:
+        info = self._cache.mapper.preferred(GroupKind(ref.group, ref.kind))
         if info is None:
             return
-        body = {"metadata": {"annotations": {REFRESH: "normal", **hydration_asked(self._cache.get(ref), pushes)}}}
+        body = {"metadata": {"annotations": dict(annotations)}}
         answer = await self._port.send(client.patch(info, ref.namespace, ref.name, PatchType.MERGE, body))
         if answer.ok:
-            log.info("refresh of %s asked for: push to %s", ref, pushes[0].ref)
+            log.info("refresh of %s asked for: push to %s", ref, push.ref)
         elif answer.status != 404:
             log.warning("refresh of %s could not be asked for: %s", ref, dig(answer.obj, "message", default=""))
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Protocol, runtime_checkable
 
-from syncline.assembly.sources.source_rules import MAPS, source_rules
+from syncline.assembly.sources.source_rules import MAPS, reach_of, source_rules
 from syncline.base.action import Handler
 from syncline.control.cache import Snapshot
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GroupKind, ObjectRef, labels_of, name_of, resource_version
+from syncline.sources.providers.reach import Reach
 from syncline.sources.remote.credentials import (
     CERTIFICATES_MAP,
     KNOWN_HOSTS_MAP,
@@ -33,6 +34,8 @@ class _Learns(Protocol):
     def learn(self, book: CredentialStore) -> None: ...
 
     def learn_rules(self, rules: SourceRules) -> None: ...
+
+    def learn_reach(self, reach: Reach) -> None: ...
 
 
 class Teacher:
@@ -62,6 +65,7 @@ class Teacher:
         if state != self._known:
             self._learner.learn(credential_store(secrets, maps))
             self._learner.learn_rules(source_rules(projects, maps))
+            self._learner.learn_reach(reach_of(maps))
             self._known = state
 
 

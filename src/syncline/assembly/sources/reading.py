@@ -5,16 +5,23 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from syncline.appset.questions import Question, Value
+from syncline.assembly.sources.generating import Generating
 from syncline.base.entropy import Entropy
+from syncline.base.secret import Secret
 from syncline.gitops.application.manifests import READ_LIMIT_S, Manifests
 from syncline.kube.objects import Obj
 from syncline.sources.errors import SourceError
 from syncline.sources.git.mirrors import Freshness, GitSettings, moment
 from syncline.sources.git.process import RemoteLimits
+from syncline.sources.providers.model import SecretReference
+from syncline.sources.providers.reach import Reach
 from syncline.sources.remote.credentials import CredentialStore
 from syncline.sources.remote.turns import computing
 from syncline.sources.rendering.cache import RenderCache
@@ -43,6 +50,11 @@ def renderers_with(plugins: Path | None) -> Sequence[Renderer]:
         return tools
     runner = PluginRunner(SANDBOX, (plugins.resolve(),))
     return (PluginRenderer(load_plugins(plugins), runner), *tools)
+
+
+def _aws_environment() -> Mapping[str, str]:
+    """Return the variables from which an AWS client takes its identity and region."""
+    return MappingProxyType({key: value for key, value in os.environ.items() if key.startswith("AWS_")})
 
 
 def _program() -> KustomizeProgram | None:
@@ -78,6 +90,7 @@ class GitSourceReader:
         self._sources = Sources(settings, entropy)
         self._cache = RenderCache(entropy=entropy.fork("rests") if entropy is not None else None)
         self._renderers = renderers
+        self._generating = Generating(self._sources, Reach(environment=_aws_environment()))
 
     def learn(self, book: CredentialStore) -> None:
         """Use these credentials from now on."""
@@ -86,6 +99,23 @@ class GitSourceReader:
     def learn_rules(self, rules: SourceRules) -> None:
         """Use these rules of settings and projects from now on."""
         self._sources.learn_rules(rules)
+
+    def learn_reach(self, reach: Reach) -> None:
+        """Use these rules for Git hosts of generators from now on."""
+        before = self._generating.reach
+        self._generating.reach = replace(reach, memory=before.memory, environment=before.environment)
+
+    def rows(
+        self,
+        question: Question,
+        secrets: Mapping[SecretReference, Secret],
+        now: datetime,
+        *,
+        since: datetime | None,
+        wanted: int,
+    ) -> Value:
+        """Answer a generator's question; as :class:`~syncline.appset.asking.RowReader`."""
+        return self._generating.rows(question, secrets, now, since=since, wanted=wanted)
 
     def unreachable(self, source: Obj, project: str) -> str:
         """Return why the remote of a source does not respond; empty if it does."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from syncline.argo.parameters import PARAMETERS_MAP
+from syncline.argo.parameters import PARAMETERS_MAP, patterns_of
 from syncline.argo.project import permits_source
 from syncline.argo.settings import parse_system, with_globals
 from syncline.kube.objects import Obj, dig, name_of
@@ -13,6 +13,7 @@ from syncline.kube.yaml import loading as yaml
 from syncline.sources.git.signatures import GitPolicy, Keyring, policy_for
 from syncline.sources.kustomize.flags import FIELD as BUILD_OPTIONS
 from syncline.sources.kustomize.flags import parse_flags
+from syncline.sources.providers.reach import Reach
 from syncline.sources.remote.address import DEFAULT_NETWORKS, Networks, parse_networks
 from syncline.sources.rendering.source_type import SourceType
 from syncline.sources.sourcing import NO_RULES, SourceRules
@@ -72,6 +73,14 @@ def _with_globals(projects: Iterable[Obj], settings: Mapping[str, object]) -> di
     named = {name_of(one): one for one in projects}
     found = parse_system({key: str(value) for key, value in settings.items() if key == "globalProjects"})
     return {name: with_globals(one, found.global_projects, named) for name, one in named.items()}
+
+
+def reach_of(config_maps: Iterable[Obj]) -> Reach:
+    """Return which Git hosts generators of ApplicationSets may ask: those of ``applicationsetcontroller.allowed.scm.
+    providers``, outside the forbidden networks."""
+    maps = {name_of(one): dig(one, "data", default={}) or {} for one in config_maps}
+    allowed = patterns_of(str(maps.get(PARAMETERS_MAP, {}).get("applicationsetcontroller.allowed.scm.providers") or ""))
+    return Reach(allowed=allowed, networks=_networks(maps.get(SETTINGS_MAP, {})))
 
 
 def _networks(settings: Mapping[str, object]) -> Networks:

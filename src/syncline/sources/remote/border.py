@@ -157,11 +157,31 @@ class Border:
             return lent
         return replace(lent, access=replace(other, url=lent.url))
 
+    def trusted(self, lent: Lent) -> Lent:
+        """Return ``lent`` with credentials although the project does not list the address, because an administrator
+        names it."""
+        return replace(lent, permitted=True, access=self._book.access(lent.url, lent.project))
+
     def registry(self, lent: Lent) -> Lent:
         """Return ``lent`` with the credentials of another repository of its registry, unless it has its own."""
         if not lent.permitted or lent.access is not None:
             return lent
         return replace(lent, access=self._book.registry(lent.url, lent.project))
+
+
+def of_generator(border: Border, url: str, project: str, *, trusted: bool, local: bool) -> Lent:
+    """Decide how a generator of an ApplicationSet reads a repository.
+
+    In the control namespace (``trusted``) as upstream; elsewhere as an Application's own source, and without
+    credentials where the project is templated (empty) and so not known. Raises :class:`SourceError`.
+    """
+    lent = border.judge(url, project, local=local)
+    if trusted:
+        return border.trusted(lent)
+    if not project:
+        return replace(lent, permitted=False, access=border.anonymous(lent))
+    refuse_unlisted(lent)
+    return lent
 
 
 def refuse_unlisted(lent: Lent) -> None:
