@@ -15,13 +15,14 @@ from syncline.base.secret import Secret
 from syncline.kube.objects import dig
 from syncline.sources.errors import Problem
 from syncline.sources.git.github_app import with_token
-from syncline.sources.providers import github
+from syncline.sources.providers import azure, bitbucket_cloud, bitbucket_server, gitea, github, gitlab
 from syncline.sources.providers.client import Client, Host
+from syncline.sources.providers.codecommit import CodeCommit
 from syncline.sources.providers.filters import Provider, choose, choose_pull_requests
 from syncline.sources.providers.model import ProviderError, PullRequest, Repository, SecretReference
 from syncline.sources.providers.reach import Reach
 from syncline.sources.remote.credentials import GitHubApp, RepositoryAccess
-from syncline.sources.remote.web import origin_of
+from syncline.sources.remote.web import basic, origin_of
 
 Spec = Mapping[str, Any]
 Secrets = Mapping[SecretReference, Secret]
@@ -48,8 +49,23 @@ class _Kind:
     pull_requests: Callable[[Client, Spec], Any] | None = None
 
 
+def _plain(_spec: Spec, token: str) -> str:
+    return token
+
+
 def _bearer(_spec: Spec, token: str) -> str:
     return f"Bearer {token}"
+
+
+def _bearer_or_basic(spec: Spec, token: str) -> str:
+    """``appPasswordRef`` belongs to ``user``, ``basicAuth`` has its own; ``bearerToken`` comes before it."""
+    if spec.get("appPasswordRef") is None and spec.get("bearerToken") is not None:
+        return f"Bearer {token}"
+    return basic(str(spec.get("user") or dig(spec, "basicAuth", "username") or ""), token)
+
+
+def _pat(_spec: Spec, token: str) -> str:
+    return basic("", token)
 
 
 _KINDS: Mapping[str, _Kind] = {
@@ -62,6 +78,47 @@ _KINDS: Mapping[str, _Kind] = {
         repositories=github.GitHub,
         pull_requests=github.pull_requests,
     ),
+    "gitlab": _Kind(
+        "GitLab",
+        _plain,
+        header="Private-Token",
+        address=gitlab.api_address,
+        public="gitlab",
+        repositories=gitlab.GitLab,
+        pull_requests=gitlab.pull_requests,
+    ),
+    "gitea": _Kind(
+        "Gitea",
+        lambda _, token: f"token {token}",
+        address=gitea.api_address,
+        repositories=gitea.Gitea,
+        pull_requests=gitea.pull_requests,
+    ),
+    "bitbucketServer": _Kind(
+        "Bitbucket Server",
+        _bearer_or_basic,
+        tokens=(("bearerToken", "tokenRef"), ("basicAuth", "passwordRef")),
+        address=bitbucket_server.api_address,
+        headers=bitbucket_server.HEADERS,
+        repositories=bitbucket_server.BitbucketServer,
+        pull_requests=bitbucket_server.pull_requests,
+    ),
+    "azureDevOps": _Kind(
+        "Azure DevOps",
+        _pat,
+        tokens=(("accessTokenRef",),),
+        public="azureDevOps",
+        repositories=azure.AzureDevOps,
+    ),
+    "bitbucket": _Kind(
+        "Bitbucket",
+        _bearer_or_basic,
+        tokens=(("appPasswordRef",), ("bearerToken", "tokenRef"), ("basicAuth", "passwordRef")),
+        public="bitbucket",
+        repositories=bitbucket_cloud.BitbucketCloud,
+        pull_requests=bitbucket_cloud.pull_requests,
+    ),
+    "azuredevops": _Kind("Azure DevOps", _pat, public="azureDevOps", pull_requests=azure.pull_requests),
 }
 """In upstream's order: the first that a generator has is asked."""
 
@@ -70,12 +127,14 @@ def repositories(spec: Spec, secrets: Secrets, reach: Reach) -> tuple[Repository
     """Return the branches that an ``scmProvider`` takes. Raises :class:`SourceError`, for a host that refuses or asks
     to wait :class:`ProviderError`."""
     name, kind, given = _chosen(spec)
+    protocol, filters = str(spec.get("cloneProtocol") or ""), spec.get("filters") or ()
+    if kind is None and isinstance(spec.get("awsCodeCommit"), Mapping):
+        return choose(CodeCommit(spec["awsCodeCommit"], protocol, reach), filters)
     if kind is None or kind.repositories is None:
         raise ProviderError(Problem.INVALID, "no SCM provider implementation configured", field="scmProvider")
     check_allowed(spec, reach)
     client = Client(_host(name, kind, given, secrets, reach), reach)
-    provider = kind.repositories(client, given, str(spec.get("cloneProtocol") or ""))
-    return choose(provider, spec.get("filters") or ())
+    return choose(kind.repositories(client, given, protocol), filters)
 
 
 def pull_requests(spec: Spec, secrets: Secrets, reach: Reach) -> tuple[PullRequest, ...]:

@@ -21,7 +21,7 @@ from syncline.base.clock import format_time, steady_now
 from syncline.base.secret import Secret
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.providers.model import ProviderError
-from syncline.sources.providers.rates import rest_until
+from syncline.sources.providers.rates import is_refusal, rest_until
 from syncline.sources.providers.reach import Kept, Reach, Who
 from syncline.sources.remote.credentials import RepositoryAccess
 from syncline.sources.remote.web import NOT_MODIFIED, WebAnswer, WebLimits, WebRequest, fetch, origin_of, shown_url
@@ -31,6 +31,10 @@ Query = Mapping[str, str | int | bool]
 MAX_SAID = 300
 """Letters of a host's own message that are repeated."""
 ONE_ANSWER_S = 120.0
+_DENIED = frozenset(
+    ("AccessDeniedException", "ExpiredTokenException", "InvalidSignatureException", "UnrecognizedClientException")
+)
+"""AWS' names of errors that another status than 401 and 403 comes with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +92,23 @@ class Client:
         """Return False for 404. Raises :class:`SourceError`."""
         return self._asked(method, path, query or {}, accept=(404,)).ok
 
-    def send(
-        self, kind: type[T], body: bytes, headers: Mapping[str, str], secret_headers: Mapping[str, str], path: str = ""
-    ) -> Reply[T]:
-        """Return the answer to a POST that is signed by itself. Raises :class:`SourceError`."""
-        return self.decoded(kind, self._asked("POST", path, {}, body, headers=headers, secret_headers=secret_headers))
+    def post(self, body: bytes, headers: Mapping[str, str], secret_headers: Mapping[str, str]) -> WebAnswer:
+        """Return the answer to a POST to the base address, signed by itself. Raises :class:`SourceError`."""
+        return self._asked("POST", "", {}, body, headers=headers, secret_headers=secret_headers)
+
+    @property
+    def is_anonymous(self) -> bool:
+        return not self.host.secret_headers
+
+    def below(self, url: str) -> str:
+        """Return what follows the base address in ``url``, a link of the host to its next page. Raises
+        :class:`SourceError` for another origin, which is never asked."""
+        if origin_of(url) != self._who[0]:
+            what = f"links to {shown_url(url)} as the next page, which is another origin"
+            raise ProviderError(Problem.REFUSED, f"{self.host.name}: {shown_url(self._base)} {what}")
+        parts = urlsplit(url)
+        path = parts.path.removeprefix(urlsplit(self._base).path)
+        return f"{path}?{parts.query}" if parts.query else path
 
     def listed(self, count: int) -> None:
         """Count items of a list. Raises :class:`SourceError` above the limit."""
@@ -206,15 +222,15 @@ class Client:
         text = f"{self.host.name}: {method} {shown_url(answer.url)}: {answer.said}"
         text = self._access.mask(f"{text}: {said}" if said else text)
         until = rest_until(answer.status, answer.headers, said, self._reach.clock.now())
-        if until is not None and not answer.ok and answer.status in (403, 429, 503):
+        if until is not None and is_refusal(answer.status, answer.headers, said):
             text = f"{text} (rate limit; it is asked again at {format_time(until)})"
             return ProviderError(Problem.UNREACHABLE, text, retry_at=until)
-        if answer.status in (401, 403):
-            return ProviderError(Problem.DENIED, text, fix="check the token and its scopes")
-        if answer.status in (404, 410):
-            return ProviderError(Problem.UNREACHABLE, text, not_found=True)
-        problem = Problem.UNREACHABLE if answer.status >= 500 or answer.status == 408 else Problem.INVALID
-        return ProviderError(problem, text)
+        kind = _kind(answer)
+        if answer.status in (401, 403) or kind in _DENIED:
+            return ProviderError(Problem.DENIED, text, kind=kind, fix="check the token and its scopes")
+        missing = answer.status in (404, 410)
+        problem = Problem.UNREACHABLE if missing or answer.status >= 500 or answer.status == 408 else Problem.INVALID
+        return ProviderError(problem, text, not_found=missing, kind=kind)
 
 
 @contextlib.contextmanager
@@ -223,14 +239,7 @@ def during(what: str) -> Iterator[None]:
     try:
         yield
     except ProviderError as error:
-        raise ProviderError(
-            error.problem,
-            f"error {what}: {error.message}",
-            not_found=error.not_found,
-            retry_at=error.retry_at,
-            field=error.field,
-            fix=error.fix,
-        ) from None
+        raise error.during(what) from None
     except SourceError as error:
         raise ProviderError(error.problem, f"error {what}: {error.message}", field=error.field, fix=error.fix) from None
 
@@ -280,6 +289,16 @@ def _next_page(headers: Mapping[str, str]) -> int | None:
     return None
 
 
+def _kind(answer: WebAnswer) -> str:
+    """Return the name that Azure DevOps and AWS give an error."""
+    try:
+        value = msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
+        found = next((msgspec.json.decode(value[key], type=str) for key in ("typeKey", "__type") if key in value), "")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
+    return found.rpartition("#")[2]
+
+
 def _said(body: bytes) -> str:
     """Return the message in the body of an error: ``message``, ``error``, or the first of ``errors``."""
     try:
@@ -290,7 +309,7 @@ def _said(body: bytes) -> str:
     errors = found.get("errors")
     if isinstance(errors, list) and errors and isinstance(errors[0], dict) and "message" not in found:
         found = errors[0]
-    said = next((found[key] for key in ("message", "error", "error_description") if found.get(key)), "")
+    said = next((found[key] for key in ("message", "Message", "error", "error_description") if found.get(key)), "")
     if isinstance(said, dict):
         said = said.get("message", "")
     text = said if isinstance(said, str) else ""

@@ -1,4 +1,4 @@
-"""Chooses repositories and branches of an SCM provider: :func:`choose`. Pure but for what the provider asks.
+"""Chooses repositories, branches, pull requests and addresses: :func:`choose`. Pure but for what the provider asks.
 
 Rules: upstream's ``scm_provider/utils.go`` and behaviour 31. Filters with conditions on the repository alone choose
 repositories, any of them; those with a condition on branch or paths then choose branches, any of them.
@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from syncline.kube.text.re2 import Pattern, compile_pattern
 from syncline.sources.errors import Problem
 from syncline.sources.providers.model import ProviderError, PullRequest, Repository
+
+DEFAULT_PROTOCOL = "ssh"
+"""Of ``cloneProtocol``."""
 
 
 class Provider(Protocol):
@@ -119,3 +122,17 @@ def choose_pull_requests(
         return all(pattern is None or matches(pattern, getattr(pull, name)) for name, pattern in wanted.items())
 
     return tuple(pull for pull in listed if not patterns or any(taken(pull, wanted) for wanted in patterns))
+
+
+def clone_url(protocol: str, urls: Mapping[str, str | None], host: str) -> str:
+    """Return the address for ``cloneProtocol``, ssh if it is empty. Raises :class:`SourceError` for an unknown one."""
+    wanted = protocol or DEFAULT_PROTOCOL
+    if wanted not in urls:
+        message = f"unknown clone protocol for {host} {protocol}"
+        raise ProviderError(Problem.INVALID, message, field="cloneProtocol", fix=f"one of {', '.join(sorted(urls))}")
+    return urls[wanted] or ""
+
+
+def labelled(labels: Collection[str], wanted: Collection[str]) -> bool:
+    """Return True if every wanted label is there (behaviour 32)."""
+    return all(one in labels for one in wanted)

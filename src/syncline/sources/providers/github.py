@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from syncline.sources.providers.client import Client, base_address, during, file_path, segment
+from syncline.sources.providers.filters import clone_url, labelled
 from syncline.sources.providers.model import PullRequest, Repository
-from syncline.sources.providers.naming import clone_url, labelled
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 

@@ -63,6 +63,7 @@ class ProviderError(SourceError):
         *,
         not_found: bool = False,
         retry_at: datetime | None = None,
+        kind: str = "",
         field: str = "",
         fix: str = "",
     ) -> None:
@@ -71,3 +72,17 @@ class ProviderError(SourceError):
         """The host reported that the repository, project or organization does not exist, or hides it."""
         self.retry_at = retry_at
         """Before this moment the host wants no further request: its rate limit."""
+        self.kind = kind
+        """The host's own name of the error: ``GitItemNotFoundException``."""
+
+    def during(self, what: str) -> ProviderError:
+        """Return the error with ``error WHAT: `` before its message."""
+        return ProviderError(
+            self.problem,
+            f"error {what}: {self.message}",
+            not_found=self.not_found,
+            retry_at=self.retry_at,
+            kind=self.kind,
+            field=self.field,
+            fix=self.fix,
+        )

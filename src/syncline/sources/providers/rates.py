@@ -38,12 +38,12 @@ def rest_until(status: int, headers: Mapping[str, str], said: str, now: datetime
 
 def is_refusal(status: int, headers: Mapping[str, str], said: str) -> bool:
     """Return True if the status is that of a rate limit, not of a missing right."""
-    if status == 429:
-        return True
+    if status == 400:
+        return said.lower().startswith("rate exceeded")  # AWS' ThrottlingException
     if status == 503:
         return "retry-after" in headers
     used_up = any(headers.get(name, "").strip() == "0" for name in _REMAINING)
-    return status == 403 and ("retry-after" in headers or used_up or "rate limit" in said.lower())
+    return status == 429 or (status == 403 and ("retry-after" in headers or used_up or "rate limit" in said.lower()))
 
 
 def _bounded(wanted: datetime, now: datetime) -> datetime:
