@@ -13,6 +13,7 @@ from typing import Any
 
 from bench import (
     applications,
+    appsets,
     bombs,
     butane,
     disturbed,
@@ -174,7 +175,7 @@ def main() -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("all", "verbs", "watches", *ALONE),
+        choices=("all", "verbs", "watches", "appsets", *ALONE),
         default="all",
         help="all but the others, or one of them",
     )
@@ -182,6 +183,8 @@ def main() -> None:
     parser.add_argument("--peer", type=Path, metavar="KUBECONFIG", help="verbs: the same load on another cluster here")
     named = "verbs: name or id of a process of the peer whose CPU counts; may be repeated"
     parser.add_argument("--peer-process", action="append", default=[], metavar="NAME|PID", help=named)
+    peer_programs = "appsets: folder of Argo CD's programs, measured beside ours (bench/argocd.py)"
+    parser.add_argument("--argocd", type=Path, metavar="FOLDER", help=peer_programs)
     parser.add_argument("--soak", type=float, default=0.0, metavar="MINUTES", help="watches: change for so long")
     chosen = parser.parse_args()
     quick = chosen.quick
@@ -193,6 +196,9 @@ def main() -> None:
         table.title("others work on this machine: trust CPU times and ratios, not rates")
     if chosen.what in ALONE:
         ALONE[chosen.what].figures(table, quick=quick)
+        return
+    if chosen.what == "appsets":
+        appsets.figures(table, quick=quick, programs=chosen.argocd)
         return
     with tempfile.TemporaryDirectory(prefix="bench-") as place:
         folder = Path(place)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -64,6 +64,12 @@ def cpu_s_of(pid: int) -> float:
     return sum(int(field) for field in fields[11:13]) / TICKS_PER_S
 
 
+def cpu_s_with_ended(pid: int) -> float:
+    """With that of the children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return cpu_s_of(pid) + sum(int(each) for each in fields[13:15]) / TICKS_PER_S
+
+
 def resident_mib_of(pid: int) -> float:
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * PAGE_BYTES / 2**20
@@ -110,20 +116,41 @@ def running(command: list[str], folder: Path, port: int, probe: str = "/readyz")
             process.wait()
 
 
+@contextlib.contextmanager
+def running_plain(command: list[str], log: Path, answers: Callable[[], bool], **options: Any) -> Iterator[int]:
+    """Run ``command``, which answers as ``answers`` finds out, until the block ends; the id of its process."""
+    begun = time.perf_counter()
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, **options)
+    try:
+        while not answers():
+            if process.poll() is not None or time.perf_counter() - begun > START_LIMIT_S:
+                raise SystemExit(f"{process.args!r}: does not answer:\n{log.read_text()[-2000:]}")
+            time.sleep(LOOK_EVERY_S * 10)
+        yield process.pid
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
 def _await_answer(process: subprocess.Popen[bytes], port: int, probe: str, begun: float, folder: Path) -> None:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # the certificate is not known before the process has made it
     while time.perf_counter() - begun < START_LIMIT_S:
         if process.poll() is not None:
-            raise SystemExit(f"{process.args}: ended with {process.returncode}:\n{(folder / 'output').read_text()}")
+            raise SystemExit(f"{process.args!r}: ended with {process.returncode}:\n{(folder / 'output').read_text()}")
         with contextlib.suppress(OSError, http.client.HTTPException):
             link = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=5)
             link.request("GET", probe)
             if link.getresponse().status == 200:
                 return
         time.sleep(LOOK_EVERY_S)
-    raise SystemExit(f"{process.args}: no answer in {START_LIMIT_S} s")
+    raise SystemExit(f"{process.args!r}: no answer in {START_LIMIT_S} s")
 
 
 def syncline(*arguments: str) -> list[str]:

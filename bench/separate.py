@@ -23,12 +23,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bench.processes import (
-    TICKS_PER_S,
     Blocking,
     Running,
     apiserver,
     client_context,
-    cpu_s_of,
+    cpu_s_with_ended,
     free_port,
     running,
     syncline,
@@ -203,19 +202,24 @@ class Bench:
         self.watch.start()
 
     def spend(self, act: Callable[[], None], reached: Callable[[dict[str, Any]], bool]) -> Spent:
-        begun, cpu, api, asked = time.perf_counter(), _cpu_s(self.controller), self.server.cpu_s(), self._requests()
+        begun, cpu, api, asked = (
+            time.perf_counter(),
+            cpu_s_with_ended(self.controller),
+            self.server.cpu_s(),
+            self._requests(),
+        )
         act()
         self.watch.until(reached)
         wall = time.perf_counter() - begun
         self._rest()
         requests = self._requests() - asked
-        return Spent(begun, wall, _cpu_s(self.controller) - cpu, self.server.cpu_s() - api, requests)
+        return Spent(begun, wall, cpu_s_with_ended(self.controller) - cpu, self.server.cpu_s() - api, requests)
 
     def _rest(self) -> None:
         for _ in range(int(LIMIT_S / QUIET_S)):
-            before = _cpu_s(self.controller)
+            before = cpu_s_with_ended(self.controller)
             time.sleep(QUIET_S)
-            if _cpu_s(self.controller) - before < QUIET_PART * QUIET_S:
+            if cpu_s_with_ended(self.controller) - before < QUIET_PART * QUIET_S:
                 return
 
     def _requests(self) -> int:
@@ -296,12 +300,6 @@ def _until_ready(port: int, log: Path) -> None:
                 return
         time.sleep(0.1)
     raise SystemExit(f"the controller is not ready:\n{log.read_text()[-2000:]}")
-
-
-def _cpu_s(pid: int) -> float:
-    """With that of the children that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return cpu_s_of(pid) + sum(int(each) for each in fields[13:15]) / TICKS_PER_S
 
 
 def _repository(place: Path, count: int) -> Path:
