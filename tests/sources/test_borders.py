@@ -307,7 +307,7 @@ def test_a_chart_that_was_brought_with_credentials_is_not_found_by_a_project_tha
     (tmp_path / "charts" / "web-1.0.0.tgz").write_bytes(packed("web"))
     (tmp_path / "charts" / "index.yaml").write_text(index("web-1.0.0.tgz"))
     host = hosts(ChartRepository(tmp_path / "charts", f"me:{CANARY}"))
-    store = reader._sources
+    store = reader.sources
     reader.learn(book(account(host.url, type="helm")))
     reader.learn_rules(source_rules(lists(trusted=["*"], tenant=["/**"]), []))
     version, digest = store.remote("trusted").dependency(host.url, "web", "1.0.0", "pin")
@@ -339,7 +339,7 @@ def test_lists_of_global_projects_and_secrets_of_the_project_itself_permit(reade
     settings = {"metadata": {"name": "argocd-cm"}, "data": {"globalProjects": choice}}
     reader.learn_rules(source_rules([everywhere, team, *lists(other=["https://h/*"])], [settings]))
     reader.learn(book(account("https://own/x", project="team"), account("https://h/secret/x", project="other")))
-    judged = reader._sources.border.judge
+    judged = reader.sources.border.judge
     for url, project, permitted in (
         ("https://h/shared/x", "team", True),
         ("https://h/shared/x", "other", False),
@@ -532,5 +532,5 @@ def test_a_name_is_judged_by_where_it_leads(hosts: Callable[..., Any], reader: G
     reader.learn_rules(source_rules(lists(tenant=["*"]), [settings]))
     port = host.url.rpartition(":")[2]
     with pytest.raises(SourceError, match="lies in a network"):
-        reader._sources.remote("tenant").text(f"http://localhost:{port}/values.yaml")
+        reader.sources.remote("tenant").text(f"http://localhost:{port}/values.yaml")
     assert host.observed == []

@@ -57,6 +57,10 @@ class GitOpsSettings:
     """Further host names of webhooks and metrics; see :class:`BrowserGuard`."""
     metrics_labels: tuple[str, ...] = ()
     """Labels of Applications that metrics include."""
+    metrics_set_labels: tuple[str, ...] = ()
+    """The same of ApplicationSets."""
+    application_sets: bool = True
+    """Whether ApplicationSets are worked on."""
     remotes: RemoteLimits = field(default_factory=RemoteLimits)
     """Time limits of Git remotes."""
     pools: PoolSettings = field(default_factory=PoolSettings)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import starmap
 from typing import TypeAlias
 
 from syncline.argo.application import IN_CLUSTER_SERVER, AppView
@@ -20,8 +21,9 @@ from syncline.control.cache import Snapshot
 from syncline.control.informer import Change
 from syncline.control.loop import Observer
 from syncline.control.workqueue import Key
+from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, labels_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, labels_of, ref_of
 from syncline.sources.errors import mask_credentials
 from syncline.sources.remote.address import normalize_url
 
@@ -29,17 +31,20 @@ Labels: TypeAlias = tuple[tuple[str, str], ...]
 Sample: TypeAlias = tuple[str, Labels, float]
 
 BUCKETS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+SET_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 ENDED = ("Succeeded", "Failed", "Error")
 
 
 @dataclass(slots=True)
 class Histogram:
-    counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
+    bounds: tuple[float, ...] = BUCKETS
+    counts: Counter[int] = field(default_factory=Counter)
+    """By the index of the bound; the last is for what is above all."""
     total: float = 0.0
 
     def observe(self, value: float) -> None:
         self.total += value
-        self.counts[sum(value > bound for bound in BUCKETS)] += 1
+        self.counts[sum(value > bound for bound in self.bounds)] += 1
 
 
 @dataclass
@@ -52,9 +57,12 @@ class GitOpsMetrics(Observer):
     syncs: Counter[Labels] = field(default_factory=Counter)
     sync_seconds: Counter[Labels] = field(default_factory=Counter)
     reconciles: dict[Labels, Histogram] = field(default_factory=dict)
+    set_reconciles: dict[Labels, Histogram] = field(default_factory=dict)
     passes: Counter[str] = field(default_factory=Counter)
     labels: tuple[str, ...] = ()
     """Labels of Applications for ``argocd_app_labels``; empty: the metric is not exported."""
+    set_labels: tuple[str, ...] = ()
+    """The same of ApplicationSets for ``argocd_appset_labels``."""
     git_requests: Callable[[], list[tuple[str, str, bool, int]]] = list
     """Returns the counts of Git requests: address without credentials, command, success, count."""
     spans: Callable[[], tuple[int, int]] | None = None
@@ -64,6 +72,10 @@ class GitOpsMetrics(Observer):
         if kind == APPLICATION.group_kind:
             for change in changes:
                 self._application_changed(change)
+        elif kind == APPLICATION_SET.group_kind:
+            for change in changes:
+                if change.new is None and change.old is not None:
+                    self.forget(ref_of(change.old))
 
     def _application_changed(self, change: Change) -> None:
         """Count the operation that ended between the two states of the change, if one did."""
@@ -88,6 +100,17 @@ class GitOpsMetrics(Observer):
         if app is not None:
             labels = (("namespace", AppView(app).namespace), ("dest_server", _server(app)))
             self.reconciles.setdefault(labels, Histogram()).observe((ended - began).total_seconds())
+        elif key.ref.group_kind == APPLICATION_SET.group_kind:
+            known = self.set_reconciles.setdefault(_place(key.ref), Histogram(SET_BUCKETS))
+            known.observe((ended - began).total_seconds())
+
+    def forget(self, ref: ObjectRef) -> None:
+        """Drop the histogram of a deleted set, so that their number is bounded by the sets that exist."""
+        self.set_reconciles.pop(_place(ref), None)
+
+
+def _place(ref: ObjectRef) -> Labels:
+    return (("namespace", ref.namespace), ("name", ref.name))
 
 
 def _identity(app: Obj) -> Labels:
@@ -119,15 +142,19 @@ def exposition(
             _counted("", metrics.sync_seconds),
         ),
         _family(
-            "argocd_app_reconcile", "histogram", "Seconds that one pass over an Application took.", _histograms(metrics)
+            "argocd_app_reconcile",
+            "histogram",
+            "Seconds that one pass over an Application took.",
+            _histograms(metrics.reconciles),
         ),
+        *_sets(metrics, cache),
         _family(
             "syncline_passes_total",
             "counter",
             "Passes of controllers.",
             [("", (("controller", name),), float(count)) for name, count in sorted(metrics.passes.items())],
         ),
-        *_labelled(apps, metrics.labels),
+        *_labelled("argocd_app_labels", "Applications", metrics.labels, [(_identity(app), app) for app in apps]),
         *_git(metrics.git_requests()),
         *_spans(metrics),
         _family("syncline_queue_depth", "gauge", "Keys that wait or are worked on.", [("", (), float(queue_depth))]),
@@ -164,17 +191,45 @@ def _info(app: Obj) -> Sample:
 _OUTSIDE = re.compile(r"[^a-zA-Z0-9_]")
 
 
-def _labelled(apps: Iterable[Obj], names: tuple[str, ...]) -> list[str]:
-    """Return the labels of Applications that ``--metrics-application-labels`` names, as a metric."""
-    if not names:
+def _labelled(name: str, kinds: str, chosen: tuple[str, ...], objects: Iterable[tuple[Labels, Obj]]) -> list[str]:
+    """Return the labels of objects that the flags of the process name, as a metric."""
+    if not chosen:
         return []
 
-    def one(app: Obj) -> Sample:
-        known = labels_of(app)
-        wanted = ((f"label_{_OUTSIDE.sub('_', name)}", str(known.get(name, ""))) for name in names)
-        return "", (*_identity(app), *wanted), 1.0
+    def one(identity: Labels, obj: Obj) -> Sample:
+        known = labels_of(obj)
+        wanted = ((f"label_{_OUTSIDE.sub('_', label)}", str(known.get(label, ""))) for label in chosen)
+        return "", (*identity, *wanted), 1.0
 
-    return [_family("argocd_app_labels", "gauge", "Labels of Applications.", map(one, apps))]
+    return [_family(name, "gauge", f"Labels of {kinds}.", starmap(one, objects))]
+
+
+def _sets(metrics: GitOpsMetrics, cache: Snapshot) -> list[str]:
+    """Return what upstream's ``applicationset/metrics`` exports."""
+    sets = [one for one in cache.objects(APPLICATION_SET.group_kind) if metrics.mine(ref_of(one))]
+    named = [(_place(ref_of(one)), one) for one in sets]
+    return [
+        _family("argocd_appset_info", "gauge", "Information about ApplicationSets.", starmap(_set_info, named)),
+        _family(
+            "argocd_appset_owned_applications",
+            "gauge",
+            "Applications in the status of ApplicationSets.",
+            [("", place, float(len(dig(one, "status", "resources", default=[]) or []))) for place, one in named],
+        ),
+        _family(
+            "argocd_appset_reconcile",
+            "histogram",
+            "Seconds that one pass over an ApplicationSet took.",
+            _histograms(metrics.set_reconciles),
+        ),
+        *_labelled("argocd_appset_labels", "ApplicationSets", metrics.set_labels, named),
+    ]
+
+
+def _set_info(place: Labels, appset: Obj) -> Sample:
+    conditions = dig(appset, "status", "conditions", default=[]) or []
+    found = (str(one.get("reason")) for one in conditions if one.get("type") == "ResourcesUpToDate")
+    return "", (*place, ("resource_update_status", next(found, "Unknown"))), 1.0
 
 
 def _conditions(apps: Iterable[Obj]) -> list[Sample]:
@@ -220,12 +275,12 @@ def _spans(metrics: GitOpsMetrics) -> list[str]:
     ]
 
 
-def _histograms(metrics: GitOpsMetrics) -> list[Sample]:
+def _histograms(known: Mapping[Labels, Histogram]) -> list[Sample]:
     samples: list[Sample] = []
-    for labels, histogram in sorted(metrics.reconciles.items(), key=lambda pair: pair[0]):
+    for labels, histogram in sorted(known.items(), key=lambda pair: pair[0]):
         running = 0
-        for bound, count in zip((*map(_number, BUCKETS), "+Inf"), histogram.counts, strict=True):
-            running += count
+        for index, bound in enumerate((*map(_number, histogram.bounds), "+Inf")):
+            running += histogram.counts[index]
             samples.append(("_bucket", (*labels, ("le", bound)), float(running)))
         samples.append(("_sum", labels, histogram.total))
         samples.append(("_count", labels, float(running)))

@@ -53,7 +53,13 @@ async def gitops_endpoints(
     metrics: GitOpsMetrics | None = None
     endpoints: dict[Address, dict[tuple[str, str], Endpoint]] = {}
     if settings.metrics_listen is not None:
-        metrics = GitOpsMetrics(loop.cache, ours, labels=settings.metrics_labels, git_requests=reader.requests)
+        metrics = GitOpsMetrics(
+            loop.cache,
+            ours,
+            labels=settings.metrics_labels,
+            set_labels=settings.metrics_set_labels,
+            git_requests=reader.requests,
+        )
         loop.observers.append(metrics)
         endpoints.setdefault(settings.metrics_listen, {}).update(_metrics_endpoints(loop, metrics, webhooks, work))
     if settings.webhook_listen is not None:

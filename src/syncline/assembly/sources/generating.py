@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import msgspec
 
@@ -48,7 +48,7 @@ MAX_LAST = 500
 PLUGIN = "api/v1/getparams.execute"
 
 Secrets = Mapping[SecretReference, Secret]
-GitQuestion = DirectoriesQuestion | FilesQuestion
+GitQuestion: TypeAlias = DirectoriesQuestion | FilesQuestion
 
 
 @dataclass(slots=True)
@@ -97,13 +97,17 @@ class Generating:
             return known
         tree = repository.tree(resolved)
         with computing():
-            found = _directories(tree, resolved.sha) if isinstance(question, DirectoriesQuestion) else None
-        value = found or _files(tree, resolved.sha, question)
+            value = git_value(tree, resolved.sha, question)
         with self._lock:
             self._last[key] = value
             while len(self._last) > MAX_LAST:
                 self._last.popitem(last=False)
         return value
+
+
+def git_value(tree: Tree, commit: str, question: GitQuestion) -> GitPaths | GitFiles:
+    """Return the answer that a whole tree gives. Raises :class:`SourceError`."""
+    return _directories(tree, commit) if isinstance(question, DirectoriesQuestion) else _files(tree, commit, question)
 
 
 def _directories(tree: Tree, commit: str) -> GitPaths:
@@ -118,8 +122,7 @@ def _directories(tree: Tree, commit: str) -> GitPaths:
     return GitPaths(commit, tuple(sorted(found)))
 
 
-def _files(tree: Tree, commit: str, question: DirectoriesQuestion | FilesQuestion) -> GitFiles:
-    assert isinstance(question, FilesQuestion)
+def _files(tree: Tree, commit: str, question: FilesQuestion) -> GitFiles:
     try:
         matches = file_matcher(question.include, question.exclude, doublestar=question.doublestar)
         chosen = [entry for entry in tree.entries if matches(entry.path)]

@@ -56,7 +56,7 @@ class HydratingReader(GitSourceReader):
             ReadScope(now, action.project, str(action.source["repoURL"]), asked=asked, limit_s=READ_LIMIT_S)
         ):
             try:
-                repository = self._sources.repository(action.source, action.project)
+                repository = self.sources.repository(action.source, action.project)
                 resolved = repository.resolve(str(action.source.get("targetRevision") or "HEAD"), freshness=freshness)
                 changed = _Changes(repository, resolved.sha)
                 untouched = frozenset(scope.app for scope in action.scopes if not changed.touch(scope))
@@ -72,7 +72,7 @@ class HydratingReader(GitSourceReader):
         url = str(first.source["repoURL"])
         with read_scope(ReadScope(now, owner, url, limit_s=READ_LIMIT_S)):
             try:
-                repository = self._sources.writable(action.url, projects, HydratedRepository)
+                repository = self.sources.writable(action.url, projects, HydratedRepository)
                 rendered, errors = self._render_jobs(action, now)
                 if not rendered:
                     return Hydrated(now, errors=errors)
@@ -108,7 +108,7 @@ class HydratingReader(GitSourceReader):
         return [(job, found) for job, found in rendered if job.project not in failed], dict(failed.values())
 
     def _dry_commit(self, source: Obj, sha: str, project: str) -> DryCommit:
-        repository = self._sources.repository(source, project)
+        repository = self.sources.repository(source, project)
         form = "--format=%an <%ae>%n%at%n%B"
         shown = repository.read_mirror(["-c", "log.showSignature=false", "show", "-s", "--no-notes", form, sha, "--"])
         if shown.code != 0:

@@ -87,18 +87,18 @@ class GitSourceReader:
         settings = GitSettings(
             cache_directory, allow_local=allow_local, limits=limits or RemoteLimits(), looks_apart_s=looks_apart_s
         )
-        self._sources = Sources(settings, entropy)
+        self.sources = Sources(settings, entropy)
         self._cache = RenderCache(entropy=entropy.fork("rests") if entropy is not None else None)
         self._renderers = renderers
-        self._generating = Generating(self._sources, Reach(environment=_aws_environment()))
+        self._generating = Generating(self.sources, Reach(environment=_aws_environment()))
 
     def learn(self, book: CredentialStore) -> None:
         """Use these credentials from now on."""
-        self._sources.learn(book)
+        self.sources.learn(book)
 
     def learn_rules(self, rules: SourceRules) -> None:
         """Use these rules of settings and projects from now on."""
-        self._sources.learn_rules(rules)
+        self.sources.learn_rules(rules)
 
     def learn_reach(self, reach: Reach) -> None:
         """Use these rules for Git hosts of generators from now on."""
@@ -122,16 +122,16 @@ class GitSourceReader:
         url = str(source.get("repoURL") or "")
         try:
             if source.get("chart") or url.startswith("oci://"):
-                self._sources.artifacts.connect(url, project)
+                self.sources.artifacts.connect(url, project)
             else:
-                self._sources.git.repository(url, project).refs()
+                self.sources.git.repository(url, project).refs()
         except SourceError as error:
             return str(error)
         return ""
 
     def requests(self) -> list[tuple[str, str, bool, int]]:
         """Return the calls of remotes so far: address, command, success, count."""
-        return self._sources.requests()
+        return self.sources.requests()
 
     def moment(self) -> int:
         return moment()
@@ -144,7 +144,7 @@ class GitSourceReader:
         source = {"repoURL": url, "tagPrefix": tag_prefix}
         with read_scope(ReadScope(now, project, url, limit_s=CHANGED_LIMIT_S)):
             try:
-                return self._sources.changed_since(source, revision, project, commits, Freshness(now, wanted=moment()))
+                return self.sources.changed_since(source, revision, project, commits, Freshness(now, wanted=moment()))
             except SourceError:
                 return {}
 
@@ -188,7 +188,7 @@ class GitSourceReader:
         try:
             pairs = list(zip(sources, revisions, strict=True))
             lent = {
-                str(one["ref"]): self._sources.lend(one, revision, context.project, freshness)
+                str(one["ref"]): self.sources.lend(one, revision, context.project, freshness)
                 for one, revision in pairs
                 if one.get("ref")
             }
@@ -215,7 +215,7 @@ class GitSourceReader:
         if source.get("ref") and not source.get("path") and not source.get("chart"):
             # It only provides files.
             return Rendered((), lent[str(source["ref"])].revision.sha, SourceType.DIRECTORY, "")
-        opened = self._sources.open(source, revision, context.project, freshness)
+        opened = self.sources.open(source, revision, context.project, freshness)
         with computing():
             return self._rendered(source, opened, context, lent)
 
@@ -226,12 +226,12 @@ class GitSourceReader:
             opened.revision.sha,
             context=context,
             refs={name: one.tree for name, one in lent.items()},
-            remote=self._sources.remote(context.project),
+            remote=self.sources.remote(context.project),
             variant=opened.variant + "".join(one.variant for one in lent.values()),
-            disabled=self._sources.rules.disabled,
-            jsonnet=self._sources.rules.jsonnet,
-            butane=self._sources.rules.butane,
-            kustomize=self._sources.rules.kustomize(),
+            disabled=self.sources.rules.disabled,
+            jsonnet=self.sources.rules.jsonnet,
+            butane=self.sources.rules.butane,
+            kustomize=self.sources.rules.kustomize(),
             cache=self._cache,
             renderers=self._renderers,
         )

@@ -7,6 +7,7 @@ import contextlib
 import platform
 import signal
 from pathlib import Path
+from typing import Unpack
 
 import click
 
@@ -22,13 +23,14 @@ from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.terminal import start_logging
 from syncline.cli.serving.eventloop import event_loop_runner
 from syncline.cli.serving.running import (
+    EndpointOptions,
     application_namespaces_option,
+    application_sets_option,
     checked_plugins,
-    endpoint_address,
     endpoint_options,
     hydrator_option,
     plugins_option,
-    trace_target,
+    with_endpoints,
 )
 from syncline.control.leader import MAX_SHARDS, LeaderSettings
 from syncline.gitops.application.observing.observe import AppSettings
@@ -40,6 +42,7 @@ from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, l
 @click.option("--roles", default="gitops", show_default=True, help=f"Which controllers run, of {','.join(ROLES)}.")
 @click.option("--namespace", "-n", default="argocd", show_default=True, help="Where Applications and Leases live.")
 @application_namespaces_option
+@application_sets_option
 @hydrator_option
 @click.option("--poll", default=120.0, show_default=True, help="Seconds between polls of a repository.")
 @click.option("--allow-local-repos", is_flag=True, help="Allow repositories by path: they read this machine's disk.")
@@ -65,13 +68,10 @@ def controller(
     leader_elect: bool,
     identity: str | None,
     node_name: str,
-    webhook_listen: str | None,
-    metrics_listen: str | None,
-    metrics_application_labels: tuple[str, ...],
-    allowed_hosts: tuple[str, ...],
-    otlp_endpoint: str | None,
+    application_sets: bool,
     cache: Path | None,
     grace: float,
+    **endpoints: Unpack[EndpointOptions],
 ) -> int:
     """Run controllers against the cluster of a kubeconfig, or of the pod that this runs in: those of GitOps unless
     --roles says otherwise. Each role has its rights in a file of deploy/.
@@ -83,7 +83,7 @@ def controller(
     \b
     Example:  syncline controller --kubeconfig ~/.kube/config --shards 4
     """
-    chosen = _roles(roles, webhook_listen)
+    chosen = _roles(roles, endpoints["webhook_listen"])
     access = _access(kubeconfig, context)
     name = identity or f"{platform.node().lower()[:30]}-{Entropy().suffix()}"
     leader = LeaderSettings(name, namespace, shards=shards, node=node_name) if leader_elect else None
@@ -91,16 +91,15 @@ def controller(
     with contextlib.ExitStack() as stack:
         folder = cache or stack.enter_context(scratch())
         application = AppSettings(namespace, application_namespaces, hydrator, poll_s=poll)
-        gitops = GitOpsSettings(
-            folder / "repositories",
-            allow_local_repos=allow_local_repos,
-            plugins=checked_plugins(plugins),
-            application=application,
-            webhook_listen=endpoint_address("--webhook-listen", webhook_listen),
-            metrics_listen=endpoint_address("--metrics-listen", metrics_listen),
-            metrics_labels=metrics_application_labels,
-            allowed_hosts=allowed_hosts,
-            traces=trace_target(otlp_endpoint),
+        gitops = with_endpoints(
+            GitOpsSettings(
+                folder / "repositories",
+                allow_local_repos=allow_local_repos,
+                plugins=checked_plugins(plugins),
+                application=application,
+                application_sets=application_sets,
+            ),
+            endpoints,
         )
         settings = ControllerSettings(gitops, leader, chosen, grace_s=grace, patient=True)
         return _run(access, settings, name)

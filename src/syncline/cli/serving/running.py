@@ -7,14 +7,16 @@ import contextlib
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 
 from syncline.argo.parameters import patterns_of
 from syncline.assembly.embedded.live import LiveCluster, kubeconfig_text, running_cluster, write_private
 from syncline.assembly.endpoints.listening import ListenError
+from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings, RunCommands, SettingError, trace_settings
 from syncline.base.browserguard import is_host_name
 from syncline.cli.frame.failure import USAGE, CommandFailed
@@ -95,8 +97,8 @@ def checked_plugins(folder: Path | None) -> Path | None:
 
 
 def endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--webhook-listen``, ``--metrics-listen``, ``--metrics-application-labels``, ``--allowed-host`` and
-    ``--otlp-endpoint``."""
+    """Add ``--webhook-listen``, ``--metrics-listen``, ``--metrics-application-labels``,
+    ``--metrics-applicationset-labels``, ``--allowed-host`` and ``--otlp-endpoint``."""
     traces = "URL of an OpenTelemetry collector (OTLP over HTTP) for traces [default: $OTEL_EXPORTER_OTLP_ENDPOINT]."
     command = click.option("--otlp-endpoint", default=None, help=traces)(command)
     webhook = "HOST:PORT for push webhooks of Git hosts (POST /api/webhook)."
@@ -104,8 +106,34 @@ def endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option("--metrics-listen", default=None, help=metrics)(command)
     labels = "A label of Applications that argocd_app_labels shows; repeatable."
     command = click.option("--metrics-application-labels", multiple=True, help=labels)(command)
+    labels = "The same of ApplicationSets for argocd_appset_labels; repeatable."
+    command = click.option("--metrics-applicationset-labels", multiple=True, help=labels)(command)
     command = allowed_host_option(command)
     return click.option("--webhook-listen", default=None, help=webhook)(command)
+
+
+class EndpointOptions(TypedDict):
+    """The values of :func:`endpoint_options` beside the addresses' own use."""
+
+    webhook_listen: str | None
+    metrics_listen: str | None
+    metrics_application_labels: tuple[str, ...]
+    metrics_applicationset_labels: tuple[str, ...]
+    allowed_hosts: tuple[str, ...]
+    otlp_endpoint: str | None
+
+
+def with_endpoints(settings: GitOpsSettings, given: EndpointOptions) -> GitOpsSettings:
+    """Return the settings with what the options say; raises CommandFailed."""
+    return replace(
+        settings,
+        webhook_listen=endpoint_address("--webhook-listen", given["webhook_listen"]),
+        metrics_listen=endpoint_address("--metrics-listen", given["metrics_listen"]),
+        metrics_labels=given["metrics_application_labels"],
+        metrics_set_labels=given["metrics_applicationset_labels"],
+        allowed_hosts=given["allowed_hosts"],
+        traces=trace_target(given["otlp_endpoint"]),
+    )
 
 
 application_namespaces_option = click.option(
@@ -115,6 +143,15 @@ application_namespaces_option = click.option(
     callback=lambda _context, _parameter, value: None if value is None else patterns_of(value),
     help="Other namespaces whose Applications are worked on, by comma: names, globs, /expressions/ "
     "[default: application.namespaces in argocd-cmd-params-cm].",
+)
+
+
+application_sets_option = click.option(
+    "--applicationsets/--no-applicationsets",
+    "application_sets",
+    default=True,
+    show_default=True,
+    help="Work on ApplicationSets; off where Argo CD's own controller does.",
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Unpack
 
 import click
 
@@ -15,7 +16,9 @@ from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.machines.node import label_pairs
 from syncline.cli.serving.running import (
     NODES,
+    EndpointOptions,
     application_namespaces_option,
+    application_sets_option,
     checked_plugins,
     encrypt_option,
     endpoint_address,
@@ -26,7 +29,7 @@ from syncline.cli.serving.running import (
     run_cluster,
     run_commands_of,
     run_commands_option,
-    trace_target,
+    with_endpoints,
 )
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.selectors import label_value_problems
@@ -93,6 +96,7 @@ def _greet(cluster: LiveCluster, settings: ClusterSettings, kubeconfig: Path, ma
 @endpoint_options
 @plugins_option
 @application_namespaces_option
+@application_sets_option
 @hydrator_option
 @click.option("--poll", default=30.0, show_default=True, help="Seconds between polls of a repository.")
 @click.option(
@@ -116,11 +120,7 @@ def up(
     zones: str,
     labels: tuple[str, ...],
     kubeconfig_out: Path | None,
-    webhook_listen: str | None,
-    metrics_listen: str | None,
-    metrics_application_labels: tuple[str, ...],
-    allowed_hosts: tuple[str, ...],
-    otlp_endpoint: str | None,
+    application_sets: bool,
     application_namespaces: tuple[str, ...] | None,
     hydrator: bool | None,
     poll: float,
@@ -130,6 +130,7 @@ def up(
     config_server_listen: str | None,
     encryption: Path | None,
     run_commands: str | None,
+    **endpoints: Unpack[EndpointOptions],
 ) -> int:
     """Run the embedded cluster and the GitOps controllers until Ctrl-C.
 
@@ -153,23 +154,22 @@ def up(
         zones=_zones(zones),
         node_labels=_labels(labels, machine_config),
         simulated_storage=True,
-        allowed_hosts=allowed_hosts,
+        allowed_hosts=endpoints["allowed_hosts"],
         run_commands=commands,
         encryption=encryption,
     )
     config = kubeconfig_out or home / "kubeconfig"
     cache = (where or home) / "repositories"
     application = AppSettings("argocd", application_namespaces, hydrator, poll_s=poll, sync_timeout_s=sync_timeout)
-    gitops = GitOpsSettings(
-        cache,
-        allow_local_repos=True,
-        plugins=checked_plugins(plugins),
-        application=application,
-        webhook_listen=endpoint_address("--webhook-listen", webhook_listen),
-        metrics_listen=endpoint_address("--metrics-listen", metrics_listen),
-        metrics_labels=metrics_application_labels,
-        allowed_hosts=allowed_hosts,
-        traces=trace_target(otlp_endpoint),
+    gitops = with_endpoints(
+        GitOpsSettings(
+            cache,
+            allow_local_repos=True,
+            plugins=checked_plugins(plugins),
+            application=application,
+            application_sets=application_sets,
+        ),
+        endpoints,
     )
 
     async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:
