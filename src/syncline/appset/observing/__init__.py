@@ -1,0 +1,1 @@
+"""What plans depend on: the observation of a set, and what is remembered between reconciles."""

@@ -1,0 +1,1 @@
+"""What is written: Applications, Events about them, their deletion, and the guard on it; pure."""
