@@ -7,10 +7,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from syncline.kube.gotemplate.functions import Function
+
+_BYTES: Final = re.compile("[\ud800-\udfff]")
+_STRANGE: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 class _Invalid:
@@ -19,6 +23,9 @@ class _Invalid:
     __slots__ = ()
     go_type: ClassVar[str] = "<nil>"
     kind: ClassVar[str] = "invalid"
+
+    def __bool__(self) -> bool:
+        return False
 
     def __repr__(self) -> str:
         return "INVALID"
@@ -179,9 +186,22 @@ def go_kind(value: Any) -> str:
 
 def encode(text: str) -> bytes:
     """Return the bytes of a Go string."""
-    return text.encode("utf-8", "surrogateescape")
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a surrogate that stands for no byte: Go's decoders make U+FFFD of it
+        return _STRANGE.sub("\ufffd", text).encode("utf-8", "surrogateescape")
 
 
 def decode(data: bytes) -> str:
     """Return the Go string of bytes; those that are no UTF-8 become lone surrogates."""
     return data.decode("utf-8", "surrogateescape")
+
+
+def normal(text: str) -> str:
+    """Return the text with bytes that became characters by being joined as such."""
+    return text if text.isascii() or not _BYTES.search(text) else decode(encode(text))
+
+
+def characters(text: str) -> str:
+    """Return the text with U+FFFD for each byte that is no character."""
+    return text if text.isascii() or not _BYTES.search(text) else _BYTES.sub("\ufffd", decode(encode(text)))
