@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
+from functools import partial
 
 import click
 
@@ -13,6 +15,7 @@ from syncline.cli.access.snapshots import include, looking, source_reader
 from syncline.cli.app.target import control_namespace
 from syncline.cli.frame.failure import BLOCKED, USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
+from syncline.cli.views.application import set_ref_of
 from syncline.cli.views.cause import describe_cause
 from syncline.control.cache import Cache
 from syncline.explain.application import explain_application
@@ -22,6 +25,7 @@ from syncline.explain.view import Found, LogTail, View
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request
 from syncline.kube.errors import Forbidden
+from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GVK, ObjectRef, name_of
@@ -51,6 +55,7 @@ def explain(
 
     \b
     Examples:   syncline explain app/shop
+                syncline explain appset/fleet
                 syncline explain pool/worker
                 syncline explain deployment/web -n shop
     Exit codes: 0 nothing blocks, 3 blocked
@@ -95,10 +100,29 @@ def _missing(cache: Cache, ref: ObjectRef, target: str) -> str:
 
 
 def _found(link: Connection, others: Elsewhere, cache: Cache, ref: ObjectRef, settings: AppSettings) -> Found:
+    obj = cache.get(ref)
+    assert obj is not None, "it was there a moment ago"
+    if ref.group_kind == APPLICATION.group_kind:
+        found = _application(link, others, cache, ref, settings)
+        owner = set_ref_of(obj)
+        if owner is None:
+            return found
+        from syncline.cli.appset.explaining import origin
+
+        made = origin(link, cache, owner, ref.name, settings.control_namespace)
+        return replace(found, cause=replace(found.cause, because=(*found.cause.because, made)))
+    view = View(cache, link.now(), _logs(link))
+    if ref.group_kind == APPLICATION_SET.group_kind:
+        from syncline.cli.appset.explaining import explained_set
+
+        below = partial(_application, link, others, cache, settings=settings)
+        return explained_set(link, view, cache, obj, settings.control_namespace, below)
+    return explain_object(view, obj)
+
+
+def _application(link: Connection, others: Elsewhere, cache: Cache, ref: ObjectRef, settings: AppSettings) -> Found:
     obj, now = cache.get(ref), link.now()
     assert obj is not None, "it was there a moment ago"
-    if ref.group_kind != APPLICATION.group_kind:
-        return explain_object(View(cache, now, _logs(link)), obj)
     include(cache, obj, settings.control_namespace)
     with source_reader(link, cache, settings.control_namespace) as reader:
         observed = observed_application(cache, ref, reader, settings, now, others)

@@ -27,6 +27,8 @@ from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, meta, name_of, namespace_of
 
 if TYPE_CHECKING:
+    from syncline.cli.appset.plan import Wanted
+    from syncline.cli.appset.stage import Stage
     from syncline.rehearsal.exported import Exported
 
 DIFFERENCES = 2
@@ -34,13 +36,13 @@ DIFFERENCES = 2
 
 
 @click.command()
-@click.argument("target", required=False, metavar="[APP | Application/APP]")
+@click.argument("target", required=False, metavar="[APP | app/APP | appset/NAME]")
 @click.option(
     "-f",
     "--file",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Plan the Application of this file, as if it were in the cluster.",
+    help="Plan the Applications or ApplicationSets of this file, as if they were in the cluster.",
 )
 @click.option("--revision", default="", help="Plan a sync to this branch, tag or commit.")
 @click.option("--prune", is_flag=True, help="Plan as `app sync --prune` would run.")
@@ -49,9 +51,11 @@ DIFFERENCES = 2
 @click.option(
     "--local",
     "folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Take this folder, committed or not, for the source; without APP, as an Application of its own.",
+    type=click.Path(exists=True, path_type=Path),
+    help="Take this folder, committed or not, for the source; without APP, as an Application of its own. For a set: "
+    "a file with it, or the folder that Git generators read.",
 )
+@click.option("--applications", "below", is_flag=True, help="Of a set: also plan the next sync of each Application.")
 @click.option(
     "--against",
     default=None,
@@ -69,6 +73,7 @@ def plan(
     everything: bool,
     differences: bool,
     folder: Path | None,
+    below: bool,
     against: str | None,
     output: str | None,
     app_namespace: str,
@@ -78,11 +83,21 @@ def plan(
     """Print what the next sync of an Application would do: phases, waves, actions, gates, warnings. The cluster is
     asked by dry runs what it would refuse, as far as you may write there.
 
+    Of an ApplicationSet: which Applications its next reconcile creates, changes, orphans or deletes, from which row of
+    which generator, and the steps of a rollout with what each waits for.
+
     \b
     Exit codes: 0 nothing to do, 2 changes, 3 blocked, 4 unsafe (a change would be refused, or a mass deletion)
     Examples:   syncline plan shop --revision next --diff
                 syncline plan --local deploy/ --against empty
+                syncline plan appset/fleet --applications
+                syncline plan appset/fleet --local fleet.yaml
     """
+    wanted = _wanted_sets(target, file, folder, against, app_namespace, kubeconfig, context)
+    if wanted is not None:
+        return _plan_sets(wanted, below, everything, differences, output, given=bool(revision or prune))
+    if folder is not None and folder.is_file():
+        raise click.UsageError(f"--local {folder}: a folder is wanted; a file is planned with -f")
     given = [one for one in (target, file) if one is not None]
     if len(given) > 1 or not (given or folder):
         raise click.UsageError("give either APP, -f FILE or --local FOLDER")
@@ -110,6 +125,53 @@ def plan(
     else:
         print("\n\n".join(describe_plan(one, everything=everything, differences=differences) for one in found))
     return max(exit_code(one.verdict) for one in found)
+
+
+def _wanted_sets(
+    target: str | None,
+    file: Path | None,
+    folder: Path | None,
+    against: str | None,
+    namespace: str,
+    kubeconfig: str | None,
+    context: str | None,
+) -> Wanted | None:
+    """Return the ApplicationSets that are to be planned; None if none is meant."""
+    local_file = folder if folder is not None and folder.is_file() else None
+    words = ("appset", "applicationset")
+    if not (target or "").lower().startswith(words) and file is None and local_file is None:
+        return None
+    from syncline.cli.appset.plan import Wanted, holds_sets, set_ref
+
+    ref, place = set_ref(target, namespace), file or local_file
+    if ref is None and (target is not None or place is None or not holds_sets(place)):
+        return None
+    if file is not None and local_file is not None:
+        raise click.UsageError("give the set's file once, with -f or --local")
+    return Wanted(ref, place, None if local_file is not None else folder, against, namespace, kubeconfig, context)
+
+
+def _plan_sets(
+    wanted: Wanted, below: bool, everything: bool, differences: bool, output: str | None, *, given: bool
+) -> int:
+    from syncline.cli.appset.plan import plan_sets
+    from syncline.cli.views.setplan import describe_set_plan
+
+    if given:
+        raise click.UsageError("--revision and --prune are of one Application, not of an ApplicationSet")
+    found = plan_sets(wanted, _own_plan if below else None, everything=everything)
+    if output:
+        print_documents(found[0].to_obj() if len(found) == 1 else [one.to_obj() for one in found], output)
+    else:
+        texts = [describe_set_plan(one, everything=everything, differences=differences) for one in found]
+        print("\n\n".join(texts))
+    return max(exit_code(one.verdict) for one in found)
+
+
+def _own_plan(stage: Stage, app: Obj) -> PlannedSync:
+    """Plan the next sync of an Application of a set."""
+    settings = AppSettings(control_namespace=stage.control)
+    return _planned(stage.link, stage.cache, app, settings, SyncRequest(), None, partial(_questions, stage.stand))
 
 
 def exit_code(verdict: Verdict) -> int:

@@ -15,7 +15,7 @@ from syncline.assembly.inspection.pulled import PulledCache, pulled
 from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.assembly.sources.reading import FolderReader, GitSourceReader
 from syncline.assembly.sources.source_rules import MAPS as RULE_MAPS
-from syncline.assembly.sources.source_rules import source_rules
+from syncline.assembly.sources.source_rules import reach_of, source_rules
 from syncline.base.scratch import scratch
 from syncline.cli.access.connection import Connection
 from syncline.cli.access.folder import DiskTree, repository_root
@@ -102,6 +102,7 @@ def source_reader(link: Connection | None, cache: Cache, control_namespace: str)
         secrets = cache.objects(SECRETS, control_namespace)
         reader.learn(credential_store(secrets, _config_maps(cache, control_namespace, ACCESS_MAPS)))
         reader.learn_rules(rules_in(cache, control_namespace))
+        reader.learn_reach(reach_of(_config_maps(cache, control_namespace, RULE_MAPS)))
         yield reader
 
 

@@ -21,7 +21,14 @@ from syncline.cli.app.target import (
 )
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
-from syncline.cli.views.application import app_rows, describe_app, parameter_rows, windows_lines
+from syncline.cli.views.application import (
+    app_rows,
+    describe_app,
+    parameter_rows,
+    set_ref_of,
+    set_text,
+    windows_lines,
+)
 from syncline.kube import client
 from syncline.kube.errors import Forbidden
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
@@ -125,8 +132,9 @@ def get(
         control = control_namespace(link, where[0])
         project = _project(link, found, control)
         windows = windows_lines(project, found, link.now())
+        made_by = _made_by(link, found, control)
         if output is None or output == "wide":
-            print(describe_app(found, windows))
+            print(describe_app(found, windows, made_by=made_by))
             if given["show_params"]:
                 print(f"\n{parameter_rows(_source(found, given))}")
             return
@@ -136,9 +144,22 @@ def get(
 
         with looked_for(link, where, found) as snapshot:
             nodes = resource_tree(snapshot.there, found)
-        print(describe_app(found, windows, resources=False))
+        print(describe_app(found, windows, resources=False, made_by=made_by))
         print()
         print(app_tree(nodes, link.now(), detailed=output == "tree=detailed"))
+
+
+def _made_by(link: Connection, app: Obj, control: str) -> str:
+    """Return the set that controls an Application, with the row where objects of the API alone say it."""
+    owner = set_ref_of(app)
+    if owner is None:
+        return ""
+    from syncline.cli.access.snapshots import looking
+    from syncline.cli.appset.explaining import origin_at_hand
+
+    with looking(link, control, tell=False) as cache:
+        row = origin_at_hand(link, cache, owner, name_of(app), control)
+    return f"{set_text(app)}, {row}" if row else f"{set_text(app)} (syncline explain app/{name_of(app)} names the row)"
 
 
 def _source(app: Obj, given: Mapping[str, Any]) -> Obj:

@@ -47,6 +47,14 @@ def check_set(found: Obj) -> None:
             )
 
 
+def unknown_project(found: Obj, fix: str = "") -> CommandFailed:
+    """Return the failure for a project of the template that does not exist."""
+    return CommandFailed(
+        f"error checking create permissions for ApplicationSets {name_of(found)}: ApplicationSet references project "
+        f"{project_of(found)} which does not exist; {fix or 'see `syncline proj list`'}"
+    )
+
+
 def check_project(link: Connection, found: Obj) -> None:
     """Raise CommandFailed if the project of the template does not exist; one that may not be read is not checked."""
     name = project_of(found)
@@ -55,9 +63,6 @@ def check_project(link: Connection, found: Obj) -> None:
     control = control_namespace(link, namespace_of(found))
     answer = link.send(client.get(link.resource(APP_PROJECT), control, name))
     if answer.status == 404:
-        raise CommandFailed(
-            f"error checking create permissions for ApplicationSets {name_of(found)}: ApplicationSet references "
-            f"project {name} which does not exist; see `syncline proj list`"
-        )
+        raise unknown_project(found)
     if answer.status != Forbidden.code:
         link.check(answer)

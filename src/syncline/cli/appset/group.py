@@ -9,6 +9,8 @@ from syncline.cli.frame.lazy import CONTEXT, LazyGroup
 VERBS: dict[str, tuple[str, str]] = {
     "create": ("appset.create:create", "Create ApplicationSets from files or URLs."),
     "delete": ("appset.delete:delete", "Delete ApplicationSets, and their Applications with them."),
+    "diff": ("appset.diff:diff", "Show what files would change in each Application."),
+    "generate": ("appset.generate:generate", "Print the Applications that files make; store nothing."),
     "get": ("appset.show:get", "Show one ApplicationSet and the Applications that it makes."),
     "list": ("appset.show:list_sets", "List ApplicationSets."),
 }

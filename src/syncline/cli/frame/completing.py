@@ -23,6 +23,8 @@ LIMIT_S = 2.0
 APPLICATIONS, SETS, PROJECTS, CLUSTERS, CONTEXTS = "applications", "applicationsets", "projects", "clusters", "contexts"
 REPOSITORIES, CREDENTIALS, NODES, POOLS = "repositories", "credentials", "nodes", "pools"
 CONFIGS, NAMESPACES = "machineconfigs", "namespaces"
+TARGETS = "targets"
+"""Applications, and ApplicationSets as ``appset/NAME``."""
 KINDS = {
     "app": {"name": APPLICATIONS, "names": APPLICATIONS},
     "appset": {"name": SETS, "names": SETS},
@@ -33,8 +35,8 @@ KINDS = {
     "pool": {"name": POOLS, "names": POOLS},
     "node": {"name": NODES},
     "mc": {"name": CONFIGS, "names": POOLS, "pool_name": POOLS},
-    "plan": {"target": APPLICATIONS},
-    "explain": {"words": APPLICATIONS},
+    "plan": {"target": TARGETS},
+    "explain": {"words": TARGETS},
     "context": {"name": CONTEXTS},
 }
 """Group → argument → the kind of its names."""
@@ -113,6 +115,9 @@ def _listed(link: Connection, kind: str, namespace: str) -> list[str]:
     from syncline.kube import client
     from syncline.kube.objects import name_of
 
+    if kind == TARGETS:
+        sets = (f"appset/{name}" for name in _listed(link, SETS, namespace))
+        return [*_listed(link, APPLICATIONS, namespace), *sets]
     if kind == CLUSTERS:
         return ["in-cluster", *(plain_fields(one).get("name", "") for one in declared(link, namespace, "cluster"))]
     if kind in (REPOSITORIES, CREDENTIALS):

@@ -39,7 +39,6 @@ COMMANDS: dict[str, str] = {
         "every change of an object costs one pass of its Application, so there are no updates to ignore"
     ),
     "admin settings rbac": "policies of argocd-rbac-cm decide nothing here; ask `kubectl auth can-i`",
-    "appset generate": ("not made yet; `syncline appset get NAME` shows what the controller made of a stored one"),
     "cert": (
         "known hosts and authorities are ConfigMaps: `kubectl edit configmap argocd-ssh-known-hosts-cm` and "
         "`argocd-tls-certs-cm`, in namespace argocd"
@@ -169,7 +168,6 @@ FLAGS: dict[str, dict[str, str]] = {
     },
     "app set": _SPEC,
     "app sync": _DIFF,
-    "appset create": {"--dry-run": "not made yet; `syncline appset create` stores it"},
     "cluster add": _CLUSTER,
     "context": {"--delete": "the kubeconfig is not written; `kubectl config delete-context NAME` does it"},
     "repo add": _REPOSITORY,

@@ -9,7 +9,8 @@ from typing import Any
 from syncline.argo.project import WindowError, can_sync, matching_windows, read_windows
 from syncline.base.clock import parse_time
 from syncline.cli.frame.output import table
-from syncline.kube.objects import Obj, dig, meta
+from syncline.kube.kinds.applicationset import APPLICATION_SET
+from syncline.kube.objects import Obj, ObjectRef, dig, meta, namespace_of, owner_references
 from syncline.sources.errors import mask_credentials
 
 RESOURCE_HEADERS = ("GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")
@@ -113,11 +114,26 @@ def source_lines(app: Obj) -> list[str]:
     return lines
 
 
-def describe_app(app: Obj, windows: Sequence[str] = (), *, resources: bool = True) -> str:
-    """Return the text of ``app get``; ``windows``: from :func:`windows_lines`."""
+def set_ref_of(app: Obj) -> ObjectRef | None:
+    """Return the ApplicationSet that controls an Application; None if none does."""
+    owner = next((one for one in owner_references(app) if one.get("controller")), {})
+    found = owner.get("kind") == APPLICATION_SET.kind and owner.get("name")
+    return ObjectRef(*APPLICATION_SET.group_kind, namespace_of(app), str(found)) if found else None
+
+
+def set_text(app: Obj) -> str:
+    """Return ``NAMESPACE/NAME`` of the ApplicationSet that controls an Application; empty if none does."""
+    ref = set_ref_of(app)
+    return f"{ref.namespace}/{ref.name}" if ref is not None else ""
+
+
+def describe_app(app: Obj, windows: Sequence[str] = (), *, resources: bool = True, made_by: str = "") -> str:
+    """Return the text of ``app get``; ``windows``: from :func:`windows_lines`; ``made_by``: its set and row, where they
+    are known."""
     destination = dig(app, "spec", "destination", default={})
     lines = [
         line_of("Name", f"{meta(app).get('namespace')}/{meta(app).get('name')}"),
+        *([line_of("ApplicationSet", made_by)] if (made_by := made_by or set_text(app)) else []),
         line_of("Project", dig(app, "spec", "project", default="default")),
         line_of("Server", str(destination.get("server") or destination.get("name") or "")),
         line_of("Namespace", str(destination.get("namespace") or "")),
