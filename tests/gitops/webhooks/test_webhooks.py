@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hmac
 import json
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from syncline.argo.webhooks import Push, WebhookRefused, affected, receive, touches_dry_source
+from syncline.argo.webhooks import Push, Received, WebhookRefused, affected, receive, touches_dry_source
 from syncline.argo.webhooks.match import same_place
 from syncline.argo.webhooks.payload import MAX_PUSHES
 from syncline.base.secret import Secret
@@ -18,8 +19,15 @@ from syncline.kube.objects import Obj
 KEY = "k3y"
 SECRETS = {
     f"webhook.{name}": Secret(KEY)
-    for name in ("github.secret", "gitlab.secret", "gogs.secret", "bitbucketserver.secret", "bitbucket.uuid")
-}
+    for name in (
+        "github.secret",
+        "gitlab.secret",
+        "gogs.secret",
+        "bitbucketserver.secret",
+        "bitbucket.uuid",
+        "azuredevops.password",
+    )
+} | {"webhook.azuredevops.username": Secret("hook")}
 MAIN = {"ref": "refs/heads/main"}
 GITHUB: Obj = MAIN | {"repository": {"html_url": "https://github.com/org/app", "default_branch": "main"}}
 GITLAB: Obj = MAIN | {"project": {"web_url": "https://gitlab.com/org/app", "default_branch": "main"}}
@@ -32,6 +40,16 @@ SERVER: Obj = {
         "links": {"clone": [{"href": "ssh://git@h:7999/org/app.git"}, {"href": "https://h/scm/org/app.git"}]}
     },
     "changes": [{"ref": {"id": "refs/heads/main"}}],
+}
+AZURE: Obj = {
+    "eventType": "git.push",
+    "resource": {
+        "refUpdates": [{"name": "refs/heads/main"}, {"name": "refs/heads/dev"}],
+        "repository": {
+            "remoteUrl": "https://dev.azure.com/acme/team/_git/web",
+            "defaultBranch": "refs/heads/main",
+        },
+    },
 }
 
 
@@ -53,6 +71,9 @@ def headers(provider: str, body: bytes, key: str = KEY) -> dict[str, str]:
             return {"x-gitea-event": "push", "x-gitea-signature": signed(body, key=key)}
         case "bitbucket":
             return {"x-event-key": "repo:push", "x-hook-uuid": f"{{{key}}}"}
+        case "azuredevops":
+            credentials = base64.b64encode(f"hook:{key}".encode()).decode()
+            return {"x-vss-activityid": "1", "authorization": f"Basic {credentials}"}
         case _:
             return {"x-event-key": "repo:refs_changed", "x-hub-signature": f"sha256={signed(body, key=key)}"}
 
@@ -77,13 +98,21 @@ CALLS: list[tuple[str, Any, tuple[Push, ...]]] = [
         SERVER,
         (Push(("ssh://git@h:7999/org/app.git", "https://h/scm/org/app.git"), "refs/heads/main", True),),
     ),
+    (
+        "azuredevops",
+        AZURE,
+        (
+            push("https://dev.azure.com/acme/team/_git/web"),
+            push("https://dev.azure.com/acme/team/_git/web", "refs/heads/dev", False),
+        ),
+    ),
 ]
 
 
 @pytest.mark.parametrize(("provider", "payload", "pushes"), CALLS, ids=[call[0] for call in CALLS])
 def test_a_genuine_call_tells_its_pushes(provider: str, payload: Any, pushes: tuple[Push, ...]) -> None:
     body = json.dumps(payload).encode()
-    assert receive(headers(provider, body), body, SECRETS) == pushes
+    assert receive(headers(provider, body), body, SECRETS) == Received(pushes)
 
 
 @pytest.mark.parametrize(("provider", "payload", "_pushes"), CALLS, ids=[call[0] for call in CALLS])
@@ -104,7 +133,7 @@ def test_a_call_without_a_right_signature_is_refused(sent: Mapping[str, str]) ->
 
 
 def test_a_host_without_a_configured_secret_is_believed_as_upstream() -> None:
-    assert receive({"x-github-event": "push"}, json.dumps(GITHUB).encode(), {}) == (push(),)
+    assert receive({"x-github-event": "push"}, json.dumps(GITHUB).encode(), {}) == Received((push(),))
 
 
 def test_an_unknown_caller_is_told_so_in_upstreams_words() -> None:
@@ -114,8 +143,8 @@ def test_an_unknown_caller_is_told_so_in_upstreams_words() -> None:
 
 
 def test_other_events_of_a_known_host_concern_nobody() -> None:
-    assert receive({"x-github-event": "ping"}, b"{}", {}) == ()
-    assert receive({"x-event-key": "diagnostics:ping"}, b"no JSON", {}) == ()
+    assert not receive({"x-github-event": "ping"}, b"{}", {})
+    assert not receive({"x-event-key": "diagnostics:ping"}, b"no JSON", {})
 
 
 @pytest.mark.parametrize("body", [b"", b"[" * 100_000, b"\xff", b"payload=%7B%7D"])
@@ -127,13 +156,13 @@ def test_a_body_that_is_no_json_is_refused(body: bytes) -> None:
 @pytest.mark.parametrize("body", [[], {}, 1, None, {"ref": 1, "repository": []}, {"repository": {"html_url": {}}}])
 def test_json_of_another_shape_tells_nothing(body: Any) -> None:
     for provider in ("github", "gitlab", "bitbucket", "bitbucketserver"):
-        assert receive(headers(provider, b""), json.dumps(body).encode(), {}) == ()
+        assert not receive(headers(provider, b""), json.dumps(body).encode(), {})
 
 
 def test_the_branches_of_one_call_are_bounded() -> None:
     changes = [{"new": {"name": f"b{n}"}} for n in range(MAX_PUSHES * 2)]
     body = json.dumps(BITBUCKET | {"push": {"changes": changes}}).encode()
-    assert len(receive(headers("bitbucket", body), body, {})) == MAX_PUSHES
+    assert len(receive(headers("bitbucket", body), body, {}).pushes) == MAX_PUSHES
 
 
 # -- whom it concerns -----------------------------------------------------------------------------------------------

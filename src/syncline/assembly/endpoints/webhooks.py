@@ -13,10 +13,10 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from syncline.appset.pushes import REFRESH as SET_REFRESH
-from syncline.appset.pushes import sets_of_pushes
+from syncline.appset.pushes import sets_of_pull_requests, sets_of_pushes
 from syncline.appset.questions import Question
 from syncline.argo.application import REFRESH
-from syncline.argo.webhooks import Push, WebhookRefused, affected, receive
+from syncline.argo.webhooks import PullRequestEvent, Push, Received, WebhookRefused, affected, concerns, receive
 from syncline.assembly.endpoints.listening import Answer
 from syncline.assembly.endpoints.pushes import Touched
 from syncline.assembly.sources.hydrating import hydration_asked
@@ -60,20 +60,20 @@ class Webhooks:
         self._cache = cache
         self._port = port
         self._namespace = namespace
-        self._waiting: asyncio.Queue[tuple[Push, ...]] = asyncio.Queue(MAX_WAITING)
+        self._waiting: asyncio.Queue[Received] = asyncio.Queue(MAX_WAITING)
         self.received = 0
         """Number of authentic calls, for metrics."""
 
     async def handle(self, headers: Mapping[str, str], body: bytes) -> Answer:
         try:
-            pushes = receive(headers, body, self._secrets())
+            found = receive(headers, body, self._secrets())
         except WebhookRefused as refused:
             log.info("webhook refused: %s", refused)
             return Answer(refused.status, f"{refused}\n")
         self.received += 1
-        if pushes:
+        if found:
             try:
-                self._waiting.put_nowait(pushes)
+                self._waiting.put_nowait(found)
             except asyncio.QueueFull:
                 return Answer(503, "too many webhooks are waiting; try again later\n")
         return Answer(200, "ok\n")
@@ -86,27 +86,40 @@ class Webhooks:
 
     async def _work(self) -> None:
         while True:
-            pushes = await self._waiting.get()
-            found = affected(self._cache.objects(APPLICATION.group_kind), pushes)
-            served = {ref: app for ref in found if self._serves(ref) and (app := self._cache.get(ref)) is not None}
-            alone = await self._touched.left_alone(served.values()) if self._touched is not None else frozenset()
-            if alone:
-                log.info("push to %s: %d Applications have nothing of it", pushes[0].ref, len(alone))
-            for ref in served:
-                if ref not in alone:
-                    await self._refresh(ref, {REFRESH: "normal", **hydration_asked(served[ref], pushes)}, pushes[0])
-            for ref in sets_of_pushes(self._cache.objects(APPLICATION_SET.group_kind), pushes, self._asked()):
-                if self._serves(ref):
-                    await self._refresh(ref, {SET_REFRESH: "true"}, pushes[0])
+            received = await self._waiting.get()
+            if received.pushes:
+                await self._pushed(received.pushes)
+            elif received.pull is not None:
+                await self._proposed(received.pull)
 
-    async def _refresh(self, ref: ObjectRef, annotations: Mapping[str, str], push: Push) -> None:
+    async def _pushed(self, pushes: tuple[Push, ...]) -> None:
+        found = affected(self._cache.objects(APPLICATION.group_kind), pushes)
+        served = {ref: app for ref in found if self._serves(ref) and (app := self._cache.get(ref)) is not None}
+        alone = await self._touched.left_alone(served.values()) if self._touched is not None else frozenset()
+        if alone:
+            log.info("push to %s: %d Applications have nothing of it", pushes[0].ref, len(alone))
+        why = f"push to {pushes[0].ref}"
+        for ref in served:
+            if ref not in alone:
+                await self._refresh(ref, {REFRESH: "normal", **hydration_asked(served[ref], pushes)}, why)
+        for ref in sets_of_pushes(self._cache.objects(APPLICATION_SET.group_kind), pushes, self._asked()):
+            if self._serves(ref):
+                await self._refresh(ref, {SET_REFRESH: "true"}, why)
+
+    async def _proposed(self, event: PullRequestEvent) -> None:
+        sets = self._cache.objects(APPLICATION_SET.group_kind)
+        for ref in sets_of_pull_requests(sets, lambda generator: concerns(event, generator)):
+            if self._serves(ref):
+                await self._refresh(ref, {SET_REFRESH: "true"}, f"pull request of {event.repository}: {event.action}")
+
+    async def _refresh(self, ref: ObjectRef, annotations: Mapping[str, str], why: str) -> None:
         info = self._cache.mapper.preferred(GroupKind(ref.group, ref.kind))
         if info is None:
             return
         body = {"metadata": {"annotations": dict(annotations)}}
         answer = await self._port.send(client.patch(info, ref.namespace, ref.name, PatchType.MERGE, body))
         if answer.ok:
-            log.info("refresh of %s asked for: push to %s", ref, push.ref)
+            log.info("refresh of %s asked for: %s", ref, why)
         elif answer.status != 404:
             log.warning("refresh of %s could not be asked for: %s", ref, dig(answer.obj, "message", default=""))
 

@@ -25,6 +25,7 @@ from syncline.sources.providers.rates import is_refusal, rest_until
 from syncline.sources.providers.reach import Kept, Reach, Who
 from syncline.sources.remote.credentials import RepositoryAccess
 from syncline.sources.remote.web import NOT_MODIFIED, WebAnswer, WebLimits, WebRequest, fetch, origin_of, shown_url
+from syncline.sources.workers.read_scope import current
 
 T = TypeVar("T")
 Query = Mapping[str, str | int | bool]
@@ -76,7 +77,8 @@ class Client:
             proxy=reach.proxy,
             no_proxy=reach.no_proxy,
         )
-        self._until = steady_now(reach.clock) + timedelta(seconds=reach.limits.wall_s)
+        self._limit_s = min(reach.limits.wall_s, current().left_s)
+        self._until = steady_now(reach.clock) + timedelta(seconds=self._limit_s)
         self._requests = self._items = 0
 
     def get(self, kind: type[T], path: str, query: Query | None = None) -> Reply[T]:
@@ -210,7 +212,7 @@ class Client:
             raise self._too_many(f"needs more than {limits.requests} requests")
         left_s = (self._until - steady_now(self._reach.clock)).total_seconds()
         if left_s <= 0:
-            raise self._too_many(f"is not listed within {limits.wall_s:g} seconds")
+            raise self._too_many(f"is not listed within {self._limit_s:.0f} seconds")
         return WebLimits(limits.bytes, limits.wait_s, min(left_s, ONE_ANSWER_S))
 
     def _note_rate(self, answer: WebAnswer, said: str) -> None:
