@@ -10,7 +10,7 @@ from typing import Any
 
 from syncline.appset.generation import Generated
 from syncline.appset.generators.generate import generate
-from syncline.appset.generators.globs import file_matcher
+from syncline.appset.generators.globs import PatternError, file_matcher
 from syncline.appset.questions import (
     Answer,
     DirectoriesQuestion,
@@ -74,8 +74,11 @@ class World:
             return Answer(NOW, error=self.given["gitError"])
         tree: dict[str, str] = self.given.get("tree") or {}
         if isinstance(question, FilesQuestion):
-            wanted = file_matcher(question.include, question.exclude, doublestar=question.doublestar)
-            return Answer(NOW, GitFiles("c", {path: tree[path] for path in tree if wanted(path)}))
+            try:
+                wanted = file_matcher(question.include, question.exclude, doublestar=question.doublestar)
+                return Answer(NOW, GitFiles("c", {path: tree[path] for path in tree if wanted(path)}))
+            except PatternError as error:
+                return Answer(NOW, error=str(error))
         hidden = self.given.get("includeHiddenDirectories") is True
         parents = {"/".join(path.split("/")[:count]) for path in tree for count in range(1, path.count("/") + 1)}
         shown = (one for one in parents if hidden or not any(part.startswith(".") for part in one.split("/")))
@@ -131,7 +134,7 @@ class _Listed:
     def _each(self) -> list[Repository]:
         keys = ("Organization", "Repository", "URL", "Branch", "SHA")
         return [
-            Repository(*(one.get(key) for key in keys), tuple(one.get("Labels") or ()), one.get("RepositoryId") or "")
+            Repository(*(one.get(key) for key in keys), tuple(one.get("Labels") or ()), one.get("RepositoryId", ""))
             for one in self._entries
         ]
 

@@ -91,6 +91,10 @@ def _matrix(element: Element, context: Context, depth: int) -> Rows:
         except Unanswered:  # the other rows may ask more, all at once
             waits = True
             continue
+        except GenerationError:
+            if waits:  # the first row with an error counts, and one before may have one
+                continue
+            raise
         context.count(len(found))
         made += [_combined(row, other, context) for other in found]
     if waits:
@@ -109,7 +113,7 @@ class _Second:
         self._known: Rows | None = None
 
     def rows(self, row: Row) -> Rows:
-        if self._known is not None:
+        if self._known is not None and row:
             return self._known
         try:
             filled = Element({**self._filling.fill(row), **self._selector}, self._element.path)
@@ -119,7 +123,7 @@ class _Second:
             found = _child_rows(filled, self._context, self._depth)
         except GenerationError as error:
             raise _second_failed(str(error)) from None
-        if not self._filling.varies:
+        if row and not self._filling.varies:
             self._known = found
         return found
 
@@ -175,6 +179,8 @@ def _all_rows(children: list[Element], context: Context, depth: int) -> list[Row
         except Unanswered:  # the other children may ask more, all at once
             waits = True
         except GenerationError as error:
+            if waits:  # the first child with an error counts, and one before may have one
+                continue
             where = f"error getting params from generator {index + 1} of {len(children)}"
             raise GenerationError(f"error getting param sets from generators: {where}: {error}") from None
     if waits:

@@ -10,7 +10,7 @@ from typing import Any
 from syncline.appset.generators.context import Context, Row, Rows
 from syncline.appset.generators.errors import GenerationError
 from syncline.appset.generators.reading import Element
-from syncline.appset.rendering.goforms import decoded, shown
+from syncline.appset.rendering.goforms import shown
 from syncline.argo.clusters import Cluster, clusters_of
 from syncline.kube.objects import Obj, dig, labels_of, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
@@ -87,6 +87,10 @@ def _selected(found: tuple[Obj, ...], selector: Element | None) -> list[Obj]:
         wanted = label_selector_from(selector.raw if selector is not None else {})
     except SelectorError as error:
         raise GenerationError(f"failed to get dynamic resources: {error}") from None
+    if wanted.empty:
+        # Upstream sends "<none>" to the API server, which refuses it.
+        why = "unable to parse requirement: found '<', expected: !, identifier, or 'end of string'"
+        raise GenerationError(f"failed to get dynamic resources: {why}; labelSelector must select something")
     return [one for one in found if wanted.matches(labels_of(one))]
 
 
@@ -98,10 +102,5 @@ def _decisions(objects: list[Obj], key: str) -> list[dict[str, Any]]:
         listed = dig(one, "status", key)
         if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
             raise GenerationError(f"{name_of(one)}: status.{key} must be a list of maps")
-        made += [decoded_decision(item) for item in listed]
+        made += listed
     return made
-
-
-def decoded_decision(item: Obj) -> dict[str, Any]:
-    """Return a decision with numbers as Kubernetes' dynamic client has them: whole ones stay whole."""
-    return {key: value if isinstance(value, int) else decoded(value) for key, value in item.items()}

@@ -126,8 +126,6 @@ def _files(element: Element, context: Context, project: str) -> Rows:
         signed=bool(project),
         trusted=context.trusted,
     )
-    if not question.include:
-        return []
     answer = context.ask(question, interval(element, context))
     if not isinstance(answer.value, GitFiles):
         raise _failed(f"error retrieving Git files: {_why(answer)}")

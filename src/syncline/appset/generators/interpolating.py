@@ -20,6 +20,8 @@ from syncline.kube.schema.fieldcauses import quoted
 _WITH_VALUES = frozenset({"clusters", "git", "scmProvider", "clusterDecisionResource", "pullRequest", "plugin"})
 _RAW = frozenset({("list", "elements"), ("input", "parameters")})
 """Fields of any JSON, whose errors have a prefix: the items of the first, the entries of the second."""
+_NO_PATHS: Obj = {"pathsExist": [], "pathsDoNotExist": []}
+_NO_LABELS: Obj = {"matchLabels": {}, "matchExpressions": []}
 
 
 class Interpolation:
@@ -38,13 +40,27 @@ class Interpolation:
 
     def fill(self, row: Row) -> Obj:
         """Return the element for a row; raises :class:`GenerationError`."""
-        if not row or not isinstance(self._tree, Tree):
+        if not row:
             return self._element
         try:
-            made: Obj = self._tree.fill(row)
+            made: Obj = self._tree.fill(row) if isinstance(self._tree, Tree) else self._element
         except RenderError as error:
             raise GenerationError(f"failed to replace parameters in generator: {error}") from None
-        return made
+        return _with_empty(made)
+
+
+def _with_empty(element: Obj) -> Obj:
+    """Give lists and maps that are absent an empty value, as filling does upstream, where that has a meaning: filters
+    of repositories become filters of branches, and a resource chosen by name has a selector, too: an error."""
+    made = dict(element)
+    provider, decision = made.get("scmProvider"), made.get("clusterDecisionResource")
+    if isinstance(provider, dict) and isinstance(provider.get("filters"), list):
+        filters = [{**_NO_PATHS, **one} if isinstance(one, dict) else one for one in provider["filters"]]
+        made["scmProvider"] = {**provider, "filters": filters}
+    if isinstance(decision, dict):
+        selector = decision.get("labelSelector")
+        made["clusterDecisionResource"] = {**decision, "labelSelector": {**_NO_LABELS, **(selector or {})}}
+    return made
 
 
 def _planted(value: Any, field: str, renderer: Renderer) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from syncline.appset.rendering.errors import RenderError
-from syncline.appset.rendering.goforms import GoError
+from syncline.appset.rendering.goforms import GoError, decoded, plain
 from syncline.appset.rendering.merging import filled
 from syncline.appset.rendering.model import APPLICATION, Form, Type, conform
 from syncline.appset.rendering.patching import patched
@@ -83,7 +83,7 @@ def _planted(value: Any, kind: Type, renderer: Renderer) -> Any:
         case Form.COUNT:
             return planted(value, renderer)
         case Form.ANY:
-            return wrapped(planted(value, renderer), RAW_FIELD)
+            return wrapped(planted(plain(decoded(value)), renderer), RAW_FIELD)
         case Form.LIST if kind.of is not None:
             return items([_planted(item, kind.of, renderer) for item in value or ()])
         case Form.MAP if kind.of is not None:

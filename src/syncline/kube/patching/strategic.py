@@ -54,8 +54,8 @@ def _merge_map(doc: Obj | None, patch: Obj, schema: Schema | None) -> Obj:
             continue
         if key.startswith(DELETE_FROM_LIST):
             _delete_from_list(made, key.removeprefix(DELETE_FROM_LIST), patch[key])
-        elif patch[key] is None:
-            made.pop(key, None)
+        elif patch[key] is None or (_is_directed(patch[key]) and not isinstance(made.get(key), dict)):
+            made.pop(key, None)  # a directive for what is not there leaves nothing
         else:
             field = schema.field(key) if schema is not None else None
             made[key] = _merge_value(made.get(key), patch[key], field)
@@ -281,6 +281,10 @@ def element_key(item: Any, key: str) -> Any:
     return item[key]
 
 
+def _is_directed(value: Any) -> bool:
+    return isinstance(value, dict) and PATCH in value
+
+
 def _plain(value: Any) -> Any:
     """Return a patch's value for a missing field: without directives, nulls and deleted elements."""
     if isinstance(value, dict):
@@ -288,6 +292,7 @@ def _plain(value: Any) -> Any:
             key: _plain(child)
             for key, child in value.items()
             if child is not None
+            and not _is_directed(child)
             and key != RETAIN_KEYS
             and not key.startswith(("$patch", ELEMENT_ORDER, DELETE_FROM_LIST))
         }
