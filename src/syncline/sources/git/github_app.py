@@ -11,7 +11,7 @@ import threading
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from syncline.base.clock import SystemClock, parse_time
 from syncline.base.secret import Secret
@@ -64,7 +64,7 @@ def _new_token(access: RepositoryAccess, app: GitHubApp, owner: str, now: dateti
         message = f"Secret {access.name}: githubAppPrivateKey is no private key in PEM"
         raise SourceError(Problem.DENIED, message, field="spec.source.repoURL") from None
     base = app.base_url or PUBLIC
-    installation = app.installation or str(_asked(access, signed, f"{base}/orgs/{owner}/installation", "GET").get("id"))
+    installation = app.installation or _installation(access, signed, base, owner)
     found = _asked(access, signed, f"{base}/app/installations/{installation}/access_tokens", "POST")
     try:
         return Secret(str(found["token"])), parse_time(str(found["expires_at"]))
@@ -73,7 +73,19 @@ def _new_token(access: RepositoryAccess, app: GitHubApp, owner: str, now: dateti
         raise SourceError(Problem.DENIED, message) from None
 
 
-def _asked(access: RepositoryAccess, signed: str, url: str, method: str) -> dict[str, Any]:
+def _installation(access: RepositoryAccess, signed: str, base: str, owner: str) -> str:
+    """Return the number of the installation for an organization, or for a user."""
+    for kind in ("orgs", "users"):
+        found = _asked(
+            access, signed, f"{base}/{kind}/{quote(owner, safe='')}/installation", "GET", missing=kind == "orgs"
+        )
+        if found.get("id"):
+            return str(found["id"])
+    raise SourceError(Problem.DENIED, f"GitHub App of Secret {access.name} is not installed for {owner}")
+
+
+def _asked(access: RepositoryAccess, signed: str, url: str, method: str, *, missing: bool = False) -> dict[str, Any]:
+    """Return the decoded answer; empty for 404 if it may be ``missing``."""
     label = f"GitHub App of Secret {access.name}"
     from syncline.sources.remote.web import WebRequest, fetch
 
@@ -88,6 +100,8 @@ def _asked(access: RepositoryAccess, signed: str, url: str, method: str) -> dict
             secret_headers={"Authorization": f"Bearer {signed}"},
         )
     )
+    if missing and answer.status == 404:
+        return {}
     if not answer.ok:
         problem = Problem.DENIED if answer.status in (401, 403, 404) else Problem.UNREACHABLE
         raise SourceError(problem, f"{label}: {urlsplit(url).path}: {answer.said}", field="spec.source.repoURL")
