@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import ssl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,7 +45,12 @@ class ReplayHost:
     """``answers`` by ``/path?query`` (the query sorted and decoded) or by path alone; several are given in turn. What
     is not there is 404 in ``missing``. An ETag is honoured."""
 
-    def __init__(self, answers: Mapping[str, Replay | list[Replay]], missing: Replay | None = None) -> None:
+    def __init__(
+        self,
+        answers: Mapping[str, Replay | list[Replay]],
+        missing: Replay | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.answers = {key: list(one) if isinstance(one, list) else [one] for key, one in answers.items()}
         self.missing = missing or Replay({"message": "Not Found"}, 404)
         self.asked: list[Asked] = []
@@ -80,7 +86,9 @@ class ReplayHost:
             do_GET = do_HEAD = do_POST = do_OPTIONS = _any
 
         self._http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
+        if tls is not None:
+            self._http.socket = tls.wrap_socket(self._http.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._http.server_address[1]}"
         threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
 
     def answer(self, one: Asked) -> Replay:

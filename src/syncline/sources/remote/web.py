@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import http.client
 import socket
 import ssl
@@ -32,6 +33,8 @@ from syncline.sources.workers.read_scope import current
 REDIRECTS = (301, 302, 303, 307, 308)
 NOT_MODIFIED = 304
 CHUNK = 1 << 16
+TRUSTED_FOR_S = 600
+"""So long the authorities of the system are taken as they were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,17 +266,29 @@ def _proxy(access: RepositoryAccess | None, scheme: str, host: str) -> str:
 
 
 def _tls(access: RepositoryAccess | None) -> ssl.SSLContext:
+    insecure, ca_pem = (access.insecure, access.ca_pem) if access is not None else (False, "")
+    if access is None or not access.certificate_pem or access.certificate_key is None:
+        return _shared_tls(insecure, "" if insecure else ca_pem, int(time.monotonic() / TRUSTED_FOR_S))
+    context = _new_tls(insecure, ca_pem)
+    with named_in_memory(access.certificate_pem + "\n" + access.certificate_key.reveal()) as name:
+        context.load_cert_chain(name)
+    return context
+
+
+@functools.lru_cache(maxsize=64)
+def _shared_tls(insecure: bool, ca_pem: str, _period: int) -> ssl.SSLContext:
+    """Return the settings of connections without a client certificate. Reading the system's authorities takes tens of
+    milliseconds, and a list of repositories a thousand connections."""
+    return _new_tls(insecure, ca_pem)
+
+
+def _new_tls(insecure: bool, ca_pem: str) -> ssl.SSLContext:
     context = ssl.create_default_context()
-    if access is None:
-        return context
-    if access.insecure:
+    if insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    elif access.ca_pem:
-        context.load_verify_locations(cadata=access.ca_pem)
-    if access.certificate_pem and access.certificate_key is not None:
-        with named_in_memory(access.certificate_pem + "\n" + access.certificate_key.reveal()) as name:
-            context.load_cert_chain(name)
+    elif ca_pem:
+        context.load_verify_locations(cadata=ca_pem)
     return context
 
 
