@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from syncline.appset.asking import AnswerStore, AskHandler, Asking, AskRows, Secrets, Unreadable, subject
+from syncline.appset.asking import AnswerStore, Asking, AskRows, RowsHandler, Secrets, Unreadable, subject
 from syncline.appset.questions import (
     Answer,
     DirectoriesQuestion,
@@ -67,7 +67,7 @@ class Room:
         self.reader, self.store = Reader(answer), AnswerStore()
         self.woken: list[ObjectRef] = []
         self.store.wake = self.woken.append
-        self.handler = AskHandler(self.reader, self.store, secrets, self.clock)
+        self.handler = RowsHandler(self.reader, self.store, secrets, self.clock)
 
     def begin(self, ref: ObjectRef = ONE, **more: Any) -> tuple[Any, Work]:
         doing = self.handler.handle(AskRows(ref, REPO, "it is missing", **more))

@@ -84,6 +84,38 @@ def test_a_genuine_push_refreshes_the_application_at_once(
     cluster.watch_until(APPS, "argocd", "hook", lambda app: dig(app, "status", "sync", "revision") == sha)
 
 
+def test_b59_a_genuine_push_refreshes_the_sets_that_read_the_repository(
+    cluster: Cluster, running: Running, upstream: Upstream
+) -> None:
+    url = f"file://localhost{upstream.path}"
+    upstream.commit({"sets/one/map.yaml": MAP.format(name="one")})
+    git = {"repoURL": url, "revision": "HEAD", "directories": [{"path": "sets/*"}], "requeueAfterSeconds": 36000}
+    source = {"repoURL": url, "path": "{{path}}", "targetRevision": "HEAD"}
+    destination = {"server": "https://kubernetes.default.svc", "namespace": "default"}
+    spec = {"project": "default", "source": source, "destination": destination}
+    template = {"metadata": {"name": "set-{{path.basename}}"}, "spec": spec}
+    made = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "ApplicationSet",
+        "metadata": {"name": "fleet", "namespace": "argocd"},
+        "spec": {"generators": [{"git": git}], "template": template},
+    }
+    sets = ResourceInfo("argoproj.io", "v1alpha1", "ApplicationSet", "applicationsets", namespaced=True)
+    running.await_known(cluster.ask(client.create(sets, made)))
+    cluster.watch_until(APPS, "argocd", "set-one", lambda _app: True)
+    upstream.commit({"sets/two/map.yaml": MAP.format(name="two")})
+    repository = {"html_url": f"https://localhost{upstream.path}", "default_branch": "main"}
+    body = json.dumps({"ref": "refs/heads/main", "repository": repository}).encode()
+    secret_of_hook = "sha256=" + hmac.digest(KEY.encode(), body, "sha256").hex()
+    status, _ = call(running, "/api/webhook", body, X_GitHub_Event="push", X_Hub_Signature_256=secret_of_hook)
+    assert status == 200
+    cluster.watch_until(APPS, "argocd", "set-two", lambda _app: True)
+    _, text = call(running, "/metrics")
+    assert 'argocd_appset_info{namespace="argocd",name="fleet",resource_update_status="' in text
+    assert 'argocd_appset_reconcile_bucket{namespace="argocd",name="fleet",le="+Inf"}' in text
+    cluster.ask(client.delete(sets, "argocd", "fleet"))
+
+
 def test_a_body_beyond_the_limit_is_refused_unread(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     status, _ = call(running, "/api/webhook", b"x" * (25 * 1024 * 1024 + 1), X_GitHub_Event="push")
     assert status == 413

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 from urllib.parse import urlsplit
 
 from syncline.appset.questions import (
@@ -118,6 +118,7 @@ def host_asked(question: Question) -> str:
             return urlsplit(api).hostname or name
 
 
+@runtime_checkable
 class RowReader(Protocol):
     """Answers questions, blocking, in a worker; ``assembly`` provides the implementation."""
 
@@ -233,7 +234,7 @@ def _text_of(answer: Answer) -> int:
     return sum(map(len, value.texts.values())) if isinstance(value, GitFiles) else 0
 
 
-class AskHandler:
+class RowsHandler:
     """Performs :class:`AskRows` in a worker thread."""
 
     def __init__(

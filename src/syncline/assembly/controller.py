@@ -35,6 +35,7 @@ from syncline.control.leader import LeaderSettings, Share, release_all, shard_of
 from syncline.control.manager import LiveManager, drive, wait_s
 from syncline.control.vitals import Complaints, Health, LeaseSigns
 from syncline.kube.errors import ApiError, Forbidden, Unanswered, Unauthorized, Unavailable
+from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of
 from syncline.kube.transport.kubeconfig import ClusterAccess
@@ -288,7 +289,7 @@ class Replica:
     def _gated(self) -> list[Controller[Any]]:
         """Return the controllers whose keys are sharded."""
         every = [] if self.manager is None else self.manager.loop.controllers.values()
-        return [each for each in every if each.kind == self.served.shared or self.served.shared is None]
+        return [each for each in every if self.served.shared is None or each.kind in self.served.shared]
 
     def _busy_shards(self) -> frozenset[int]:
         busy = self.manager.loop.queue.busy() if self.manager is not None else []
@@ -322,8 +323,8 @@ class Served:
     objects: tuple[Obj, ...]
     """Objects installed if missing."""
     running: Callable[[Replica, Callable[[UserInfo], LiveDriver]], Running]
-    shared: GroupKind | None = None
-    """The kind whose controllers are sharded by Leases; None: all of the role."""
+    shared: frozenset[GroupKind] | None = None
+    """The kinds whose controllers are sharded by Leases; None: all of the role."""
 
 
 def _gitops(settings: ControllerSettings) -> Served:
@@ -338,7 +339,7 @@ def _gitops(settings: ControllerSettings) -> Served:
         )
 
     objects = foreign_objects(settings.gitops.application.control_namespace)
-    return Served("gitops", "controller.yaml", tuple(objects), running, APPLICATION.group_kind)
+    return Served("gitops", "controller.yaml", tuple(objects), running, SHARED)
 
 
 def _machineconfig(settings: ControllerSettings) -> Served:
@@ -349,6 +350,7 @@ def _machineconfig(settings: ControllerSettings) -> Served:
     return served_role(machineconfig_role(mine, objects=foreign_machineconfig_objects(mine)), settings)
 
 
+SHARED = frozenset({APPLICATION.group_kind, APPLICATION_SET.group_kind})
 ROLES: Mapping[str, Callable[[ControllerSettings], Served]] = {"gitops": _gitops, "machineconfig": _machineconfig}
 
 

@@ -10,16 +10,25 @@ from typing import Any
 from syncline.apply.asking import AnswerCache, Ask, AskHandler
 from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
 from syncline.apply.predicting import Predict, PredictHandler, PredictionCache
+from syncline.appset.asking import AnswerStore, AskRows, RowReader, RowsHandler
+from syncline.appset.controller import CONTROLLER as SETS
+from syncline.appset.controller import ApplicationSets
+from syncline.appset.observing.kinds import ListHandler, ListKind, ListStore
+from syncline.appset.observing.observe import Surroundings
+from syncline.appset.questions import Question
+from syncline.appset.tokens import read_references, references_of
 from syncline.assembly.destinations import FIELD_MANAGER, ConnectHandler, RemoteClusters
-from syncline.assembly.roles import Role
+from syncline.assembly.roles import Role, Wake
 from syncline.assembly.scripts.expressions import Expressions
 from syncline.assembly.sources.credentials import Taught, Teacher
 from syncline.base.action import Handler
 from syncline.base.clock import Clock
+from syncline.base.secret import Secret
 from syncline.cluster.access.users import UserInfo, service_account_user
-from syncline.control.cache import Cache
+from syncline.control.cache import Cache, Snapshot
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_handlers
+from syncline.control.loop import ControlLoop
 from syncline.control.pools import PoolSettings
 from syncline.gitops.application.controller import Applications
 from syncline.gitops.application.manifests import Join, ManifestStore, Render, RenderHandler, SourceReader
@@ -29,10 +38,11 @@ from syncline.gitops.holds.controllers import HOLD_CONTROLLER, bridge_controller
 from syncline.gitops.hydration.controller import Hydrations
 from syncline.gitops.hydration.work import Forget, Hydrate, HydrationCache, HydrationHandler, ResolveDry
 from syncline.kube.kinds.applicationset import application_set_crd
-from syncline.kube.kinds.argoproj import crds
+from syncline.kube.kinds.argoproj import APPLICATION, crds
 from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.git.process import RemoteLimits
+from syncline.sources.providers.model import SecretReference
 from syncline.telemetry.otlp import TraceSettings
 
 GITOPS_ACCOUNT = "syncline-application-controller"
@@ -80,6 +90,16 @@ class GitOps:
 
     role: Role
     applications: Applications
+    sets: ApplicationSets | None
+    """None: ApplicationSets are left to another controller."""
+    answers: AnswerStore
+    """Answers to what generators ask."""
+
+    def works_on(self, cache: Snapshot, ref: ObjectRef) -> bool:
+        """Return whether the settings enable the namespace of an Application or a set."""
+        if ref.kind == APPLICATION.kind:
+            return self.applications.works_on(cache, ref)
+        return self.sets is not None and self.sets.works_on(cache, ref)
 
 
 def gitops(
@@ -88,8 +108,10 @@ def gitops(
     remotes: RemoteClusters,
     *,
     admits: Callable[[ObjectRef], bool] = lambda _ref: True,
+    application_sets: bool = True,
 ) -> GitOps:
-    """Build the controllers for one loop. ``admits``: whether this replica works on an Application."""
+    """Build the controllers for one loop. ``admits``: whether this replica works on an Application or a set."""
+    rows, lists, around = AnswerStore(), ListStore(), Surroundings(settings.control_namespace)
     store, book, hydrated, answers = ManifestStore(), PredictionCache(), HydrationCache(), AnswerCache()
     book = remotes.predictions
     applications = Applications(store, settings, remotes, book, answers)
@@ -104,7 +126,23 @@ def gitops(
         mine |= kube_handlers(mapper, clock, FIELD_MANAGER)
         mine[Ask] = AskHandler(Expressions(), answers, clock, settings.script_costs_s)
         mine[Connect] = ConnectHandler(remotes, cache)
+        mine[ListKind] = ListHandler(mapper, lists, clock)
+        if isinstance(reader, RowReader):
+
+            def secrets(question: Question) -> Mapping[SecretReference, Secret]:
+                asked = references_of(question, settings.control_namespace)
+                return read_references(cache, asked, strict=around.settings(cache).strict_tokens)
+
+            mine[AskRows] = Taught(RowsHandler(reader, rows, secrets, clock, settings.read_patience_s), teacher)
         return mine
+
+    def follow(_loop: ControlLoop, wake: Wake) -> Callable[[], None]:
+        rows.wake = lambda ref: wake(SETS, ref)
+        return remotes.close
+
+    sets = None
+    if application_sets and isinstance(reader, RowReader):
+        sets = ApplicationSets(rows, settings.control_namespace, expressions=answers, lists=lists, around=around)
 
     controllers: tuple[Controller[Any], ...] = (
         applications.controller(admits),
@@ -112,6 +150,7 @@ def gitops(
         HOLD_CONTROLLER,
         bridge_controller(settings.control_namespace),
         destination_controller(settings.control_namespace, remotes.connected),
+        *([sets.controller(admits)] if sets is not None else ()),
     )
     made = Role(
         name="gitops",
@@ -119,11 +158,11 @@ def gitops(
         user=gitops_user(settings.control_namespace),
         manager=FIELD_MANAGER,
         handlers=handlers,
-        follow=lambda _loop, _wake: remotes.close,
+        follow=follow,
         elsewhere=remotes.handlers,
         objects=tuple(gitops_objects(settings.control_namespace)),
     )
-    return GitOps(made, applications)
+    return GitOps(made, applications, sets, rows)
 
 
 def foreign_objects(control_namespace: str) -> list[Obj]:

@@ -52,7 +52,8 @@ async def running_gitops(
     namespace = settings.application.control_namespace
     driver = driver_of(gitops_user(namespace))
     way = LiveWay(driver, port_of)
-    made = gitops(reader, settings.application, RemoteClusters(way, namespace), admits=admits)
+    remotes = RemoteClusters(way, namespace)
+    made = gitops(reader, settings.application, remotes, admits=admits, application_sets=settings.application_sets)
     role = replace(made.role, work=settings.pools)
     driver.port = RoutedPort(driver.port, way)
     async with contextlib.AsyncExitStack() as closing:
@@ -62,7 +63,7 @@ async def running_gitops(
         ports = await closing.enter_async_context(
             gitops_endpoints(
                 settings,
-                made.applications,
+                made,
                 manager.loop,
                 inner or driver.port,
                 reader,

@@ -13,13 +13,12 @@ from functools import partial
 from syncline.assembly.endpoints.listening import Answer, Endpoint, listening
 from syncline.assembly.endpoints.pushes import Touched
 from syncline.assembly.endpoints.webhooks import PATH, Webhooks
-from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.gitops import GitOps, GitOpsSettings
 from syncline.assembly.machines.role import machine_config_gauges
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager, Port
 from syncline.control.vitals import Health
-from syncline.gitops.application.controller import Applications
 from syncline.kube.objects import ObjectRef
 from syncline.telemetry.metrics import GitOpsMetrics, Labels, exposition, gauges
 from syncline.telemetry.otlp import exporting
@@ -32,7 +31,7 @@ Address = tuple[str, int]
 @contextlib.asynccontextmanager
 async def gitops_endpoints(
     settings: GitOpsSettings,
-    applications: Applications,
+    made: GitOps,
     loop: ControlLoop,
     port: Port,
     reader: GitSourceReader,
@@ -43,13 +42,13 @@ async def gitops_endpoints(
 ) -> AsyncIterator[dict[Address, int]]:
     """Listen until the context ends; yields the port of each requested address (port 0 takes a free one). Each also
     serves probes. Raises ListenError."""
-    serves = partial(applications.works_on, loop.cache)
+    serves = partial(made.works_on, loop.cache)
 
     def ours(ref: ObjectRef) -> bool:
         return mine(ref) and serves(ref)
 
-    touched = Touched(reader, applications.last_read, loop.now) if settings.webhook_listen is not None else None
-    webhooks = Webhooks(loop.cache, port, settings.application.control_namespace, serves, touched)
+    touched = Touched(reader, made.applications.last_read, loop.now) if settings.webhook_listen is not None else None
+    webhooks = Webhooks(loop.cache, port, settings.application.control_namespace, serves, touched, made.answers.known)
     metrics: GitOpsMetrics | None = None
     endpoints: dict[Address, dict[tuple[str, str], Endpoint]] = {}
     if settings.metrics_listen is not None:

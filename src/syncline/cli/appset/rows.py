@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from syncline.appset.asking import AnswerStore, AskHandler, AskRows
+from syncline.appset.asking import AnswerStore, AskRows, RowsHandler
 from syncline.appset.observing.observe import Surroundings
 from syncline.appset.questions import Answer, DirectoriesQuestion, FilesQuestion, Question
 from syncline.appset.tokens import read_references, references_of
@@ -32,7 +32,7 @@ def rows(stage: Stage, folder: Path | None) -> Iterator[Ask]:
     strict = Surroundings(stage.control).settings(stage.cache).strict_tokens
     tree = DiskTree(folder.resolve()) if folder is not None else None
     with source_reader(stage.link, stage.cache, stage.control) as sources:
-        handler = AskHandler(
+        handler = RowsHandler(
             sources,
             AnswerStore(),
             lambda question: read_references(stage.cache, references_of(question, stage.control), strict=strict),
