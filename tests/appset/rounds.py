@@ -13,7 +13,7 @@ from tests.appset.answers import World
 
 from syncline.apply.asking import Ask
 from syncline.apply.diff.jq import JqQuestion, answer
-from syncline.appset.asking import AnswerStore, AskRows
+from syncline.appset.asking import AnswerStore, Asking, AskRows
 from syncline.appset.controller import ApplicationSets
 from syncline.appset.observing.kinds import Listed, ListKind, ListStore
 from syncline.appset.questions import Answer
@@ -91,6 +91,8 @@ class Table:
         for name, values in self.controller.indices.items():
             self.cache.add_index(name, values)
         self.fail, self.world, self.now = fail, world, now
+        self.slow = False
+        """Whether questions are answered in the background, and not yet."""
         self.round = Round()
         self._version = 100
         for obj in objects:
@@ -128,6 +130,8 @@ class Table:
     def handle(self, action: Any) -> Generator[Any, Any, Any]:
         yield from ()
         match action:
+            case Create(dry_run=True) | Patch(dry_run=True):
+                return None
             case Create(obj=obj):
                 return self._write("create", obj, {})
             case Patch(body=body):
@@ -145,6 +149,8 @@ class Table:
             case Emit():
                 kind = "Warning" if action.warning else "Normal"
                 self.round.events.append(f"{kind} {action.event_reason} {action.message}")
+            case AskRows(question=question) if self.slow:
+                return Asking(question, self.now, self.now)
             case AskRows(question=question, fresh=fresh):
                 found = replace(self.world.answer(question), at=self.now, answers=(fresh,) if fresh else ())
                 return self._keep(action, found)
@@ -197,7 +203,7 @@ class Table:
         settle = self.controller.settle
         assert settle is not None
         for _ in range(50):
-            results = self._execute(plan)
+            results = self.results_of(plan)
             more = settle(observed, plan, results, self.now)
             if more is None:
                 self.round.outcome = plan.outcome
@@ -205,7 +211,8 @@ class Table:
             observed, plan = more
         raise AssertionError("not settled after 50 stages")
 
-    def _execute(self, plan: Plan) -> tuple[Result, ...]:
+    def results_of(self, plan: Plan) -> tuple[Result, ...]:
+        """Carry out a plan."""
         handlers: Any = {type(action): self for action in plan.actions}
         steps = execute(plan, lambda _cluster: handlers)
         try:

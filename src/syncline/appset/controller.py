@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from syncline.apply.asking import AnswerCache
 from syncline.appset.asking import AnswerStore
+from syncline.appset.deciding import Unchanged
 from syncline.appset.generators.generate import generate
 from syncline.appset.observing.kinds import ListStore
 from syncline.appset.observing.memory import Generations, Refreshes
@@ -25,7 +26,7 @@ from syncline.appset.observing.observe import (
     owned_by,
     uses_clusters,
 )
-from syncline.appset.plan import SetPlan, Stage, plan_set, settle_set
+from syncline.appset.plan import Means, SetPlan, Stage, plan_set, settle_set
 from syncline.appset.rollout.strategy import is_strict
 from syncline.appset.status import ERROR
 from syncline.argo.clusters import is_cluster_secret
@@ -65,6 +66,7 @@ class ApplicationSets:
         self._lists = lists or ListStore()
         self._around = around or Surroundings(control_namespace)
         self._generations, self._refreshes = Generations(generate), Refreshes()
+        self._means = Means(self._generations, Unchanged())
         self._progressive = False
 
     def controller(self, admits: Callable[[ObjectRef], bool] = lambda _ref: True) -> Controller[SetObserved]:
@@ -119,12 +121,12 @@ class ApplicationSets:
         )
 
     def plan(self, observed: SetObserved, now: datetime) -> Plan:
-        return plan_set(observed, now, self._generations)
+        return plan_set(observed, now, self._means)
 
     def settle(
         self, observed: SetObserved, plan: Plan, results: tuple[Result, ...], now: datetime
     ) -> tuple[SetObserved, Plan] | None:
-        further = settle_set(observed, plan, results, now, self._generations)
+        further = settle_set(observed, plan, results, now, self._means)
         if further is not None and _is_in_order(further[1]):
             made = further[1].generated
             assert made is not None, "a set in order was generated"

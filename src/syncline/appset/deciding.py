@@ -5,6 +5,7 @@ A plan is made of it, and ``plan`` and ``explain`` show it. Rules: reference arg
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -25,14 +26,16 @@ from syncline.appset.writing.applications import (
     created,
     desired,
     difference,
+    owner_of,
     specs_differ,
 )
 from syncline.appset.writing.guarding import Report, guard_deletions
 from syncline.argo.application import REFRESH
 from syncline.argo.clusters import Cluster, declared_twice, resolve_destination
 from syncline.argo.typed import normalized_spec
-from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of
 
+MAX_SETS: Final = 5_000
 MAX_APPLICATIONS: Final = 20_000
 """The most Applications of one set."""
 
@@ -85,17 +88,62 @@ class Decision:
         return tuple(one for one in self.choices if one.verb in verbs)
 
 
-def decide(observed: SetObserved, generated: Generated, now: datetime) -> Decision:
+class Unchanged:
+    """Applications that were as generated, by set and name: while neither side changes they are not compared again."""
+
+    def __init__(self) -> None:
+        self._sets: OrderedDict[ObjectRef, tuple[object, dict[str, tuple[Obj, Obj, Choice]]]] = OrderedDict()
+
+    def of(self, ref: ObjectRef, context: object) -> Mapping[str, tuple[Obj, Obj, Choice]]:
+        """Return the known ones of a set. ``context``: what a comparison depends on beside the two sides."""
+        before, known = self._sets.get(ref, (None, {}))
+        return known if before == context else {}
+
+    def keep(self, ref: ObjectRef, context: object, choices: Iterable[Choice]) -> None:
+        self._sets.pop(ref, None)
+        self._sets[ref] = (
+            context,
+            {
+                one.name: (one.made.app, one.live, one)
+                for one in choices
+                if one.verb == Verb.KEEP and one.wanted is not None and one.made is not None and one.live is not None
+            },
+        )
+        while len(self._sets) > MAX_SETS:
+            self._sets.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparing:
+    """How generated and live Applications are compared, and which are known to be equal."""
+
+    appset: Obj
+    kept: Kept
+    ignored: Ignored
+    known: Mapping[str, tuple[Obj, Obj, Choice]]
+
+    def equal(self, made: Made, live: Obj | None) -> Choice | None:
+        app, before, choice = self.known.get(name_of(made.app), (None, None, None))
+        if choice is None or before is not live or app != made.app:
+            return None
+        return replace(choice, made=made)
+
+
+def decide(observed: SetObserved, generated: Generated, now: datetime, unchanged: Unchanged | None = None) -> Decision:
     """Decide about every Application of a set that was generated without an error. Raises
-    :class:`~syncline.apply.diff.jq.Unknown` if expressions are to be evaluated first."""
+    :class:`~syncline.apply.diff.jq.Unknown` if expressions are to be evaluated first. ``unchanged`` saves comparisons
+    and changes no result."""
     appset, settings = observed.obj, observed.settings
     current = {name_of(app): app for app in observed.current}
     problems = validate(appset, generated.made, observed.facts.projects, observed.clusters)
-    ignored = Ignored.of(appset, observed.expressions)
-    rollout = _rollout(observed, generated, current, ignored, now) if settings.progressive else None
+    rolls = settings.progressive and bool(steps_of(appset))
+    kept, ignored = Kept.of(appset, settings.preserved), Ignored.of(appset, observed.expressions)
+    context = owner_of(appset), kept, ignored.rules, rolls
+    known = {} if unchanged is None else unchanged.of(observed.ref, context)
+    comparing = _Comparing(appset, kept, ignored, known)
+    rollout = _rollout(observed, generated, current, comparing, now) if rolls else None
     started = None if rollout is None else _Started(rollout, _statuses(observed, rollout, problems, now))
     policy = settings.policy_of(appset)
-    kept = Kept.of(appset, settings.preserved)
     choices: list[Choice] = []
     for made in sorted(generated.made, key=lambda one: name_of(one.app)):
         name = name_of(made.app)
@@ -106,7 +154,9 @@ def decide(observed: SetObserved, generated: Generated, now: datetime) -> Decisi
         elif name in current and not policy.updates:
             choices.append(Choice(name, Verb.KEEP, f"policy {policy} does not update", made, live))
         else:
-            choices.append(_written(observed, made, live, kept, ignored, started))
+            choices.append(_written(comparing, made, live, started))
+    if unchanged is not None:
+        unchanged.keep(observed.ref, context, choices)
     names = {name_of(made.app) for made in generated.made}
     gone = [app for name, app in current.items() if name not in names]
     choices += [
@@ -124,19 +174,25 @@ def decide(observed: SetObserved, generated: Generated, now: datetime) -> Decisi
 
 
 def _rollout(
-    observed: SetObserved, generated: Generated, current: Mapping[str, Obj], ignored: Ignored, now: datetime
-) -> Rollout | None:
-    if not steps_of(observed.obj):
-        return None
-    wanted = {
-        name_of(made.app): without_automation(normalized_spec(made.app.get("spec") or {})) for made in generated.made
-    }
+    observed: SetObserved, generated: Generated, current: Mapping[str, Obj], comparing: _Comparing, now: datetime
+) -> Rollout:
+    made = {name_of(one.app): one for one in generated.made}
+
+    def wanted(name: str) -> Obj | None:
+        return _rolled(made[name].app.get("spec") or {}) if name in made else None
 
     def differs(app: Obj) -> bool:
-        return specs_differ(app, wanted[name_of(app)], ignored)
+        one = made[name_of(app)]
+        if comparing.equal(one, app) is not None:
+            return False
+        return specs_differ(app, _rolled(one.app.get("spec") or {}), comparing.ignored)
 
-    apps = [made.app for made in generated.made]
+    apps = [one.app for one in generated.made]
     return plan_rollout(observed.obj, tuple(current.values()), wanted, apps, differs, now)
+
+
+def _rolled(spec: Obj) -> Obj:
+    return without_automation(normalized_spec(spec))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,23 +215,25 @@ def _statuses(
     return {one.application: one for one in (entries_of(before) if reported is before else rollout.entries)}
 
 
-def _written(
-    observed: SetObserved, made: Made, live: Obj | None, kept: Kept, ignored: Ignored, started: _Started | None
-) -> Choice:
-    appset, app, name = observed.obj, made.app, name_of(made.app)
-    operation, rollout = None, None
+def _written(comparing: _Comparing, made: Made, live: Obj | None, started: _Started | None) -> Choice:
+    appset, app, name = comparing.appset, made.app, name_of(made.app)
+    operation, refreshes = None, False
     if started is not None:
         spec, rollout = app.get("spec") or {}, started.rollout
         operation = operation_for(appset, spec, started.entries.get(name), rollout, live)
+        refreshes = name in rollout.to_refresh and REFRESH not in annotations_of(live or {})
         app = {**app, "spec": without_automation(spec)}
     if live is None:
         return Choice(name, Verb.CREATE, "a row makes it", made, None, created(app, appset, operation))
+    equal = comparing.equal(made, live) if operation is None and not refreshes else None
+    if equal is not None:
+        return equal
     try:
-        wanted = desired(app, live, appset, kept, operation)
-        if rollout is not None and name in rollout.to_refresh and REFRESH not in annotations_of(live):
+        wanted = desired(app, live, appset, comparing.kept, operation)
+        if refreshes:
             marked = {**wanted["metadata"], "annotations": {**annotations_of(wanted), REFRESH: "normal"}}
             wanted = {**wanted, "metadata": marked}
-        patch = difference(live, wanted, ignored)
+        patch = difference(live, wanted, comparing.ignored)
     except WriteError as error:
         return Choice(name, Verb.REFUSE, str(error), made, live, error=str(error))
     if not patch:

@@ -17,7 +17,7 @@ from syncline.apply.asking import Ask
 from syncline.apply.asking import Asking as Evaluating
 from syncline.apply.diff.jq import Unknown
 from syncline.appset.asking import Asking, AskRows
-from syncline.appset.deciding import MAX_APPLICATIONS, Choice, Decision, Verb, decide, invalid
+from syncline.appset.deciding import MAX_APPLICATIONS, Choice, Decision, Unchanged, Verb, decide, invalid
 from syncline.appset.generation import Generated
 from syncline.appset.observing.kinds import REUSED_S, Listed, ListKind
 from syncline.appset.observing.observe import REFRESH, SetObserved, decision_kinds
@@ -25,10 +25,9 @@ from syncline.appset.questions import Answer, Facts, Question
 from syncline.appset.rollout.plan import cleared, entries_patch
 from syncline.appset.rollout.strategy import is_reversed, is_rolling, steps_of
 from syncline.appset.status import Condition, failed, succeeded, with_conditions, with_resources, with_wait
-from syncline.appset.writing.applications import RESOURCES_FINALIZER
+from syncline.appset.writing.applications import MARK, RESOURCES_FINALIZER
 from syncline.appset.writing.deletion import plan_deletion, with_finalizer
 from syncline.appset.writing.events import deleted, orphaned, warned, written
-from syncline.appset.writing.guarding import MARK
 from syncline.base.action import Action
 from syncline.base.clock import format_time
 from syncline.control.plan import Create, Delete, Done, Outcome, Patch, Plan, Requeue, Result, Retry, set_status
@@ -52,6 +51,8 @@ WAIT_S: Final = 30.0
 """Seconds between reconciles while an answer is awaited; the end of the read wakes the set."""
 SHARED_LOOK: Final = 0.25
 """Part of a polling interval for which all sets share one read of a Git host."""
+UNLISTED_S: Final = 1.0
+"""Seconds until a set is looked at again at the start of the process, when not everything was listed yet."""
 LOOK_AGAIN_S: Final = 1.0
 """Seconds until an Application is asked for its health after a sync has ended (strict evidence)."""
 GUARD_REASON: Final = "DeleteApplicationError"
@@ -84,17 +85,30 @@ class SetPlan(Plan):
     """Questions that this reconcile asked; none is asked twice."""
 
 
-def plan_set(observed: SetObserved, now: datetime, generate: Generate) -> SetPlan:
-    """Plan one reconcile of a set. ``generate``: as of the generators, perhaps with a memory."""
-    return _plan(observed, now, generate, frozenset())
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What planning uses: the generators, perhaps with a memory, and what is known to be as generated."""
+
+    generate: Generate
+    unchanged: Unchanged | None = None
 
 
-def _plan(observed: SetObserved, now: datetime, generate: Generate, asked: frozenset[Question]) -> SetPlan:
+def plan_set(observed: SetObserved, now: datetime, means: Means) -> SetPlan:
+    """Plan one reconcile of a set."""
+    return _plan(observed, now, means, frozenset())
+
+
+def _plan(observed: SetObserved, now: datetime, means: Means, asked: frozenset[Question]) -> SetPlan:
     appset = observed.obj
+    if observed.unlisted:
+        why = f"waiting for the first list of {', '.join(observed.unlisted)}"
+        return SetPlan((), Requeue(UNLISTED_S, why), why)
     broken = (*observed.settings.problems, *observed.unread)
     if broken:
         return _failed(observed, "ErrorOccurred", "; ".join(broken), now, generated=False)
     if is_terminating(appset):
+        if observed.settings.dry_run:
+            return SetPlan(why="dry run: the set is not let go")
         plan = plan_deletion(observed, now)
         return SetPlan(plan.steps, plan.outcome, plan.why, plan.status)
     if observed.settings.progressive and is_reversed(appset) and not observed.settings.dry_run:
@@ -105,7 +119,7 @@ def _plan(observed: SetObserved, now: datetime, generate: Generate, asked: froze
     if kinds:
         why = "kinds of decisions are listed"
         return SetPlan((kinds,), Requeue(0, why), why, stage=Stage.ASK, asked=asked)
-    generated = generate(appset, observed.facts)
+    generated = means.generate(appset, observed.facts)
     questions = _to_ask(observed, generated, now, asked)
     if questions:
         why = f"{len(questions)} questions of generators are asked"
@@ -121,7 +135,7 @@ def _plan(observed: SetObserved, now: datetime, generate: Generate, asked: froze
         return _failed(observed, "ApplicationGenerationFromParamsError", text, now, generated=False)
     if observed.settings.progressive and is_rolling(appset) and not steps_of(appset):
         return _failed(observed, "ApplicationSetRolloutError", "No steps defined for rollout", now, generated=True)
-    return _plan_applications(observed, generated, now, asked)
+    return _plan_applications(observed, generated, now, means, asked)
 
 
 # -- asking ----------------------------------------------------------------------------------------------------
@@ -202,10 +216,10 @@ def _failed(observed: SetObserved, reason: str, message: str, now: datetime, *, 
 
 
 def _plan_applications(
-    observed: SetObserved, generated: Generated, now: datetime, asked: frozenset[Question]
+    observed: SetObserved, generated: Generated, now: datetime, means: Means, asked: frozenset[Question]
 ) -> SetPlan:
     try:
-        decision = decide(observed, generated, now)
+        decision = decide(observed, generated, now, means.unchanged)
     except Unknown as unknown:
         if observed.evaluating is not None:
             return _waiting(observed, observed.evaluating.text, now)
@@ -244,20 +258,20 @@ def _write(choice: Choice, *, dry_run: bool) -> Action:
 
 
 def settle_set(
-    observed: SetObserved, plan: Plan, results: tuple[Result, ...], now: datetime, generate: Generate
+    observed: SetObserved, plan: Plan, results: tuple[Result, ...], now: datetime, means: Means
 ) -> tuple[SetObserved, SetPlan] | None:
     """Continue a reconcile from the results of its last stage; None: it ends."""
     if not isinstance(plan, SetPlan) or any(map(_is_lost, results)):
         return None  # something changed meanwhile: the set is planned again
     match plan.stage:
         case Stage.ASK:
-            return _settle_asked(observed, plan, results, now, generate)
+            return _settle_asked(observed, plan, results, now, means)
         case Stage.PREPARE:
             made = results[0].value if results and results[0].ok else None
             if not isinstance(made, dict):
                 return None
             observed = replace(observed, obj=made)
-            return observed, _plan(observed, now, generate, plan.asked)
+            return observed, _plan(observed, now, means, plan.asked)
         case Stage.WRITE:
             return observed, _plan_deletes(observed, replace(plan, results=results), now)
         case Stage.FREE:
@@ -271,7 +285,7 @@ def settle_set(
 
 
 def _settle_asked(
-    observed: SetObserved, plan: SetPlan, results: tuple[Result, ...], now: datetime, generate: Generate
+    observed: SetObserved, plan: SetPlan, results: tuple[Result, ...], now: datetime, means: Means
 ) -> tuple[SetObserved, SetPlan] | None:
     answers: dict[Question, Answer] = {}
     listed: dict[tuple[str, str], Listed] = {}
@@ -297,7 +311,7 @@ def _settle_asked(
         facts = with_lists(facts, listed)
         observed = replace(observed, listed=MappingProxyType({**observed.listed, **listed}))
     observed = replace(observed, facts=facts)
-    further = _plan(observed, now, generate, plan.asked)
+    further = _plan(observed, now, means, plan.asked)
     if waits and further.stage == Stage.END and further.generated is not None:
         further = _waiting(observed, _several(waits), now)
     return observed, further

@@ -55,6 +55,8 @@ class SetObserved:
     """All Applications of the set's namespace, by name."""
     unread: tuple[str, ...] = ()
     """Why something that every set needs cannot be read; with any of them nothing is written."""
+    unlisted: tuple[str, ...] = ()
+    """Kinds that were not listed yet since the start."""
     expressions: Answers = field(default_factory=Answers, repr=False)
     """Known results of jq expressions."""
     evaluating: Evaluating | None = None
@@ -140,9 +142,12 @@ class Surroundings:
         self.settings(cache)
         at = cache.changes(SECRETS), self._here, id(cache)
         if at != self._clusters_at:
-            found = (one for one in cache.views(SECRETS, without_credentials) if one is not None)
-            self._secrets = tuple(one for one in found if namespace_of(one) == self.control_namespace)
-            self._clusters, self._clusters_at = clusters_of(self._secrets, here=self._here), at
+            self._clusters_at = at
+            seen = (one for one in cache.views(SECRETS, without_credentials) if one is not None)
+            found = tuple(one for one in seen if namespace_of(one) == self.control_namespace)
+            if found != self._secrets:  # other Secrets change too, and equal facts are the same object
+                self._secrets = found
+            self._clusters = clusters_of(found, here=self._here)
         return self._secrets, self._clusters
 
     def projects(self, cache: Snapshot) -> frozenset[str]:
@@ -188,8 +193,14 @@ def observe_set(
         ObjectRef(*SECRETS, control, ""),
         ObjectRef(*CONFIG_MAPS, control, PARAMETERS_MAP),
     )
-    unread = tuple(f"{one.kind}: {why}" for one in needed if (why := cache.unread(one)))
-    return SetObserved(appset, settings, facts, clusters, MappingProxyType(apps), unread, listed=listed)
+    unread = tuple(f"cannot read {one.kind}s: {why}" for one in needed if (why := cache.unread(one)))
+    unlisted = tuple(one.kind for one in needed if not cache.unread(one) and _is_unlisted(cache, one))
+    return SetObserved(appset, settings, facts, clusters, MappingProxyType(apps), unread, unlisted, listed=listed)
+
+
+def _is_unlisted(cache: Snapshot, ref: ObjectRef) -> bool:
+    """Return whether objects of a kind that the cluster serves may exist that the cache does not have yet."""
+    return not cache.has_synced(ref.group_kind) and cache.mapper.preferred(ref.group_kind) is not None
 
 
 def _config_maps(cache: Snapshot, namespace: str, names: Iterable[str]) -> Mapping[str, Obj]:

@@ -69,23 +69,26 @@ class Rollout:
 
 Differs = Callable[[Obj], bool]
 """Returns whether the generated spec of a live Application differs from its live one."""
+Wanted = Callable[[str], Obj | None]
+"""Returns the normalized spec of a generated Application, without automated sync; None: it is not generated."""
 
 
 def plan_rollout(
-    appset: Obj, current: Sequence[Obj], wanted: Mapping[str, Obj], made: Iterable[Obj], differs: Differs, now: datetime
+    appset: Obj, current: Sequence[Obj], wanted: Wanted, made: Iterable[Obj], differs: Differs, now: datetime
 ) -> Rollout:
-    """Decide about a set with steps. ``current``: its live Applications by name; ``made``: generated ones, ``wanted``
-    their normalized specs by name."""
+    """Decide about a set with steps. ``current``: its live Applications by name; ``made``: generated ones."""
     steps, strict = steps_of(appset), is_strict(appset)
-    assignment = assign(steps, made)
+    listed = list(made)
+    generated = set(map(name_of, listed))
+    assignment = assign(steps, listed)
     before = {one.application: one for one in entries_of(appset.get("status") or {})}
     seen = [
         Seen(
             app,
             before.get(name_of(app)),
             assignment.label(name_of(app)),
-            wanted.get(name_of(app)),
-            name_of(app) in wanted and differs(app),
+            wanted(name_of(app)) if strict else None,
+            name_of(app) in generated and differs(app),
             strict,
         )
         for app in current

@@ -32,6 +32,11 @@ from syncline.kube.patching.patches import create_merge_patch
 KEPT_ANNOTATIONS: Final = ("notified.notifications.argoproj.io", REFRESH, HYDRATE)
 KEPT_FINALIZERS: Final = ("pre-delete-finalizer.argocd.argoproj.io", "post-delete-finalizer.argocd.argoproj.io")
 """Kept on a live Application, also with a suffix."""
+OURS: Final = "syncline.dev/"
+"""Annotations with this prefix stay: our other controllers, and people, put them on Applications."""
+MARK: Final = "syncline.dev/deletion-confirmed"
+"""The only one of them that a set writes: its deletion was confirmed with this hash. An Application that is generated
+loses it."""
 RESOURCES_FINALIZER: Final = "resources-finalizer.argocd.argoproj.io"
 
 
@@ -130,7 +135,9 @@ def created(made: Obj, appset: Obj, operation: Obj | None = None) -> Obj:
 
 def desired(made: Obj, live: Obj, appset: Obj, kept: Kept, operation: Obj | None = None) -> Obj:
     """Return the live Application as the set wants it. Raises :class:`WriteError` if another owner controls it."""
-    annotations = annotations_of(made) | _kept(annotations_of(live), kept.annotations)
+    known = annotations_of(live)
+    ours = {key: value for key, value in known.items() if key.startswith(OURS) and key != MARK}
+    annotations = ours | annotations_of(made) | _kept(known, kept.annotations)
     labels = labels_of(made) | _kept(labels_of(live), kept.labels)
     guards = finalizers(made)
     for prefix in KEPT_FINALIZERS:

@@ -16,13 +16,11 @@ from typing import Final
 
 from syncline.appset.generation import Generated
 from syncline.appset.observing.observe import SetObserved
+from syncline.appset.writing.applications import MARK
 from syncline.argo.guard import CONFIRM, Guarded, guarded
 from syncline.argo.typed import normalized_spec
 from syncline.kube.objects import Obj, annotations_of, dig, name_of, namespace_of, uid_of
 
-MARK: Final = "syncline.dev/deletion-confirmed"
-"""Annotation of an Application: the hash with which its deletion was confirmed. So a deletion that was interrupted
-goes on, although the hash of the remaining ones differs."""
 SHOWN: Final = 3
 
 
