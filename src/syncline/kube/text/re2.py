@@ -76,18 +76,62 @@ def _compiled(text: str) -> Pattern | str:
     try:
         return Pattern(engine.compile(text, options))
     except engine.error as error:
-        report = error.args[0] if error.args else ""
-        return report.decode("utf-8", "replace") if isinstance(report, bytes) else str(report)
+        return _report(error)
 
 
-@lru_cache(maxsize=1)
-def _engine() -> tuple[Any, Any]:
+class Searcher:
+    """A pattern that searches bytes, also for its groups; ``names`` has the numbers of each named group."""
+
+    __slots__ = ("_engine", "names", "states")
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self.states: int = max(engine.programsize, 1)
+        self.names: dict[str, tuple[int, ...]] = {
+            name.decode(): (number,) for name, number in engine.groupindex.items()
+        }
+
+    def search(self, data: bytes, start: int) -> tuple[tuple[int, int], ...] | None:
+        """Return the spans of the first match from ``start`` on, then of its groups ((-1, -1) without a part). The
+        caller counts the cost: bytes times states, and with groups more for each byte of the match."""
+        found = self._engine.search(data, start)
+        return tuple(found.span(group) for group in range(self._engine.groups + 1)) if found else None
+
+
+def compile_searcher(text: str, *, groups: bool = False) -> Searcher:
+    """Compile a pattern for bytes that may be no UTF-8; raises ``re.error`` in Go's words if it is invalid."""
+    made = _searcher(text, groups)
+    if isinstance(made, str):
+        raise re.error(made)
+    return made
+
+
+@remember(512)
+def _searcher(text: str, groups: bool) -> Searcher | str:
+    try:
+        check_pattern(text)
+    except re.error as error:
+        return str(error)
+    engine, options = _engine(groups)
+    try:
+        return Searcher(engine.compile(text.encode("utf-8", "surrogateescape"), options))
+    except engine.error as error:
+        return _report(error)
+
+
+def _report(error: Exception) -> str:
+    report = error.args[0] if error.args else ""
+    return report.decode("utf-8", "replace") if isinstance(report, bytes) else str(report)
+
+
+@lru_cache(maxsize=2)
+def _engine(groups: bool = False) -> tuple[Any, Any]:
     """Import RE2 with the first pattern: commands that need none start faster."""
     import re2
 
     options = re2.Options()
     options.log_errors = False
     options.max_mem = MAX_MEMORY
-    options.never_capture = True
+    options.never_capture = not groups
     """Groups would take fifty times as long."""
     return re2, options

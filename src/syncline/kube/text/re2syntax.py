@@ -9,7 +9,7 @@ import re
 
 MAX_REPEAT = 1000
 
-_ESCAPED = frozenset("abfnrtvABbdDsSwWzCQEpPx01234567")
+_ESCAPED = frozenset("abfnrtvABbdDsSwWzQEpPx01234567")
 _CLASSES = frozenset("dDsSwWpP")
 _REPEAT = re.compile(r"\{(\d+)(,(\d*))?\}")
 _NAME = re.compile(r"[A-Za-z0-9_]+")

@@ -1,0 +1,1 @@
+"""sprig's functions of secrets: digests, passwords, keys, certificates."""

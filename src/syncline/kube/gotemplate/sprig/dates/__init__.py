@@ -1,0 +1,1 @@
+"""Go's times, durations and layouts, and sprig's functions of dates."""
