@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -60,6 +61,17 @@ class Function:
     """Whether the last parameter may come any number of times, also none."""
     result: Kind = Kind.ANY
     """Go's static type of the result; seen only in texts of errors."""
+
+
+SPENDING: ContextVar[Callable[[int], None] | None] = ContextVar("spending", default=None)
+"""How the rendering that runs counts steps; an engine sets it."""
+
+
+def spend(steps: int) -> None:
+    """Count steps (each about a microsecond) of the rendering that runs, for work that the sizes of arguments and
+    result do not show. Raises what the engine raises for too many."""
+    if (count := SPENDING.get()) is not None:
+        count(steps)
 
 
 def check_text(size: int) -> None:

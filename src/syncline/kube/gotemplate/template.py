@@ -15,7 +15,7 @@ from syncline.kube.gotemplate.builtins import BUILTINS
 from syncline.kube.gotemplate.errors import TemplateError as TemplateError
 from syncline.kube.gotemplate.evaluate import Evaluation
 from syncline.kube.gotemplate.execute import Program
-from syncline.kube.gotemplate.functions import Function
+from syncline.kube.gotemplate.functions import SPENDING, Function
 from syncline.kube.gotemplate.nodes import Tree
 from syncline.kube.gotemplate.parser import parse_tree
 from syncline.kube.gotemplate.state import State
@@ -70,10 +70,13 @@ class Template:
         """
         limits = self._limits
         state = State(self._tree, data, steps=limits.steps, output=limits.output)
+        spending = SPENDING.set(state.take)
         try:
             self._program.run(state, data)
         except RecursionError:
             state.fail("too many values or templates within one another")
+        finally:
+            SPENDING.reset(spending)
         return characters("".join(state.out))
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.kube.gotemplate.sprig.functions import NOW, call, failure
 
 from syncline.base.entropy import Entropy
 from syncline.kube.gotemplate.functions import FunctionError
 from syncline.kube.gotemplate.sprig.library import sprig_functions
-from tests.kube.gotemplate.sprig.functions import NOW, call, failure
 
 MILLION = 1 << 20
 
