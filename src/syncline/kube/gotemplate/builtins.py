@@ -10,7 +10,7 @@ from urllib.parse import quote_plus
 
 from syncline.kube.gotemplate.fmt import sprint, sprintf, sprintln
 from syncline.kube.gotemplate.functions import Function, FunctionError, Kind, check_text
-from syncline.kube.gotemplate.values import INVALID, NilDict, NilList, Opaque, StringMap, Uint8, decode, encode, go_type
+from syncline.kube.gotemplate.values import INVALID, Opaque, StringMap, Uint8, decode, encode, go_type, is_nil
 
 _NO_TYPE: Final = "reflect: call of reflect.Value.Type on zero Value"
 _BASIC: Final[Mapping[str, str]] = {
@@ -120,18 +120,14 @@ def _basic(value: Any) -> str:
     return "" if value is INVALID else _BASIC.get(getattr(value, "kind", "") or go_type(value), "")
 
 
-def _is_nil(value: Any) -> bool:
-    return value is INVALID or isinstance(value, NilList | NilDict)
-
-
 def _same(first: Any, other: Any) -> bool:
     """Whether two values of no basic kind are equal, at least one of them nil."""
     kinds = [getattr(value, "kind", "slice" if isinstance(value, list) else "map") for value in (first, other)]
     if INVALID not in (first, other) and kinds[0] != kinds[1]:
         shown = sprintf("%s: %v, %s: %v", first, _Type(go_type(first)), _Type(go_type(other)), other)
         raise FunctionError(f"non-comparable types {shown}")
-    if _is_nil(first) or _is_nil(other):
-        return _is_nil(first) is _is_nil(other)
+    if is_nil(first) or is_nil(other):
+        return is_nil(first) is is_nil(other)
     if isinstance(other, list | dict):
         raise FunctionError("non-comparable type " + sprintf("%s: %v", other, _Type(go_type(other))))
     return bool(first == other)

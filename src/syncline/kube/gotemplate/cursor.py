@@ -13,8 +13,10 @@ from syncline.kube.gotemplate.strconv import unquote
 class Stream:
     """The tokens, with a step back."""
 
-    def __init__(self, source: Iterator[Token]) -> None:
+    def __init__(self, source: Iterator[Token], most: int) -> None:
         self._source = source
+        self.most = most
+        """How many there may be."""
         self._read: list[Token] = []
         self.at = 0
         self._from = 0
@@ -45,6 +47,8 @@ class Cursor:
         stream.at += 1
         if stream.at > self._seen:
             self._seen, self._line = stream.at, token.line
+            if stream.at > stream.most:
+                self.refuse(f"the template has more than {stream.most} words and signs")
         return token
 
     def back(self) -> None:

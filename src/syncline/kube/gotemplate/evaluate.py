@@ -28,9 +28,9 @@ from syncline.kube.gotemplate.values import (
     Int64,
     NilDict,
     NilList,
+    NilStrings,
     Opaque,
     StringMap,
-    Strings,
     Uint32,
     go_type,
 )
@@ -48,7 +48,7 @@ _NILS: Final[Mapping[Kind, Callable[[], Any]]] = {
     Kind.VALUE: lambda: INVALID,
     Kind.LIST: NilList,
     Kind.DICT: NilDict,
-    Kind.STRINGS: Strings,
+    Kind.STRINGS: NilStrings,
     Kind.INTS: NilList,
     Kind.BYTES: NilList,
     Kind.STRING_MAP: StringMap,
@@ -356,7 +356,7 @@ class Evaluation:
             nil = _NILS.get(kind)
             if nil is None:
                 return _failing(node, f"cannot assign nil to {kind.value}")
-            return lambda s, dot: nil()
+            return _made(node, nil)
         if not isinstance(node, _Evaluated | Dot):
             return _literal(kind, node)
         run = self._operand(node)
@@ -402,6 +402,14 @@ def _value(node: Operand, value: Any) -> Run:
     def run(s: State, _: Any) -> Any:
         s.node = node
         return value
+
+    return run
+
+
+def _made(node: Operand, make: Callable[[], Any]) -> Run:
+    def run(s: State, _: Any) -> Any:
+        s.node = node
+        return make()
 
     return run
 

@@ -19,7 +19,7 @@ from syncline.kube.gotemplate.strconv import (
     quote_rune,
     rune,
 )
-from syncline.kube.gotemplate.values import INVALID, Bytes, NilDict, NilList, Opaque, encode, go_type, normal
+from syncline.kube.gotemplate.values import INVALID, Bytes, Opaque, encode, go_type, is_nil, normal
 
 _MOST: Final = 1_000_000
 """The largest width and precision, as in Go."""
@@ -268,7 +268,7 @@ class _Printer:
 
     def _map(self, value: dict[str, Any], verb: str, depth: int) -> None:
         go = self.flags.sharp_v
-        if go and isinstance(value, NilDict):
+        if go and is_nil(value):
             self.put(go_type(value) + "(nil)")
             return
         self.put(go_type(value) + "{" if go else "map[")
@@ -285,7 +285,7 @@ class _Printer:
         if isinstance(value, Bytes) and verb in "sqxX":
             self._bytes(value, verb)
             return
-        if go and isinstance(value, NilList):
+        if go and is_nil(value):
             self.put(go_type(value) + "(nil)")
             return
         self.put(go_type(value) + "{" if go else "[")
@@ -354,11 +354,12 @@ def _with_point(text: str, form: str, precision: int) -> str:
 class _Formatting:
     """One ``sprintf``: goes through the template."""
 
-    __slots__ = ("_after_index", "_at", "_good", "_next", "_out", "_reordered", "_template", "_values")
+    __slots__ = ("_after_index", "_at", "_good", "_last_bracket", "_next", "_out", "_reordered", "_template", "_values")
 
     def __init__(self, out: _Printer, template: str, values: Sequence[Any]) -> None:
         self._out, self._template, self._values = out, template, values
         self._at = self._next = 0
+        self._last_bracket = template.rfind("]")
         self._good = True
         self._reordered = self._after_index = False
 
@@ -431,11 +432,12 @@ class _Formatting:
         if template[self._at : self._at + 1] != "[":
             return
         self._reordered = True
-        end = template.find("]", self._at)
-        if len(encode(template[self._at :])) < 3 or end < 0:
+        short = len(template) - self._at < 3 and len(encode(template[self._at :])) < 3
+        if self._at > self._last_bracket or short:
             self._good = False
             self._at += 1
             return
+        end = template.find("]", self._at)
         number, stop = _number_in(template, self._at + 1, end)
         self._at = end + 1
         if number is None or stop != end:

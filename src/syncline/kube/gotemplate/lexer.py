@@ -258,7 +258,8 @@ class _Lexer:
         return self.token(self._words.get(word, Type.IDENTIFIER), at, word)
 
     def _dot(self, at: int) -> Token:
-        if self._text[at + 1 : at + 2] and self._text[at + 1] in "0123456789":
+        following = self._text[at + 1 : at + 2]
+        if not following or following in "0123456789":  # at the end Go takes it as a number as well
             return self._number(at)
         return self._name(at, Type.FIELD, Type.DOT)
 

@@ -25,12 +25,12 @@ _END: Final = _End("{{end}}")
 _ELSE: Final = _End("{{else}}")
 
 
-def parse_tree(name: str, text: str, functions: Collection[str], *, nesting: int) -> Tree:
-    """Parse ``text``. Raises :class:`TemplateError`, also for more than ``nesting`` structures and parentheses within
-    one another."""
+def parse_tree(name: str, text: str, functions: Collection[str], *, most: int, nesting: int) -> Tree:
+    """Parse ``text``. Raises :class:`TemplateError`, also for more than ``most`` tokens, and for more than ``nesting``
+    structures and parentheses within one another."""
     names = frozenset(word for word in ("break", "continue") if word in functions)
     bodies: dict[str, tuple[Node, ...]] = {}
-    _Parser(name, Cursor(name, Stream(tokens(text, names)), nesting), functions, bodies).whole()
+    _Parser(name, Cursor(name, Stream(tokens(text, names), most), nesting), functions, bodies).whole()
     return Tree(name, text, bodies)
 
 

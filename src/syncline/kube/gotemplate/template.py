@@ -19,7 +19,7 @@ from syncline.kube.gotemplate.functions import SPENDING, Function
 from syncline.kube.gotemplate.nodes import Tree
 from syncline.kube.gotemplate.parser import parse_tree
 from syncline.kube.gotemplate.state import State
-from syncline.kube.gotemplate.values import characters, encode
+from syncline.kube.gotemplate.values import INVALID, characters, encode
 
 
 class MissingKey(Enum):
@@ -41,6 +41,8 @@ class Limits:
 
     text: int = 1 << 20
     """Bytes of its text."""
+    tokens: int = 100_000
+    """Words, signs and spaces within its actions, and texts between them."""
     steps: int = 1_000_000
     """Nodes that one rendering evaluates; a call counts more, by the size of its arguments and result."""
     output: int = 1 << 20
@@ -69,6 +71,7 @@ class Template:
         sprig). Raises :class:`TemplateError`.
         """
         limits = self._limits
+        data = INVALID if data is None else data
         state = State(self._tree, data, steps=limits.steps, output=limits.output)
         spending = SPENDING.set(state.take)
         try:
@@ -93,7 +96,7 @@ def parse(
         raise TemplateError(f"template: {name}:1: the template is larger than {limits.text} bytes")
     known = {**BUILTINS, **functions}
     try:
-        tree = parse_tree(name, text, known.keys(), nesting=limits.nesting)
+        tree = parse_tree(name, text, known.keys(), most=limits.tokens, nesting=limits.nesting)
         program = Program(tree, Evaluation(functions, BUILTINS, missing_key.value), limits.depth)
     except RecursionError:
         raise TemplateError(f"template: {name}:1: max expression depth exceeded") from None

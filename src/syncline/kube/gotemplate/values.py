@@ -131,6 +131,12 @@ class NilDict(dict[str, Any]):
     kind: ClassVar[str] = "map"
 
 
+class NilStrings(Strings):
+    """A nil []string: empty, not to be changed."""
+
+    __slots__ = ()
+
+
 class Opaque:
     """Base of other Go types (times, versions, errors): subclasses name their type and what templates see of it."""
 
@@ -182,6 +188,11 @@ def go_kind(value: Any) -> str:
     """Return the name of the value's kind, as Go's ``reflect.Kind`` prints it; ``invalid`` for nil."""
     plain = _KINDS.get(type(value))
     return plain if plain is not None else str(type(value).kind)
+
+
+def is_nil(value: Any) -> bool:
+    """Whether the value is nil, or a nil list or map of some type."""
+    return value is None or value is INVALID or isinstance(value, NilList | NilDict | NilStrings)
 
 
 def encode(text: str) -> bytes:
