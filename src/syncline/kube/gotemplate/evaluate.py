@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from syncline.kube.gotemplate.errors import TemplateError
 from syncline.kube.gotemplate.functions import Function, FunctionError, Kind
 from syncline.kube.gotemplate.nodes import (
     Bool,
@@ -341,7 +342,7 @@ class Evaluation:
             s.take_for(values)
             try:
                 result = call(*values)
-            except RecursionError:
+            except (RecursionError, TemplateError):
                 raise
             except Exception as error:  # as Go, which makes an error of a panic
                 s.node = whole or s.node
