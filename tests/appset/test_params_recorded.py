@@ -14,7 +14,7 @@ from tests.recorded import Case
 
 from syncline.appset.generators.combining import transformed
 from syncline.appset.generators.context import Context
-from syncline.appset.generators.element import intervals
+from syncline.appset.generators.element import intervals, selector_of
 from syncline.appset.generators.errors import GenerationError, Unanswered
 from syncline.appset.generators.interpolating import Interpolation
 from syncline.appset.generators.reading import Element
@@ -41,10 +41,8 @@ def rows_of(given: Mapping[str, Any], facts: Facts) -> tuple[list[Any], str, lis
     seconds = intervals(Element(element, "generator"), context)
     try:
         if given.get("outerParams"):
-            without = {key: item for key, item in element.items() if key != "selector"}
-            selector = {key: item for key, item in element.items() if key == "selector"}
-            filled = Interpolation(without, context.renderer).fill(decoded(given["outerParams"]))
-            element = {**filled, **selector}
+            selector_of(Element(element, "generator"))
+            element = Interpolation(element, context.renderer).fill(decoded(given["outerParams"]))
         found = transformed(Element(element, "generator"), context)
     except (GenerationError, RenderError) as error:
         return [], str(error), seconds

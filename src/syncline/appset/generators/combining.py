@@ -107,29 +107,30 @@ class _Second:
 
     def __init__(self, element: Element, context: Context, depth: int) -> None:
         self._element, self._context, self._depth = element, context, depth
-        without = {key: item for key, item in element.raw.items() if key != "selector"}
-        self._selector = {key: item for key, item in element.raw.items() if key == "selector"}
-        self._filling = Interpolation(without, context.renderer)
+        self._filling: Interpolation | None = None
         self._known: Rows | None = None
 
     def rows(self, row: Row) -> Rows:
         if self._known is not None and row:
             return self._known
         try:
-            filled = Element({**self._filling.fill(row), **self._selector}, self._element.path)
+            found = _child_rows(self._filled(row), self._context, self._depth)
         except GenerationError as error:
-            raise _second_failed(f"child generator returned an error on parameter generation: {error}") from None
-        try:
-            found = _child_rows(filled, self._context, self._depth)
-        except GenerationError as error:
-            raise _second_failed(str(error)) from None
-        if row and not self._filling.varies:
+            raise GenerationError(
+                f"failed to get params for second generator in the matrix generator: {error}"
+            ) from None
+        if row and self._filling is not None and not self._filling.varies:
             self._known = found
         return found
 
-
-def _second_failed(why: str) -> GenerationError:
-    return GenerationError(f"failed to get params for second generator in the matrix generator: {why}")
+    def _filled(self, row: Row) -> Element:
+        try:
+            selector_of(self._element)  # its errors come before those of filling
+            if self._filling is None:
+                self._filling = Interpolation(self._element.raw, self._context.renderer)
+            return Element(self._filling.fill(row), self._element.path)
+        except GenerationError as error:
+            raise GenerationError(f"child generator returned an error on parameter generation: {error}") from None
 
 
 def _combined(first: Row, second: Row, context: Context) -> Row:

@@ -1,7 +1,7 @@
 """Fills the second child of a matrix with a row of the first: :class:`Interpolation`, parsed once.
 
 Source of the rules: Argo CD ``RenderGeneratorParams``. ``values`` may also use parameters of the child itself, so a
-text that reads a missing key stays as it is there; the selector for rows is not filled.
+text that reads a missing key stays as it is there. The selector for rows is filled, but counts as it was.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ _NO_LABELS: Obj = {"matchLabels": {}, "matchExpressions": []}
 class Interpolation:
     """An element with its texts parsed."""
 
-    __slots__ = ("_element", "_tree")
+    __slots__ = ("_element", "_kept", "_tree")
 
     def __init__(self, element: Obj, renderer: Renderer) -> None:
         self._element = element
+        self._kept = {key: item for key, item in element.items() if key == "selector"}
         self._tree = _planted(element, "", renderer)
 
     @property
@@ -46,7 +47,7 @@ class Interpolation:
             made: Obj = self._tree.fill(row) if isinstance(self._tree, Tree) else self._element
         except RenderError as error:
             raise GenerationError(f"failed to replace parameters in generator: {error}") from None
-        return _with_empty(made)
+        return {**_with_empty(made), **self._kept}
 
 
 def _with_empty(element: Obj) -> Obj:
@@ -72,6 +73,8 @@ def _planted(value: Any, field: str, renderer: Renderer) -> Any:
     for key, item in value.items():
         if (field, key) in _RAW:
             made = _raw(item, renderer)
+        elif field == "generators" and key in ("matrix", "merge"):
+            made = wrapped(planted(item, renderer), RAW_FIELD)
         elif key == "values" and field in _WITH_VALUES and isinstance(item, dict):
             made = entries([(name, _value(name, text, renderer)) for name, text in item.items()])
         else:

@@ -156,11 +156,10 @@ def from_yaml(text: str) -> Any:
     try:
         return only_value(load_all(text, by_lines=False), first=True)
     except YamlError as error:
-        # Often a tag without quotes, as in {{ .x }}: a map in a map.
-        where = (
-            "" if error.message.startswith("a mapping or list is used as a key") else f"line {error.position.line}: "
-        )
-        raise GoError(f"yaml: {where or 'invalid map key: '}{error.message}") from None
+        if error.message.startswith("a mapping or list is used as a key"):
+            # Often a tag without quotes, as in {{ .x }}: a map in a map.
+            raise GoError(f"yaml: invalid map key: map[interface {{}}]interface {{}}{{}}: {error.message}") from None
+        raise GoError(f"yaml: line {error.position.line}: {error.message}") from None
 
 
 def yaml_map(text: str) -> dict[str, Any]:
