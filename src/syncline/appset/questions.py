@@ -156,6 +156,11 @@ class Facts:
     """``applicationsetcontroller.enable.new.git.file.globbing``."""
     requeue_s: float = 180.0
     """``ARGOCD_APPLICATIONSET_CONTROLLER_REQUEUE_AFTER``: when Git and decisions are looked at again."""
+    now: datetime | None = None
+    """What templates see as the present moment; None: they cannot."""
+    seed: str = field(default="", repr=False)
+    """What templates draw from, as secret as what they make of it; the same for a set as long as that shall stay.
+    Empty: they cannot draw."""
     scm_enabled: bool = True
     allowed_scm: tuple[str, ...] = ()
     """Addresses of SCM providers that the administrator allows; empty: all."""

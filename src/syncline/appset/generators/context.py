@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 from syncline.appset.generators.errors import GenerationError, Unanswered
 from syncline.appset.generators.reading import Element
 from syncline.appset.questions import Answer, Facts, Question
 from syncline.appset.rendering.errors import RenderError
+from syncline.appset.rendering.functions import changing_functions
 from syncline.appset.rendering.text import Renderer
 from syncline.kube.gotemplate.values import StringMap
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
@@ -32,7 +34,8 @@ class Context:
         self.name, self.namespace = name_of(appset), namespace_of(appset)
         self.facts = facts
         self.go = spec.get("goTemplate") is True
-        self.renderer = Renderer(go=self.go, options=spec.get("goTemplateOptions") or ())
+        changing = partial(changing_functions, facts.now, facts.seed)
+        self.renderer = Renderer(go=self.go, options=spec.get("goTemplateOptions") or (), changing=changing)
         self.asked: dict[Question, float] = {}
         self.missing: dict[Question, None] = {}
         self._count = 0

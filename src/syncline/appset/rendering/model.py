@@ -230,7 +230,7 @@ _PLUGIN = _type(
     parameters=_list(
         _type(
             "ApplicationSourcePluginParameter",
-            name=_TEXT,
+            name=_always(_TEXT),
             string=_pointer(_TEXT),
             map=_pointer(_TEXT_MAP),
             array=_pointer(_TEXTS),

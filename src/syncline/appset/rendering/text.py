@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 from syncline.appset.rendering.errors import RenderError
-from syncline.appset.rendering.functions import FUNCTIONS
+from syncline.appset.rendering.functions import FUNCTIONS, changes, changing_functions
 from syncline.appset.rendering.goforms import GO_SPACE
+from syncline.kube.gotemplate.functions import Function
 from syncline.kube.gotemplate.template import Limits, MissingKey, Template, TemplateError, parse
 from syncline.kube.schema.fieldcauses import quoted
 
@@ -39,11 +40,18 @@ _OPTIONS = {
 class Renderer:
     """One engine with its options, for all texts of a set."""
 
-    __slots__ = ("_missing_key", "_wrong_option", "go")
+    __slots__ = ("_changing", "_changing_functions", "_missing_key", "_wrong_option", "go")
 
-    def __init__(self, *, go: bool, options: Sequence[str] = ()) -> None:
-        """``go``: Go templates with ``goTemplateOptions``; else fasttemplate. A wrong option fails the first text."""
+    def __init__(
+        self, *, go: bool, options: Sequence[str] = (), changing: Callable[[], Mapping[str, Function]] | None = None
+    ) -> None:
+        """``go``: Go templates with ``goTemplateOptions``; else fasttemplate. A wrong option fails the first text.
+
+        ``changing`` gives the functions with those of time and chance, which stay the same for this renderer.
+        """
         self.go = go
+        self._changing = changing or partial(changing_functions, None, "")
+        self._changing_functions: Mapping[str, Function] | None = None
         wrong = [one for one in options if one not in _OPTIONS]
         self._wrong_option = wrong[0] if go and wrong else ""
         known = [_OPTIONS[one] for one in options if one in _OPTIONS]
@@ -51,7 +59,8 @@ class Renderer:
 
     def strict(self) -> Renderer:
         """Return the same engine with ``missingkey=error``."""
-        return Renderer(go=self.go, options=[*([self._wrong_option] if self._wrong_option else []), "missingkey=error"])
+        wrong = [self._wrong_option] if self._wrong_option else []
+        return Renderer(go=self.go, options=[*wrong, "missingkey=error"], changing=self._functions)
 
     def template(self, text: str) -> Fill | None:
         """Return what renders ``text``; None where it stays as it is for every row.
@@ -64,11 +73,20 @@ class Renderer:
             )
         if "{{" not in text:
             return None
-        parsed = _parsed if len(text) <= MAX_REMEMBERED else _parsed.__wrapped__
-        found = parsed(text, self._missing_key if self.go else None)
+        found: Fill | str | None
+        if self.go and changes(text):
+            found = _parsed_go(text, self._missing_key, self._functions())
+        else:
+            parsed = _parsed if len(text) <= MAX_REMEMBERED else _parsed.__wrapped__
+            found = parsed(text, self._missing_key if self.go else None)
         if isinstance(found, str):
             raise RenderError(found)
         return found
+
+    def _functions(self) -> Mapping[str, Function]:
+        if self._changing_functions is None:
+            self._changing_functions = self._changing()
+        return self._changing_functions
 
     def replace(self, text: str, params: Params) -> str:
         """Render ``text``; raises :class:`RenderError`."""
@@ -79,10 +97,12 @@ class Renderer:
 @lru_cache(MAX_TEMPLATES)
 def _parsed(text: str, missing_key: MissingKey | None) -> Fill | str | None:
     """Return what renders a text, None if it has no tags, or why it cannot be parsed."""
-    if missing_key is None:
-        return _fast(text)
+    return _fast(text) if missing_key is None else _parsed_go(text, missing_key, FUNCTIONS)
+
+
+def _parsed_go(text: str, missing_key: MissingKey, functions: Mapping[str, Function]) -> Fill | str:
     try:
-        template = parse("base", text, FUNCTIONS, missing_key=missing_key, limits=LIMITS)
+        template = parse("base", text, functions, missing_key=missing_key, limits=LIMITS)
     except TemplateError as error:
         return f"failed to parse template {text}: {error}"
     return _going(template, text)
