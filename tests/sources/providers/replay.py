@@ -41,6 +41,13 @@ class Asked:
         return f"{self.path}?{query}" if query else self.path
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """Clients go away in the middle of an answer that is too large, or of a handshake: that is no news."""
+
+
 class ReplayHost:
     """``answers`` by ``/path?query`` (the query sorted and decoded) or by path alone; several are given in turn. What
     is not there is 404 in ``missing``. An ETag is honoured."""
@@ -54,10 +61,18 @@ class ReplayHost:
         self.answers = {key: list(one) if isinstance(one, list) else [one] for key, one in answers.items()}
         self.missing = missing or Replay({"message": "Not Found"}, 404)
         self.asked: list[Asked] = []
+        self.connections = 0
+        self.hangs_up = False
+        """Close each connection after an answer without a word."""
         host = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def setup(self) -> None:
+                super().setup()
+                host.connections += 1
 
             def log_message(self, *_: object) -> None: ...
 
@@ -82,10 +97,11 @@ class ReplayHost:
                 self.end_headers()
                 if one.method != "HEAD":
                     self.wfile.write(body)
+                self.close_connection = self.close_connection or host.hangs_up
 
             do_GET = do_HEAD = do_POST = do_OPTIONS = _any
 
-        self._http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http = _Server(("127.0.0.1", 0), Handler)
         if tls is not None:
             self._http.socket = tls.wrap_socket(self._http.socket, server_side=True, do_handshake_on_connect=False)
         self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._http.server_address[1]}"

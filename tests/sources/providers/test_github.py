@@ -98,6 +98,17 @@ def test_repositories_come_from_all_pages_and_empty_ones_are_left_out(serve: Ser
     assert {one.headers["accept"] for one in host.asked} == {"application/vnd.github+json"}
 
 
+@pytest.mark.parametrize(("hangs_up", "connections"), [(False, 1), (True, 6)])
+def test_one_connection_serves_a_question_and_a_host_may_close_it(
+    serve: Serve, hangs_up: bool, connections: int
+) -> None:
+    host = serve(two_pages())
+    host.hangs_up = hangs_up
+    assert len(ask(host)) == 3
+    assert host.connections == connections
+    assert len(host.asked) == 6, "nothing that was answered is asked twice"
+
+
 def test_archived_repositories_are_left_out_on_request_and_https_is_a_protocol(serve: Serve) -> None:
     host = serve(two_pages())
     found = ask(host, excludeArchivedRepos=True, cloneProtocol="https")

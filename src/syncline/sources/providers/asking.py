@@ -7,6 +7,7 @@ upstream's ``generators/scm_provider.go`` and ``generators/pull_request.go``; wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -129,12 +130,13 @@ def repositories(spec: Spec, secrets: Secrets, reach: Reach) -> tuple[Repository
     name, kind, given = _chosen(spec)
     protocol, filters = str(spec.get("cloneProtocol") or ""), spec.get("filters") or ()
     if kind is None and isinstance(spec.get("awsCodeCommit"), Mapping):
-        return choose(CodeCommit(spec["awsCodeCommit"], protocol, reach), filters)
+        with closing(CodeCommit(spec["awsCodeCommit"], protocol, reach)) as provider:
+            return choose(provider, filters)
     if kind is None or kind.repositories is None:
         raise ProviderError(Problem.INVALID, "no SCM provider implementation configured", field="scmProvider")
     check_allowed(spec, reach)
-    client = Client(_host(name, kind, given, secrets, reach), reach)
-    return choose(kind.repositories(client, given, protocol), filters)
+    with closing(Client(_host(name, kind, given, secrets, reach), reach)) as client:
+        return choose(kind.repositories(client, given, protocol), filters)
 
 
 def pull_requests(spec: Spec, secrets: Secrets, reach: Reach) -> tuple[PullRequest, ...]:
@@ -144,8 +146,8 @@ def pull_requests(spec: Spec, secrets: Secrets, reach: Reach) -> tuple[PullReque
     if kind is None or kind.pull_requests is None:
         raise ProviderError(Problem.INVALID, "no Pull Request provider implementation configured", field="pullRequest")
     check_allowed(spec, reach)
-    client = Client(_host(name, kind, given, secrets, reach), reach)
-    return choose_pull_requests(kind.pull_requests(client, given), spec.get("filters") or ())
+    with closing(Client(_host(name, kind, given, secrets, reach), reach)) as client:
+        return choose_pull_requests(kind.pull_requests(client, given), spec.get("filters") or ())
 
 
 def check_allowed(spec: Spec, reach: Reach) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -149,10 +150,11 @@ def _assumed(form: Mapping[str, str], own: Identity | None, region: str, reach: 
     """Ask the security token service for the keys of a role."""
     url = endpoint("sts", region, reach)
     body = urlencode({**form, "Version": "2011-06-15"}).encode()
-    client = Client(Host("AWS STS", url, secret=Secret(form.get("WebIdentityToken", ""))), reach)
+    host = Host("AWS STS", url, secret=Secret(form.get("WebIdentityToken", "")))
     request = AwsRequest(url, "sts", region, headers=FORM, body=body)
     headers = signed(request, own, reach.clock.now()) if own is not None else {}
-    answer = client.post(body, FORM, headers).body.decode("utf-8", "replace")
+    with closing(Client(host, reach)) as client:
+        answer = client.post(body, FORM, headers).body.decode("utf-8", "replace")
     found = [
         re.search(rf"<{name}>([^<]+)</{name}>", answer) for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")
     ]
@@ -187,6 +189,6 @@ def _of_container(reach: Reach) -> Identity:
         secret_headers=headers,
         secret=Secret(token) if token else None,
     )
-    client = Client(host, replace(reach, networks=()))
-    found = client.get(_Keys, f"{parts.path.lstrip('/')}{'?' + parts.query if parts.query else ''}").value
+    with closing(Client(host, replace(reach, networks=()))) as client:
+        found = client.get(_Keys, f"{parts.path.lstrip('/')}{'?' + parts.query if parts.query else ''}").value
     return Identity(found.key, Secret(found.secret), Secret(found.session) if found.session else None)

@@ -24,7 +24,16 @@ from syncline.sources.providers.model import ProviderError
 from syncline.sources.providers.rates import is_refusal, rest_until
 from syncline.sources.providers.reach import Kept, Reach, Who
 from syncline.sources.remote.credentials import RepositoryAccess
-from syncline.sources.remote.web import NOT_MODIFIED, WebAnswer, WebLimits, WebRequest, fetch, origin_of, shown_url
+from syncline.sources.remote.web import (
+    NOT_MODIFIED,
+    Line,
+    WebAnswer,
+    WebLimits,
+    WebRequest,
+    fetch,
+    origin_of,
+    shown_url,
+)
 from syncline.sources.workers.read_scope import current
 
 T = TypeVar("T")
@@ -80,6 +89,11 @@ class Client:
         self._limit_s = min(reach.limits.wall_s, current().left_s)
         self._until = steady_now(reach.clock) + timedelta(seconds=self._limit_s)
         self._requests = self._items = 0
+        self._line = Line()
+
+    def close(self) -> None:
+        """Close the connection to the host."""
+        self._line.close()
 
     def get(self, kind: type[T], path: str, query: Query | None = None) -> Reply[T]:
         """Return the decoded answer. Raises :class:`SourceError`."""
@@ -187,6 +201,7 @@ class Client:
                 limits=self._left(),
                 networks=self._reach.networks,
                 same_origin=True,
+                line=self._line,
             )
         )
         if answer.status == NOT_MODIFIED and kept is not None:

@@ -83,6 +83,11 @@ class CodeCommit:
         self._identity = identity_for(str(spec.get("role") or ""), self._region, reach)
         self._clients: dict[str, Client] = {}
 
+    def close(self) -> None:
+        """Close the connections."""
+        for client in self._clients.values():
+            client.close()
+
     def repositories(self) -> Iterator[Repository]:
         with during("listing codecommit repositories"):
             for name in self._names():

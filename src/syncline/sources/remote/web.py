@@ -48,6 +48,34 @@ class WebLimits:
     redirects: int = 5
 
 
+Place = tuple[str, bool]
+"""An origin, and whether our own credentials and certificates go there."""
+
+
+class Line:
+    """One connection that stays open between the requests of one thread to one origin, with one access."""
+
+    def __init__(self) -> None:
+        self._place: Place = ("", False)
+        self._held: http.client.HTTPConnection | None = None
+
+    def take(self, place: Place) -> http.client.HTTPConnection | None:
+        """Return the connection to a place, which is no longer kept."""
+        if place != self._place:
+            self.close()
+        found, self._held = self._held, None
+        return found
+
+    def keep(self, place: Place, connection: http.client.HTTPConnection) -> None:
+        self.close()
+        self._place, self._held = place, connection
+
+    def close(self) -> None:
+        if self._held is not None:
+            self._held.close()
+        self._held = None
+
+
 @dataclass(frozen=True, slots=True)
 class WebRequest:
     """``access`` has TLS, proxy and, if ``signed``, the credentials; ``label`` names the work in messages."""
@@ -68,6 +96,8 @@ class WebRequest:
     """That are not reached, whatever names them: the request, a redirect or the DNS."""
     same_origin: bool = False
     """Whether a redirect to another origin is refused, not followed without credentials."""
+    line: Line | None = None
+    """Keeps the connection for the next request; the caller closes it. None: each request has its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,27 +207,57 @@ def _problem(request: WebRequest, what: str, problem: Problem = Problem.UNREACHA
 def _once(request: WebRequest, url: str, method: str, body: bytes, *, own: bool) -> WebAnswer:
     headers = {"User-Agent": "syncline", "Accept": "*/*", **request.headers}
     headers |= _credentials(request, url) | dict(request.secret_headers) if own else {}
-    connection: http.client.HTTPConnection | None = None
-    expired = threading.Event()
+    place = (origin_of(url), own)
+    kept = request.line.take(place) if request.line is not None else None
+    if kept is not None and method in ("GET", "HEAD"):
+        # A host may close a connection that waits; nothing was answered then, and the request is made once more.
+        with contextlib.suppress(ConnectionError, http.client.RemoteDisconnected):
+            return _exchanged(request, url, method, body, headers, place, kept)
+    elif kept is not None:
+        kept.close()
     try:
-        connection, path, more = _connect(request, url, own=own)
+        return _exchanged(request, url, method, body, headers, place, None)
+    except (ConnectionError, http.client.RemoteDisconnected) as error:
+        raise _problem(request, _said(error)) from None
+
+
+def _exchanged(
+    request: WebRequest,
+    url: str,
+    method: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    place: Place,
+    kept: http.client.HTTPConnection | None,
+) -> WebAnswer:
+    """Send one request and read its answer. Raises ``ConnectionError`` if the other side closes, else
+    :class:`SourceError`."""
+    connection, expired, again = kept, threading.Event(), False
+    try:
+        connection, path, more = _connect(request, url, kept, own=place[1])
         with _deadline(connection, request.limits.wall_s, expired) as taken:
-            connection.connect()
-            _check_peer(request, connection)
+            if kept is None:
+                connection.connect()
+                _check_peer(request, connection)
             taken.append(connection.sock)
-            connection.request(method, path, body=body or None, headers=headers | more)
+            connection.request(method, path, body=body or None, headers={**headers, **more})
             response = connection.getresponse()
             found = {name.lower(): value for name, value in response.getheaders()}
-            content = b"" if method == "HEAD" else _body(request, response, found)
+            content = _body(request, response, found)
             if expired.is_set():
                 raise TimeoutError
+            again = not response.will_close
             return WebAnswer(response.status, found, content, url)
     except (OSError, http.client.HTTPException, ValueError, zlib.error) as error:
         if expired.is_set() or isinstance(error, TimeoutError):
             raise _problem(request, f"no whole answer within {round(request.limits.wall_s, 1):g} seconds") from None
+        if isinstance(error, ConnectionError | http.client.RemoteDisconnected):
+            raise
         raise _problem(request, _said(error)) from None
     finally:
-        if connection is not None:
+        if connection is not None and again and request.line is not None:
+            request.line.keep(place, connection)
+        elif connection is not None:
             connection.close()
 
 
@@ -232,25 +292,28 @@ def _credentials(request: WebRequest, url: str) -> dict[str, str]:
 # -- connections ----------------------------------------------------------------------------------------------------
 
 
-def _connect(request: WebRequest, url: str, *, own: bool) -> tuple[http.client.HTTPConnection, str, dict[str, str]]:
-    """Return the connection, the request target, and headers for a proxy."""
+def _connect(
+    request: WebRequest, url: str, kept: http.client.HTTPConnection | None, *, own: bool
+) -> tuple[http.client.HTTPConnection, str, dict[str, str]]:
+    """Return the connection, which may be one that was kept, the request target, and headers for a proxy."""
     parts = urlsplit(url)
     secure = parts.scheme == "https"
     host, port = parts.hostname or "", parts.port or (443 if secure else 80)
     target = urlunsplit(("", "", quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._"), parts.query, ""))
     access = request.access if own else None
-    context = _tls(access) if secure else None
+    context = _tls(access) if secure and kept is None else None
     proxy = _proxy(request.access, parts.scheme, host)
     if not proxy:
-        return open_connection(host, port, request.limits.wait_s, request.limits.wall_s, context), target, {}
+        return kept or open_connection(host, port, request.limits.wait_s, request.limits.wall_s, context), target, {}
     through = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     given = {}
     if through.username:
         given["Proxy-Authorization"] = basic(unquote(through.username), unquote(through.password or ""))
     host_port = through.hostname or "", through.port or 3128
-    connection = open_connection(*host_port, request.limits.wait_s, request.limits.wall_s, context)
+    connection = kept or open_connection(*host_port, request.limits.wait_s, request.limits.wall_s, context)
     if secure:
-        connection.set_tunnel(host, port, given)
+        if kept is None:
+            connection.set_tunnel(host, port, given)
         return connection, target, {}
     return connection, urlunsplit((parts.scheme, f"{host}:{port}", target, "", "")), given
 
