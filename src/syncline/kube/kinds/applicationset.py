@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from syncline.kube.kinds.argoproj import GROUP, VERSION, application_spec_schema, argo_crd
+from syncline.kube.kinds.argoproj import GROUP, PART_OF, VERSION, application_spec_schema
 from syncline.kube.kinds.structure import (
     BOOL,
     INT,
     INT_OR_STRING,
     JSON,
+    SELECTOR,
     STR,
     TIME,
     Fields,
+    definition,
     enum,
     items,
     mapping,
@@ -22,13 +24,6 @@ from syncline.kube.objects import GVK, Obj
 APPLICATION_SET = GVK(GROUP, VERSION, "ApplicationSet")
 
 _POLLED: Fields = {"requeueAfterSeconds": INT, "values": mapping(STR)}
-
-
-def _selector() -> Obj:
-    atomic = {"x-kubernetes-list-type": "atomic"}
-    expression = obj({"key": STR, "operator": STR, "values": strings() | atomic}, "key", "operator")
-    fields: Fields = {"matchExpressions": items(expression) | atomic, "matchLabels": mapping(STR)}
-    return obj(fields) | {"x-kubernetes-map-type": "atomic"}
 
 
 def _template() -> Obj:
@@ -131,13 +126,13 @@ def _plugin() -> Obj:
 
 
 def _decision_resource() -> Obj:
-    fields: Fields = {"labelSelector": _selector(), **_texts("configMapRef", "name"), **_POLLED}
+    fields: Fields = {"labelSelector": SELECTOR, **_texts("configMapRef", "name"), **_POLLED}
     return obj({**fields, "template": _template()}, "configMapRef")
 
 
 def _leaves() -> Fields:
     """The generators that hold no other generators."""
-    clusters: Fields = {"flatList": BOOL, "selector": _selector(), "template": _template(), "values": mapping(STR)}
+    clusters: Fields = {"flatList": BOOL, "selector": SELECTOR, "template": _template(), "values": mapping(STR)}
     return {
         "clusterDecisionResource": _decision_resource(),
         "clusters": obj(clusters),
@@ -146,7 +141,7 @@ def _leaves() -> Fields:
         "plugin": _plugin(),
         "pullRequest": _pull_request(),
         "scmProvider": _scm_provider(),
-        "selector": _selector(),
+        "selector": SELECTOR,
     }
 
 
@@ -213,6 +208,5 @@ def application_set_crd() -> Obj:
         "spec",
         about="An ApplicationSet makes an Application of each row that its generators give.",
     )
-    return argo_crd(
-        "applicationsets", APPLICATION_SET.kind, ["appset", "appsets"], schema, [], subresources={"status": {}}
-    )
+    short = ("appset", "appsets")
+    return definition(APPLICATION_SET, "applicationsets", schema, short=short, namespaced=True, labels=PART_OF)

@@ -14,6 +14,8 @@ from syncline.kube.kinds.structure import (
     STR,
     TIME,
     Fields,
+    column,
+    definition,
     enum,
     items,
     mapping,
@@ -353,36 +355,7 @@ def _status() -> Obj:
     )
 
 
-def argo_crd(
-    plural: str, kind: str, short: list[str], schema: Obj, columns: list[Obj], *, subresources: Obj | None = None
-) -> Obj:
-    """A definition of this group with one version."""
-    version: Obj = {
-        "name": VERSION,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": subresources or {},
-    }
-    if columns:
-        version["additionalPrinterColumns"] = columns
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}", "labels": {"app.kubernetes.io/part-of": "argocd"}},
-        "spec": {
-            "group": GROUP,
-            "names": {
-                "kind": kind,
-                "listKind": f"{kind}List",
-                "plural": plural,
-                "singular": kind.lower(),
-                "shortNames": short,
-            },
-            "scope": "Namespaced",
-            "versions": [version],
-        },
-    }
+PART_OF = {"app.kubernetes.io/part-of": "argocd"}
 
 
 def application_crd() -> Obj:
@@ -400,13 +373,22 @@ def application_crd() -> Obj:
         "spec",
         about="An Application ties manifests in Git to a destination cluster.",
     )
-    columns: list[Obj] = [
-        {"jsonPath": ".status.sync.status", "name": "Sync Status", "type": "string"},
-        {"jsonPath": ".status.health.status", "name": "Health Status", "type": "string"},
-        {"jsonPath": ".status.sync.revision", "name": "Revision", "priority": 10, "type": "string"},
-        {"jsonPath": ".spec.project", "name": "Project", "priority": 10, "type": "string"},
-    ]
-    return argo_crd("applications", "Application", ["app", "apps"], schema, columns)
+    columns = (
+        column("Sync Status", ".status.sync.status"),
+        column("Health Status", ".status.health.status"),
+        column("Revision", ".status.sync.revision") | {"priority": 10},
+        column("Project", ".spec.project") | {"priority": 10},
+    )
+    return definition(
+        APPLICATION,
+        "applications",
+        schema,
+        short=("app", "apps"),
+        columns=columns,
+        status=False,
+        namespaced=True,
+        labels=PART_OF,
+    )
 
 
 def _project_spec() -> Obj:
@@ -468,7 +450,15 @@ def app_project_crd() -> Obj:
         "spec",
         about="An AppProject narrows what its Applications may read and write.",
     )
-    return argo_crd("appprojects", "AppProject", ["appproj", "appprojs"], schema, [])
+    return definition(
+        APP_PROJECT,
+        "appprojects",
+        schema,
+        short=("appproj", "appprojs"),
+        status=False,
+        namespaced=True,
+        labels=PART_OF,
+    )
 
 
 def crds() -> tuple[Obj, ...]:

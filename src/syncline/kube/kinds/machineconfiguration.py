@@ -7,14 +7,27 @@ from __future__ import annotations
 
 from syncline.kube.kinds.descriptions import described
 from syncline.kube.kinds.structure import (
+    AGE,
     ANY,
     BOOL,
+    BYTES,
+    CONDITION,
+    COUNT,
     INT,
+    INT32,
     INT_OR_STRING,
+    QUANTITY,
+    SELECTOR,
     STR,
     TIME,
+    atomic,
+    column,
+    condition_column,
+    definition,
     enum,
     items,
+    keyed,
+    kind_schema,
     mapping,
     obj,
 )
@@ -33,13 +46,7 @@ MACHINE_CONFIG_NODE = GVK(GROUP, VERSION, "MachineConfigNode")
 PINNED_IMAGE_SET = GVK(GROUP, VERSION, "PinnedImageSet")
 MACHINE_CONFIGURATION = GVK(OPERATOR_GROUP, VERSION, "MachineConfiguration")
 
-_INT32: Obj = {"type": "integer", "format": "int32"}
-_BYTES: Obj = {"type": "string", "format": "byte"}
-_COUNT: Obj = {"type": "integer", "format": "int64", "minimum": 0}
-_QUANTITY: Obj = INT_OR_STRING | {
-    "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
-    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
-}
+_MANAGED = {"openshift.io/operator-managed": ""}
 _LEVEL = {"default": "Normal"} | enum("", "Normal", "Debug", "Trace", "TraceAll")
 
 
@@ -51,16 +58,6 @@ def _rules(schema: Obj, *rules: Obj) -> Obj:
     return schema | {"x-kubernetes-validations": list(rules)}
 
 
-def _atomic(schema: Obj, **bounds: int) -> Obj:
-    """A list that is replaced as a whole."""
-    return items(schema) | {"x-kubernetes-list-type": "atomic"} | bounds
-
-
-def _keyed(schema: Obj, *keys: str, **bounds: int) -> Obj:
-    """A list whose entries are distinguished by these keys."""
-    return items(schema) | {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)} | bounds
-
-
 _SUBDOMAIN = _rules(
     {"type": "string", "maxLength": 253},
     _rule(
@@ -69,11 +66,6 @@ _SUBDOMAIN = _rules(
         "and end with an alphanumeric character.",
     ),
 )
-
-_REQUIREMENT = obj({"key": STR, "operator": STR, "values": _atomic(STR)}, "key", "operator")
-_SELECTOR = obj({"matchExpressions": _atomic(_REQUIREMENT), "matchLabels": mapping(STR)}) | {
-    "x-kubernetes-map-type": "atomic"
-}
 
 _REFERENCE_FIELDS: Obj = dict.fromkeys(
     ("apiVersion", "fieldPath", "kind", "name", "namespace", "resourceVersion", "uid"), STR
@@ -89,74 +81,13 @@ _PLAIN_CONDITION_FIELDS: Obj = {
 }
 """Conditions older than ``metav1.Condition``: without observedGeneration, nothing is required."""
 
-_CONDITION = obj(
-    {
-        "lastTransitionTime": TIME,
-        "message": {"type": "string", "maxLength": 32768},
-        "observedGeneration": _COUNT,
-        "reason": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 1024,
-            "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
-        },
-        "status": enum("True", "False", "Unknown"),
-        "type": {
-            "type": "string",
-            "maxLength": 316,
-            "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
-            r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
-        },
-    },
-    "lastTransitionTime",
-    "message",
-    "reason",
-    "status",
-    "type",
-)
 
-
-def _column(name: str, path: str, kind: str = "string", *, wide: bool = False) -> Obj:
-    column: Obj = {"jsonPath": path, "name": name, "type": kind}
-    return column | {"priority": 1} if wide else column
-
-
-def _condition_column(name: str, condition: str, *, wide: bool = False) -> Obj:
-    return _column(name, f'.status.conditions[?(@.type=="{condition}")].status', wide=wide)
-
-
-_AGE = _column("Age", ".metadata.creationTimestamp", "date")
-
-
-def definition(
+def openshift_kind(
     gvk: GVK, plural: str, schema: Obj, *, short: tuple[str, ...] = (), columns: tuple[Obj, ...] = (), status: bool
 ) -> Obj:
-    """A cluster-scoped CustomResourceDefinition with one version that is served and stored."""
-    version: Obj = {
-        "name": gvk.version,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": described(gvk.kind, schema)},
-        "subresources": {"status": {}} if status else {},
-    }
-    if columns:
-        version["additionalPrinterColumns"] = list(columns)
-    names: Obj = {"kind": gvk.kind, "listKind": f"{gvk.kind}List", "plural": plural, "singular": gvk.kind.lower()}
-    if short:
-        names["shortNames"] = list(short)
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{gvk.group}", "labels": {"openshift.io/operator-managed": ""}},
-        "spec": {"group": gvk.group, "names": names, "scope": "Cluster", "versions": [version]},
-    }
-
-
-def _kind(spec: Obj, status: Obj | None, *required: str, about: str) -> Obj:
-    fields: Obj = {"apiVersion": STR, "kind": STR, "metadata": {"type": "object"}, "spec": spec}
-    if status is not None:
-        fields["status"] = status
-    return obj(fields, *required, about=about)
+    """A definition of OpenShift's, with our descriptions."""
+    schema = described(gvk.kind, schema)
+    return definition(gvk, plural, schema, short=short, columns=columns, status=status, labels=_MANAGED)
 
 
 def machine_config_crd() -> Obj:
@@ -165,34 +96,36 @@ def machine_config_crd() -> Obj:
         {
             "baseOSExtensionsContainerImage": STR,
             "config": ANY | {"description": "an Ignition config, version 2.2 or 3.0 to 3.5"},
-            "extensions": _atomic(STR),
+            "extensions": atomic(STR),
             "fips": BOOL,
-            "kernelArguments": _atomic(STR) | {"nullable": True},
+            "kernelArguments": atomic(STR) | {"nullable": True},
             "kernelType": STR,
             "osImageURL": STR,
         }
     )
-    schema = _kind(spec, None, about="A MachineConfig is a part of what the machines of a pool are configured with.")
+    schema = kind_schema(
+        spec, None, about="A MachineConfig is a part of what the machines of a pool are configured with."
+    )
     path = r".metadata.annotations.machineconfiguration\.openshift\.io/generated-by-controller-version"
     columns = (
-        _column("GeneratedByController", path),
-        _column("IgnitionVersion", ".spec.config.ignition.version"),
-        _AGE,
+        column("GeneratedByController", path),
+        column("IgnitionVersion", ".spec.config.ignition.version"),
+        AGE,
     )
-    return definition(MACHINE_CONFIG, "machineconfigs", schema, short=("mc",), columns=columns, status=False)
+    return openshift_kind(MACHINE_CONFIG, "machineconfigs", schema, short=("mc",), columns=columns, status=False)
 
 
 def _configuration() -> Obj:
-    return obj(_REFERENCE_FIELDS | {"source": _atomic(_REFERENCE)}) | {"x-kubernetes-map-type": "atomic"}
+    return obj(_REFERENCE_FIELDS | {"source": atomic(_REFERENCE)}) | {"x-kubernetes-map-type": "atomic"}
 
 
 def _synchronizer_status() -> Obj:
     counts = ("availableMachineCount", "machineCount", "readyMachineCount", "unavailableMachineCount")
-    fields: Obj = dict.fromkeys((*counts, "updatedMachineCount"), _COUNT)
+    fields: Obj = dict.fromkeys((*counts, "updatedMachineCount"), COUNT)
     forward = _rule(
         "self >= oldSelf || (self == 0 && oldSelf > 0)", "observedGeneration must not move backwards except to zero"
     )
-    fields["observedGeneration"] = _rules(_COUNT, forward)
+    fields["observedGeneration"] = _rules(COUNT, forward)
     fields["poolSynchronizerType"] = enum("PinnedImageSets") | {"maxLength": 256}
     pairs = (
         ("machineCount", "updatedMachineCount"),
@@ -203,7 +136,7 @@ def _synchronizer_status() -> Obj:
     )
     rules = [_rule(f"self.{a} >= self.{b}", f"{a} must be greater than or equal to {b}") for a, b in pairs]
     required = (*counts, "poolSynchronizerType", "updatedMachineCount")
-    return _keyed(_rules(obj(fields, *required), *rules), "poolSynchronizerType")
+    return keyed(_rules(obj(fields, *required), *rules), "poolSynchronizerType")
 
 
 def machine_config_pool_crd() -> Obj:
@@ -215,48 +148,52 @@ def machine_config_pool_crd() -> Obj:
     spec = obj(
         {
             "configuration": _configuration() | {"description": "what is rendered; written by the controller"},
-            "machineConfigSelector": _SELECTOR,
+            "machineConfigSelector": SELECTOR,
             "maxUnavailable": INT_OR_STRING,
-            "nodeSelector": _SELECTOR,
+            "nodeSelector": SELECTOR,
             "osImageStream": stream,
             "paused": BOOL,
-            "pinnedImageSets": _keyed(obj({"name": pinned}, "name"), "name", maxItems=100),
+            "pinnedImageSets": keyed(obj({"name": pinned}, "name"), "name", maxItems=100),
         }
     )
     expiry = obj({"bundle": STR, "expiry": TIME, "subject": STR}, "bundle", "subject")
     counts = ("degraded", "ready", "unavailable", "updated")
     status = obj(
         {
-            "certExpirys": _atomic(expiry),
-            "conditions": _atomic(obj(_PLAIN_CONDITION_FIELDS)),
+            "certExpirys": atomic(expiry),
+            "conditions": atomic(obj(_PLAIN_CONDITION_FIELDS)),
             "configuration": _configuration() | {"description": "what every machine of the pool has reached"},
-            "machineCount": _INT32,
+            "machineCount": INT32,
             "observedGeneration": INT,
             "osImageStream": stream,
             "poolSynchronizersStatus": _synchronizer_status(),
         }
-        | dict.fromkeys((f"{name}MachineCount" for name in counts), _INT32)
+        | dict.fromkeys((f"{name}MachineCount" for name in counts), INT32)
     )
-    schema = _kind(spec, status, "spec", about="A MachineConfigPool ties machines to the MachineConfigs they follow.")
+    schema = kind_schema(
+        spec, status, "spec", about="A MachineConfigPool ties machines to the MachineConfigs they follow."
+    )
     columns = (
-        _column("Config", ".status.configuration.name"),
-        _condition_column("Updated", "Updated"),
-        _condition_column("Updating", "Updating"),
-        _condition_column("Degraded", "Degraded"),
-        _column("MachineCount", ".status.machineCount", "number"),
-        _column("ReadyMachineCount", ".status.readyMachineCount", "number"),
-        _column("UpdatedMachineCount", ".status.updatedMachineCount", "number"),
-        _column("DegradedMachineCount", ".status.degradedMachineCount", "number"),
-        _AGE,
+        column("Config", ".status.configuration.name"),
+        condition_column("Updated", "Updated"),
+        condition_column("Updating", "Updating"),
+        condition_column("Degraded", "Degraded"),
+        column("MachineCount", ".status.machineCount", "number"),
+        column("ReadyMachineCount", ".status.readyMachineCount", "number"),
+        column("UpdatedMachineCount", ".status.updatedMachineCount", "number"),
+        column("DegradedMachineCount", ".status.degradedMachineCount", "number"),
+        AGE,
     )
-    return definition(MACHINE_CONFIG_POOL, "machineconfigpools", schema, short=("mcp",), columns=columns, status=True)
+    return openshift_kind(
+        MACHINE_CONFIG_POOL, "machineconfigpools", schema, short=("mcp",), columns=columns, status=True
+    )
 
 
 def controller_config_crd() -> Obj:
     """``controllerconfigs``; the embedded DNS and Infrastructure are kept as they come."""
     embedded = ANY | {"nullable": True, "x-kubernetes-embedded-resource": True}
-    bundle = _atomic(obj({"data": _BYTES, "file": STR}, "data", "file"))
-    mtu = obj({"from": _INT32 | {"minimum": 0}, "to": _INT32 | {"minimum": 0}})
+    bundle = atomic(obj({"data": BYTES, "file": STR}, "data", "file"))
+    mtu = obj({"from": INT32 | {"minimum": 0}, "to": INT32 | {"minimum": 0}})
     migration = obj({"machine": mtu, "network": mtu}) | {"nullable": True}
     texts = (
         "baseOSContainerImage",
@@ -289,19 +226,19 @@ def controller_config_crd() -> Obj:
     spec = obj(
         dict.fromkeys(texts, STR)
         | {
-            "additionalTrustBundle": _BYTES | {"nullable": True},
-            "cloudProviderCAData": _BYTES | {"nullable": True},
+            "additionalTrustBundle": BYTES | {"nullable": True},
+            "cloudProviderCAData": BYTES | {"nullable": True},
             "dns": embedded,
             "imageRegistryBundleData": bundle,
             "imageRegistryBundleUserData": bundle,
             "images": mapping(STR),
             "infra": embedded,
-            "internalRegistryPullSecret": _BYTES | {"nullable": True},
-            "kubeAPIServerServingCAData": _BYTES,
+            "internalRegistryPullSecret": BYTES | {"nullable": True},
+            "kubeAPIServerServingCAData": BYTES,
             "network": obj({"mtuMigration": migration}, "mtuMigration") | {"nullable": True},
             "proxy": obj(dict.fromkeys(("httpProxy", "httpsProxy", "noProxy"), STR)) | {"nullable": True},
             "pullSecret": _REFERENCE,
-            "rootCAData": _BYTES,
+            "rootCAData": BYTES,
         },
         *required,
     )
@@ -313,22 +250,22 @@ def controller_config_crd() -> Obj:
     )
     status = obj(
         {
-            "conditions": _keyed(obj(_PLAIN_CONDITION_FIELDS, "lastTransitionTime", "status", "type"), "type"),
-            "controllerCertificates": _atomic(certificate),
+            "conditions": keyed(obj(_PLAIN_CONDITION_FIELDS, "lastTransitionTime", "status", "type"), "type"),
+            "controllerCertificates": atomic(certificate),
             "observedGeneration": INT,
         }
     )
-    schema = _kind(spec, status, "spec", about="A ControllerConfig holds what base configurations are made from.")
-    return definition(CONTROLLER_CONFIG, "controllerconfigs", schema, status=True)
+    schema = kind_schema(spec, status, "spec", about="A ControllerConfig holds what base configurations are made from.")
+    return openshift_kind(CONTROLLER_CONFIG, "controllerconfigs", schema, status=True)
 
 
 def _sub_controller_status() -> Obj:
-    return obj({"conditions": _atomic(obj(_PLAIN_CONDITION_FIELDS)), "observedGeneration": INT})
+    return obj({"conditions": atomic(obj(_PLAIN_CONDITION_FIELDS)), "observedGeneration": INT})
 
 
 def kubelet_config_crd() -> Obj:
     """``kubeletconfigs``; ``spec.kubeletConfig`` is not looked into before it is merged."""
-    custom = obj({"ciphers": _atomic(STR), "minTLSVersion": enum(*(f"VersionTLS1{n}" for n in range(4)))})
+    custom = obj({"ciphers": atomic(STR), "minTLSVersion": enum(*(f"VersionTLS1{n}" for n in range(4)))})
     empty: Obj = {"type": "object", "nullable": True}
     profile = obj(
         {
@@ -343,13 +280,13 @@ def kubelet_config_crd() -> Obj:
         {
             "autoSizingReserved": BOOL,
             "kubeletConfig": ANY,
-            "logLevel": _INT32 | {"minimum": 0, "maximum": 10},
-            "machineConfigPoolSelector": _SELECTOR | {"description": "matches labels of pools, not of nodes"},
+            "logLevel": INT32 | {"minimum": 0, "maximum": 10},
+            "machineConfigPoolSelector": SELECTOR | {"description": "matches labels of pools, not of nodes"},
             "tlsSecurityProfile": profile,
         }
     )
-    schema = _kind(spec, _sub_controller_status(), "spec", about="A KubeletConfig changes the kubelets of pools.")
-    return definition(KUBELET_CONFIG, "kubeletconfigs", schema, status=True)
+    schema = kind_schema(spec, _sub_controller_status(), "spec", about="A KubeletConfig changes the kubelets of pools.")
+    return openshift_kind(KUBELET_CONFIG, "kubeletconfigs", schema, status=True)
 
 
 def _stores(limit: int, name: str) -> Obj:
@@ -362,7 +299,7 @@ def _stores(limit: int, name: str) -> Obj:
         _rule("!self.contains('//')", "path must not contain consecutive forward slashes"),
     )
     return _rules(
-        _atomic(obj({"path": path}, "path"), minItems=1, maxItems=limit),
+        atomic(obj({"path": path}, "path"), minItems=1, maxItems=limit),
         _rule("self.all(x, self.exists_one(y, x.path == y.path))", f"{name} must not contain duplicate paths"),
     )
 
@@ -376,21 +313,21 @@ def container_runtime_config_crd() -> Obj:
             "additionalLayerStores": _stores(5, "additionalLayerStores"),
             "defaultRuntime": enum("crun", "runc"),
             "logLevel": STR,
-            "logSizeMax": _QUANTITY,
-            "overlaySize": _QUANTITY,
+            "logSizeMax": QUANTITY,
+            "overlaySize": QUANTITY,
             "pidsLimit": INT,
         }
     )
-    spec = obj({"containerRuntimeConfig": runtime, "machineConfigPoolSelector": _SELECTOR}, "containerRuntimeConfig")
-    schema = _kind(
+    spec = obj({"containerRuntimeConfig": runtime, "machineConfigPoolSelector": SELECTOR}, "containerRuntimeConfig")
+    schema = kind_schema(
         spec, _sub_controller_status(), "spec", about="A ContainerRuntimeConfig changes the container runtime of pools."
     )
-    return definition(CONTAINER_RUNTIME_CONFIG, "containerruntimeconfigs", schema, short=("ctrcfg",), status=True)
+    return openshift_kind(CONTAINER_RUNTIME_CONFIG, "containerruntimeconfigs", schema, short=("ctrcfg",), status=True)
 
 
 def _pinned_status() -> Obj:
     grown = {
-        name: _rules(_INT32 | {"minimum": 1}, _rule("self >= oldSelf", f"{name} must not decrease"))
+        name: _rules(INT32 | {"minimum": 1}, _rule("self >= oldSelf", f"{name} must not decrease"))
         for name in ("currentGeneration", "desiredGeneration", "lastFailedGeneration")
     }
     fields = grown | {"lastFailedGenerationError": {"type": "string", "maxLength": 32768}, "name": _SUBDOMAIN}
@@ -439,18 +376,18 @@ def machine_config_node_crd() -> Obj:
     )
     status = obj(
         {
-            "conditions": _keyed(_CONDITION, "type", maxItems=20),
+            "conditions": keyed(CONDITION, "type", maxItems=20),
             "configImage": obj({"currentImage": STR, "desiredImage": STR}),
             "configVersion": obj({"current": _SUBDOMAIN, "desired": _SUBDOMAIN}, "desired"),
-            "irreconcilableChanges": _keyed(change, "fieldPath", minItems=1, maxItems=32),
+            "irreconcilableChanges": keyed(change, "fieldPath", minItems=1, maxItems=32),
             "observedGeneration": _rules(
                 INT | {"minimum": 1}, _rule("self >= oldSelf", "observedGeneration must not decrease")
             ),
-            "pinnedImageSets": _keyed(_pinned_status(), "name", maxItems=100),
+            "pinnedImageSets": keyed(_pinned_status(), "name", maxItems=100),
         }
     )
     schema = _rules(
-        _kind(spec, status, "spec", about="A MachineConfigNode tells how far the update of one node is."),
+        kind_schema(spec, status, "spec", about="A MachineConfigNode tells how far the update of one node is."),
         _rule("self.metadata.name == self.spec.node.name", "spec.node.name should match metadata.name"),
     )
     wide = (
@@ -466,14 +403,14 @@ def machine_config_node_crd() -> Obj:
         ("UncordonedNode", "Uncordoned"),
     )
     columns = (
-        _column("PoolName", ".spec.pool.name"),
-        _column("DesiredConfig", ".spec.configVersion.desired"),
-        _column("CurrentConfig", ".status.configVersion.current"),
-        _condition_column("Updated", "Updated"),
-        _AGE,
-        *(_condition_column(name, condition, wide=True) for name, condition in wide),
+        column("PoolName", ".spec.pool.name"),
+        column("DesiredConfig", ".spec.configVersion.desired"),
+        column("CurrentConfig", ".status.configVersion.current"),
+        condition_column("Updated", "Updated"),
+        AGE,
+        *(condition_column(name, condition, wide=True) for name, condition in wide),
     )
-    return definition(MACHINE_CONFIG_NODE, "machineconfignodes", schema, columns=columns, status=True)
+    return openshift_kind(MACHINE_CONFIG_NODE, "machineconfignodes", schema, columns=columns, status=True)
 
 
 def pinned_image_set_crd() -> Obj:
@@ -492,9 +429,11 @@ def pinned_image_set_crd() -> Obj:
             "the scheme",
         ),
     )
-    spec = obj({"pinnedImages": _keyed(obj({"name": name}, "name"), "name", minItems=1, maxItems=500)}, "pinnedImages")
-    schema = _kind(spec, None, "spec", about="A PinnedImageSet names images that machines fetch beforehand and keep.")
-    return definition(PINNED_IMAGE_SET, "pinnedimagesets", schema, status=False)
+    spec = obj({"pinnedImages": keyed(obj({"name": name}, "name"), "name", minItems=1, maxItems=500)}, "pinnedImages")
+    schema = kind_schema(
+        spec, None, "spec", about="A PinnedImageSet names images that machines fetch beforehand and keep."
+    )
+    return openshift_kind(PINNED_IMAGE_SET, "pinnedimagesets", schema, status=False)
 
 
 def _policy_actions(*types: str) -> Obj:
@@ -517,7 +456,7 @@ def _policy_actions(*types: str) -> Obj:
         )
         for kind in ("Reboot", "None")
     ]
-    return _rules(_atomic(action, maxItems=10), *alone)
+    return _rules(atomic(action, maxItems=10), *alone)
 
 
 def _service_name(suffixes: str) -> Obj:
@@ -541,9 +480,9 @@ def _disruption_policies(limit: int, *types: str) -> Obj:
     suffixes = "service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope"
     return obj(
         {
-            "files": _keyed(obj({"actions": actions, "path": STR}, "actions", "path"), "path", maxItems=limit),
+            "files": keyed(obj({"actions": actions, "path": STR}, "actions", "path"), "path", maxItems=limit),
             "sshkey": obj({"actions": actions}, "actions"),
-            "units": _keyed(
+            "units": keyed(
                 obj({"actions": actions, "name": _service_name(suffixes)}, "actions", "name"), "name", maxItems=limit
             ),
         }
@@ -562,7 +501,7 @@ def machine_configuration_crd() -> Obj:
     spec = obj(
         {
             "bootImageSkewEnforcement": ANY,
-            "failedRevisionLimit": _INT32,
+            "failedRevisionLimit": INT32,
             "forceRedeploymentReason": STR,
             "irreconcilableValidationOverrides": overrides,
             "logLevel": _LEVEL,
@@ -571,27 +510,29 @@ def machine_configuration_crd() -> Obj:
             "nodeDisruptionPolicy": _disruption_policies(50, *types),
             "observedConfig": ANY | {"nullable": True},
             "operatorLogLevel": _LEVEL,
-            "succeededRevisionLimit": _INT32,
+            "succeededRevisionLimit": INT32,
             "unsupportedConfigOverrides": ANY | {"nullable": True},
         }
     )
     status = obj(
         {
             "bootImageSkewEnforcementStatus": ANY,
-            "conditions": _keyed(_CONDITION, "type"),
+            "conditions": keyed(CONDITION, "type"),
             "managedBootImagesStatus": ANY,
             "nodeDisruptionPolicyStatus": obj({"clusterPolicies": _disruption_policies(100, *types, "Special")}),
             "observedGeneration": INT,
         }
     )
     schema = _rules(
-        _kind(spec, status, "spec", about="MachineConfiguration says what a change of configuration does to nodes."),
+        kind_schema(
+            spec, status, "spec", about="MachineConfiguration says what a change of configuration does to nodes."
+        ),
         _rule(
             "self.metadata.name == 'cluster'",
             "Only a single object of MachineConfiguration is allowed and it must be named cluster.",
         ),
     )
-    return definition(MACHINE_CONFIGURATION, "machineconfigurations", schema, status=True)
+    return openshift_kind(MACHINE_CONFIGURATION, "machineconfigurations", schema, status=True)
 
 
 def machine_config_crds() -> tuple[Obj, ...]:

@@ -5,7 +5,7 @@ they are read; a cluster that has these kinds keeps its own definitions.
 
 from __future__ import annotations
 
-from syncline.kube.kinds.machineconfiguration import OPERATOR_GROUP, definition
+from syncline.kube.kinds.machineconfiguration import OPERATOR_GROUP, openshift_kind
 from syncline.kube.kinds.structure import ANY, BOOL, STR, Fields, enum, items, obj, strings
 from syncline.kube.objects import GVK, Obj
 
@@ -78,10 +78,10 @@ def openshift_config_crds() -> tuple[Obj, ...]:
     digest = _mirrors("imageDigestMirrors", "Mirrors for images that are named by digest.")
     tag = _mirrors("imageTagMirrors", "Mirrors for images that are named by tag.")
     return (
-        definition(IMAGE_CONFIG, "images", _image(), status=True),
-        definition(NODE_CONFIG, "nodes", _node(), status=True),
-        definition(API_SERVER_CONFIG, "apiservers", server, status=True),
-        definition(DIGEST_MIRRORS, "imagedigestmirrorsets", digest, short=("idms",), status=True),
-        definition(TAG_MIRRORS, "imagetagmirrorsets", tag, short=("itms",), status=True),
-        definition(SOURCE_POLICY, "imagecontentsourcepolicies", policy, status=True),
+        openshift_kind(IMAGE_CONFIG, "images", _image(), status=True),
+        openshift_kind(NODE_CONFIG, "nodes", _node(), status=True),
+        openshift_kind(API_SERVER_CONFIG, "apiservers", server, status=True),
+        openshift_kind(DIGEST_MIRRORS, "imagedigestmirrorsets", digest, short=("idms",), status=True),
+        openshift_kind(TAG_MIRRORS, "imagetagmirrorsets", tag, short=("itms",), status=True),
+        openshift_kind(SOURCE_POLICY, "imagecontentsourcepolicies", policy, status=True),
     )

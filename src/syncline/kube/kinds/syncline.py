@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncline.kube.kinds.structure import STR, TIME, obj
+from syncline.kube.kinds.structure import AGE, STR, TIME, column, definition, kind_schema, obj
 from syncline.kube.objects import GVK, Obj
 
 GROUP = "syncline.dev"
@@ -27,27 +27,12 @@ def hold_crd() -> Obj:
         "pools",
         about="which pools are held, by whom, why and until when",
     )
-    fields = {"apiVersion": STR, "kind": STR, "metadata": {"type": "object"}, "spec": spec}
-    schema = obj(fields, "spec", about="A Hold keeps machine config pools from beginning new node updates.")
-    columns: list[Obj] = [
-        {"jsonPath": ".spec.pools", "name": "Pools", "type": "string"},
-        {"jsonPath": ".spec.owner", "name": "Owner", "type": "string"},
-        {"jsonPath": ".spec.reason", "name": "Reason", "type": "string"},
-        {"jsonPath": ".spec.expiresAt", "name": "Expires", "type": "string"},
-        {"jsonPath": ".metadata.creationTimestamp", "name": "Age", "type": "date"},
-    ]
-    version: Obj = {
-        "name": VERSION,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {},
-        "additionalPrinterColumns": columns,
-    }
-    names = {"kind": "Hold", "listKind": "HoldList", "plural": "holds", "singular": "hold"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"holds.{GROUP}"},
-        "spec": {"group": GROUP, "names": names, "scope": "Cluster", "versions": [version]},
-    }
+    schema = kind_schema(spec, None, "spec", about="A Hold keeps machine config pools from beginning new node updates.")
+    columns = (
+        column("Pools", ".spec.pools"),
+        column("Owner", ".spec.owner"),
+        column("Reason", ".spec.reason"),
+        column("Expires", ".spec.expiresAt"),
+        AGE,
+    )
+    return definition(HOLD, "holds", schema, columns=columns, status=False)
