@@ -194,6 +194,27 @@ def test_a_failure_names_the_element_and_makes_no_application(shell: Shell, fold
     assert "spec.generators[0].git: " in shell("appset", "diff", file, *offline, code=20)
 
 
+@pytest.mark.parametrize(
+    ("name", "patch", "field"),
+    [
+        ("x-{{ .team.x }}", "", "spec.template.metadata.name"),
+        ("x-{{ .team }}", "metadata:\n  labels: {a: '{{ .nosuch }}'}\n", "spec.templatePatch"),
+    ],
+)
+def test_a_template_that_fails_is_named_by_its_field_with_all_rows_in_one_line(
+    shell: Shell, tmp_path: Path, name: str, patch: str, field: str
+) -> None:
+    spec = {"project": "default", "source": {"repoURL": "r", "path": "p"}, "destination": {"server": HERE}}
+    template = {"metadata": {"name": name}, "spec": spec}
+    go = {"goTemplate": True, "goTemplateOptions": ["missingkey=error"]}
+    file = written(tmp_path, a_set("typo", "red blue", template=template, templatePatch=patch, **go))
+    said = shell("appset", "generate", file, "--against", "empty", code=20)
+    assert f"typo: {field}, spec.generators[0].list row 1 (team=red, env=dev): " in said
+    assert said.count("(and 1 more row)") == 1 and "row 2" not in said
+    found = json.loads(shell("plan", "-f", file, "--against", "empty", "-o", "json", code=3))
+    assert [one["field"] for one in found["failures"]] == [field, field]
+
+
 # -- on a cluster ----------------------------------------------------------------------------------------------------
 
 
@@ -331,11 +352,13 @@ def test_the_plan_of_each_application_is_folded_in(shell: Shell, tmp_path: Path)
     found = a_set("folded", "red")
     found["spec"]["template"]["spec"]["source"] |= {"repoURL": str(repository.folder), "path": "."}
     bare = shell("plan", "-f", written(tmp_path, found), "--applications", code=4)
-    assert bare.splitlines()[-1] == "Plan: unsafe as it stands (1 to create; plans of Applications: 1 unsafe)"
+    assert (
+        bare.splitlines()[-1] == "Plan of the set: unsafe as it stands (1 to create; plans of Applications: 1 unsafe)"
+    )
     found["spec"]["template"]["spec"]["syncPolicy"] = {"syncOptions": ["CreateNamespace=true"]}
     said = shell("plan", "-f", written(tmp_path, found), "--applications", code=2)
     assert "Application argocd/folded-red at " in said and "+ create  ConfigMap red/menu" in said
-    assert said.splitlines()[-1] == "Plan: 1 to create"
+    assert said.splitlines()[-1] == "Plan of the set: 1 to create"
     assert json.loads(shell("plan", "-f", written(tmp_path, found), "--applications", "-o", "json", code=2))[
         "applications"
     ][0]["plan"]["waves"]  # fmt: skip

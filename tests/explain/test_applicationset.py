@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from syncline.assembly.inspection.setplan import (
@@ -53,12 +54,15 @@ def test_a_template_that_fails_is_named_with_its_row_line_and_character() -> Non
         'failed to execute go template {{ .x.y }}: template: :2:14: executing "" at <.x.y>: nil pointer',
         "spec.generators[0].git",
         ROW,
+        "spec.template.spec.source.path",
     )
-    found = explained(PlannedSet(FLEET, failures=(failure,)), conditions=error("boom"))
+    other = replace(failure, origin=replace(ROW, number=4))
+    found = explained(PlannedSet(FLEET, failures=(failure, other)), conditions=error("boom"))
     assert found.blocked and said(found) == (
         "ApplicationSet argocd/fleet RenderTemplateParamsError for 5m: its Applications cannot be known, so none is "
         "created, changed or deleted\n"
-        "  spec.generators[0].git row 3 (path.basename=web) failed: line 2, character 14 of the template: failed to "
+        "  spec.generators[0].git row 3 (path.basename=web) (and 1 more row) failed: line 2, character 14 of "
+        "spec.template.spec.source.path: failed to "
         'execute go template {{ .x.y }}: template: :2:14: executing "" at <.x.y>: nil pointer\n'
         "next: correct it; try it with: syncline appset generate FILE, or: syncline plan appset/fleet"
     )
@@ -69,8 +73,7 @@ def test_a_guard_names_the_command_that_confirms_it() -> None:
     found = explained(PlannedSet(FLEET, applications=(app("a", SetVerb.HOLD, "guarded"),), unsafe=(text,)))
     assert found.blocked and "argocd/fleet Guarded: 4 of 5 Applications would be deleted" in said(found)
     assert said(found).endswith(
-        "next: correct the generator\n  or: confirm: kubectl annotate appset fleet -n argocd x/confirm=abc123 "
-        "--overwrite"
+        "next: correct the set\n  or: confirm: kubectl annotate appset fleet -n argocd x/confirm=abc123 --overwrite"
     )
 
 

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from syncline.appset.status import ERROR, PROGRESSING, UP_TO_DATE
 from syncline.appset.status import SOURCE_WAIT as WAITING
-from syncline.assembly.inspection.setplan import PlannedApplication, PlannedFailure, PlannedSet, SetVerb
+from syncline.assembly.inspection.setplan import PlannedApplication, PlannedFailure, PlannedSet, SetVerb, together
 from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
 from syncline.explain.deletion import explain_deletion
@@ -62,19 +62,20 @@ def made_by(plan: PlannedSet, name: str) -> Cause:
 def _failed(found: Obj, plan: PlannedSet, _application: Explained) -> Found | None:
     if not plan.failures:
         return None
-    below = tuple(_failure(found, one) for one in plan.failures[:MAX_SHOWN])
+    below = tuple(_failure(found, one, more) for one, more in list(together(plan.failures).items())[:MAX_SHOWN])
     text = "its Applications cannot be known, so none is created, changed or deleted"
     return Found(_head(found, plan, plan.failures[0].reason, text, _since(found, ERROR), *below), blocked=True)
 
 
-def _failure(found: Obj, one: PlannedFailure) -> Cause:
+def _failure(found: Obj, one: PlannedFailure, more: str) -> Cause:
     place = str(one.origin) if one.origin is not None else one.place or "spec"
     position = _POSITION.search(one.message)
     where = ""
     if position is not None:
-        where = f"line {position[1]}" + (f", character {position[2]}" if position[2] else "") + " of the template: "
+        where = f"line {position[1]}" + (f", character {position[2]}" if position[2] else "")
+        where += f" of {one.field or 'the template'}: "
     step = f"correct it; try it with: syncline appset generate FILE, or: syncline plan appset/{name_of(found)}"
-    return Cause(place, "failed", one_line(f"{where}{one.message}"), next_action=step)
+    return Cause(f"{place}{more}", "failed", one_line(f"{where}{one.message}"), next_action=step)
 
 
 def _guarded(found: Obj, plan: PlannedSet, _application: Explained) -> Found | None:
@@ -84,7 +85,7 @@ def _guarded(found: Obj, plan: PlannedSet, _application: Explained) -> Found | N
     below = tuple(Cause(str(one.ref), "held", one_line(one.why)) for one in held)
     confirm = re.search(r"annotation (\S+): (\w+)", plan.unsafe[0])
     space = f" -n {namespace_of(found)}" if namespace_of(found) else ""
-    step = "correct the generator"
+    step = "correct the set"
     if confirm is not None:
         step += f"; or confirm: kubectl annotate appset {name_of(found)}{space} {confirm[1]}={confirm[2]} --overwrite"
     head = _head(found, plan, "Guarded", plan.unsafe[0], _since(found, ERROR), *below, next_action=step)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -63,7 +63,7 @@ class Origin:
     element: str
     """``spec.generators[0].matrix``."""
     number: int
-    values: Mapping[str, str] = field(repr=False)
+    values: Mapping[str, str] = field(repr=False, hash=False)
 
     def __str__(self) -> str:
         """Return ``spec.generators[0].list row 2 (team=blue, …)``, without parameters that say what others say."""
@@ -135,14 +135,26 @@ class PlannedFailure:
     message: str
     place: str = ""
     origin: Origin | None = None
+    field: str = ""
+    """The field of the set whose template failed: ``spec.template.spec.source.path``; empty if it is not known."""
 
     def __str__(self) -> str:
         place = str(self.origin) if self.origin is not None else self.place
-        return f"{place}: {self.message}" if place else self.message
+        named = ", ".join(text for text in (self.field, place) if text)
+        return f"{named}: {self.message}" if named else self.message
 
     def to_obj(self) -> Obj:
-        made: Obj = {"reason": self.reason, "message": self.message, "generator": self.place}
+        made: Obj = {"reason": self.reason, "message": self.message, "generator": self.place, "field": self.field}
         return made | ({"row": self.origin.to_obj()} if self.origin is not None else {})
+
+
+def together(failures: Iterable[PlannedFailure]) -> dict[PlannedFailure, str]:
+    """Return the first of the failures that say the same, and how many other rows have it: `` (and 3 more rows)``."""
+    rows: dict[tuple[str, str, str], list[PlannedFailure]] = {}
+    for one in failures:
+        rows.setdefault((one.place, one.field, one.message), []).append(one)
+    counts = ((each[0], len(each) - 1) for each in rows.values())
+    return {one: f" (and {more} more row{'' if more == 1 else 's'})" if more else "" for one, more in counts}
 
 
 @dataclass(frozen=True, slots=True)

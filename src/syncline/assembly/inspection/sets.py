@@ -6,9 +6,11 @@ what answers the questions of generators. Nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from syncline.appset.deciding import Choice, Verb, decide
 from syncline.appset.generation import Failure, Generated, Row
@@ -30,6 +32,7 @@ from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.argo.typed import typed_application
 from syncline.assembly.inspection.differences import ObjectDifference
 from syncline.assembly.inspection.setplan import (
+    MAX_DEPTH,
     Origin,
     PlannedApplication,
     PlannedFailure,
@@ -38,6 +41,7 @@ from syncline.assembly.inspection.setplan import (
     PlannedStep,
     SetVerb,
     patched_fields,
+    together,
     values_of,
 )
 from syncline.assembly.scripts.expressions import AnswersNow
@@ -45,12 +49,13 @@ from syncline.control.cache import Cache
 from syncline.control.plan import Replace
 from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import Obj, ObjectRef, finalizers, is_terminating, name_of, ref_of
+from syncline.kube.objects import Obj, ObjectRef, dig, finalizers, is_terminating, name_of, ref_of
 
 Ask = Callable[[Question], Answer]
 """Answers one question, blocking."""
 MAX_ROUNDS = 50
 """Rounds of questions; an answer leads to new ones only where generators nest."""
+_ELEMENT = re.compile(r"spec\.generators\[(\d{1,6})\]\.(\w+)")
 CASCADE = "resources-finalizer.argocd.argoproj.io"
 NOT_PROGRESSIVE = (
     f"spec.strategy is not used: applicationsetcontroller.enable.progressive.syncs of {PARAMETERS_MAP} is not true"
@@ -74,7 +79,7 @@ def planned_set(cache: Cache, appset: Obj, control_namespace: str, ask: Ask, now
         warnings=(*generated.warnings, *_warnings(observed)),
     )
     wrong = [PlannedFailure("ErrorOccurred", text) for text in (*observed.settings.problems, *observed.unread)]
-    wrong += [_failure(one) for one in generated.failures]
+    wrong += [_failure(appset, one) for one in generated.failures]
     if wrong:
         return replace(planned, failures=tuple(wrong))
     decision = decide(replace(observed, expressions=AnswersNow()), generated, now)
@@ -106,9 +111,9 @@ def _going(cache: Cache, appset: Obj, control_namespace: str, now: datetime) -> 
     return PlannedSet(observed.ref, str(policy), applications=tuple(found), warnings=said)
 
 
-def where_failed(failure: Failure) -> str:
-    """Return what failed, with the element of the set and the row."""
-    return str(_failure(failure))
+def failure_lines(appset: Obj, failures: Sequence[Failure]) -> list[str]:
+    """Return what failed, with the fields and elements of the set; rows with the same failure are counted."""
+    return [f"{one}{more}" for one, more in together(_failure(appset, each) for each in failures).items()]
 
 
 def _generated(
@@ -152,8 +157,41 @@ def _warnings(observed: SetObserved) -> Iterator[str]:
         yield f"applicationsetcontroller.dryrun of {PARAMETERS_MAP} is true: the controller writes no Application"
 
 
-def _failure(one: Failure) -> PlannedFailure:
-    return PlannedFailure(one.reason, one.message, one.origin, origin_of(one.row) if one.row is not None else None)
+def _failure(appset: Obj, one: Failure) -> PlannedFailure:
+    origin = origin_of(one.row) if one.row is not None else None
+    return PlannedFailure(one.reason, one.message, one.origin, origin, _field(appset, one))
+
+
+def _field(appset: Obj, failure: Failure) -> str:
+    """Return the field whose template the message of a failed row quotes; empty if it quotes none."""
+    if failure.row is None:
+        return ""
+    spec = appset.get("spec") or {}
+    element = _ELEMENT.fullmatch(failure.origin)
+    listed = spec.get("generators") or []
+    own = dig(listed[int(element[1])], element[2], "template") if element and int(element[1]) < len(listed) else None
+    texts = {
+        path: text
+        for root, value in (
+            ("spec.template", spec.get("template")),
+            ("spec.templatePatch", spec.get("templatePatch")),
+            (f"{failure.origin}.template", own),
+        )
+        for path, text in _texts(value, root, 0)
+        if "{{" in text and text.strip() in failure.message
+    }
+    return max(texts, key=lambda path: len(texts[path]), default="")
+
+
+def _texts(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif depth < MAX_DEPTH and isinstance(value, dict):
+        for key, below in value.items():
+            yield from _texts(below, f"{path}.{key}", depth + 1)
+    elif depth < MAX_DEPTH and isinstance(value, list):
+        for index, below in enumerate(value):
+            yield from _texts(below, f"{path}[{index}]", depth + 1)
 
 
 def origin_of(row: Row) -> Origin:
@@ -193,7 +231,8 @@ def _verb(observed: SetObserved, choice: Choice) -> tuple[SetVerb, str]:
         case Verb.KEEP:
             return (SetVerb.UNCHANGED, "") if choice.wanted is not None else (SetVerb.KEEP, choice.why)
         case Verb.HOLD:
-            return SetVerb.HOLD, f"{'delete' if choice.made is None else 'create'}: {choice.why}"
+            what = "it would be deleted" if choice.made is None else "it would be created"
+            return SetVerb.HOLD, f"{what}, which waits for a confirmation"
         case Verb.REFUSE:
             return SetVerb.REFUSE, choice.why
 
@@ -231,7 +270,7 @@ def _steps(rollout: Rollout) -> Iterator[PlannedStep]:
 
 def _in_step(rollout: Rollout, name: str, entries: Mapping[str, Entry]) -> PlannedInStep:
     entry = entries.get(name)
-    return PlannedInStep(name, str(entry.status) if entry is not None else "", rollout.waits(name))
+    return PlannedInStep(name, str(entry.status) if entry is not None else "not there", rollout.waits(name))
 
 
 def _selects(one: Expression) -> str:

@@ -157,7 +157,8 @@ def _wait(link: Connection, stored: Obj) -> None:
             raise CommandFailed(f'ApplicationSet "{qualified(stored)}" was deleted before reaching {UP_TO_DATE}')
         if REFRESH not in annotations_of(found) and condition(found, UP_TO_DATE).get("status") == "True":
             return True
-        text = str(condition(found, "ErrorOccurred").get("message") or "the controller reads it")
+        failed = condition(found, "ErrorOccurred")
+        text = str(failed.get("message")) if failed.get("status") == "True" else "the controller works on it"
         if text not in said:
             said.append(text)
             click.echo(f"waiting for ApplicationSet '{where[1]}': {text}", err=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from syncline.assembly.inspection.setplan import SetVerb
+from syncline.assembly.inspection.setplan import SetVerb, together
 from syncline.assembly.inspection.sets import planned_set
 from syncline.cli.app.target import CONTROL_NAMESPACE
 from syncline.cli.appset.files import read_sets
@@ -48,7 +48,7 @@ def diff(
             checked_set(stage, one)
             with rows(stage, folder) as ask:
                 found.append(planned_set(stage.cache, as_stored(stage, one), stage.control, ask, stage.now))
-    failed = [str(one) for plan in found for one in plan.failures]
+    failed = [f"{one}{more}" for plan in found for one, more in together(plan.failures).items()]
     if failed:
         raise CommandFailed("\n  ".join(failed))
     changed = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from syncline.assembly.inspection.sets import generated_set, where_failed
+from syncline.assembly.inspection.sets import failure_lines, generated_set
 from syncline.cli.app.target import CONTROL_NAMESPACE
 from syncline.cli.appset.files import read_sets
 from syncline.cli.appset.rows import rows
@@ -60,6 +60,6 @@ def generated(stage: Stage, wanted: Obj, folder: Path | None) -> list[Obj]:
     with rows(stage, folder) as ask:
         found = generated_set(stage.cache, wanted, stage.control, ask, stage.now)
     if found.failures:
-        lines = "\n  ".join(where_failed(one) for one in found.failures)
+        lines = "\n  ".join(failure_lines(wanted, found.failures))
         raise CommandFailed(f"unable to generate Applications of ApplicationSet: {name_of(wanted)}: {lines}")
     return sorted((one.app for one in found.made), key=name_of)

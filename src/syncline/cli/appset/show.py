@@ -8,11 +8,12 @@ from syncline.cli.access.connection import Connection
 from syncline.cli.app.target import CONTROL_NAMESPACE
 from syncline.cli.appset.target import get_set, place_of, set_options
 from syncline.cli.frame.output import output_option, print_documents
-from syncline.cli.views.application import parameter_rows
+from syncline.cli.views.application import parameter_rows, set_ref_of
 from syncline.cli.views.appset import describe_set, qualified, set_rows
 from syncline.kube import client
 from syncline.kube.kinds.applicationset import APPLICATION_SET
-from syncline.kube.objects import dig, name_of
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import dig, name_of, namespace_of, ref_of
 
 
 @click.command("list")
@@ -68,10 +69,13 @@ def get(
     """
     with Connection(kubeconfig, context) as link:
         found = get_set(link, place_of(name, namespace))
-    if output in ("json", "yaml"):
-        print_documents(found, output)
-        return
-    print(describe_set(found))
+        if output in ("json", "yaml"):
+            print_documents(found, output)
+            return
+        # The status of the set has their state of its last reconcile.
+        answer = link.send(client.list_(link.resource(APPLICATION), namespace_of(found)))
+        apps = (answer.obj.get("items") or []) if answer.ok else []
+    print(describe_set(found, [one for one in apps if set_ref_of(one) == ref_of(found)]))
     if show_params:
         source = dig(found, "spec", "template", "spec", "source", default={}) or {}
         print(f"\n{parameter_rows(source)}")

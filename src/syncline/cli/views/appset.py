@@ -58,8 +58,9 @@ def set_rows(found: Sequence[Obj], *, wide: bool) -> str:
     return table([*HEADERS, *(WIDE_HEADERS if wide else ())], rows)
 
 
-def describe_set(found: Obj) -> str:
-    """Return the text of ``appset get``: argocd's header and conditions, then the Applications."""
+def describe_set(found: Obj, apps: Sequence[Obj] = ()) -> str:
+    """Return the text of ``appset get``: argocd's header and conditions, then the Applications. ``apps``: those that it
+    controls, whose state is newer than the one in its status."""
     app = template_of(found)
     place = app["spec"].get("destination") or {}
     health = dig(found, "status", "health", default={}) or {}
@@ -80,13 +81,16 @@ def describe_set(found: Obj) -> str:
         fields = ("type", "status", "message", "lastTransitionTime")
         rows = [[str(one.get(field) or "") for field in fields] for one in conditions]
         lines += ["", table(("CONDITION", "STATUS", "MESSAGE", "LAST TRANSITION"), rows)]
-    return "\n".join([*lines, *_applications(found)])
+    return "\n".join([*lines, *_applications(found, apps)])
 
 
-def _applications(found: Obj) -> list[str]:
+def _applications(found: Obj, apps: Sequence[Obj]) -> list[str]:
     """Return the table of the Applications, with what they wait for in a rollout."""
     status = dig(found, "status", default={}) or {}
     resources = {str(one.get("name")): one for one in status.get("resources") or []}
+    for app in apps:
+        synced, health = (dig(app, "status", part, default={}) or {} for part in ("sync", "health"))
+        resources[name_of(app)] = {"status": synced.get("status"), "health": health}
     rollout = {str(one.get("application")): one for one in status.get("applicationStatus") or []}
     names = sorted({*resources, *rollout}, key=lambda name: (_step(rollout.get(name)), name))
     if not names:

@@ -11,6 +11,7 @@ from syncline.assembly.inspection.setplan import (
     PlannedSet,
     PlannedStep,
     SetVerb,
+    together,
 )
 from syncline.cli.views.diff import describe_difference
 from syncline.cli.views.plan import describe_plan
@@ -47,7 +48,7 @@ def describe_set_plan(plan: PlannedSet, *, everything: bool = False, differences
         lines += ["", describe_plan(one.own, everything=everything, differences=differences)] if one.own else []
     for label, texts in (
         ("warning", plan.warnings),
-        ("blocked", tuple(map(str, plan.failures))),
+        ("blocked", [f"{one}{more}" for one, more in together(plan.failures).items()]),
         ("unsafe", plan.unsafe),
     ):
         lines += ["", *(f"{label}: {text}".replace("\n", "\n  ") for text in texts)] if texts else []
@@ -101,14 +102,15 @@ def _summary(plan: PlannedSet) -> str:
     below = [one.own.verdict for one in plan.applications if one.own is not None]
     bad = [f"{below.count(each)} {each}" for each in (Verdict.BLOCKED, Verdict.UNSAFE) if each in below]
     what += f"; plans of Applications: {', '.join(bad)}" if bad else ""
+    head = "Plan of the set" if below else "Plan"
     if plan.failures:
-        return "Plan: blocked; nothing would be created, changed or deleted"
+        return f"{head}: blocked; nothing would be created, changed or deleted"
     match plan.verdict:
         case Verdict.NOTHING:
-            return f"Plan: nothing to do ({what})"
+            return f"{head}: nothing to do ({what})"
         case Verdict.CHANGES:
-            return f"Plan: {what}"
+            return f"{head}: {what}"
         case Verdict.BLOCKED:
-            return f"Plan: blocked in part ({what})"
+            return f"{head}: blocked in part ({what})"
         case Verdict.UNSAFE:
-            return f"Plan: unsafe as it stands ({what})"
+            return f"{head}: unsafe as it stands ({what})"
