@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from syncline.apply.asking import AnswerCache
@@ -27,6 +28,7 @@ from syncline.appset.observing.observe import (
     uses_clusters,
 )
 from syncline.appset.plan import Means, SetPlan, Stage, plan_set, settle_set
+from syncline.appset.rendering.kept import RenderedApplications
 from syncline.appset.rollout.strategy import is_strict
 from syncline.appset.status import ERROR
 from syncline.argo.clusters import is_cluster_secret
@@ -58,15 +60,16 @@ class ApplicationSets:
         expressions: AnswerCache | None = None,
         lists: ListStore | None = None,
         around: Surroundings | None = None,
+        seed: str = "",
     ) -> None:
         """``store``: answers to questions of generators; ``expressions``: results of jq expressions; ``lists``: objects
-        of decision resources."""
+        of decision resources; ``seed``: a secret, what templates draw from (empty: they cannot)."""
         self._store = store
         self._expressions = expressions or AnswerCache()
         self._lists = lists or ListStore()
         self._around = around or Surroundings(control_namespace)
-        self._generations, self._refreshes = Generations(generate), Refreshes()
-        self._means = Means(self._generations, Unchanged())
+        self._generations, self._refreshes = Generations(partial(generate, kept=RenderedApplications())), Refreshes()
+        self._means = Means(self._generations, Unchanged(), seed)
         self._progressive = False
 
     def controller(self, admits: Callable[[ObjectRef], bool] = lambda _ref: True) -> Controller[SetObserved]:

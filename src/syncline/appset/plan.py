@@ -43,6 +43,7 @@ from syncline.kube.objects import (
     name_of,
     namespace_of,
     resource_version,
+    uid_of,
 )
 
 RETRY_S: Final = 180.0
@@ -91,6 +92,8 @@ class Means:
 
     generate: Generate
     unchanged: Unchanged | None = None
+    seed: str = field(default="", repr=False)
+    """What templates of all sets draw from; each set draws other values."""
 
 
 def plan_set(observed: SetObserved, now: datetime, means: Means) -> SetPlan:
@@ -119,7 +122,8 @@ def _plan(observed: SetObserved, now: datetime, means: Means, asked: frozenset[Q
     if kinds:
         why = "kinds of decisions are listed"
         return SetPlan((kinds,), Requeue(0, why), why, stage=Stage.ASK, asked=asked)
-    generated = means.generate(appset, observed.facts)
+    seed = f"{means.seed}/{uid_of(appset)}" if means.seed else ""
+    generated = means.generate(appset, replace(observed.facts, now=now, seed=seed))
     questions = _to_ask(observed, generated, now, asked)
     if questions:
         why = f"{len(questions)} questions of generators are asked"

@@ -23,6 +23,7 @@ from syncline.assembly.scripts.expressions import Expressions
 from syncline.assembly.sources.credentials import Taught, Teacher
 from syncline.base.action import Handler
 from syncline.base.clock import Clock
+from syncline.base.entropy import Entropy
 from syncline.base.secret import Secret
 from syncline.cluster.access.users import UserInfo, service_account_user
 from syncline.control.cache import Cache, Snapshot
@@ -142,7 +143,14 @@ def gitops(
 
     sets = None
     if application_sets and isinstance(reader, RowReader):
-        sets = ApplicationSets(rows, settings.control_namespace, expressions=answers, lists=lists, around=around)
+        sets = ApplicationSets(
+            rows,
+            settings.control_namespace,
+            expressions=answers,
+            lists=lists,
+            around=around,
+            seed=Entropy().token(),
+        )
 
     controllers: tuple[Controller[Any], ...] = (
         applications.controller(admits),

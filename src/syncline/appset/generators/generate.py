@@ -17,6 +17,7 @@ from syncline.appset.generators.reading import Element
 from syncline.appset.questions import Facts
 from syncline.appset.rendering.application import ApplicationTemplate, merged_template
 from syncline.appset.rendering.errors import RenderError
+from syncline.appset.rendering.kept import RenderedApplications
 from syncline.kube.objects import Obj
 
 PARAMETERS = "ApplicationGenerationFromParamsError"
@@ -26,17 +27,19 @@ TEMPLATE = "RenderTemplateParamsError"
 
 @dataclass
 class _Result:
+    kept: RenderedApplications | None = None
     made: list[Made] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     intervals: list[float] = field(default_factory=list)
 
 
-def generate(appset: Obj, facts: Facts) -> Generated:
+def generate(appset: Obj, facts: Facts, kept: RenderedApplications | None = None) -> Generated:
     """Return all Applications of a set, or why they cannot be known. The result shares parts with ``appset``; neither
-    may be changed."""
+    may be changed. ``kept``: Applications of earlier calls, so that only rows that changed are rendered; without any
+    effect on the result."""
     context = Context(appset, facts)
-    result = _Result()
+    result = _Result(kept)
     listed = (appset.get("spec") or {}).get("generators") or []
     for index, raw in enumerate(listed):
         path = f"spec.generators[{index}]"
@@ -82,7 +85,7 @@ def _render(element: Element, found: Transformed, context: Context, result: _Res
         try:
             if template is None:
                 merged = merged_template(own.raw if own is not None else None, base)
-                template = ApplicationTemplate(merged, context.renderer, context.appset)
+                template = ApplicationTemplate(merged, context.renderer, context.appset, element.raw, result.kept)
             result.made.append(Made(template.render(params), row))
         except RenderError as error:
             result.failures.append(Failure(TEMPLATE, str(error), origin, row))

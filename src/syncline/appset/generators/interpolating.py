@@ -12,6 +12,8 @@ from syncline.appset.generators.context import Row
 from syncline.appset.generators.errors import GenerationError
 from syncline.appset.rendering.application import RAW_FIELD
 from syncline.appset.rendering.errors import RenderError
+from syncline.appset.rendering.functions import writes
+from syncline.appset.rendering.goforms import copied, texts_of
 from syncline.appset.rendering.text import Params, Renderer
 from syncline.appset.rendering.tree import Broken, Text, Tree, entries, items, planted, planted_text, wrapped
 from syncline.kube.objects import Obj
@@ -27,12 +29,13 @@ _NO_LABELS: Obj = {"matchLabels": {}, "matchExpressions": []}
 class Interpolation:
     """An element with its texts parsed."""
 
-    __slots__ = ("_element", "_kept", "_tree")
+    __slots__ = ("_element", "_kept", "_tree", "_writes")
 
     def __init__(self, element: Obj, renderer: Renderer) -> None:
         self._element = element
         self._kept = {key: item for key, item in element.items() if key == "selector"}
         self._tree = _planted(element, "", renderer)
+        self._writes = renderer.go and any(map(writes, texts_of(element)))
 
     @property
     def varies(self) -> bool:
@@ -44,7 +47,9 @@ class Interpolation:
         if not row:
             return self._element
         try:
-            made: Obj = self._tree.fill(row) if isinstance(self._tree, Tree) else self._element
+            made: Obj = (
+                self._tree.fill(copied(row) if self._writes else row) if isinstance(self._tree, Tree) else self._element
+            )
         except RenderError as error:
             raise GenerationError(f"failed to replace parameters in generator: {error}") from None
         return {**_with_empty(made), **self._kept}

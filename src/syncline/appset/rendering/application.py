@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from syncline.appset.rendering.errors import RenderError
-from syncline.appset.rendering.goforms import GoError, decoded, plain
+from syncline.appset.rendering.functions import changes, writes
+from syncline.appset.rendering.goforms import GoError, copied, decoded, plain, texts_of
+from syncline.appset.rendering.kept import RenderedApplications, digest_of
 from syncline.appset.rendering.merging import filled
 from syncline.appset.rendering.model import APPLICATION, Form, Type, conform
 from syncline.appset.rendering.patching import patched
@@ -22,8 +24,6 @@ RAW_FIELD = "failed to deeply replace JSON field contents: "
 """Upstream's prefix for errors in fields of any JSON."""
 META = ("name", "namespace", "labels", "annotations", "finalizers")
 """What a template may set of an Application's metadata."""
-MAX_APPLICATION = 1_500_000
-"""Bytes of an Application's texts that the API could store."""
 
 
 def merged_template(own: Obj | None, base: Obj) -> Obj:
@@ -35,11 +35,25 @@ def merged_template(own: Obj | None, base: Obj) -> Obj:
 class ApplicationTemplate:
     """The template of a generator element, merged over that of the set."""
 
-    __slots__ = ("_keep", "_namespace", "_patch", "_plain", "_renderer", "_tree")
+    __slots__ = (
+        "_digest",
+        "_keep",
+        "_kept",
+        "_namespace",
+        "_patch",
+        "_plain",
+        "_renderer",
+        "_size",
+        "_tree",
+        "_writes",
+    )
 
-    def __init__(self, template: Obj, renderer: Renderer, appset: Obj) -> None:
-        """``appset`` gives namespace, ``syncPolicy`` and ``templatePatch``. Raises :class:`RenderError` for a template
-        that is no Application."""
+    def __init__(
+        self, template: Obj, renderer: Renderer, appset: Obj, element: Obj, kept: RenderedApplications | None = None
+    ) -> None:
+        """``appset`` gives namespace, ``syncPolicy`` and ``templatePatch``. ``element``: what makes the rows; with the
+        same one, rows that are equal as JSON are equal. Raises :class:`RenderError` for a template that is no
+        Application."""
         metadata = template.get("metadata") or {}
         raw = {"metadata": {key: metadata.get(key) for key in META}, "spec": template.get("spec")}
         try:
@@ -51,9 +65,26 @@ class ApplicationTemplate:
         self._namespace = str(dig(appset, "metadata", "namespace", default=""))
         self._keep = dig(appset, "spec", "syncPolicy", "preserveResourcesOnDeletion") is True
         self._patch = dig(appset, "spec", "templatePatch")
+        texts = [*texts_of(self._plain), str(self._patch or "")]
+        self._writes = renderer.go and any(map(writes, texts))
+        self._kept = None if renderer.go and any(map(changes, texts)) else kept
+        parts = [self._plain, self._patch, self._keep, self._namespace, renderer.go, renderer.options, element]
+        self._digest, self._size = digest_of(parts) or (b"", 0)
 
     def render(self, params: Params) -> Obj:
         """Return the Application of a row, with unchanged parts of the template in it; raises :class:`RenderError`."""
+        found = digest_of(params) if self._kept is not None and self._digest else None
+        if found is None or self._kept is None:
+            return self._rendered(params)
+        key, size = self._digest + found[0], self._size + found[1]
+        app = self._kept.get(key)
+        if app is None:
+            app = self._rendered(params)
+            self._kept.put(key, app, size)
+        return app
+
+    def _rendered(self, params: Params) -> Obj:
+        params = copied(params) if self._writes else params
         made = self._filled(params)
         if isinstance(self._patch, str):
             made = patched(made, self._patch_text(params))

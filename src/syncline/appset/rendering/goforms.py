@@ -5,7 +5,7 @@ Numbers of JSON and YAML are ``float64`` in Go, so rows have floats where upstre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -119,6 +119,28 @@ def _flatten(made: dict[str, Any], prefix: str, value: Any, typed: bool) -> None
             _flatten(made, f"{prefix}{key}.", item, typed and within)
         else:
             made[f"{prefix}{key}"] = item
+
+
+def copied(value: Any) -> Any:
+    """Return a copy of a row's value whose maps and lists can be changed."""
+    if isinstance(value, dict):
+        return type(value)({key: copied(item) for key, item in value.items()})
+    if isinstance(value, list):
+        return type(value)([copied(item) for item in value])
+    return value
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Yield all texts of JSON values, also keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from texts_of(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_of(item)
 
 
 def json_kind(value: Any) -> str:

@@ -40,7 +40,7 @@ _OPTIONS = {
 class Renderer:
     """One engine with its options, for all texts of a set."""
 
-    __slots__ = ("_changing", "_changing_functions", "_missing_key", "_wrong_option", "go")
+    __slots__ = ("_changing", "_changing_functions", "_missing_key", "_wrong_option", "go", "options")
 
     def __init__(
         self, *, go: bool, options: Sequence[str] = (), changing: Callable[[], Mapping[str, Function]] | None = None
@@ -50,6 +50,7 @@ class Renderer:
         ``changing`` gives the functions with those of time and chance, which stay the same for this renderer.
         """
         self.go = go
+        self.options = tuple(options)
         self._changing = changing or partial(changing_functions, None, "")
         self._changing_functions: Mapping[str, Function] | None = None
         wrong = [one for one in options if one not in _OPTIONS]

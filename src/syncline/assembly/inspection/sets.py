@@ -45,6 +45,7 @@ from syncline.assembly.inspection.setplan import (
     values_of,
 )
 from syncline.assembly.scripts.expressions import AnswersNow
+from syncline.base.entropy import Entropy
 from syncline.control.cache import Cache
 from syncline.control.plan import Replace
 from syncline.kube.kinds.applicationset import APPLICATION_SET
@@ -122,6 +123,7 @@ def _generated(
     cache.put(APPLICATION_SET.group_kind, appset)
     around = Surroundings(control_namespace)
     answers: dict[Question, Answer] = {}
+    seed = Entropy().token()
     listed: Mapping[tuple[str, str], Listed] = {}
 
     def observed() -> SetObserved:
@@ -133,7 +135,7 @@ def _generated(
     listed = {kind: _listed(cache, control_namespace, *kind, now) for kind in kinds}
     for _ in range(MAX_ROUNDS):
         seen = observed()
-        found = generate(appset, seen.facts)
+        found = generate(appset, replace(seen.facts, now=now, seed=seed))
         if not found.missing:
             return seen, found
         answers |= {question: ask(question) for question in found.missing}
