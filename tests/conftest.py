@@ -151,6 +151,7 @@ ATTACKS = (
     "tests/attacks/",
     "tests/gitops/borders/",
     "tests/sources/test_address.py",
+    "tests/sources/providers/test_borders.py",
     "tests/sources/test_borders.py",
     "tests/sources/test_tarpits.py",
     "tests/assembly/test_browsers.py",

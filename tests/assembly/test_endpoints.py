@@ -17,6 +17,7 @@ from tests.assembly.controllers import ANY, APPS, MAP, Cluster, Running, start
 from tests.live import served_cluster
 from tests.sources.conftest import Upstream
 from tests.sources.githttp import Server
+from tests.sources.providers.replay import Replay, ReplayHost
 
 from syncline.assembly.controller import ControllerSettings, serve_controller
 from syncline.assembly.endpoints.listening import ListenError
@@ -114,6 +115,44 @@ def test_b59_a_genuine_push_refreshes_the_sets_that_read_the_repository(
     assert 'argocd_appset_info{namespace="argocd",name="fleet",resource_update_status="' in text
     assert 'argocd_appset_reconcile_bucket{namespace="argocd",name="fleet",le="+Inf"}' in text
     cluster.ask(client.delete(sets, "argocd", "fleet"))
+
+
+def test_b32_an_event_of_a_pull_request_refreshes_the_sets_that_list_it(
+    cluster: Cluster, running: Running, upstream: Upstream
+) -> None:
+    upstream.commit({"preview/map.yaml": MAP.format(name="preview")})
+
+    def pull(number: int) -> Obj:
+        ends = {"head": {"ref": f"feature-{number}", "sha": f"{number:040x}"}, "base": {"ref": "main", "sha": "f" * 40}}
+        return {"number": number, "title": "a change", "user": {"login": "anna"}, "labels": [], **ends}
+
+    pulls = "/api/v3/repos/acme/web/pulls"
+    host = ReplayHost({pulls: Replay([pull(1)])})
+    source = {"repoURL": f"file://localhost{upstream.path}", "path": "preview", "targetRevision": "HEAD"}
+    destination = {"server": "https://kubernetes.default.svc", "namespace": "preview-{{number}}"}
+    listing = {"github": {"owner": "acme", "repo": "web", "api": host.url}, "requeueAfterSeconds": 36000}
+    spec = {"project": "default", "source": source, "destination": destination}
+    made = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "ApplicationSet",
+        "metadata": {"name": "previews", "namespace": "argocd"},
+        "spec": {
+            "generators": [{"pullRequest": listing}],
+            "template": {"metadata": {"name": "preview-{{number}}"}, "spec": spec},
+        },
+    }
+    sets = ResourceInfo("argoproj.io", "v1alpha1", "ApplicationSet", "applicationsets", namespaced=True)
+    running.await_known(cluster.ask(client.create(sets, made)))
+    cluster.watch_until(APPS, "argocd", "preview-1", lambda _app: True)
+    host.answers[pulls] = [Replay([pull(1), pull(2)])]
+    repository = {"name": "web", "owner": {"login": "Acme"}, "url": f"{host.url}/api/v3/repos/acme/web"}
+    body = json.dumps({"action": "opened", "number": 2, "repository": repository}).encode()
+    signature = "sha256=" + hmac.digest(KEY.encode(), body, "sha256").hex()
+    status, _ = call(running, "/api/webhook", body, X_GitHub_Event="pull_request", X_Hub_Signature_256=signature)
+    assert status == 200
+    cluster.watch_until(APPS, "argocd", "preview-2", lambda _app: True)
+    cluster.ask(client.delete(sets, "argocd", "previews"))
+    host.close()
 
 
 def test_a_body_beyond_the_limit_is_refused_unread(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:

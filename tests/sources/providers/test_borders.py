@@ -48,7 +48,7 @@ def following(page: int) -> dict[str, str]:
 # -- where requests go ----------------------------------------------------------------------------------------------
 
 
-def test_b58_an_address_that_the_administrator_does_not_list_is_not_asked(serve: Serve) -> None:
+def test_an_address_that_the_administrator_does_not_list_is_not_asked(serve: Serve) -> None:
     host = serve({PULLS: Replay([PULL])})
     reach = Reach(allowed=("https://git.example.com/", f"{host.url}/"))
     error = refused(host.url, reach, Problem.REFUSED)
