@@ -122,6 +122,13 @@ def test_a_quota_that_ends_between_two_pages_gives_no_half_answer(serve: Serve) 
     assert error.retry_at == LATER
 
 
+def test_without_a_token_the_error_says_how_to_get_a_larger_quota(serve: Serve) -> None:
+    host = serve({PULLS: Replay({"message": QUOTA}, 429)})
+    error = refused(host, Reach(clock=VirtualClock(NOW)), "")
+    assert error.fix == "give it a token: those without one share a small quota"
+    assert refused(host, Reach(clock=VirtualClock(NOW))).fix == ""
+
+
 def test_a_missing_right_is_no_rate_limit(serve: Serve) -> None:
     host = serve({PULLS: Replay({"message": "Resource not accessible by personal access token"}, 403)})
     reach = Reach(clock=VirtualClock(NOW))

@@ -32,6 +32,8 @@ _CONTAINER_HOSTS = ("127.0.0.1", "::1", "localhost", "169.254.170.2", "169.254.1
 """Where a container asks for its credentials over plain HTTP, as the SDKs."""
 _MAX_TOKEN = 65_536
 _SESSION = "syncline"
+PROCESS = "the process"
+"""Who asks without a role."""
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -150,7 +152,7 @@ def _assumed(form: Mapping[str, str], own: Identity | None, region: str, reach: 
     """Ask the security token service for the keys of a role."""
     url = endpoint("sts", region, reach)
     body = urlencode({**form, "Version": "2011-06-15"}).encode()
-    host = Host("AWS STS", url, secret=Secret(form.get("WebIdentityToken", "")))
+    host = Host("AWS STS", url, secret=Secret(form.get("WebIdentityToken", "")), identity=PROCESS)
     request = AwsRequest(url, "sts", region, headers=FORM, body=body)
     headers = signed(request, own, reach.clock.now()) if own is not None else {}
     with closing(Client(host, reach)) as client:

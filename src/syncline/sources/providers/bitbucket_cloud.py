@@ -63,7 +63,7 @@ class _End(msgspec.Struct):
 
 
 class _Author(msgspec.Struct):
-    nickname: str = ""
+    nickname: str | None = None
 
 
 class _Pull(msgspec.Struct):
@@ -133,6 +133,6 @@ def pull_requests(client: Client, spec: Mapping[str, Any]) -> Iterator[PullReque
     path = f"repositories/{segment(owner, 'owner')}/{segment(name, 'repo')}/pullrequests"
     with during(f"listing pull requests for {owner}/{name}"):
         for one in _pages(client, _Page[_Pull], path, {"pagelen": 50}):
-            author = one.author.nickname if one.author is not None else ""
+            author = (one.author.nickname if one.author is not None else "") or ""
             sha = one.source.commit.hash if one.source.commit is not None else ""
             yield PullRequest(one.id, one.title, one.source.branch.name, one.destination.branch.name, sha, (), author)

@@ -60,6 +60,8 @@ class Host:
     """The credential itself, which messages mask."""
     insecure: bool = False
     ca_pem: str = ""
+    identity: str = ""
+    """Who asks, where each request is signed by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,8 @@ class Client:
     def __init__(self, host: Host, reach: Reach) -> None:
         self.host, self._reach = host, reach
         self._base = base_address(host.base)
-        given = "\n".join(f"{name}: {value}" for name, value in sorted(host.secret_headers.items()))
-        self._who: Who = (origin_of(self._base), hashlib.sha256(given.encode()).hexdigest() if given else "")
+        given = "\n".join([host.identity, *(f"{name}: {one}" for name, one in sorted(host.secret_headers.items()))])
+        self._who: Who = (origin_of(self._base), hashlib.sha256(given.encode()).hexdigest() if given.strip() else "")
         self._access = RepositoryAccess(
             self._base,
             bearer_token=host.secret,
@@ -114,7 +116,7 @@ class Client:
 
     @property
     def is_anonymous(self) -> bool:
-        return not self.host.secret_headers
+        return not self._who[1]
 
     def below(self, url: str) -> str:
         """Return what follows the base address in ``url``, a link of the host to its next page. Raises
@@ -241,7 +243,8 @@ class Client:
         until = rest_until(answer.status, answer.headers, said, self._reach.clock.now())
         if until is not None and is_refusal(answer.status, answer.headers, said):
             text = f"{text} (rate limit; it is asked again at {format_time(until)})"
-            return ProviderError(Problem.UNREACHABLE, text, retry_at=until)
+            fix = "give it a token: those without one share a small quota" if self.is_anonymous else ""
+            return ProviderError(Problem.UNREACHABLE, text, retry_at=until, fix=fix)
         kind = _kind(answer)
         if answer.status in (401, 403) or kind in _DENIED:
             return ProviderError(Problem.DENIED, text, kind=kind, fix="check the token and its scopes")

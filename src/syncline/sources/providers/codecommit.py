@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from syncline.sources.errors import Problem
-from syncline.sources.providers.aws import AwsRequest, endpoint, identity_for, region_of, signed
+from syncline.sources.providers.aws import PROCESS, AwsRequest, endpoint, identity_for, region_of, signed
 from syncline.sources.providers.client import Client, Host, during
 from syncline.sources.providers.filters import clone_url
 from syncline.sources.providers.model import ProviderError, Repository
@@ -159,7 +159,8 @@ class CodeCommit:
 
     def _client(self, service: str) -> Client:
         if service not in self._clients:
-            host = Host(f"AWS {service}", endpoint(service, self._region, self._reach))
+            role = str(self._spec.get("role") or "") or PROCESS
+            host = Host(f"AWS {service}", endpoint(service, self._region, self._reach), identity=role)
             self._clients[service] = Client(host, self._reach)
         return self._clients[service]
 
