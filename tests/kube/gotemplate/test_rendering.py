@@ -118,3 +118,9 @@ def test_missing_keys_follow_the_option(option: MissingKey) -> None:
         except TemplateError as error:
             found.append(str(error))
     assert tuple(found) == MISSING[option]
+
+
+def test_an_error_holds_characters_only() -> None:
+    with pytest.raises(TemplateError) as error:
+        parse("t", '{{range "\\xff"}}{{end}}', {}).render({})
+    assert str(error.value).endswith("range can't iterate over \ufffd")

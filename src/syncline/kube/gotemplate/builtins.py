@@ -30,6 +30,11 @@ def _valid(value: Any) -> Any:
     return INVALID if value is None else value
 
 
+def _pointed(value: Any) -> str:
+    """The type of a value, or of what it points to."""
+    return go_type(value).removeprefix("*")
+
+
 def _length(value: Any) -> int:
     if value is None:
         raise FunctionError("len of nil pointer")
@@ -39,7 +44,7 @@ def _length(value: Any) -> int:
         return len(value) if value.isascii() else len(encode(value))
     if isinstance(value, list | dict):
         return len(value)
-    raise FunctionError(f"len of type {go_type(value)}")
+    raise FunctionError(f"len of type {_pointed(value)}")
 
 
 def _position(index: Any, size: int) -> int:
@@ -79,7 +84,7 @@ def _index(item: Any, *indexes: Any) -> Any:
                 raise FunctionError(f"value has type {go_type(index)}; should be string")
             item = item.get(index, "" if isinstance(item, StringMap) else None)
         else:
-            raise FunctionError(f"can't index item of type {go_type(item)}")
+            raise FunctionError(f"can't index item of type {_pointed(item)}")
     return item
 
 
@@ -92,7 +97,7 @@ def _slice(item: Any, *indexes: Any) -> Any:
     if isinstance(item, str) and len(indexes) == 3:
         raise FunctionError("cannot 3-index slice a string")
     if not isinstance(item, str | list):
-        raise FunctionError(f"can't slice item of type {go_type(item)}")
+        raise FunctionError(f"can't slice item of type {_pointed(item)}")
     sequence: Any = encode(item) if isinstance(item, str) else item
     bounds = [0, len(sequence)]
     for at, index in enumerate(indexes):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from syncline.kube.gotemplate.values import characters
+
 _MOST: Final = 16_384
 
 
@@ -12,7 +14,8 @@ class TemplateError(Exception):
     ``template: NAME:LINE:COLUMN: executing "NAME" at <...>: ...`` of a rendering."""
 
     def __init__(self, text: str) -> None:
-        """Cut the middle of a text that names a very long node, which is as long as who wrote the template likes."""
+        """Cut the middle of a text that names a very long node, which is as long as who wrote the template likes; bytes
+        that are no characters become U+FFFD."""
         if len(text) > _MOST:
             text = f"{text[: _MOST // 2]} … {text[-_MOST // 2 :]}"
-        super().__init__(text)
+        super().__init__(characters(text))

@@ -372,9 +372,24 @@ class _Formatting:
             if found < 0:
                 break
             self._at = found + 1
-            self._verb()
+            if not self._plain():
+                self._verb()
         if not self._reordered and self._next < len(self._values):
             self._extra()
+
+    def _plain(self) -> bool:
+        """Take the short way for a string or integer without flags."""
+        verb, at = self._template[self._at : self._at + 1], self._next
+        if at >= len(self._values) or not verb or verb not in "svd":
+            return False
+        value = self._values[at]
+        kind = type(value)
+        if not (kind is str and verb != "d") and not (kind is int and verb != "s"):
+            return False
+        self._out.put(str(value))
+        self._at += 1
+        self._next += 1
+        return True
 
     def _extra(self) -> None:
         out = self._out
