@@ -98,6 +98,13 @@ def test_repositories_come_from_all_pages_and_empty_ones_are_left_out(serve: Ser
     assert {one.headers["accept"] for one in host.asked} == {"application/vnd.github+json"}
 
 
+@pytest.mark.parametrize("garbage", [Replay(raw=b""), Replay(raw=b"", status=204), Replay(None), Replay({})])
+def test_garbage_instead_of_a_branch_is_an_error_and_no_empty_repository(serve: Serve, garbage: Replay) -> None:
+    with pytest.raises(ProviderError, match="the answer is not what its API promises") as error:
+        ask(serve(two_pages() | {f"{V3}/web/branches/main": garbage}))
+    assert error.value.problem is Problem.INVALID
+
+
 @pytest.mark.parametrize(("hangs_up", "connections"), [(False, 1), (True, 6)])
 def test_one_connection_serves_a_question_and_a_host_may_close_it(
     serve: Serve, hangs_up: bool, connections: int

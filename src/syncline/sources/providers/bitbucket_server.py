@@ -123,7 +123,7 @@ class BitbucketServer:
         return [_Ref(repository.branch, repository.sha)]
 
     def _default(self, repository: Repository) -> _Ref | None:
-        found = self._client.find(_Ref, f"{self._place(repository)}/branches/default")
+        found = self._client.find(_Ref, f"{self._place(repository)}/branches/default", empty=True)
         return found.value if found is not None else None
 
     def path_exists(self, branch: Repository, path: str) -> bool:

@@ -101,10 +101,12 @@ class Client:
         """Return the decoded answer. Raises :class:`SourceError`."""
         return self.decoded(kind, self._asked("GET", path, query or {}))
 
-    def find(self, kind: type[T], path: str, query: Query | None = None) -> Reply[T] | None:
-        """Return the decoded answer, None if there is nothing: 404, or an empty body. Raises :class:`SourceError`."""
+    def find(self, kind: type[T], path: str, query: Query | None = None, *, empty: bool = False) -> Reply[T] | None:
+        """Return the decoded answer, None for 404 and, where the API says so by an ``empty`` body, for that. Raises
+        :class:`SourceError`."""
         answer = self._asked("GET", path, query or {}, accept=(404,))
-        return self.decoded(kind, answer) if answer.ok and answer.body.strip() else None
+        nothing = answer.status == 404 or (empty and not answer.body.strip())
+        return None if nothing else self.decoded(kind, answer)
 
     def exists(self, path: str, query: Query | None = None, *, method: str = "HEAD") -> bool:
         """Return False for 404. Raises :class:`SourceError`."""
