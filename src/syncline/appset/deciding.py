@@ -13,11 +13,11 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from syncline.appset.generation import Generated, Made
+from syncline.appset.generation import Failure, Generated, Made
 from syncline.appset.observing.observe import SetObserved
 from syncline.appset.rollout.plan import Rollout, operation_for, plan_rollout, without_automation
 from syncline.appset.rollout.states import Entry, entries_of
-from syncline.appset.rollout.strategy import steps_of
+from syncline.appset.rollout.strategy import is_rolling, steps_of
 from syncline.appset.status import Condition, failed, with_conditions
 from syncline.appset.writing.applications import (
     Ignored,
@@ -36,6 +36,7 @@ from syncline.argo.typed import normalized_spec
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of
 
 MAX_SETS: Final = 5_000
+ROLLOUT_ERROR: Final = "ApplicationSetRolloutError"
 MAX_APPLICATIONS: Final = 20_000
 """The most Applications of one set."""
 
@@ -127,6 +128,17 @@ class _Comparing:
         if choice is None or before is not live or app != made.app:
             return None
         return replace(choice, made=made)
+
+
+def undecided(observed: SetObserved, generated: Generated) -> Failure | None:
+    """Return why nothing may be decided, although all Applications are known; None: it may be."""
+    count = len(generated.made)
+    if count > MAX_APPLICATIONS:
+        text = f"the generators make {count} Applications, a set may have {MAX_APPLICATIONS}; split it"
+        return Failure("ApplicationGenerationFromParamsError", text)
+    if observed.settings.progressive and is_rolling(observed.obj) and not steps_of(observed.obj):
+        return Failure(ROLLOUT_ERROR, "No steps defined for rollout")
+    return None
 
 
 def decide(observed: SetObserved, generated: Generated, now: datetime, unchanged: Unchanged | None = None) -> Decision:

@@ -17,13 +17,13 @@ from syncline.apply.asking import Ask
 from syncline.apply.asking import Asking as Evaluating
 from syncline.apply.diff.jq import Unknown
 from syncline.appset.asking import Asking, AskRows
-from syncline.appset.deciding import MAX_APPLICATIONS, Choice, Decision, Unchanged, Verb, decide, invalid
+from syncline.appset.deciding import ROLLOUT_ERROR, Choice, Decision, Unchanged, Verb, decide, invalid, undecided
 from syncline.appset.generation import Generated
 from syncline.appset.observing.kinds import REUSED_S, Listed, ListKind
 from syncline.appset.observing.observe import REFRESH, SetObserved, decision_kinds, is_controlled
 from syncline.appset.questions import Answer, Facts, Question
 from syncline.appset.rollout.plan import cleared, entries_patch
-from syncline.appset.rollout.strategy import is_reversed, is_rolling, steps_of
+from syncline.appset.rollout.strategy import is_reversed
 from syncline.appset.status import Condition, failed, succeeded, with_conditions, with_resources, with_wait
 from syncline.appset.writing.applications import MARK, RESOURCES_FINALIZER
 from syncline.appset.writing.deletion import plan_deletion, with_finalizer
@@ -134,11 +134,9 @@ def _plan(observed: SetObserved, now: datetime, means: Means, asked: frozenset[Q
     if generated.failures:
         first = generated.failures[0]
         return _failed(observed, first.reason, first.message, now, generated=False)
-    if len(generated.made) > MAX_APPLICATIONS:
-        text = f"the generators make {len(generated.made)} Applications, a set may have {MAX_APPLICATIONS}; split it"
-        return _failed(observed, "ApplicationGenerationFromParamsError", text, now, generated=False)
-    if observed.settings.progressive and is_rolling(appset) and not steps_of(appset):
-        return _failed(observed, "ApplicationSetRolloutError", "No steps defined for rollout", now, generated=True)
+    refused = undecided(observed, generated)
+    if refused is not None:
+        return _failed(observed, refused.reason, refused.message, now, generated=refused.reason == ROLLOUT_ERROR)
     return _plan_applications(observed, generated, now, means, asked)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from syncline.appset.deciding import Choice, Verb, decide
+from syncline.appset.deciding import Choice, Verb, decide, undecided
 from syncline.appset.generation import Failure, Generated, Row
 from syncline.appset.generators.generate import generate
 from syncline.appset.observing.kinds import Listed
@@ -80,7 +80,10 @@ def planned_set(cache: Cache, appset: Obj, control_namespace: str, ask: Ask, now
         warnings=(*generated.warnings, *_warnings(observed)),
     )
     wrong = [PlannedFailure("ErrorOccurred", text) for text in (*observed.settings.problems, *observed.unread)]
-    wrong += [_failure(appset, one) for one in generated.failures]
+    failures = list(generated.failures)
+    if not failures and (refused := undecided(observed, generated)) is not None:
+        failures = [refused]
+    wrong += [_failure(appset, one) for one in failures]
     if wrong:
         return replace(planned, failures=tuple(wrong))
     decision = decide(replace(observed, expressions=AnswersNow()), generated, now)
