@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncline.kube.cel.declarations import declarations
+from syncline.kube.cel.declarations import Language, declarations
 from syncline.kube.cel.literals import literal_faults
 from syncline.kube.cel.nodes import CelError, Node, dotted, located, walk
 from syncline.kube.cel.parser import UInt
@@ -59,9 +59,16 @@ Messages = Callable[[str], Type | None]
 """Returns the type of a name before braces, for expressions that create objects."""
 
 
-def check(text: str, root: Node, variables: Mapping[str, Type], messages: Messages | None = None) -> Type:
-    """Return the type of the result; raise :class:`CelError` with every error. ``messages``: types to create."""
-    checker = _Checker(text, variables, messages)
+def check(
+    text: str,
+    root: Node,
+    variables: Mapping[str, Type],
+    messages: Messages | None = None,
+    language: Language | None = None,
+) -> Type:
+    """Return the type of the result; raise :class:`CelError` with every error. ``messages``: types to create;
+    ``language``: functions other than Kubernetes'."""
+    checker = _Checker(text, variables, messages, language)
     kind = checker.visit(root)
     errors = [report for _, report in sorted(checker.faults, key=lambda fault: fault[0])]
     if checker.left_out:
@@ -69,17 +76,19 @@ def check(text: str, root: Node, variables: Mapping[str, Type], messages: Messag
     if not errors:
         for node in walk(root):
             node.type = checker.solved(node.type) if node.type is not None else None
-        errors = literal_faults(text, root)
+        errors = literal_faults(text, root) if language is None or language.literals else []
     if errors:
         raise CelError("\n".join(errors))
     return checker.solved(kind)
 
 
 class _Checker:
-    def __init__(self, text: str, variables: Mapping[str, Type], messages: Messages | None) -> None:
+    def __init__(
+        self, text: str, variables: Mapping[str, Type], messages: Messages | None, language: Language | None
+    ) -> None:
         self._text = text
         self._messages = messages
-        self._functions = declarations(patches=messages is not None)
+        self._functions = language.functions if language else declarations(patches=messages is not None)
         self._scopes: list[dict[str, Type]] = [dict(variables)]
         self._bound: dict[Any, Type] = {}
         self._fresh = 0

@@ -7,6 +7,7 @@ of overloads that cost estimates need are written in front. Source: cel-go ``com
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,6 +24,18 @@ class Overload:
     member: bool
     args: tuple[Type, ...]
     result: Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Language:
+    """The functions of expressions that are not those of Kubernetes' rules and policies: other controllers have
+    environments of their own."""
+
+    functions: Mapping[str, tuple[Overload, ...]]
+    macros: bool = True
+    """Whether loops with two variables and ``sortBy`` exist (cel-go ``ext`` comprehensions and lists)."""
+    literals: bool = True
+    """Whether literals are checked before evaluation: times, durations, patterns, lists of one type."""
 
 
 TEXT = """
@@ -190,9 +203,14 @@ def _more() -> list[str]:
 @lru_cache(maxsize=2)
 def declarations(*, patches: bool = False) -> dict[str, tuple[Overload, ...]]:
     """Map each function to its overloads, in the order of resolution."""
-    found: dict[str, tuple[Overload, ...]] = {}
     text = TEXT.strip() + (PATCHES if patches else "")
-    for line in [*text.replace("\n  | ", " | ").splitlines(), *_more()]:
+    return declared([*text.replace("\n  | ", " | ").splitlines(), *_more()])
+
+
+def declared(lines: Iterable[str]) -> dict[str, tuple[Overload, ...]]:
+    """Map each function of these declarations, one in a line, to its overloads."""
+    found: dict[str, tuple[Overload, ...]] = {}
+    for line in lines:
         head, _, rest = line.partition(": ")
         first_id, _, name = head.rpartition(" ")
         options: list[Any] = []

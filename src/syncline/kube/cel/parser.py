@@ -46,11 +46,12 @@ class UInt(int):
     """An unsigned integer, a type of its own in CEL."""
 
 
-def parse(text: str, *, bindings: bool = False) -> Node:
-    """Return the tree of an expression; raises :class:`CelError`. ``bindings``: ``cel.bind`` is allowed."""
+def parse(text: str, *, bindings: bool = False, extended: bool = True) -> Node:
+    """Return the tree of an expression; raises :class:`CelError`. ``bindings``: ``cel.bind`` is allowed;
+    ``extended``: so are loops with two variables and ``sortBy``."""
     if len(text) > MAX_CODE_POINTS:
         raise CelError(f"expression code point size exceeds limit: size: {len(text)}, limit {MAX_CODE_POINTS}")
-    return _Parser(text, bindings).whole()
+    return _Parser(text, bindings, _MACROS if extended else _STANDARD_MACROS).whole()
 
 
 UNUSED = "#unused"
@@ -71,9 +72,9 @@ def _balanced(function: str, terms: list[Node], places: list[int]) -> Node:
 
 
 class _Parser:
-    def __init__(self, text: str, bindings: bool) -> None:
+    def __init__(self, text: str, bindings: bool, macros: dict[tuple[str, bool, int], Any]) -> None:
         self._text = text
-        self._bindings = bindings
+        self._bindings, self._macros = bindings, macros
         self._tokens = self._lex()
         self._next = 0
         self._depth = 0
@@ -330,7 +331,7 @@ class _Parser:
         args, _ = self._entries(")")
         if self._bindings and name == "bind" and dotted(target) == "cel" and len(args) == 3:
             return self._bound(where, *args)
-        macro = _MACROS.get((name, target is not None, len(args)))
+        macro = self._macros.get((name, target is not None, len(args)))
         if macro is not None:
             made: Node = macro(self, where, target, args, name)
             return made
@@ -434,14 +435,16 @@ class _Parser:
         )
 
 
-_MACROS: dict[tuple[str, bool, int], Any] = {("has", False, 1): _Parser._has}
-for _name in ("all", "exists", "existsOne", "exists_one"):
-    _MACROS[_name, True, 2] = _Parser._quantify
-    _MACROS[_name, True, 3] = _Parser._quantify
-del _MACROS["exists_one", True, 3]
-_MACROS["map", True, 2] = _MACROS["map", True, 3] = _MACROS["filter", True, 2] = _Parser._gather
+_STANDARD_MACROS: dict[tuple[str, bool, int], Any] = {
+    ("has", False, 1): _Parser._has,
+    **dict.fromkeys([(name, True, 2) for name in ("all", "exists", "existsOne", "exists_one")], _Parser._quantify),
+    **dict.fromkeys([("map", True, 2), ("map", True, 3), ("filter", True, 2)], _Parser._gather),
+    **dict.fromkeys([("optMap", True, 2), ("optFlatMap", True, 2)], _Parser._opt_map),
+}
+_MACROS = _STANDARD_MACROS | dict.fromkeys(
+    [(name, True, 3) for name in ("all", "exists", "existsOne")], _Parser._quantify
+)
 _MACROS["transformList", True, 3] = _MACROS["transformList", True, 4] = _Parser._gather
 for _name in ("transformMap", "transformMapEntry"):
     _MACROS[_name, True, 3] = _MACROS[_name, True, 4] = _Parser._transform_map
 _MACROS["sortBy", True, 2] = _Parser._sort_by
-_MACROS["optMap", True, 2] = _MACROS["optFlatMap", True, 2] = _Parser._opt_map

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from syncline.kube.cel.checker import Messages, check
+from syncline.kube.cel.declarations import Language
 from syncline.kube.cel.functions import FUNCTIONS
 from syncline.kube.cel.metering import MAX_STEPS, Exceeded, Meter, charge_made, charge_of
 from syncline.kube.cel.nodes import CelError, Node
@@ -92,11 +93,14 @@ class Program:
         return Program, (self.text, self.root, self.type)
 
 
-def compile_program(text: str, variables: Mapping[str, Type], messages: Messages | None = None) -> Program:
-    """Compile ``text``; raises :class:`CelError` with every error. ``messages``: types of created objects."""
+def compile_program(
+    text: str, variables: Mapping[str, Type], messages: Messages | None = None, language: Language | None = None
+) -> Program:
+    """Compile ``text``; raises :class:`CelError` with every error. ``messages``: types of created objects;
+    ``language``: functions other than Kubernetes'; a variable ``@NAME`` of an evaluation is what one of them does."""
     try:
-        root = parse(text)
-        return Program(text, root, check(text, root, variables, messages))
+        root = parse(text, extended=language is None or language.macros)
+        return Program(text, root, check(text, root, variables, messages, language))
     except RecursionError:
         raise CelError(TOO_DEEP) from None
 
@@ -244,7 +248,8 @@ def _call(node: Node) -> Step:
         made: Step = special(node)
         return made
     # Checks of the authorizer compile everywhere, but only admission has an authorizer.
-    work: Callable[..., Any] = FUNCTIONS.get(node.value, _unanswered)
+    known: Callable[..., Any] = FUNCTIONS.get(node.value, _unanswered)
+    given = f"@{node.value}"
     steps = [_step(arg) for arg in ([node.target] if node.target is not None else []) + node.args]
     name = str(node.value)
     charge = charge_of(name)
@@ -253,6 +258,7 @@ def _call(node: Node) -> Step:
         values = [step(scope) for step in steps]
         meter = scope["#"]
         charge(values, meter)
+        work = scope.get(given, known)
         try:
             made = work(*values)
         except (TypeError, AttributeError):
