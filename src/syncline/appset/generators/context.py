@@ -26,17 +26,16 @@ Generate: TypeAlias = Callable[[Element, "Context"], Rows]
 
 
 class Context:
-    """Used for one generation; not shared. Raises :class:`GenerationError` for a set that is none."""
+    """Used for one generation; not shared."""
 
     def __init__(self, appset: Obj, facts: Facts) -> None:
-        spec = Element(appset.get("spec"), "spec")
+        spec = appset.get("spec") or {}
         self.appset = appset
-        self.spec = spec
         self.name, self.namespace = name_of(appset), namespace_of(appset)
         self.facts = facts
-        self.go = spec.flag("goTemplate")
+        self.go = spec.get("goTemplate") is True
         changing = partial(changing_functions, facts.now, facts.seed)
-        self.renderer = Renderer(go=self.go, options=spec.texts("goTemplateOptions"), changing=changing)
+        self.renderer = Renderer(go=self.go, options=spec.get("goTemplateOptions") or (), changing=changing)
         self.asked: dict[Question, float] = {}
         self.missing: dict[Question, None] = {}
         self._count = 0
@@ -44,7 +43,7 @@ class Context:
     @property
     def project(self) -> str:
         """The project of the set's template, as written."""
-        return str(dig(self.appset, "spec", "template", "spec", "project") or "")
+        return str(dig(self.appset, "spec", "template", "spec", "project", default=""))
 
     @property
     def trusted(self) -> bool:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from syncline.kube.gotemplate.fmt import sprintf
-from syncline.kube.gotemplate.functions import Function, FunctionError, Kind, check_items, spend
+from syncline.kube.gotemplate.functions import Function, FunctionError, Kind, check_items
 from syncline.kube.gotemplate.sprig.casting import to_float64, to_int64, wrapped
 from syncline.kube.gotemplate.values import Int64, Ints
 
@@ -66,9 +66,7 @@ def _decimals(first: Any, values: tuple[Any, ...], step: Callable[[Fraction, Fra
     total = _exact(first)
     for value in values:
         total = step(total, _exact(value))
-        bits = total.numerator.bit_length() + total.denominator.bit_length()
-        spend(10 + bits // 100)
-        if bits > MAX_DECIMAL_BITS:
+        if total.numerator.bit_length() + total.denominator.bit_length() > MAX_DECIMAL_BITS:
             raise FunctionError("the exact result has too many digits")
     try:
         return float(total)
@@ -140,9 +138,7 @@ def _until_step(start: int, stop: int, step: int) -> Ints:
         return Ints()
     numbers = range(start, stop, step)
     # len() of a range beyond 64 bits overflows.
-    count = (numbers[-1] - start) // step + 1 if numbers else 0
-    check_items(count)
-    spend(count // 8)
+    check_items((numbers[-1] - start) // step + 1 if numbers else 0)
     return Ints(numbers)
 
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from syncline.kube.gotemplate.fmt import sprintf
 from syncline.kube.gotemplate.functions import Function, Kind
-from syncline.kube.gotemplate.sprig.reflection import shown
 from syncline.kube.gotemplate.values import Int64
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
@@ -113,7 +113,7 @@ CASTING: Mapping[str, Function] = {
     "int64": Function(lambda value: Int64(to_int64(value)), (Kind.ANY,), result=Kind.INT64),
     "float64": Function(to_float64, (Kind.ANY,), result=Kind.FLOAT64),
     "toDecimal": Function(
-        lambda value: Int64(parse[0] if (parse := parse_int(shown(value), 8))[1] else 0),
+        lambda value: Int64(parse[0] if (parse := parse_int(sprintf("%v", value), 8))[1] else 0),
         (Kind.ANY,),
         result=Kind.INT64,
     ),

@@ -1,0 +1,1 @@
+"""What the hub decides about its clusters."""
