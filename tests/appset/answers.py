@@ -47,6 +47,7 @@ def facts_of(given: Mapping[str, Any], namespace: str = "argocd") -> Facts:
         config_maps={name_of(one): one for one in here if one["kind"] == "ConfigMap"},
         decisions={key: tuple(found) for key, found in listed.items()},
         doublestar=given.get("newGitFileGlobbing") is True,
+        hidden=given.get("includeHiddenDirectories") is True,
     )
 
 
@@ -79,20 +80,16 @@ class World:
                 return Answer(NOW, GitFiles("c", {path: tree[path] for path in tree if wanted(path)}))
             except PatternError as error:
                 return Answer(NOW, error=str(error))
-        hidden = self.given.get("includeHiddenDirectories") is True
         parents = {"/".join(path.split("/")[:count]) for path in tree for count in range(1, path.count("/") + 1)}
-        shown = (one for one in parents if hidden or not any(part.startswith(".") for part in one.split("/")))
-        return Answer(NOW, GitPaths("c", tuple(sorted(shown))))
+        return Answer(NOW, GitPaths("c", tuple(sorted(parents))))
 
     def _plugin(self, question: PluginQuestion) -> Answer:
-        """Answer as the handler does, which composes upstream's text of errors."""
+        """Answer as the handler does."""
         served = self.given.get("plugin") or {}
-        name = json.loads(question.body)["applicationSetName"]
-        prefix = f"error listing params: error get api '{name}': "
         status, body = served.get("status", 200), served.get("body")
         if not 200 <= status < 300:
             message = body.get("message") or body.get("error") if isinstance(body, dict) else served.get("raw")
-            return Answer(NOW, error=f"{prefix}API error with status code {status}: {message or ''}")
+            return Answer(NOW, error=f"API error with status code {status}: {message or ''}")
         if "raw" not in served:
             return Answer(NOW, body)
         try:
@@ -100,7 +97,7 @@ class World:
         except ValueError:
             raw = served["raw"]
             why = f"invalid character '{raw[1]}' in literal null (expecting 'u')"
-            return Answer(NOW, error=f"{prefix}{why}: {raw}")
+            return Answer(NOW, error=f"{why}: {raw}")
 
     def _repositories(self, question: RepositoriesQuestion) -> Answer:
         if self.given.get("repositoriesError"):

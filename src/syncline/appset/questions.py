@@ -161,6 +161,8 @@ class Facts:
     seed: str = field(default="", repr=False)
     """What templates draw from, as secret as what they make of it; the same for a set as long as that shall stay.
     Empty: they cannot draw."""
+    hidden: bool = False
+    """``reposerver.include.hidden.directories``: directories with a name that begins with a dot count too."""
     scm_enabled: bool = True
     allowed_scm: tuple[str, ...] = ()
     """Addresses of SCM providers that the administrator allows; empty: all."""

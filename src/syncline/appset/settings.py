@@ -15,6 +15,8 @@ from syncline.kube.objects import Obj, dig
 from syncline.kube.text.durations import DurationError, parse_duration
 
 PREFIX = "applicationsetcontroller."
+HIDDEN = "reposerver.include.hidden.directories"
+"""A key of the repository server, which reads directories for upstream's controller."""
 DEFAULT_REQUEUE_S = 180.0
 DEFAULT_MAX_RESOURCES = 5000
 
@@ -56,6 +58,8 @@ class SetSettings:
     at_once: int = 1
     """Applications of a set that are written at the same time."""
     doublestar: bool = False
+    hidden: bool = False
+    """Whether generators see directories with a name that begins with a dot."""
     scm_enabled: bool = True
     allowed_scm: tuple[str, ...] = ()
     strict_tokens: bool = False
@@ -115,6 +119,7 @@ def parse_settings(data: Mapping[str, str]) -> SetSettings:
         max_resources=count("status.max.resources.count", DEFAULT_MAX_RESOURCES),
         at_once=max(1, count("concurrent.application.updates", 1)),
         doublestar=flag("enable.new.git.file.globbing"),
+        hidden=str(data.get(HIDDEN) or "").strip().lower() == "true",
         # Upstream does not start where sets of tenants could send tokens to any address; here those generators are off.
         scm_enabled=scm and (bool(allowed) or not namespaces),
         allowed_scm=allowed,

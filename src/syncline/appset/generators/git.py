@@ -64,11 +64,16 @@ def _directories(element: Element, context: Context, project: str) -> Rows:
     if not isinstance(answer.value, GitPaths):
         raise _failed(f"error getting directories from repo: {_why(answer)}")
     rules = [(one.text("path"), one.flag("exclude")) for one in element.elements("directories")]
-    chosen = [path for path in answer.value.paths if _is_wanted(path, rules)]
+    seen = answer.value.paths if context.facts.hidden else [path for path in answer.value.paths if not _hides(path)]
+    chosen = [path for path in seen if _is_wanted(path, rules)]
     try:
         return [_directory_row(path, element, context) for path in chosen]
     except GenerationError as error:
         raise _failed(f"error generating params from apps: failed to append templated values: {error}") from None
+
+
+def _hides(path: str) -> bool:
+    return path.startswith(".") or "/." in path
 
 
 def _is_wanted(path: str, rules: list[tuple[str, bool]]) -> bool:

@@ -98,8 +98,8 @@ def _timeout(given: Any) -> float:
 
 def _sets(answer: Answer, context: Context) -> Rows:
     if answer.error:
-        unread = "error getting plugin from generator: error fetching Secret token: " if answer.unasked else ""
-        raise GenerationError(f"{unread}{answer.error}")
+        unread = f"error getting plugin from generator: error fetching Secret token: {answer.error}"
+        raise GenerationError(unread if answer.unasked else _listing(answer.error, context))
     output = _object(answer.value, "ServiceResponse", context).get("output")
     parameters = _object(output, "Output", context).get("parameters")
     try:

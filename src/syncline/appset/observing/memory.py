@@ -70,8 +70,8 @@ def _same(known: _Made, facts: Facts) -> bool:
     old = known.facts
     return (
         old.clusters is facts.clusters
-        and (old.control_namespace, old.projects, old.doublestar)
-        == (facts.control_namespace, facts.projects, facts.doublestar)
+        and (old.control_namespace, old.projects, old.doublestar, old.hidden)
+        == (facts.control_namespace, facts.projects, facts.doublestar, facts.hidden)
         and (old.scm_enabled, old.allowed_scm, old.requeue_s) == (facts.scm_enabled, facts.allowed_scm, facts.requeue_s)
         and _same_objects(old.config_maps, facts.config_maps)
         and old.unread == facts.unread

@@ -183,6 +183,7 @@ def observe_set(
         },
         answers=answers,
         doublestar=settings.doublestar,
+        hidden=settings.hidden,
         scm_enabled=settings.scm_enabled,
         allowed_scm=settings.allowed_scm,
         requeue_s=settings.requeue_s,
