@@ -77,7 +77,12 @@ def _ls_files(pattern: str) -> Matcher:
 def _is_listed(literal: str | None, under: str, matcher: Pattern | None, path: str) -> bool:
     if literal is not None and (path == literal or path.startswith(under)):
         return True
-    return matcher is not None and _found(matcher, path)
+    return matcher is not None and _found(matcher, _octets(path))
+
+
+def _octets(text: str) -> str:
+    """Return a text with a letter for each byte: git's wildcards match bytes."""
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
 @lru_cache(1024)
@@ -86,13 +91,14 @@ def _pathspec(pattern: str) -> tuple[str | None, Pattern | None]:
     _check_length(pattern)
     magic, text = _magic(pattern)
     text = _normal(text, pattern)
+    octets = _octets(text)
     flags = "(?si)" if "icase" in magic else "(?s)"
     if "literal" in magic or not re.search(r"[*?\[\\]", text):
         if "icase" in magic:
-            below = f"{flags}^{re.escape(text.removesuffix('/'))}(?:/|$)" if text else f"{flags}^"
+            below = f"{flags}^{re.escape(octets.removesuffix('/'))}(?:/|$)" if text else f"{flags}^"
             return None, _expression(below, pattern)
         return text, None
-    body = _segments(text) if "glob" in magic else _wildmatch(text, "[^/]" if "glob" in magic else ".")
+    body = _segments(octets, _git_class) if "glob" in magic else _wildmatch(octets, ".", _git_class)
     return text, _expression(f"{flags}^(?:{body})$", pattern) if body is not None else None
 
 
@@ -124,11 +130,12 @@ def _normal(text: str, pattern: str) -> str:
             kept.pop()
         elif segment not in ("", "."):
             kept.append(segment)
-    return "/".join(kept) + ("/" if text.endswith("/") and kept else "")
+    return "/".join(kept) + ("/" if text.endswith(("/", "/.", "/..")) and kept else "")
 
 
-def _wildmatch(text: str, one: str) -> str | None:
-    """Return an expression for git's wildmatch; ``one``: what a wildcard's character may be. None matches nothing."""
+def _wildmatch(text: str, one: str, letters: Callable[[str, int], tuple[str, int] | None]) -> str | None:
+    """Return an expression with wildcards; ``one``: what a wildcard's character may be, ``letters`` reads a class. None
+    for a syntax error."""
     made: list[str] = []
     at = 0
     while at < len(text):
@@ -140,7 +147,7 @@ def _wildmatch(text: str, one: str) -> str | None:
             made.append(one)
             at += 1
         elif letter == "[":
-            found = _git_class(text, at + 1)
+            found = letters(text, at + 1)
             if found is None:
                 return None
             made.append(found[0])
@@ -175,12 +182,13 @@ def _git_class(text: str, at: int) -> tuple[str, int] | None:
         high = low
         if text[at : at + 1] == "-" and text[at + 1 : at + 2] not in ("", "]"):
             high, at = _class_letter(text, at + 1)
-        if low <= high:
-            parts.append(f"{_in_class(low)}-{_in_class(high)}")
-    body = "".join(parts)
-    if not body:
-        return ("." if negated else r"[^\x00-\x{10FFFF}]"), at + 1
-    return f"[{'^' if negated else ''}{body}]", at + 1
+        parts.append(_range(low, high))
+    return f"[{'^' if negated else ''}{''.join(parts)}]", at + 1
+
+
+def _range(low: str, high: str) -> str:
+    """Return a range for a class; of one that runs backwards its first letter counts."""
+    return f"{_in_class(low)}-{_in_class(high)}" if low <= high else _in_class(low)
 
 
 def _class_letter(text: str, at: int) -> tuple[str, int]:
@@ -219,9 +227,14 @@ def _parents(path: str) -> list[str]:
 @lru_cache(1024)
 def _alternatives(pattern: str) -> tuple[Pattern, ...]:
     _check_length(pattern)
-    made = []
-    for one in _expanded(posixpath.normpath(pattern) if pattern else "."):
-        body = _segments(one.removeprefix("/"))
+    made: list[Pattern] = []
+    normal = posixpath.normpath(pattern).lstrip("/") if pattern.strip("/") else "."
+    if normal == ".":
+        raise PatternError(f"the pattern {quoted(pattern)} is the directory of the repository; name files in it")
+    if _first_brace(normal, pattern) < 0 and not re.search(r"[*?\[]", normal):
+        return (_expression(f"^{re.escape(normal)}$", pattern),)  # a backslash is a letter of a name
+    for one in _expanded(normal):
+        body = _segments(one, _star_class)
         if body is None:
             raise PatternError(f"the pattern {quoted(pattern)} is invalid: syntax error in pattern")
         made.append(_expression(f"(?s)^(?:{body})$", pattern))
@@ -236,7 +249,7 @@ def _expanded(pattern: str) -> list[str]:
         if len(waiting) + len(ready) > MAX_ALTERNATIVES:
             raise PatternError(f"the braces of {quoted(pattern)} stand for more than {MAX_ALTERNATIVES} patterns")
         text = waiting.pop()
-        start = _unescaped(text, "{", 0)
+        start = _first_brace(text, pattern)
         if start < 0:
             ready.append(text)
             continue
@@ -245,11 +258,23 @@ def _expanded(pattern: str) -> list[str]:
     return ready
 
 
-def _unescaped(text: str, letter: str, at: int) -> int:
+def _first_brace(text: str, pattern: str) -> int:
+    """Return where the first brace begins that is no letter of a class, -1 without one."""
+    at = 0
     while at < len(text):
-        if text[at] == letter:
-            return at
-        at += 2 if text[at] == "\\" else 1
+        match text[at]:
+            case "{":
+                return at
+            case "}":
+                raise PatternError(f"the pattern {quoted(pattern)} is invalid: syntax error in pattern")
+            case "\\" if at + 1 == len(text):
+                raise PatternError(f"the pattern {quoted(pattern)} is invalid: syntax error in pattern")
+            case "\\":
+                at += 2
+            case "[" if (found := _star_class(text, at + 1)) is not None:
+                at = found[1]
+            case _:
+                at += 1
     return -1
 
 
@@ -274,7 +299,24 @@ def _options(text: str, at: int, pattern: str) -> tuple[list[str], int]:
     raise PatternError(f"the pattern {quoted(pattern)} is invalid: syntax error in pattern")
 
 
-def _segments(text: str) -> str | None:
+def _star_class(text: str, at: int) -> tuple[str, int] | None:
+    """As :func:`_git_class`, but ``]`` always ends it, it is not empty, and there are no named classes."""
+    negated = text[at : at + 1] in ("!", "^")
+    at += int(negated)
+    parts: list[str] = ["/"] if negated else []
+    begin = at
+    while text[at : at + 1] != "]":
+        if at >= len(text) or (text.endswith("\\", at, at + 1) and at + 1 >= len(text)):
+            return None
+        low, at = _class_letter(text, at)
+        high = low
+        if text[at : at + 1] == "-" and text[at + 1 : at + 2] not in ("", "]"):
+            high, at = _class_letter(text, at + 1)
+        parts.append(_range(low, high))
+    return None if at == begin else (f"[{'^' if negated else ''}{''.join(parts)}]", at + 1)
+
+
+def _segments(text: str, letters: Callable[[str, int], tuple[str, int] | None]) -> str | None:
     """Return an expression in which ``*`` stops at ``/`` and a segment ``**`` is any number of directories."""
     segments = text.split("/")
     made: list[str] = []
@@ -283,7 +325,7 @@ def _segments(text: str) -> str | None:
         if segment == "**":
             made.append(".*" if last else "(?:[^/]+/)*")
             continue
-        body = _wildmatch(segment, "[^/]")
+        body = _wildmatch(segment, "[^/]", letters)
         if body is None:
             return None
         made.append(body if last else f"{body}/")

@@ -6,10 +6,11 @@ strategy; the result is what Argo CD's types keep of it, with the project of bef
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from syncline.appset.rendering.errors import RenderError
-from syncline.appset.rendering.goforms import GoError, from_yaml, json_text
+from syncline.appset.rendering.goforms import GO_SPACE, GoError, from_yaml, json_text
 from syncline.appset.rendering.model import APPLICATION, OMITTED, conform
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj
@@ -44,11 +45,7 @@ _SCHEMA = Schema(
 
 def patched(app: Obj, text: str) -> Obj:
     """Return ``app`` (as Argo CD's types write it) with the patch; raises :class:`RenderError`."""
-    try:
-        patch = from_yaml(text)
-    except GoError as error:
-        raise RenderError(f"error while converting template to json {quoted(text)}: {error}") from None
-    as_json = json_text(patch)
+    patch, as_json = _read(text)
     try:
         conform(patch, APPLICATION)
     except GoError as error:
@@ -65,3 +62,19 @@ def patched(app: Obj, text: str) -> Obj:
         return app
     project = app["spec"]["project"]
     return {**made, "spec": {**made["spec"], "project": project}}
+
+
+def _read(text: str) -> tuple[Any, str]:
+    """Return a patch and its JSON text. What begins with a brace is JSON, anything else YAML."""
+    if text.strip(GO_SPACE).startswith("{"):
+        try:
+            return json.loads(text), text
+        except (ValueError, RecursionError) as error:
+            at_end = isinstance(error, json.JSONDecodeError) and error.pos >= len(text.rstrip())
+            why = "unexpected end of JSON input" if at_end else f"invalid JSON: {error}"
+            raise RenderError(f"invalid templatePatch {quoted(text)}: {why}") from None
+    try:
+        patch = from_yaml(text)
+    except GoError as error:
+        raise RenderError(f"error while converting template to json {quoted(text)}: {error}") from None
+    return patch, json_text(patch)
