@@ -19,6 +19,7 @@ FUNCTIONS = {
     "dict": Function(lambda *pairs: dict(zip(pairs[::2], pairs[1::2])), (Kind.ANY,), variadic=True),
     "set": Function(_set, (Kind.DICT, Kind.STRING, Kind.ANY)),
 }
+DATA = {"a": {}, "long": [[1.5] * 100] * 10, "wide": {str(at): at for at in range(10_000)}}
 UNPARSED = {
     "parentheses within one another": ("{{" + "(" * 5_000 + "1" + ")" * 5_000 + "}}", "max expression depth exceeded"),
     "structures within one another": ("{{if 1}}" * 5_000 + "{{end}}" * 5_000, "max expression depth exceeded"),
@@ -62,6 +63,8 @@ UNRENDERED = {
         '{{$d := dict}}{{range 60}}{{$d = dict "a" $d "b" $d}}{{end}}{{$d}}',
         "at most 1048576 are allowed",
     ),
+    "a list printed again and again": ("{{range 100000}}{{$x := printf `%v` $.long}}{{end}}", "too many steps"),
+    "a map sorted again and again": ("{{range 100000}}{{range $.wide}}{{break}}{{end}}{{end}}", "too many steps"),
     "a width that pads twice": ("{{printf `%1000000d%1000000d` 1 1}}", "at most 1048576 are allowed"),
 }
 
@@ -71,7 +74,7 @@ def test_rendering_is_bounded(policy: str) -> None:
     text, expected = UNRENDERED[policy]
     template = parse("t", text, FUNCTIONS)
     with pytest.raises(TemplateError, match=expected):
-        template.render({"a": {}})
+        template.render(DATA)
 
 
 def test_bounds_are_those_that_the_caller_gives() -> None:

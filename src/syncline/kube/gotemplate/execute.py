@@ -215,6 +215,7 @@ def _items(s: State, value: Any, pair: bool) -> tuple[Iterable[tuple[Any, Any]],
     if isinstance(value, list):
         return enumerate(value), INTERFACE if go_type(value) == "[]interface {}" else None
     if isinstance(value, dict):
+        s.take(len(value))  # they are sorted, however few of them the body sees
         return sorted(value.items(), key=_key), None if isinstance(value, StringMap) else INTERFACE
     if value is INVALID:
         return _NOTHING
@@ -230,8 +231,8 @@ def _items(s: State, value: Any, pair: bool) -> tuple[Iterable[tuple[Any, Any]],
     return s.fail(f"range can't iterate over {text}")
 
 
-def _key(item: tuple[str, Any]) -> str:
-    return item[0]
+def _key(item: tuple[Any, Any]) -> str:
+    return str(item[0])
 
 
 def _binding(pipe: Pipe) -> Callable[[State, Any, Any, str | None], None] | None:

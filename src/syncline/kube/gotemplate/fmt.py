@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from syncline.kube.gotemplate.functions import MAX_NESTING, FunctionError, check_text
+from syncline.kube.gotemplate.functions import MAX_NESTING, FunctionError, check_text, spend
 from syncline.kube.gotemplate.strconv import (
     MAX_RUNE,
     REPLACEMENT,
@@ -107,7 +107,8 @@ class _Printer:
         self._parts.append(text)
 
     def text(self) -> str:
-        """Return what was put."""
+        """Return what was put. Its pieces count as steps: long lists give short texts for much work."""
+        spend(len(self._parts))
         return normal("".join(self._parts))
 
     def pad(self, text: str, *, zeros: bool = True) -> None:
@@ -175,8 +176,10 @@ class _Printer:
             self._map(value, verb, depth)
         elif isinstance(value, list):
             self._list(value, verb, depth)
-        else:
+        elif isinstance(value, Opaque):
             self._opaque(value, verb, depth)
+        else:
+            raise FunctionError(f"a value of type {go_type(value)} cannot be printed")
 
     def _string(self, value: str, verb: str) -> None:
         flags = self.flags
@@ -272,7 +275,7 @@ class _Printer:
             self.put(go_type(value) + "(nil)")
             return
         self.put(go_type(value) + "{" if go else "map[")
-        for at, key in enumerate(sorted(value)):
+        for at, key in enumerate(sorted(value, key=str)):
             if at:
                 self.put(", " if go else " ")
             self._value(key, verb, depth + 1)
@@ -311,7 +314,7 @@ class _Printer:
                 self._number(one, "x" if go else "d", sharp=go)
             self.put("}" if go else "]")
 
-    def _opaque(self, value: Any, verb: str, depth: int) -> None:
+    def _opaque(self, value: Opaque, verb: str, depth: int) -> None:
         text = value.text() if not self.erroring and not self.flags.sharp_v and verb in "vsxXq" else None
         if text is not None:
             self._string(text, verb)

@@ -12,6 +12,7 @@ from syncline.kube.gotemplate.values import encode
 
 INTERFACE: Final = "interface {}"
 """The static type of what a list or map of any values holds: errors name it instead of the value's own type."""
+_SIZED: Final = (str, list, dict)
 
 
 class State:
@@ -57,7 +58,7 @@ class State:
         """Count the steps of a call by the sizes of its values."""
         cost = 4
         for value in values:
-            if isinstance(value, str | list | dict):
+            if isinstance(value, _SIZED):
                 cost += len(value) >> 5
         self.left -= cost
         if self.left < 0:

@@ -77,6 +77,7 @@ class Template:
         try:
             self._program.run(state, data)
         except RecursionError:
+            state.node = None  # its text could be as deep
             state.fail("too many values or templates within one another")
         finally:
             SPENDING.reset(spending)

@@ -180,14 +180,20 @@ _KINDS: Final[Mapping[type, str]] = {
 
 def go_type(value: Any) -> str:
     """Return the name of the value's Go type, as ``%T`` prints it; ``<nil>`` for nil."""
-    plain = _TYPES.get(type(value))
-    return plain if plain is not None else str(type(value).go_type)
+    return _TYPES.get(type(value)) or _described(value, "go_type", _TYPES)
 
 
 def go_kind(value: Any) -> str:
     """Return the name of the value's kind, as Go's ``reflect.Kind`` prints it; ``invalid`` for nil."""
-    plain = _KINDS.get(type(value))
-    return plain if plain is not None else str(type(value).kind)
+    return _KINDS.get(type(value)) or _described(value, "kind", _KINDS)
+
+
+def _described(value: Any, attribute: str, names: Mapping[type, str]) -> str:
+    """What a class says of itself, else the name of the class that it extends."""
+    own = getattr(type(value), attribute, None)
+    if isinstance(own, str):
+        return own
+    return next((names[base] for base in type(value).__mro__ if base in names), type(value).__name__)
 
 
 def is_nil(value: Any) -> bool:
