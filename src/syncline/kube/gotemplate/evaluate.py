@@ -443,7 +443,7 @@ def _literal(kind: Kind, node: Operand) -> Run:
             name, value = "string", node.value if isinstance(node, String) else None
         case Kind.INT:
             name, value = "integer", number and number.integer
-        case Kind.INT64:
+        case Kind.INT64 | Kind.DURATION:
             name, value = "integer", None if number is None or number.integer is None else Int64(number.integer)
         case Kind.UINT32:
             unsigned = None if number is None else number.unsigned

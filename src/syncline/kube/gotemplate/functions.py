@@ -42,6 +42,9 @@ class Kind(Enum):
     BYTES = "[]uint8"
     STRING_MAP = "map[string]string"
     TIME = "time.Time"
+    DURATION = "time.Duration"
+    """An integer literal comes as an int64."""
+    VERSION = "*semver.Version"
     CERTIFICATE = "sprig.certificate"
 
 

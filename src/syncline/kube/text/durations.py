@@ -45,7 +45,7 @@ def parse_nanoseconds(text: str) -> int:
     if rest == "0":
         return 0
     if not rest:
-        raise DurationError(f'time: invalid duration "{text}"')
+        raise DurationError(f"time: invalid duration {quoted(text)}")
     total = 0
     while rest:
         match = _PIECE.match(rest)
@@ -53,19 +53,30 @@ def parse_nanoseconds(text: str) -> int:
         total += _piece(text, match.group(1), match.group(2) or "", match.group(3))
         rest = rest[match.end() :]
     if total > _MAX:
-        raise DurationError(f'time: invalid duration "{text}"')
+        raise DurationError(f"time: invalid duration {quoted(text)}")
     return -total if text[0] == "-" else total
 
 
 def _piece(text: str, whole: str, fraction: str, unit: str) -> int:
     if not whole and len(fraction) < 2:
-        raise DurationError(f'time: invalid duration "{text}"')
+        raise DurationError(f"time: invalid duration {quoted(text)}")
     if not unit:
-        raise DurationError(f'time: missing unit in duration "{text}"')
+        raise DurationError(f"time: missing unit in duration {quoted(text)}")
     if unit not in _UNITS:
-        raise DurationError(f'time: unknown unit "{unit}" in duration "{text}"')
+        raise DurationError(f"time: unknown unit {quoted(unit)} in duration {quoted(text)}")
     digits = fraction[1:19]
     return int(whole or "0") * _UNITS[unit] + int(digits or "0") * _UNITS[unit] // int("1" + "0" * len(digits))
+
+
+def quoted(text: str) -> str:
+    """Quote as Go's ``time`` does in errors: bytes beyond ASCII and control characters as ``\\x``."""
+    made = []
+    for byte in text.encode("utf-8", "surrogateescape"):
+        if byte >= 0x80 or byte < 0x20:
+            made.append(f"\\x{byte:02x}")
+        else:
+            made.append(f"\\{chr(byte)}" if byte in b'"\\' else chr(byte))
+    return f'"{"".join(made)}"'
 
 
 def format_duration(duration: timedelta) -> str:

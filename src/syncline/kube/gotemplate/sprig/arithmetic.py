@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from syncline.kube.gotemplate.fmt import sprintf
-from syncline.kube.gotemplate.functions import Function, FunctionError, Kind, check_items
+from syncline.kube.gotemplate.functions import Function, FunctionError, Kind, check_items, spend
 from syncline.kube.gotemplate.sprig.casting import to_float64, to_int64, wrapped
 from syncline.kube.gotemplate.values import Int64, Ints
 
@@ -66,7 +66,9 @@ def _decimals(first: Any, values: tuple[Any, ...], step: Callable[[Fraction, Fra
     total = _exact(first)
     for value in values:
         total = step(total, _exact(value))
-        if total.numerator.bit_length() + total.denominator.bit_length() > MAX_DECIMAL_BITS:
+        bits = total.numerator.bit_length() + total.denominator.bit_length()
+        spend(10 + bits // 100)
+        if bits > MAX_DECIMAL_BITS:
             raise FunctionError("the exact result has too many digits")
     try:
         return float(total)
@@ -102,16 +104,34 @@ def _extreme(choose: Callable[[list[float]], float], beyond: float, numbers: lis
 
 def _round(value: Any, places: int, *on: float) -> float:
     """Round half up (or from ``on`` up), the fraction of a negative number being negative."""
-    try:
-        power = math.pow(10, places)
-    except OverflowError:
-        power = math.inf
+    power = _power_of_ten(places)
     digits = power * to_float64(value)
     if not math.isfinite(digits):
         return _over(digits, power)
     fraction, _ = math.modf(digits)
     rounded = math.ceil(digits) if fraction >= (on[0] if on else 0.5) else math.floor(digits)
     return _over(float(rounded) if rounded else math.copysign(0.0, digits), power)
+
+
+def _power_of_ten(exponent: int) -> float:
+    """Return 10 to an exponent by squaring, with Go's errors in the last digit from 1e23 on."""
+    result, twos = 1.0, 0
+    factor, factor_twos = math.frexp(10.0)
+    left = abs(exponent)
+    while left:
+        if factor_twos > 1 << 12:
+            twos += factor_twos
+            break
+        if left & 1:
+            result, twos = result * factor, twos + factor_twos
+        factor, factor_twos = factor * factor, factor_twos * 2
+        if factor < 0.5:
+            factor, factor_twos = factor * 2, factor_twos - 1
+        left >>= 1
+    try:
+        return math.ldexp(result, twos) if exponent >= 0 else math.ldexp(1 / result, -twos)
+    except OverflowError:
+        return math.inf
 
 
 def _over(number: float, power: float) -> float:
@@ -138,7 +158,9 @@ def _until_step(start: int, stop: int, step: int) -> Ints:
         return Ints()
     numbers = range(start, stop, step)
     # len() of a range beyond 64 bits overflows.
-    check_items((numbers[-1] - start) // step + 1 if numbers else 0)
+    count = (numbers[-1] - start) // step + 1 if numbers else 0
+    check_items(count)
+    spend(count // 8)
     return Ints(numbers)
 
 

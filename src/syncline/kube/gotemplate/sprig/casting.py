@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from syncline.kube.gotemplate.fmt import sprintf
 from syncline.kube.gotemplate.functions import Function, Kind
-from syncline.kube.gotemplate.values import Int64
+from syncline.kube.gotemplate.sprig.reflection import shown
+from syncline.kube.gotemplate.values import Int64, Opaque
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 _BASES = {"0x": 16, "0b": 2, "0o": 8}
@@ -82,11 +82,22 @@ def parse_float(text: str) -> float | None:
 _ZERO_DECIMALS = re.compile(r"(.*)\.0+\.*", re.DOTALL)
 
 
+class Numbered(Opaque):
+    """A named type of integers that sprig reads as numbers: months and days of the week."""
+
+    __slots__ = ()
+
+    def __int__(self) -> int:
+        raise NotImplementedError
+
+
 def to_int64(value: Any) -> int:
     """Return the integer that sprig makes of a value, 0 for what it cannot read; a plain int."""
     match value:
         case int():
             return int(wrapped(value))
+        case Numbered():
+            return int(value)
         case float():
             return int(value) if -(2.0**63) <= value < 2.0**63 else INT64_MIN
         case str():
@@ -101,6 +112,8 @@ def to_float64(value: Any) -> float:
     match value:
         case int() | float():
             return float(value)
+        case Numbered():
+            return float(int(value))
         case str():
             number = parse_float(value)
             return 0.0 if number is None else number
@@ -113,7 +126,7 @@ CASTING: Mapping[str, Function] = {
     "int64": Function(lambda value: Int64(to_int64(value)), (Kind.ANY,), result=Kind.INT64),
     "float64": Function(to_float64, (Kind.ANY,), result=Kind.FLOAT64),
     "toDecimal": Function(
-        lambda value: Int64(parse[0] if (parse := parse_int(sprintf("%v", value), 8))[1] else 0),
+        lambda value: Int64(parse[0] if (parse := parse_int(shown(value), 8))[1] else 0),
         (Kind.ANY,),
         result=Kind.INT64,
     ),

@@ -7,7 +7,7 @@ import string
 from collections.abc import Mapping
 
 from syncline.base.entropy import Entropy
-from syncline.kube.gotemplate.functions import Function, FunctionError, Kind, check_text
+from syncline.kube.gotemplate.functions import Function, FunctionError, Kind, check_text, spend
 from syncline.kube.gotemplate.sprig.text.runes import runes
 
 INT, STRING = Kind.INT, Kind.STRING
@@ -20,6 +20,7 @@ def chance_functions(entropy: Entropy) -> Mapping[str, Function]:
 
     def drawn(alphabet: str, count: int) -> str:
         check_text(count)
+        spend(count)
         return "".join(alphabet[entropy.randrange(len(alphabet))] for _ in range(count))
 
     def alphanumeric(count: int) -> str:
@@ -37,6 +38,7 @@ def chance_functions(entropy: Entropy) -> Mapping[str, Function]:
 
     def shuffled(text: str) -> str:
         chars = list(runes(text))
+        spend(len(chars))
         for at in range(len(chars) - 1, 0, -1):
             other = entropy.randrange(at + 1)
             chars[at], chars[other] = chars[other], chars[at]
@@ -46,6 +48,7 @@ def chance_functions(entropy: Entropy) -> Mapping[str, Function]:
         if count < 0:
             raise FunctionError("runtime error: makeslice: len out of range")
         check_text(count * 2)
+        spend(count)
         return base64.b64encode(bytes(entropy.randrange(256) for _ in range(count))).decode()
 
     def text(alphabet: str) -> Function:

@@ -19,15 +19,20 @@ from syncline.kube.gotemplate.functions import (
     check_text,
     spend,
 )
-from syncline.kube.gotemplate.values import Bytes, NilDict, NilList, Opaque, Strings, Uint8, encode, go_kind, go_type
+from syncline.kube.gotemplate.values import (
+    Bytes,
+    NilDict,
+    NilList,
+    NilStrings,
+    Opaque,
+    Strings,
+    Uint8,
+    encode,
+    go_kind,
+    go_type,
+)
 
 NIL_POINTER = "runtime error: invalid memory address or nil pointer dereference"
-
-
-class NilStrings(Strings):
-    """A nil []string: what a search without a match gives."""
-
-    __slots__ = ()
 
 
 NIL_TYPES = (NilList, NilDict, NilStrings)
@@ -44,7 +49,7 @@ class Walk:
     def enter(self, depth: int, count: int) -> None:
         """Go into a list or map of ``count`` items. Raises :class:`FunctionError`."""
         self._left -= count + 1
-        spend(count // 2 + 1)
+        spend(count + 1)
         if self._left < 0:
             raise FunctionError(f"the value has more than {MAX_ITEMS} parts")
         if depth > MAX_NESTING:
@@ -53,7 +58,14 @@ class Walk:
 
 def strval(value: Any) -> str:
     """Return the text of any value: a string itself, anything else as ``%v`` prints it."""
-    return value if isinstance(value, str) else sprintf("%v", value)
+    return value if isinstance(value, str) else shown(value)
+
+
+def shown(value: Any) -> str:
+    """Return what ``%v`` prints, and count the steps for it."""
+    text = sprintf("%v", value)
+    spend(len(text) // 4)
+    return text
 
 
 def strings_of(value: Any) -> Strings:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 STRING, INT, LIST, CERTIFICATE = Kind.STRING, Kind.INT, Kind.LIST, Kind.CERTIFICATE
 
 CERTIFICATE_UNITS = 2
-KEY_UNITS = {"": 10, "rsa": 10, "dsa": 10, "ecdsa": 1, "ed25519": 1}
+KEY_UNITS = {"": 20, "rsa": 20, "dsa": 20, "ecdsa": 1, "ed25519": 1}
 MAX_DAYS = 36_500
 """A century; Go's own arithmetic ends at 106751 days."""
 MAX_NAMES = 100

@@ -18,7 +18,7 @@ STRING = Kind.STRING
 
 BLOCK = 16
 MAX_BCRYPT = 72
-PASSWORD_UNITS = 1
+PASSWORD_UNITS = 2
 _SEED = b"com.lyndir.masterpassword"
 _LETTERS = {
     "V": "AEIOU",

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from syncline.kube.gotemplate.functions import Function, FunctionError, Kind
-from syncline.kube.gotemplate.sprig.casting import parse_int, wrapped
+from syncline.kube.gotemplate.sprig.casting import Numbered, parse_int, wrapped
 from syncline.kube.gotemplate.sprig.dates.layouts import DAYS, MONTHS, ParseError, format_time, parse_time
 from syncline.kube.gotemplate.sprig.dates.times import (
     SECOND,
@@ -59,7 +59,7 @@ class Duration(Opaque):
 
 
 @dataclass(frozen=True, slots=True)
-class Named(Opaque):
+class Named(Numbered):
     """A month or a day of the week: a number that prints its name."""
 
     go_type: ClassVar[str] = "time.Month"
@@ -67,6 +67,9 @@ class Named(Opaque):
 
     number: int
     name: str
+
+    def __int__(self) -> int:
+        return self.number
 
     def text(self) -> str:
         return self.name
@@ -159,6 +162,9 @@ def _parts(time: Time) -> dict[str, Function]:
 
 def _steps(time: Time) -> dict[str, Function]:
     return {
+        "Add": Function(lambda duration: time.add(_nanoseconds(duration)), (Kind.DURATION,), result=TIME),
+        "Truncate": Function(lambda duration: _truncated(time, _nanoseconds(duration)), (Kind.DURATION,), result=TIME),
+        "Round": Function(lambda duration: _to_nearest(time, _nanoseconds(duration)), (Kind.DURATION,), result=TIME),
         "UTC": Function(lambda: Time(time.unix, time.nanosecond), result=TIME),
         "Local": Function(lambda: Time(time.unix, time.nanosecond), result=TIME),
         "AddDate": Function(
@@ -172,6 +178,25 @@ def _steps(time: Time) -> dict[str, Function]:
             lambda other: (time.order() > other.order()) - (time.order() < other.order()), (TIME,), result=INT
         ),
     }
+
+
+def _nanoseconds(duration: Duration | int) -> int:
+    return duration.nanoseconds if isinstance(duration, Duration) else int(duration)
+
+
+def _beyond(time: Time, step: int) -> int:
+    """Return the nanoseconds after the last multiple of ``step`` since the year 1."""
+    return ((time.unix - YEAR_1) * SECOND + time.nanosecond) % step if step > 0 else 0
+
+
+def _truncated(time: Time, step: int) -> Time:
+    return time.add(-_beyond(time, step))
+
+
+def _to_nearest(time: Time, step: int) -> Time:
+    """Halves go up."""
+    beyond = _beyond(time, step)
+    return time.add(-beyond if beyond * 2 < step or not beyond else step - beyond)
 
 
 MAX_SHIFT = 10_000_000

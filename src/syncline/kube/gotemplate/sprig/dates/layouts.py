@@ -20,7 +20,7 @@ from syncline.kube.gotemplate.sprig.dates.times import (
     is_leap,
     seconds_of,
 )
-from syncline.kube.gotemplate.values import decode, encode
+from syncline.kube.text.durations import quoted
 
 MONTHS = (
     "January",
@@ -391,7 +391,8 @@ def _instant(fields: _Fields, text: str) -> Parsed:
         offset = 0
         if fields.zone_name.startswith("GMT") and len(fields.zone_name) > 3:
             offset = int(fields.zone_name[3:]) * 3600
-        return Parsed(unix - offset, fields.nanosecond, FixedZone(offset, fields.zone_name))
+        # The time of day is taken as UTC all the same.
+        return Parsed(unix, fields.nanosecond, FixedZone(offset, fields.zone_name))
     return Parsed(unix, fields.nanosecond, UTC_ZONE)
 
 
@@ -410,14 +411,3 @@ def _date(fields: _Fields, text: str) -> tuple[int, int]:
 
 def _days_in(month: int, year: int) -> int:
     return (seconds_of(year, month + 1, 1) - seconds_of(year, month, 1)) // 86_400
-
-
-def quoted(text: str) -> str:
-    """Quote as ``time`` does: bytes beyond ASCII and control characters as ``\\x``."""
-    made = []
-    for byte in encode(text):
-        if byte >= 0x80 or byte < 0x20:
-            made.append(f"\\x{byte:02x}")
-        else:
-            made.append(f"\\{chr(byte)}" if byte in b'"\\' else chr(byte))
-    return decode(f'"{"".join(made)}"'.encode())

@@ -6,10 +6,10 @@ import base64
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from syncline.kube.gotemplate.functions import Function, FunctionError, Kind, check_text
+from syncline.kube.gotemplate.functions import Function, FunctionError, Kind, check_text, spend
 from syncline.kube.gotemplate.sprig.reflection import NIL_TYPES, Walk, text_size
 from syncline.kube.gotemplate.values import Bytes, Opaque, encode
 from syncline.kube.text.jsontext import finite, no_constant, sound
@@ -77,6 +77,7 @@ class _Writer:
     def _put(self, text: str) -> None:
         self._size += text_size([text])
         check_text(self._size)
+        spend(1)
         self._made.append(text)
 
     def _add(self, value: Any, depth: int) -> None:
@@ -145,18 +146,23 @@ def _write_or_empty(value: Any, *, indent: str = "") -> str:
 def read(text: str) -> Any:
     """Parse JSON into template values; each number is a float64. Raises :class:`FunctionError` in Go's words."""
     try:
-        return json.loads(
-            sound(encode(text)).decode(), parse_int=finite, parse_float=finite, parse_constant=no_constant
-        )
+        return _loaded(text, finite)
     except (ValueError, RecursionError):
         raise FunctionError(complaint(text)) from None
 
 
 def _read_or_nil(text: str) -> Any:
+    """As ``fromJson``: nil for what is no JSON, and for numbers beyond a float64."""
     try:
-        return read(text)
-    except FunctionError:
+        return _loaded(text, lambda digits: value if math.isfinite(value := float(digits)) else None)
+    except (ValueError, RecursionError):
         return None
+
+
+def _loaded(text: str, read_number: Callable[[str], float | None]) -> Any:
+    return json.loads(
+        sound(encode(text)).decode(), parse_int=read_number, parse_float=read_number, parse_constant=no_constant
+    )
 
 
 _TOKEN = re.compile(

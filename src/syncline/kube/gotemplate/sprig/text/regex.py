@@ -11,8 +11,8 @@ from typing import Any
 
 from syncline.kube.gotemplate.fmt import sprintf
 from syncline.kube.gotemplate.functions import Function, FunctionError, Kind, check_items, check_text, spend
-from syncline.kube.gotemplate.sprig.reflection import NilStrings
-from syncline.kube.gotemplate.values import Strings, decode, encode
+from syncline.kube.gotemplate.sprig.text.runes import runes
+from syncline.kube.gotemplate.values import NilStrings, Strings, decode, encode
 from syncline.kube.text.re2 import MAX_WORK, Searcher, compile_searcher
 
 STRING, INT, STRINGS = Kind.STRING, Kind.INT, Kind.STRINGS
@@ -57,6 +57,7 @@ Compile = Callable[..., Searcher]
 def _matches(searcher: Searcher, data: bytes, most: int) -> list[tuple[Span, ...]]:
     """Return the spans of up to ``most`` matches (-1 for all) with their groups; an empty match never follows a match
     at once."""
+    data, places = _readable(data)
     found: list[tuple[Span, ...]] = []
     at, end, work = 0, -1, 0
     while at <= len(data) and (most < 0 or len(found) < most):
@@ -76,7 +77,26 @@ def _matches(searcher: Searcher, data: bytes, most: int) -> list[tuple[Span, ...
         end = stop
         at = stop if stop > at else at + _width(data, at)
     check_items(len(found))
-    return found
+    if not places:
+        return found
+    return [tuple((places.get(start, start), places.get(stop, stop)) for start, stop in spans) for spans in found]
+
+
+def _readable(data: bytes) -> tuple[bytes, Mapping[int, int]]:
+    """Return what Go's engine reads: U+FFFD for each byte that is no UTF-8. With such bytes also the places of the
+    characters in ``data``."""
+    try:
+        data.decode()
+        return data, {}
+    except UnicodeDecodeError:
+        text = decode(data)
+    made, places, at = bytearray(), {}, 0
+    for char in text:
+        places[len(made)] = at
+        made += encode(runes(char))
+        at += len(encode(char))
+    places[len(made)] = at
+    return bytes(made), places
 
 
 def _width(data: bytes, at: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from syncline.kube.gotemplate.fmt import sprintf
 from syncline.kube.gotemplate.functions import Function, FunctionError, Kind, check_items, check_text
-from syncline.kube.gotemplate.sprig.reflection import go_slice, joined, strval, text_size
+from syncline.kube.gotemplate.sprig.reflection import go_slice, joined, shown, strval, text_size
 from syncline.kube.gotemplate.sprig.text.runes import (
     SPACES,
     all_lower,
@@ -174,11 +174,11 @@ def _quote(*values: Any) -> str:
 
 
 def _squote(*values: Any) -> str:
-    return joined(" ", [sprintf("'%v'", value) for value in values if value is not None])
+    return joined(" ", [f"'{shown(value)}'" for value in values if value is not None])
 
 
 def _cat(*values: Any) -> str:
-    return joined(" ", [sprintf("%v", value) for value in values if value is not None])
+    return joined(" ", [shown(value) for value in values if value is not None])
 
 
 def _parts(separator: str, text: str, most: int = -1) -> list[str]:

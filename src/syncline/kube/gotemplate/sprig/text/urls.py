@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -142,7 +143,7 @@ def _parsed(text: str) -> dict[str, Any]:
     if (scheme or not rest.startswith("///")) and rest.startswith("//"):
         authority, slash, path = rest[2:].partition("/")
         rest = slash + path
-        fields.update(_authority(authority))
+        fields.update(_authority(authority, fields["scheme"]))
     fields["path"] = unescaped(rest, "path")
     return fields
 
@@ -159,9 +160,9 @@ def _scheme(text: str) -> tuple[str, str]:
 _USERINFO = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 
 
-def _authority(text: str) -> dict[str, Any]:
+def _authority(text: str, scheme: str) -> dict[str, Any]:
     userinfo, mark, host = text.rpartition("@")
-    fields: dict[str, Any] = {"host": _host(host)}
+    fields: dict[str, Any] = {"host": _host(host, scheme)}
     if not mark:
         return fields
     if not _USERINFO.fullmatch(userinfo):
@@ -176,23 +177,46 @@ def _authority(text: str) -> dict[str, Any]:
 _PORT = re.compile(r"(?::[0-9]*)?", re.ASCII)
 
 
-def _host(text: str) -> str:
+def _host(text: str, scheme: str) -> str:
     opened = text.rfind("[")
     if opened > 0:
         raise UrlError("invalid IP-literal")
     if opened == 0:
-        closed = text.rfind("]")
-        if closed < 0:
-            raise UrlError("missing ']' in host")
-        _check_port(text[closed + 1 :])
-        zone = text[:closed].find("%25")
-        if zone >= 0:
-            return (
-                unescaped(text[:zone], "host") + unescaped(text[zone:closed], "zone") + unescaped(text[closed:], "host")
-            )
-    elif ":" in text:
-        _check_port(text[text.rindex(":") :])
+        return _literal_host(text)
+    if ":" in text:
+        # One colon is allowed, other schemes than HTTP may have more.
+        strict = scheme in ("http", "https")
+        _check_port(text[text.index(":") if strict else text.rindex(":") :])
     return unescaped(text, "host")
+
+
+def _literal_host(text: str) -> str:
+    """Return an IPv6 address in brackets, maybe with a zone and a port."""
+    closed = text.rfind("]")
+    if closed < 0:
+        raise UrlError("missing ']' in host")
+    _check_port(text[closed + 1 :])
+    zone = text[:closed].find("%25")
+    end = closed if zone < 0 else zone
+    host = unescaped(text[1:end], "host") + unescaped(text[end:closed], "zone")
+    _check_address(host)
+    return f"[{host}]{text[closed + 1 :]}"
+
+
+def _check_address(host: str) -> None:
+    address, mark, zone = host.partition("%")
+    sort = next((sign for sign in host if sign in ".:%"), "")
+    shown = f"invalid host: ParseAddr({sprintf('%q', host)}): "
+    if sort == "%":
+        raise UrlError(shown + "missing IPv6 address")
+    if sort == ":" and mark and not zone:
+        raise UrlError(shown + "zone must be a non-empty string")
+    try:
+        found = ipaddress.ip_address(address if sort == ":" else host)
+    except ValueError:
+        raise UrlError(shown + "unable to parse IP") from None
+    if found.version == 4:
+        raise UrlError("invalid IP-literal")
 
 
 def _check_port(text: str) -> None:
