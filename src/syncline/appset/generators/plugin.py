@@ -10,8 +10,9 @@ from syncline.appset.generators.context import Context, Row, Rows
 from syncline.appset.generators.errors import GenerationError
 from syncline.appset.generators.reading import Element
 from syncline.appset.questions import Answer, PluginQuestion, SecretReference
-from syncline.appset.rendering.goforms import GoError, RawJson, decoded_maps, flattened, json_kind, shown
+from syncline.appset.rendering.goforms import GoError, RawJson, decoded_maps, flattened, shown
 from syncline.kube.objects import Obj
+from syncline.kube.text.jsontext import json_kind
 
 INTERVAL_S = 1800.0
 TIMEOUT_S = 30.0

@@ -12,10 +12,10 @@ from syncline.appset.rendering.functions import changes, writes
 from syncline.appset.rendering.goforms import GoError, copied, decoded, plain, texts_of
 from syncline.appset.rendering.kept import RenderedApplications, digest_of
 from syncline.appset.rendering.merging import filled
-from syncline.appset.rendering.model import APPLICATION, Form, Type, conform
 from syncline.appset.rendering.patching import patched
 from syncline.appset.rendering.text import Params, Renderer
 from syncline.appset.rendering.tree import Tree, entries, items, planted, planted_text, wrapped
+from syncline.argo.gotypes import APPLICATION, Form, Type, UnfitError, conform
 from syncline.kube.kinds.argoproj import APPLICATION as KIND
 from syncline.kube.objects import Obj, dig
 
@@ -58,7 +58,7 @@ class ApplicationTemplate:
         raw = {"metadata": {key: metadata.get(key) for key in META}, "spec": template.get("spec")}
         try:
             self._plain: Obj = conform(raw, APPLICATION)
-        except GoError as error:
+        except (GoError, UnfitError) as error:
             raise RenderError(f"spec.template is no Application: {error}") from None
         self._renderer = renderer
         self._tree = _planted(self._plain, APPLICATION, renderer)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from syncline.kube.gotemplate.values import Bytes, Opaque, StringMap
+from syncline.kube.text.jsontext import json_kind
 from syncline.kube.yaml.loading import load_all, only_value
 from syncline.kube.yaml.nodes import YamlError
 from syncline.kube.yaml.resolve import go_number, go_shortest
@@ -141,17 +142,6 @@ def texts_of(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from texts_of(item)
-
-
-def json_kind(value: Any) -> str:
-    """Return what Go's JSON decoder calls a value in its errors."""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, int | float):
-        return "number"
-    return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "null"
 
 
 def decoded_map(value: Any, into: str = ANY_MAP) -> dict[str, Any]:

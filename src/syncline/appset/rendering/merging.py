@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from syncline.appset.rendering.goforms import GoError
-from syncline.appset.rendering.model import is_empty
+from syncline.argo.gotypes import is_empty
 from syncline.kube.gotemplate.values import StringMap
 from syncline.kube.objects import Obj
 

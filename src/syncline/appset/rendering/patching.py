@@ -11,7 +11,7 @@ from typing import Any
 
 from syncline.appset.rendering.errors import RenderError
 from syncline.appset.rendering.goforms import GO_SPACE, GoError, from_yaml, json_text
-from syncline.appset.rendering.model import APPLICATION, OMITTED, conform
+from syncline.argo.gotypes import APPLICATION, OMITTED, UnfitError, conform
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj
 from syncline.kube.patching.strategic import strategic_merge_patch
@@ -48,7 +48,7 @@ def patched(app: Obj, text: str) -> Obj:
     patch, as_json = _read(text)
     try:
         conform(patch, APPLICATION)
-    except GoError as error:
+    except UnfitError as error:
         raise RenderError(f"invalid templatePatch {quoted(as_json)}: {error}") from None
     try:
         merged = strategic_merge_patch(app, patch or {}, _SCHEMA)
@@ -56,7 +56,7 @@ def patched(app: Obj, text: str) -> Obj:
         raise RenderError(f"error while applying templatePatch template to json {quoted(as_json)}: {error}") from None
     try:
         made: Any = conform(merged, APPLICATION)
-    except GoError as error:
+    except UnfitError as error:
         raise RenderError(f"error while unmarhsalling patched application: {error}") from None
     if made is OMITTED:
         return app

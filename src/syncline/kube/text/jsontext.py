@@ -135,3 +135,14 @@ def canonical_numbers(value: Any) -> Any:
 
 
 _UNTOUCHED = frozenset({str, bool, type(None)})
+
+
+def json_kind(value: Any) -> str:
+    """Return what Go's JSON decoder calls a value in its errors."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int | float):
+        return "number"
+    return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "null"

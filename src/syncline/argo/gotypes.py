@@ -10,8 +10,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from syncline.appset.rendering.goforms import GoError, json_kind, json_text
+import msgspec
+
 from syncline.kube.objects import Obj
+from syncline.kube.text.jsontext import json_kind
+
+
+class UnfitError(ValueError):
+    """A value that the type of its field cannot hold; the message is that of Go's decoder."""
+
 
 OMITTED: Final = object()
 """What is not written."""
@@ -48,34 +55,34 @@ class Field:
     """Written unless null."""
 
 
-def conform(value: Any, kind: Type, *, root: str = "Application", path: str = "") -> Any:
+def conform(value: Any, kind: Type, *, strict: bool = True, path: str = "") -> Any:
     """Return ``value`` as Go writes it after reading it into ``kind``; :data:`OMITTED` for null.
 
-    Raises :class:`GoError` for a value that the type cannot hold.
+    Raises :class:`UnfitError` for a value that the type cannot hold; without ``strict`` it stays as it is.
     """
     if value is None:
         return OMITTED
     match kind.form:
         case Form.STRUCT if isinstance(value, dict):
-            return _struct(value, kind, root, path)
+            return _struct(value, kind, strict, path)
         case Form.LIST if isinstance(value, list) and kind.of is not None:
-            made = (conform(item, kind.of, root=root, path=path) for item in value)
+            made = (conform(item, kind.of, strict=strict, path=path) for item in value)
             return [_zero(kind.of) if item is OMITTED else item for item in made]
         case Form.MAP if isinstance(value, dict) and kind.of is not None:
-            pairs = ((key, conform(item, kind.of, root=root, path=path)) for key, item in value.items())
+            pairs = ((key, conform(item, kind.of, strict=strict, path=path)) for key, item in value.items())
             return {key: _zero(kind.of) if item is OMITTED else item for key, item in pairs}
         case Form.ANY:
             return value
-    if _holds(kind.form, value):
+    if not strict or _holds(kind.form, value):
         return value
-    raise _unfit(value, kind, root, path)
+    raise _unfit(value, kind, path)
 
 
-def _struct(value: Obj, kind: Type, root: str, path: str) -> Obj:
+def _struct(value: Obj, kind: Type, strict: bool, path: str) -> Obj:
     made: Obj = {}
     for field in kind.fields:
         below = f"{path}.{field.key}" if path else field.key
-        found = conform(value.get(field.key), field.type, root=root, path=below)
+        found = conform(value.get(field.key), field.type, strict=strict, path=below)
         if found is OMITTED:
             if field.always:
                 made[field.key] = _zero(field.type)
@@ -92,7 +99,7 @@ def is_empty(value: Any) -> bool:
 def _zero(kind: Type) -> Any:
     match kind.form:
         case Form.STRUCT:
-            return _struct({}, kind, "", "")
+            return _struct({}, kind, True, "")
         case Form.TEXT:
             return ""
         case Form.FLAG:
@@ -115,13 +122,13 @@ def _holds(form: Form, value: Any) -> bool:
     return False
 
 
-def _unfit(value: Any, kind: Type, root: str, path: str) -> GoError:
+def _unfit(value: Any, kind: Type, path: str) -> UnfitError:
     given = json_kind(value)
     if given == "number" and kind.form in (Form.NUMBER, Form.COUNT):
-        given = f"number {json_text(value)}"
+        given = f"number {msgspec.json.encode(value).decode()}"
     if not path:
-        return GoError(f"json: cannot unmarshal {given} into Go value of type v1alpha1.{root}")
-    return GoError(f"json: cannot unmarshal {given} into Go struct field {root}.{path} of type {kind.go}")
+        return UnfitError(f"json: cannot unmarshal {given} into Go value of type v1alpha1.Application")
+    return UnfitError(f"json: cannot unmarshal {given} into Go struct field Application.{path} of type {kind.go}")
 
 
 # --- the types ----------------------------------------------------------------------------------------------------
