@@ -25,6 +25,7 @@ from syncline.kube.objects import GVK, Obj, gvk_of, name_of, uid_of
 
 HERE = "https://kubernetes.default.svc"
 PARAMETERS = "argocd-cmd-params-cm"
+CANARY = "canary-7f3a"
 TEMPLATE: Obj = {
     "metadata": {"name": "NAME-{{team}}", "labels": {"env": "{{env}}"}},
     "spec": {
@@ -141,7 +142,7 @@ def test_a_dry_run_shows_the_applications_and_stores_nothing(shell: Shell, folde
 def test_clusters_and_projects_come_from_the_folder_of_against(shell: Shell, folder: Path) -> None:
     def secret(name: str, region: str) -> Obj:
         labels = {"argocd.argoproj.io/secret-type": "cluster", "region": region}
-        data = {"name": name, "server": f"https://{name}.example", "config": "{}"}
+        data = {"name": name, "server": f"https://{name}.example", "config": f'{{"bearerToken": "{CANARY}"}}'}
         metadata = {"name": name, "namespace": "argocd", "labels": labels}
         return {
             "apiVersion": "v1",
@@ -173,6 +174,7 @@ def test_clusters_and_projects_come_from_the_folder_of_against(shell: Shell, fol
     assert "on-paris  spec.generators[0].clusters row 1 (" in shell(
         "plan", "--local", file, "--against", str(there), code=2
     )
+    assert CANARY not in "".join(shell.printed), "a credential was printed"
     refused = shell("appset", "generate", file, "--against", "empty", code=20)
     assert "references project team which does not exist; put it into what --against names" in refused
 
