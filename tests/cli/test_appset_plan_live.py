@@ -366,6 +366,15 @@ def test_the_plan_of_each_application_is_folded_in(shell: Shell, tmp_path: Path)
     ][0]["plan"]["waves"]  # fmt: skip
 
 
+def test_a_set_in_a_namespace_that_is_not_enabled_says_so(shell: Shell, tmp_path: Path) -> None:
+    team = a_set("team", "red")
+    team["metadata"]["namespace"] = "default"
+    shell("appset", "create", written(tmp_path, team))
+    said = "namespace default is not in applicationsetcontroller.namespaces of argocd-cmd-params-cm"
+    assert f"warning: {said}" in shell("plan", "appset/default/team", code=2)
+    assert said in shell("explain", "appset/default/team")
+
+
 def test_names_of_sets_are_completed_and_a_missing_one_is_said(shell: Shell, tmp_path: Path) -> None:
     shell("appset", "create", written(tmp_path, a_set("named")))
     assert offered("plan", "appset/nam") == ["appset/named"] == offered("explain", "appset/nam")

@@ -157,7 +157,10 @@ def _pending(found: Obj, plan: PlannedSet, _application: Explained) -> Found | N
     if ahead:
         below = tuple(Cause(str(one.ref), f"to {one.verb}", _because(one)) for one in ahead[:MAX_SHOWN])
         text = f"the next reconcile writes {len(ahead)} of {len(plan.applications)} Applications"
-        step = "is the controller running? syncline up runs one" if not dig(found, "status", "conditions") else ""
+        unseen = not dig(found, "status", "conditions")
+        step = "is the controller running? syncline up runs one" if unseen else ""
+        if unseen and plan.warnings:
+            text += f"; {'; '.join(plan.warnings)}"
         return Found(_head(found, plan, "Pending", text, None, *below, next_action=step), blocked=False)
     kept = [one for one in plan.applications if one.verb is SetVerb.KEEP]
     if not kept:

@@ -28,7 +28,7 @@ from syncline.appset.rollout.plan import Rollout
 from syncline.appset.rollout.states import Entry
 from syncline.appset.rollout.strategy import Expression, steps_of
 from syncline.appset.writing.deletion import plan_deletion
-from syncline.argo.parameters import PARAMETERS_MAP
+from syncline.argo.parameters import PARAMETERS_MAP, enables_namespace
 from syncline.argo.typed import typed_application
 from syncline.assembly.inspection.differences import ObjectDifference
 from syncline.assembly.inspection.setplan import (
@@ -73,11 +73,12 @@ def planned_set(cache: Cache, appset: Obj, control_namespace: str, ask: Ask, now
     if is_terminating(appset):
         return _going(cache, appset, control_namespace, now)
     observed, generated = _generated(cache, appset, control_namespace, ask, now)
+    unworked = namespace_problem(cache, observed.ref.namespace, control_namespace)
     planned = PlannedSet(
         observed.ref,
         policy=str(observed.settings.policy_of(appset)),
         rows=len(generated.made),
-        warnings=(*generated.warnings, *_warnings(observed)),
+        warnings=tuple(filter(None, (*generated.warnings, *_warnings(observed), unworked))),
     )
     wrong = [PlannedFailure("ErrorOccurred", text) for text in (*observed.settings.problems, *observed.unread)]
     failures = list(generated.failures)
@@ -153,6 +154,17 @@ def _listed(cache: Cache, namespace: str, version: str, plural: str, now: dateti
         return Listed(now, error=f"the cluster serves no {plural} of {version}")
     found = tuple(cache.objects(info.group_kind, namespace))
     return Listed(now, found, cache.unread(ObjectRef(*info.group_kind, namespace, "")))
+
+
+def namespace_problem(cache: Cache, namespace: str, control_namespace: str) -> str:
+    """Return why sets of a namespace may not be worked on; empty if the settings enable it."""
+    enabled = Surroundings(control_namespace).settings(cache).namespaces
+    if enables_namespace(namespace, control_namespace, enabled):
+        return ""
+    return (
+        f"namespace {namespace} is not in applicationsetcontroller.namespaces of {PARAMETERS_MAP}: unless a flag of "
+        "the controller names it, sets in it are not worked on"
+    )
 
 
 def _warnings(observed: SetObserved) -> Iterator[str]:
