@@ -84,6 +84,7 @@ def test_forbidden_is_not_absent(
     cluster: Served, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell("appset", "create", written(tmp_path, a_set("guarded", "red")), "--wait")
+    shell("app", "get", "guarded-red", "--refresh", "--timeout", "300")
     rules = [{"apiGroups": ["argoproj.io"], "resources": ["applicationsets", "applications"], "verbs": ["get", "list"]}]
     monkeypatch.setenv("KUBECONFIG", str(reader(cluster, rules)))
     assert "guarded-red" in shell("appset", "get", "guarded")
@@ -92,7 +93,7 @@ def test_forbidden_is_not_absent(
     assert "- delete" not in blocked and "ask for a Role in argocd with rules" in blocked
     said = shell("app", "get", "guarded-red")
     assert "ApplicationSet:     argocd/guarded" in said
-    told = shell("explain", "app/guarded-red")
+    told = shell("explain", "app/guarded-red", code=3)
     assert "ApplicationSet argocd/guarded controls it: its rows cannot be known: " in told
 
 

@@ -217,6 +217,20 @@ def test_a_template_that_fails_is_named_by_its_field_with_all_rows_in_one_line(
     assert [one["field"] for one in found["failures"]] == [field, field]
 
 
+def test_a_row_is_named_by_what_differs_from_the_others_and_two_of_one_name_by_both(shell: Shell, folder: Path) -> None:
+    dirs = {"git": {"repoURL": "https://127.0.0.1:1/r", "revision": "main", "directories": [{"path": "apps/*"}]}}
+    matrix = {"matrix": {"generators": [{"clusters": {"values": {"tier": "gold"}}}, dirs]}}
+    found = of_git("grid", "https://127.0.0.1:1/r") | {"spec": a_set("grid", generators=[matrix])["spec"]}
+    found["spec"]["template"]["metadata"] = {"name": "{{name}}-{{path.basename}}"}
+    offline = ("--local", str(folder / "repo"), "--against", "empty")
+    said = shell("plan", "-f", written(folder, found), *offline, code=2)
+    assert "row 1 (path=apps/db, path.basename=db, name=in-cluster, " in said
+    assert "row 2 (path=apps/web, path.basename=web, name=in-cluster, " in said
+    found["spec"]["template"]["metadata"] = {"name": "{{name}}"}
+    said = shell("plan", "-f", written(folder, found), *offline, code=3)
+    assert "contains applications with duplicate name: in-cluster (made by spec.generators[0].matrix row 1, " in said
+
+
 # -- on a cluster ----------------------------------------------------------------------------------------------------
 
 

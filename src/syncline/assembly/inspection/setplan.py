@@ -67,10 +67,13 @@ class Origin:
 
     def __str__(self) -> str:
         """Return ``spec.generators[0].list row 2 (team=blue, …)``, without parameters that say what others say."""
-        pairs = [f"{name}={_cut(value, MAX_SHORT)}" for name, value in self.values.items() if not _DERIVED.search(name)]
+        pairs = [f"{name}={_cut(value, MAX_SHORT)}" for name, value in self.values.items() if self._says(name)]
         more = f", … {len(pairs) - ROW_VALUES} more" if len(pairs) > ROW_VALUES else ""
         values = f" ({', '.join(pairs[:ROW_VALUES])}{more})" if pairs else ""
         return f"{self.element} row {self.number}{values}"
+
+    def _says(self, name: str) -> bool:
+        return bool(self.values[name]) and not _DERIVED.search(name)
 
     def to_obj(self) -> Obj:
         return {"generator": self.element, "row": self.number, "values": dict(self.values)}

@@ -56,6 +56,8 @@ Ask = Callable[[Question], Answer]
 """Answers one question, blocking."""
 MAX_ROUNDS = 50
 """Rounds of questions; an answer leads to new ones only where generators nest."""
+MAX_SAME = 3
+"""Rows that are named where several make the same name."""
 _ELEMENT = re.compile(r"spec\.generators\[(\d{1,6})\]\.(\w+)")
 CASCADE = "resources-finalizer.argocd.argoproj.io"
 NOT_PROGRESSIVE = (
@@ -87,12 +89,13 @@ def planned_set(cache: Cache, appset: Obj, control_namespace: str, ask: Ask, now
     wrong += [_failure(appset, one) for one in failures]
     if wrong:
         return replace(planned, failures=tuple(wrong))
+    rows = Rows(generated)
     decision = decide(replace(observed, expressions=AnswersNow()), generated, now)
     guard = decision.guard
     held = () if guard is None or guard.confirmed else (guard.message,)
     return replace(
         planned,
-        applications=tuple(_application(observed, one) for one in decision.choices),
+        applications=tuple(_application(observed, one, rows) for one in decision.choices),
         steps=tuple(_steps(decision.rollout)) if decision.rollout is not None else (),
         unsafe=held,
     )
@@ -175,7 +178,8 @@ def _warnings(observed: SetObserved) -> Iterator[str]:
 
 
 def _failure(appset: Obj, one: Failure) -> PlannedFailure:
-    origin = origin_of(one.row) if one.row is not None else None
+    row = one.row
+    origin = Origin(row.origin, row.number + 1, values_of(row.params)) if row is not None else None
     return PlannedFailure(one.reason, one.message, one.origin, origin, _field(appset, one))
 
 
@@ -211,14 +215,38 @@ def _texts(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
             yield from _texts(below, f"{path}[{index}]", depth + 1)
 
 
-def origin_of(row: Row) -> Origin:
-    """Return the row for people."""
-    return Origin(row.origin, row.number + 1, values_of(row.params))
+class Rows:
+    """The rows of a set for people: parameters that differ among the rows of an element come first."""
+
+    def __init__(self, generated: Generated) -> None:
+        self._first: dict[str, dict[str, str]] = {}
+        self._differ: dict[str, dict[str, None]] = {}
+        self._made: dict[str, list[Row]] = {}
+        for one in generated.made:
+            values = values_of(one.row.params)
+            first = self._first.setdefault(one.row.origin, values)
+            differ = self._differ.setdefault(one.row.origin, {})
+            differ.update(dict.fromkeys(key for key, value in values.items() if first.get(key) != value))
+            self._made.setdefault(name_of(one.app), []).append(one.row)
+
+    def origin(self, row: Row) -> Origin:
+        values = values_of(row.params)
+        differ = self._differ.get(row.origin, {})
+        ordered = {key: values[key] for key in (*(one for one in values if one in differ), *values)}
+        return Origin(row.origin, row.number + 1, ordered)
+
+    def others(self, name: str) -> str:
+        """Return which rows make an Application of this name, if several do."""
+        found = self._made.get(name, [])
+        shown = ", ".join(f"{row.origin} row {row.number + 1}" for row in found[:MAX_SAME])
+        more = f" and {len(found) - MAX_SAME} more" if len(found) > MAX_SAME else ""
+        return f" (made by {shown}{more})" if len(found) > 1 else ""
 
 
-def _application(observed: SetObserved, choice: Choice) -> PlannedApplication:
+def _application(observed: SetObserved, choice: Choice, rows: Rows) -> PlannedApplication:
     ref = ObjectRef(*APPLICATION.group_kind, observed.ref.namespace, choice.name)
     verb, why = _verb(observed, choice)
+    why += rows.others(choice.name) if verb is SetVerb.REFUSE else ""
     shows = verb in (SetVerb.CREATE, SetVerb.CHANGE, SetVerb.ADOPT, SetVerb.DELETE)
     live = _written(choice.live) if choice.live is not None else None
     after = None if verb is SetVerb.DELETE or choice.wanted is None else _written(choice.wanted)
@@ -226,7 +254,7 @@ def _application(observed: SetObserved, choice: Choice) -> PlannedApplication:
         verb,
         ref,
         why,
-        origin_of(choice.made.row) if choice.made is not None else None,
+        rows.origin(choice.made.row) if choice.made is not None else None,
         patched_fields(live or {}, choice.patch) if choice.patch else (),
         ObjectDifference(ref, live, after, modified=True) if shows else None,
         choice.wanted if verb is not SetVerb.DELETE else None,

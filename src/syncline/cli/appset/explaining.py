@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from syncline.appset.questions import Answer, Question
 from syncline.assembly.inspection.setplan import PlannedSet
-from syncline.assembly.inspection.sets import generated_set, origin_of, planned_set
+from syncline.assembly.inspection.sets import Rows, generated_set, planned_set
 from syncline.base.cause import Cause
 from syncline.cli.access.connection import Connection
 from syncline.cli.appset.rows import rows
@@ -48,8 +48,9 @@ def origin_at_hand(link: Connection, cache: Cache, owner: ObjectRef, name: str, 
     def refuse(_question: Question) -> Answer:
         return Answer(now, error="this command asks nothing outside the API")
 
-    made = generated_set(cache, found, control, refuse, now).made
-    return next((str(origin_of(one.row)) for one in made if name_of(one.app) == name), "")
+    generated = generated_set(cache, found, control, refuse, now)
+    made = (one.row for one in generated.made if name_of(one.app) == name)
+    return next((str(Rows(generated).origin(row)) for row in made), "")
 
 
 def _planned(link: Connection, cache: Cache, found: Obj, control: str) -> PlannedSet:
