@@ -117,9 +117,8 @@ def _merge_one(into: dict[str, Any], source: dict[str, Any], overwrite: bool, wa
         if there is not None and not is_empty(there) and (both or not overwrite):
             continue
         if isinstance(into, StringMap) and not isinstance(value, str):
-            raise FunctionError(
-                "reflect.Value.SetMapIndex: value of type interface {} is not assignable to type string"
-            )
+            name = go_type(value) if isinstance(value, list) else ANY.value
+            raise FunctionError(f"reflect.Value.SetMapIndex: value of type {name} is not assignable to type string")
         into[key] = value
 
 

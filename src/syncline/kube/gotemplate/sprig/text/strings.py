@@ -210,11 +210,18 @@ def _trim_suffix(suffix: str, text: str) -> str:
     return decode(encode(text).removesuffix(encode(suffix)))
 
 
+def _trim_all(signs: str, text: str) -> str:
+    """Remove signs from both ends; U+FFFD stands for every byte that is no UTF-8."""
+    strange = "".join(map(chr, range(0xDC80, 0xDD00)))
+    cut = runes(signs)
+    return text.strip(cut + strange if "\N{REPLACEMENT CHARACTER}" in cut else cut)
+
+
 def _text(call: Any, *params: Kind, variadic: bool = False, result: Kind = STRING) -> Function:
     return Function(call, params, variadic, result)
 
 
-TRIM_ALL = _text(lambda signs, text: text.strip(signs), STRING, STRING)
+TRIM_ALL = _text(_trim_all, STRING, STRING)
 
 STRINGS: Mapping[str, Function] = {
     "abbrev": _text(_abbrev, INT, STRING),
