@@ -5,7 +5,7 @@ from __future__ import annotations
 from syncline.kube.gotemplate.functions import FunctionError
 
 MAX_UNITS = 40
-"""Units for one map of functions: 20 passwords or certificates, or 2 private keys of 4096 bits; about five seconds."""
+"""Units for one map of functions: 10 passwords, 20 certificates, or 2 private keys of 4096 bits; about five seconds."""
 
 
 class Budget:

@@ -18,7 +18,7 @@ STRING = Kind.STRING
 
 BLOCK = 16
 MAX_BCRYPT = 72
-PASSWORD_UNITS = 2
+PASSWORD_UNITS = 4
 _SEED = b"com.lyndir.masterpassword"
 _LETTERS = {
     "V": "AEIOU",
