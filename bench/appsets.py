@@ -10,8 +10,10 @@ this process.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
+import sys
 import tempfile
 import time
 import urllib.request
@@ -30,9 +32,10 @@ from bench.processes import (
     free_port,
     running,
     running_plain,
-    syncline,
 )
 from bench.table import Table
+from syncline.appset.generators.generate import generate
+from syncline.appset.questions import Facts
 from syncline.kube.kinds.applicationset import application_set_crd
 from syncline.kube.kinds.argoproj import app_project_crd, application_crd
 
@@ -42,13 +45,17 @@ LIMIT_S = 600.0
 QUIET_S, QUIET_PART = 1.0, 0.05
 POLL_S, POLLS, AN_HOUR = 5, 6, 20
 """A poll of the bench, how many are measured, and how many an hour has as upstream's sets poll (3 minutes)."""
+LISTED = 50
+ELSEWHERE = "https://git.example.com/fleet.git"
+"""The source of the Applications: another repository, so that a push concerns the set alone."""
+ENV_EXISTS = {"key": "env", "operator": "Exists"}
 Obj = dict[str, Any]
 
 
 def figures(table: Table, *, quick: bool, programs: Path | None) -> None:
     count, sets = (100, 10) if quick else (1_000, 100)
     with tempfile.TemporaryDirectory(prefix="bench-") as place:
-        sides = {"syncline": _ours} | ({} if programs is None else {"argocd": _theirs(programs)})
+        sides = {"syncline": ours} | ({} if programs is None else {"argocd": _theirs(programs)})
         for name, controller in sides.items():
             folder = Path(place) / name
             with _side(folder, controller) as side:
@@ -56,6 +63,10 @@ def figures(table: Table, *, quick: bool, programs: Path | None) -> None:
                 _directories(table, side, count)
                 table.title(f"{name}: {sets} sets over one repository, a poll each {POLL_S} s")
                 _many_sets(table, side, sets)
+    rows = 200 if quick else 5_000
+    table.title(f"{rows:,} rows: a matrix of a list and merged clusters, in this process")
+    for go in (True, False):
+        _rows(table, rows, go=go)
 
 
 # -- what is measured -----------------------------------------------------------------------------------------------
@@ -125,6 +136,83 @@ def _many_sets(table: Table, side: Side, count: int) -> None:
     table.row("looks at the repository in a poll", f"{looks / POLLS:.1f}", f"{looks} in {POLLS} polls")
 
 
+def _rows(table: Table, rows: int, *, go: bool) -> None:
+    clusters = rows // LISTED
+    facts = Facts(clusters=tuple(_cluster(number) for number in range(clusters)), projects=frozenset({"default"}))
+    appset = _matrix(clusters, go=go)
+    begun = time.process_time()
+    found = generate(appset, facts)
+    spent = time.process_time() - begun
+    if found.failures or len(found.made) != rows:
+        raise SystemExit(f"{len(found.made)} of {rows} rows: {found.failures[:1]}")
+    what = "Go templates" if go else "plain templates"
+    table.row(f"{what}: generated", f"{spent:.2f} s CPU", f"{spent / rows * 1000:.2f} ms a row")
+    begun = time.process_time()
+    generate(appset, facts)
+    table.row("  once more, nothing changed", f"{time.process_time() - begun:.2f} s CPU")
+
+
+def _cluster(number: int) -> Obj:
+    def text(value: str) -> str:
+        return base64.b64encode(value.encode()).decode()
+
+    labels = {
+        "argocd.argoproj.io/secret-type": "cluster",
+        "env": ("dev", "prod")[number % 2],
+        "region": f"r{number % 7}",
+    }
+    data = {
+        "name": text(f"cluster-{number}"),
+        "server": text(f"https://10.0.{number // 250}.{number % 250}"),
+        "config": "e30=",
+    }
+    metadata = {"name": f"cluster-{number}", "namespace": "argocd", "labels": labels}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+
+
+def _matrix(clusters: int, *, go: bool) -> Obj:
+    """A list of components × (all clusters, overridden for every third and for those of production)."""
+    dot = "." if go else ""
+    components = [{"component": f"part-{number}", "chart": f"charts/{number % 5}"} for number in range(LISTED)]
+    own = "replicas" if go else "values.replicas"
+    overrides = [{"name": f"cluster-{number}", own: "9"} for number in range(0, clusters, 3)]
+    merge = {
+        "mergeKeys": ["name"],
+        "generators": [
+            {"clusters": {"selector": {"matchExpressions": [ENV_EXISTS]}, "values": {"replicas": "1", "tier": "low"}}},
+            {"clusters": {"selector": {"matchLabels": {"env": "prod"}}, "values": {"tier": "high"}}},
+            {"list": {"elements": overrides}},
+        ],
+    }
+    name = "{{.component}}-{{.nameNormalized}}" if go else "{{component}}-{{nameNormalized}}"
+    replicas = '{{ dig "replicas" .values.replicas . }}' if go else "{{values.replicas}}"
+    region = '{{ index .metadata.labels "region" | upper }}' if go else "{{metadata.labels.region}}"
+    template = {
+        "metadata": {"name": name, "labels": {"region": region, "component": f"{{{{{dot}component}}}}"}},
+        "spec": {
+            "project": "default",
+            "source": {
+                "repoURL": "https://git.example.com/fleet.git",
+                "targetRevision": "main",
+                "path": f"{{{{{dot}chart}}}}",
+                "helm": {
+                    "parameters": [
+                        {"name": "replicas", "value": replicas},
+                        {"name": "tier", "value": f"{{{{{dot}values.tier}}}}"},
+                    ]
+                },
+            },
+            "destination": {"server": f"{{{{{dot}server}}}}", "namespace": f"{{{{{dot}component}}}}"},
+        },
+    }
+    spec: Obj = {"generators": [{"matrix": {"generators": [{"list": {"elements": components}}, {"merge": merge}]}}]}
+    if go:
+        spec |= {"goTemplate": True, "goTemplateOptions": ["missingkey=error"]}
+    metadata = {"name": "matrix", "namespace": "argocd"}
+    typed = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet"}
+    return {**typed, "metadata": metadata, "spec": {**spec, "template": template}}
+
+
 def _write(file: Path, text: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
@@ -140,7 +228,7 @@ def _set(name: str, url: str, *, requeue: int, path: str = "apps/*") -> Obj:
         "metadata": {"name": prefix + "{{.path.basename}}", "finalizers": []},
         "spec": {
             "project": "default",
-            "source": {"repoURL": url, "targetRevision": "main", "path": "{{.path.path}}"},
+            "source": {"repoURL": ELSEWHERE, "targetRevision": "main", "path": "{{.path.path}}"},
             "destination": {"server": "https://kubernetes.default.svc", "namespace": "{{.path.basename}}"},
         },
     }
@@ -252,12 +340,13 @@ def _theirs(programs: Path) -> Controller:
 
 
 @contextlib.contextmanager
-def _ours(folder: Path, server: Running) -> Iterator[Controlled]:
+def ours(folder: Path, server: Running, *more: str) -> Iterator[Controlled]:
+    """Ours, working on ApplicationSets alone."""
     folder.mkdir(parents=True, exist_ok=True)
     metrics, webhook = free_port(), free_port()
-    options = ("--kubeconfig", str(server.kubeconfig), "--roles", "appset", "--cache", str(folder / "cache"))
+    options = ("--kubeconfig", str(server.kubeconfig), "--cache", str(folder / "cache"), "--no-leader-elect", *more)
     endpoints = ("--metrics-listen", f"127.0.0.1:{metrics}", "--webhook-listen", f"127.0.0.1:{webhook}")
-    command = syncline("controller", *options, *endpoints, "--no-leader-elect")
+    command = [sys.executable, "-m", "bench.setsonly", "controller", *options, *endpoints]
     with running_plain(command, folder / "output", lambda: serves(f"http://127.0.0.1:{metrics}/readyz")) as pid:
         yield (lambda: cpu_s_with_ended(pid)), f"http://127.0.0.1:{webhook}/api/webhook"
 

@@ -1,7 +1,8 @@
 """Argo CD's own ApplicationSet controller as a peer: its programs, started against an API of ours.
 
 The folder of its programs (``--argocd FOLDER``) holds ``argocd-applicationset-controller`` and ``argocd-repo-server``
-as upstream builds them, and a ``redis-server``. Everything listens on the loopback only.
+as upstream builds them, a ``redis-server``, and ``argocd`` if
+repositories want credentials. Everything listens on the loopback only.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def argocd(
     if missing := [name for name in PROGRAMS if not (programs / name).exists()]:
         raise SystemExit(f"{programs}: {', '.join(missing)} not found; it must hold {', '.join(PROGRAMS)}")
     folder.mkdir(parents=True, exist_ok=True)
-    environment = _environment(folder, kubeconfig)
+    environment = _environment(programs, folder, kubeconfig)
     with contextlib.ExitStack() as closing:
 
         def start(name: str, port: int, ready: str, *words: str) -> int:
@@ -69,11 +70,12 @@ def argocd(
         yield Peer(parts, f"http://127.0.0.1:{webhook}/api/webhook")
 
 
-def _environment(folder: Path, kubeconfig: Path) -> dict[str, str]:
+def _environment(programs: Path, folder: Path, kubeconfig: Path) -> dict[str, str]:
     temporary = folder / "tmp"
     temporary.mkdir(exist_ok=True)
     places = {name: str(folder / name) for name in ("TLS", "SSH", "GPG")}
     return os.environ | {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "KUBECONFIG": str(kubeconfig),
         "TMPDIR": str(temporary),
         "HOME": str(folder),

@@ -3,11 +3,12 @@
 Serves the bare repositories ``FOLDER/**/*.git`` through git's own ``http-backend``, and appends the path of each look
 at a remote (``info/refs``) to the file LOOKS. ANSWERS names a JSON file of other answers, ``"METHOD /path?query"`` or
 ``"METHOD /path"`` → ``{"status", "headers", "body"}``, read again for each request: a plugin, or the API of a host.
-``@url@`` in them is this host.
+``@url@`` in them is this host. Repositories below ``private/`` want user ``user`` and password ``pass``.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -24,6 +25,7 @@ from urllib.parse import urlsplit
 from bench.processes import free_port, running_plain
 
 WHO = ("-c", "user.name=bench", "-c", "user.email=bench@example.com", "-c", "init.defaultBranch=main")
+PRIVATE = "Basic " + base64.b64encode(b"user:pass").decode()
 TIMES = {"GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z"}
 
 
@@ -98,6 +100,8 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         if parts.path == "/-/ready":
             self._send(200, {}, b"ready")
+        elif parts.path.startswith("/private/") and self.headers.get("Authorization") != PRIVATE:
+            self._send(401, {"WWW-Authenticate": 'Basic realm="private"'}, b"who are you?")
         elif ".git/" in parts.path:
             self._git(parts.path, parts.query, body)
         else:

@@ -24,15 +24,16 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
-from bench.argocd import argocd, serves
+from bench.appsets import ours
+from bench.argocd import argocd
 from bench.githost import GitHost, git_host
-from bench.processes import Blocking, Running, apiserver, free_port, running, running_plain, syncline
+from bench.processes import Blocking, Running, apiserver, free_port, running
 from bench.separate import dig
 
 from syncline.kube.kinds.applicationset import application_set_crd
@@ -219,14 +220,8 @@ def theirs(programs: Path) -> Controller:
     return lambda folder, server, flags: argocd(programs, folder, server.kubeconfig, flags)
 
 
-@contextlib.contextmanager
-def ours(folder: Path, server: Running, _flags: Sequence[str]) -> Iterator[int]:
-    folder.mkdir(parents=True, exist_ok=True)
-    metrics = free_port()
-    options = ("--kubeconfig", str(server.kubeconfig), "--roles", "appset", "--cache", str(folder / "cache"))
-    command = syncline("controller", *options, "--no-leader-elect", "--metrics-listen", f"127.0.0.1:{metrics}")
-    with running_plain(command, folder / "output", lambda: serves(f"http://127.0.0.1:{metrics}/readyz")) as pid:
-        yield pid
+def our_own(folder: Path, server: Running, _flags: Sequence[str]) -> contextlib.AbstractContextManager[Any]:
+    return ours(folder, server)
 
 
 def run_side(name: str, controller: Controller, examples: Sequence[Example], host: GitHost, place: Path) -> Obj:
@@ -318,7 +313,7 @@ def _compare(chosen: argparse.Namespace, place: Path, host: GitHost) -> int:
         made = json.loads(chosen.recorded.read_text())
     if chosen.no_ours:
         return 0
-    mine = json.loads(json.dumps(run_side("syncline", ours, examples, host, place)).replace(host.url, "@url@"))
+    mine = json.loads(json.dumps(run_side("syncline", our_own, examples, host, place)).replace(host.url, "@url@"))
     differ = 0
     for each in examples:
         lines = differences(made[each.name], mine[each.name])

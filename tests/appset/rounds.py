@@ -143,7 +143,8 @@ class Table:
             case Replace(obj=obj):
                 return self._write("update", obj, {})
             case Delete():
-                return self._delete(self.get(action.target))
+                found = self.cache.get(action.target)
+                return self._delete(found) if found is not None else None
             case SetStatus(new=new):
                 return self.put({**self.get(action.target), "status": new})
             case Emit():

@@ -97,8 +97,7 @@ def test_a_rollout_is_held_by_a_step_and_by_what_blocks_its_application() -> Non
     )
     assert found.blocked and said(found) == (
         "ApplicationSet argocd/fleet Rolling: step 1 of 2: 1 of 2 are Healthy\n"
-        "  Application argocd/b Progressing for 5m\n"
-        "    Application argocd/b Degraded: its Deployment fails"
+        "  Application argocd/b Progressing in step 1 for 5m: Degraded: its Deployment fails"
     )
 
 
@@ -124,7 +123,8 @@ def test_an_application_is_traced_to_its_row() -> None:
     plan = PlannedSet(FLEET, applications=(app("a"), app("old", SetVerb.DELETE, "no row makes it")), steps=steps)
     assert describe_cause(made_by(plan, "a"), NOW) == (
         "ApplicationSet argocd/fleet makes it: from spec.generators[0].git row 3 (path.basename=web); step 2 of its "
-        "rollout: Waiting, steps before 2 are not complete"
+        "rollout: Waiting, steps before 2 are not complete\n"
+        "next: syncline explain appset/fleet says what holds its rollout"
     )
     assert describe_cause(made_by(plan, "old"), NOW) == "ApplicationSet argocd/fleet controls it: no row makes it"
     unknown = PlannedSet(FLEET, failures=(PlannedFailure("x", "the host is away", "spec.generators[0].git"),))

@@ -20,7 +20,7 @@ from syncline.appset.asking import Asking, AskRows
 from syncline.appset.deciding import ROLLOUT_ERROR, Choice, Decision, Unchanged, Verb, decide, invalid, undecided
 from syncline.appset.generation import Generated
 from syncline.appset.observing.kinds import REUSED_S, Listed, ListKind
-from syncline.appset.observing.observe import REFRESH, SetObserved, decision_kinds
+from syncline.appset.observing.observe import REFRESH, SetObserved, decision_kinds, is_controlled
 from syncline.appset.questions import Answer, Facts, Question
 from syncline.appset.rollout.plan import cleared, entries_patch
 from syncline.appset.rollout.strategy import is_reversed
@@ -516,7 +516,10 @@ def _current(observed: SetObserved, results: Iterable[Result]) -> list[Obj]:
         if not one.ok:
             continue
         if isinstance(one.action, Create | Patch) and isinstance(one.value, dict):
-            apps[name_of(one.value)] = one.value
+            apps.pop(name_of(one.value), None)
+            ended = is_terminating(one.value) and not finalizers(one.value)
+            if not ended and is_controlled(one.value, name_of(observed.obj)):  # a rule may ignore the owner, too
+                apps[name_of(one.value)] = one.value
         elif isinstance(one.action, Delete) and not _remains(one.value):
             apps.pop(one.action.name, None)
     return list(apps.values())

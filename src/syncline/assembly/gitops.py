@@ -44,9 +44,28 @@ from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.git.process import RemoteLimits
 from syncline.sources.providers.model import SecretReference
+from syncline.sources.providers.reach import Reach
 from syncline.telemetry.otlp import TraceSettings
 
 GITOPS_ACCOUNT = "syncline-application-controller"
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationSetSettings:
+    """How the process works on ApplicationSets; what the cluster says is in ``argocd-cmd-params-cm``."""
+
+    enabled: bool = True
+    """False: they are left to another controller."""
+    ca_pem: str = ""
+    """Certificates that Git hosts of generators may be signed by, beside the system's."""
+    proxy: Secret | None = None
+    """For requests to Git hosts of generators; None: the proxy of the process."""
+    no_proxy: str = ""
+    """Hosts without the proxy, by comma."""
+
+    @property
+    def reach(self) -> Reach:
+        return Reach(ca_pem=self.ca_pem, proxy=self.proxy, no_proxy=self.no_proxy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +89,7 @@ class GitOpsSettings:
     """Labels of Applications that metrics include."""
     metrics_set_labels: tuple[str, ...] = ()
     """The same of ApplicationSets."""
-    application_sets: bool = True
-    """Whether ApplicationSets are worked on."""
+    application_sets: ApplicationSetSettings = field(default_factory=ApplicationSetSettings)
     remotes: RemoteLimits = field(default_factory=RemoteLimits)
     """Time limits of Git remotes."""
     pools: PoolSettings = field(default_factory=PoolSettings)

@@ -48,12 +48,15 @@ async def running_gitops(
         entropy=Entropy(),
         limits=settings.remotes,
         looks_apart_s=LOOKS_APART_S,
+        reach=settings.application_sets.reach,
     )
     namespace = settings.application.control_namespace
     driver = driver_of(gitops_user(namespace))
     way = LiveWay(driver, port_of)
     remotes = RemoteClusters(way, namespace)
-    made = gitops(reader, settings.application, remotes, admits=admits, application_sets=settings.application_sets)
+    made = gitops(
+        reader, settings.application, remotes, admits=admits, application_sets=settings.application_sets.enabled
+    )
     role = replace(made.role, work=settings.pools)
     driver.port = RoutedPort(driver.port, way)
     async with contextlib.AsyncExitStack() as closing:

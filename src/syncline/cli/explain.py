@@ -110,7 +110,9 @@ def _found(link: Connection, others: Elsewhere, cache: Cache, ref: ObjectRef, se
         from syncline.cli.appset.explaining import origin
 
         made = origin(link, cache, owner, ref.name, settings.control_namespace)
-        return replace(found, cause=replace(found.cause, because=(*found.cause.because, made)))
+        own = found.cause.because
+        # What holds a rollout comes first: a sync by hand would go around it.
+        return replace(found, cause=replace(found.cause, because=(made, *own) if made.next_action else (*own, made)))
     view = View(cache, link.now(), _logs(link))
     if ref.group_kind == APPLICATION_SET.group_kind:
         from syncline.cli.appset.explaining import explained_set

@@ -13,7 +13,15 @@ from datetime import datetime
 
 from syncline.appset.status import ERROR, PROGRESSING, UP_TO_DATE
 from syncline.appset.status import SOURCE_WAIT as WAITING
-from syncline.assembly.inspection.setplan import PlannedApplication, PlannedFailure, PlannedSet, SetVerb, together
+from syncline.assembly.inspection.setplan import (
+    PlannedApplication,
+    PlannedFailure,
+    PlannedInStep,
+    PlannedSet,
+    PlannedStep,
+    SetVerb,
+    together,
+)
 from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
 from syncline.explain.deletion import explain_deletion
@@ -53,7 +61,9 @@ def made_by(plan: PlannedSet, name: str) -> Cause:
     if step is not None and entry is not None and entry.waits:
         waits = f"; step {step.number} of its rollout: {entry.status}, {entry.waits}"
     if one is not None and one.origin is not None:
-        return Cause(subject, "makes it", one_line(f"from {one.origin}{waits}"))
+        held = bool(waits) and entry is not None and entry.status == "Waiting"
+        fix = f"syncline explain appset/{plan.ref.name} says what holds its rollout" if held else ""
+        return Cause(subject, "makes it", one_line(f"from {one.origin}{waits}"), next_action=fix)
     if plan.failures:
         return Cause(subject, "controls it", one_line(f"its rows cannot be known: {plan.failures[0]}"))
     return Cause(subject, "controls it", one_line(one.why if one is not None else "no row makes it any more"))
@@ -135,19 +145,29 @@ def _rollout(found: Obj, plan: PlannedSet, application: Explained) -> Found | No
     if step is None:
         return None
     late = [one for one in step.applications if one.status != HEALTHY]
-    below, blocked = [], False
-    for one in late[:MAX_SHOWN]:
-        own = application(one.name)
-        blocked = blocked or (own is not None and own.blocked)
-        because = (own.cause,) if own is not None else ()
-        since = _status_since(found, one.name)
-        subject = f"argoproj.io/Application/{plan.ref.namespace}/{one.name}"
-        below.append(Cause(subject, one.status or "not there", one_line(one.waits), since, because=because))
+    shown = [_in_step(found, plan, step, one, application(one.name)) for one in late[:MAX_SHOWN]]
     done = len(step.applications) - len(late)
     steps = sum(one.number > 0 for one in plan.steps)
     text = f"step {step.number} of {steps}: {done} of {len(step.applications)} are Healthy"
     text += f"; waits for {step.waits}" if step.waits else ""
-    return Found(_head(found, plan, "Rolling", text, _since(found, PROGRESSING), *below), blocked=blocked)
+    head = _head(found, plan, "Rolling", text, _since(found, PROGRESSING), *(one.cause for one in shown))
+    return Found(head, blocked=any(one.blocked for one in shown))
+
+
+def _in_step(found: Obj, plan: PlannedSet, step: PlannedStep, one: PlannedInStep, own: Found | None) -> Found:
+    """Explain an Application that holds a step: by its own causes, if it is there."""
+    cause = Cause(
+        f"argoproj.io/Application/{plan.ref.namespace}/{one.name}",
+        f"{one.status} in step {step.number}",
+        one_line(one.waits),
+        _status_since(found, one.name),
+    )
+    if own is None:
+        return Found(cause, blocked=False)
+    below = own.cause
+    state = "" if below.state == one.status else f"{below.state}: "
+    said = one_line(f"{state}{below.message}") if below.because or own.blocked else cause.message
+    return Found(replace(cause, message=said, next_action=below.next_action, because=below.because), own.blocked)
 
 
 def _pending(found: Obj, plan: PlannedSet, _application: Explained) -> Found | None:

@@ -22,7 +22,7 @@ def rows_of_clusters(element: Element, context: Context) -> Rows:
     With a selector the local cluster is left out: it has no labels. Of two Secrets with one cluster name the last one
     counts (by the Secret's name). ``flatList``: one row with all of them.
     """
-    selector = element.below("selector")
+    selector = element.selector("selector") or {}
     wanted = _selector(selector)
     known: dict[str, Obj] = {}
     for secret in sorted(context.facts.clusters, key=name_of):
@@ -34,7 +34,7 @@ def rows_of_clusters(element: Element, context: Context) -> Rows:
             context.add_values(row, element)
     except GenerationError as error:
         raise GenerationError(f"error appending templated values for cluster: {error}") from None
-    if not _selects(selector) and not any(_data(one, "server") == IN_CLUSTER_SERVER for one in known.values()):
+    if not any(selector.values()) and not any(_data(one, "server") == IN_CLUSTER_SERVER for one in known.values()):
         rows.append(_local(element, context))
     return [{"clusters": ClusterList(rows)}] if element.flag("flatList") else rows
 
@@ -47,13 +47,8 @@ class ClusterList(list[Row]):
     kind = "slice"
 
 
-def _selects(selector: Element | None) -> bool:
-    return selector is not None and bool(selector.raw.get("matchLabels") or selector.raw.get("matchExpressions"))
-
-
-def _selector(selector: Element | None) -> Selector:
-    given = selector.raw if selector is not None else {}
-    labels = {**(given.get("matchLabels") or {}), SECRET_TYPE: "cluster"}
+def _selector(given: Obj) -> Selector:
+    labels = {**given.get("matchLabels", {}), SECRET_TYPE: "cluster"}
     try:
         return label_selector_from({**given, "matchLabels": labels})
     except SelectorError as error:

@@ -26,16 +26,17 @@ Generate: TypeAlias = Callable[[Element, "Context"], Rows]
 
 
 class Context:
-    """Used for one generation; not shared."""
+    """Used for one generation; not shared. Raises :class:`GenerationError` for a set that is none."""
 
     def __init__(self, appset: Obj, facts: Facts) -> None:
-        spec = appset.get("spec") or {}
+        spec = Element(appset.get("spec"), "spec")
         self.appset = appset
+        self.spec = spec
         self.name, self.namespace = name_of(appset), namespace_of(appset)
         self.facts = facts
-        self.go = spec.get("goTemplate") is True
+        self.go = spec.flag("goTemplate")
         changing = partial(changing_functions, facts.now, facts.seed)
-        self.renderer = Renderer(go=self.go, options=spec.get("goTemplateOptions") or (), changing=changing)
+        self.renderer = Renderer(go=self.go, options=spec.texts("goTemplateOptions"), changing=changing)
         self.asked: dict[Question, float] = {}
         self.missing: dict[Question, None] = {}
         self._count = 0
@@ -43,7 +44,7 @@ class Context:
     @property
     def project(self) -> str:
         """The project of the set's template, as written."""
-        return str(dig(self.appset, "spec", "template", "spec", "project", default=""))
+        return str(dig(self.appset, "spec", "template", "spec", "project") or "")
 
     @property
     def trusted(self) -> bool:

@@ -66,9 +66,10 @@ def _objects(element: Element, config: Obj, context: Context) -> list[Obj]:
     version, plural = str(config.get("apiVersion") or ""), str(config.get("kind") or "")
     if not plural or version.find("/") < 1:
         raise GenerationError("there is a problem with the apiVersion, kind or resourceName provided")
-    name, selector = element.text("name"), element.below("labelSelector")
-    selects = selector is not None and any(
-        selector.raw.get(key) is not None for key in ("matchLabels", "matchExpressions")
+    name, selector = element.text("name"), element.selector("labelSelector")
+    written = element.below("labelSelector")
+    selects = written is not None and any(
+        written.raw.get(key) is not None for key in ("matchLabels", "matchExpressions")
     )
     if bool(name) is selects:
         raise GenerationError("there is a problem with the definition of the ClusterDecisionResource generator")
@@ -82,9 +83,9 @@ def _objects(element: Element, config: Obj, context: Context) -> list[Obj]:
     return chosen
 
 
-def _selected(found: tuple[Obj, ...], selector: Element | None) -> list[Obj]:
+def _selected(found: tuple[Obj, ...], selector: Obj | None) -> list[Obj]:
     try:
-        wanted = label_selector_from(selector.raw if selector is not None else {})
+        wanted = label_selector_from(selector or {})
     except SelectorError as error:
         raise GenerationError(f"failed to get dynamic resources: {error}") from None
     if wanted.empty:

@@ -74,11 +74,11 @@ def least(intervals: Any) -> float:
 
 def selector_of(element: Element) -> Selector | None:
     """Return the selector for rows, None if there is none; raises :class:`GenerationError`."""
-    given = element.below("selector")
+    given = element.selector("selector")
     if given is None:
         return None
     try:
-        return label_selector_from(given.raw, any_value=True)
+        return label_selector_from(given, any_value=True)
     except SelectorError as error:
         raise GenerationError(f"error parsing label selector: {error}") from None
 

@@ -23,11 +23,14 @@ from syncline.kube.objects import Obj
 PARAMETERS = "ApplicationGenerationFromParamsError"
 TEMPLATE = "RenderTemplateParamsError"
 """Upstream's reasons."""
+MAX_SIZE = 256_000_000
+"""Bytes of all Applications of a set as JSON."""
 
 
 @dataclass
 class _Result:
     kept: RenderedApplications | None = None
+    size: int = 0
     made: list[Made] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -38,9 +41,12 @@ def generate(appset: Obj, facts: Facts, kept: RenderedApplications | None = None
     """Return all Applications of a set, or why they cannot be known. The result shares parts with ``appset``; neither
     may be changed. ``kept``: Applications of earlier calls, so that only rows that changed are rendered; without any
     effect on the result."""
-    context = Context(appset, facts)
     result = _Result(kept)
-    listed = (appset.get("spec") or {}).get("generators") or []
+    try:
+        context = Context(appset, facts)
+        listed = context.spec.items("generators")
+    except GenerationError as error:
+        return Generated(failures=(Failure(PARAMETERS, str(error), "spec"),))
     for index, raw in enumerate(listed):
         path = f"spec.generators[{index}]"
         try:
@@ -78,7 +84,7 @@ def _render(element: Element, found: Transformed, context: Context, result: _Res
     origin = f"{element.path}.{found.kind}"
     below = element.below(found.kind)
     own = below.below("template") if below is not None else None
-    base = (context.appset.get("spec") or {}).get("template") or {}
+    base = context.spec.raw.get("template")
     template: ApplicationTemplate | None = None
     for number, params in enumerate(found.rows):
         row = Row(origin, number, params)
@@ -86,6 +92,10 @@ def _render(element: Element, found: Transformed, context: Context, result: _Res
             if template is None:
                 merged = merged_template(own.raw if own is not None else None, base)
                 template = ApplicationTemplate(merged, context.renderer, context.appset, element.raw, result.kept)
-            result.made.append(Made(template.render(params), row))
+            rendered = template.render(params)
+            result.size += rendered.size
+            if result.size > MAX_SIZE:
+                raise GenerationError(f"the Applications of the set have more than {MAX_SIZE} bytes; split the set")
+            result.made.append(Made(rendered.app, row))
         except RenderError as error:
             result.failures.append(Failure(TEMPLATE, str(error), origin, row))

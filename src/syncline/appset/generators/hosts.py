@@ -10,7 +10,7 @@ from syncline.appset.generators.errors import GenerationError
 from syncline.appset.generators.reading import Element
 from syncline.appset.questions import PullRequest, PullRequestsQuestion, RepositoriesQuestion, Repository
 from syncline.appset.rendering.slug import normalize, slug
-from syncline.kube.gotemplate.values import Strings
+from syncline.kube.gotemplate.values import Int64, Strings
 from syncline.kube.objects import Obj
 from syncline.kube.schema.fieldcauses import quoted
 from syncline.sources.errors import SourceError
@@ -101,7 +101,7 @@ def _repository_row(found: Repository) -> Row:
     return {
         "organization": found.organization,
         "repository": found.repository,
-        "repository_id": found.repository_id,
+        "repository_id": Int64(found.repository_id) if isinstance(found.repository_id, int) else found.repository_id,
         "url": found.url,
         "branch": found.branch,
         "sha": found.sha,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from syncline.appset.generators.context import Row
+from syncline.appset.generators.element import COMBINING
 from syncline.appset.generators.errors import GenerationError
 from syncline.appset.rendering.application import RAW_FIELD
 from syncline.appset.rendering.errors import RenderError
@@ -59,13 +60,19 @@ def _with_empty(element: Obj) -> Obj:
     """Give lists and maps that are absent an empty value, as filling does upstream, where that has a meaning: filters
     of repositories become filters of branches, and a resource chosen by name has a selector, too: an error."""
     made = dict(element)
+    for kind in COMBINING:
+        combined = made.get(kind)
+        if isinstance(combined, dict) and isinstance(combined.get("generators"), list):
+            children = [_with_empty(one) if isinstance(one, dict) else one for one in combined["generators"]]
+            made[kind] = {**combined, "generators": children}
     provider, decision = made.get("scmProvider"), made.get("clusterDecisionResource")
     if isinstance(provider, dict) and isinstance(provider.get("filters"), list):
         filters = [{**_NO_PATHS, **one} if isinstance(one, dict) else one for one in provider["filters"]]
         made["scmProvider"] = {**provider, "filters": filters}
     if isinstance(decision, dict):
         selector = decision.get("labelSelector")
-        made["clusterDecisionResource"] = {**decision, "labelSelector": {**_NO_LABELS, **(selector or {})}}
+        filled = {**_NO_LABELS, **selector} if isinstance(selector, dict) else _NO_LABELS
+        made["clusterDecisionResource"] = {**decision, "labelSelector": filled}
     return made
 
 
@@ -78,7 +85,7 @@ def _planted(value: Any, field: str, renderer: Renderer) -> Any:
     for key, item in value.items():
         if (field, key) in _RAW:
             made = _raw(item, renderer)
-        elif field == "generators" and key in ("matrix", "merge"):
+        elif field == "generators" and key in COMBINING:
             made = wrapped(planted(item, renderer), RAW_FIELD)
         elif key == "values" and field in _WITH_VALUES and isinstance(item, dict):
             made = entries([(name, _value(name, text, renderer)) for name, text in item.items()])

@@ -55,6 +55,17 @@ class Element:
                 raise self._wrong(f"{key}.{name}", "a text", item)
         return {name: item or "" for name, item in found.items()}
 
+    def selector(self, key: str) -> Obj | None:
+        """Return a LabelSelector whose fields have the right types, None if absent; empty fields are absent."""
+        given = self.below(key)
+        if given is None:
+            return None
+        terms = [
+            {"key": one.text("key"), "operator": one.text("operator"), "values": one.texts("values")}
+            for one in given.elements("matchExpressions")
+        ]
+        return {"matchLabels": dict(given.text_map("matchLabels")), "matchExpressions": terms}
+
     def below(self, key: str) -> Element | None:
         """Return the map under ``key``, None if absent."""
         found = self.raw.get(key)

@@ -10,7 +10,7 @@ from typing import Any
 from syncline.appset.rendering.errors import RenderError
 from syncline.appset.rendering.functions import changes, writes
 from syncline.appset.rendering.goforms import GoError, copied, decoded, plain, texts_of
-from syncline.appset.rendering.kept import RenderedApplications, digest_of
+from syncline.appset.rendering.kept import Rendered, RenderedApplications, digest_of, size_of
 from syncline.appset.rendering.merging import filled
 from syncline.appset.rendering.patching import patched
 from syncline.appset.rendering.text import Params, Renderer
@@ -22,14 +22,15 @@ from syncline.kube.objects import Obj, dig
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 RAW_FIELD = "failed to deeply replace JSON field contents: "
 """Upstream's prefix for errors in fields of any JSON."""
+MAX_SIZE = 1_500_000
+"""Bytes of an Application as JSON; the API stores no larger one."""
 META = ("name", "namespace", "labels", "annotations", "finalizers")
 """What a template may set of an Application's metadata."""
 
 
-def merged_template(own: Obj | None, base: Obj) -> Obj:
+def merged_template(own: Any, base: Any) -> Any:
     """Return a generator's template over that of the set; see :func:`filled`."""
-    made: Obj = filled(own or {}, base)
-    return made
+    return filled({} if own is None else own, {} if base is None else base)
 
 
 class ApplicationTemplate:
@@ -43,25 +44,22 @@ class ApplicationTemplate:
         "_patch",
         "_plain",
         "_renderer",
-        "_size",
         "_tree",
         "_writes",
     )
 
     def __init__(
-        self, template: Obj, renderer: Renderer, appset: Obj, element: Obj, kept: RenderedApplications | None = None
+        self, template: Any, renderer: Renderer, appset: Obj, element: Obj, kept: RenderedApplications | None = None
     ) -> None:
         """``appset`` gives namespace, ``syncPolicy`` and ``templatePatch``. ``element``: what makes the rows; with the
         same one, rows that are equal as JSON are equal. Raises :class:`RenderError` for a template that is no
         Application."""
-        metadata = template.get("metadata") or {}
-        raw = {"metadata": {key: metadata.get(key) for key in META}, "spec": template.get("spec")}
         try:
-            self._plain: Obj = conform(raw, APPLICATION)
+            self._plain: Obj = conform(_allowed(template), APPLICATION)
+            self._tree = _planted(self._plain, APPLICATION, renderer)
         except (GoError, UnfitError) as error:
             raise RenderError(f"spec.template is no Application: {error}") from None
         self._renderer = renderer
-        self._tree = _planted(self._plain, APPLICATION, renderer)
         self._namespace = str(dig(appset, "metadata", "namespace", default=""))
         self._keep = dig(appset, "spec", "syncPolicy", "preserveResourcesOnDeletion") is True
         self._patch = dig(appset, "spec", "templatePatch")
@@ -69,27 +67,31 @@ class ApplicationTemplate:
         self._writes = renderer.go and any(map(writes, texts))
         self._kept = None if renderer.go and any(map(changes, texts)) else kept
         parts = [self._plain, self._patch, self._keep, self._namespace, renderer.go, renderer.options, element]
-        self._digest, self._size = digest_of(parts) or (b"", 0)
+        self._digest = digest_of(parts) or b""
 
-    def render(self, params: Params) -> Obj:
-        """Return the Application of a row, with unchanged parts of the template in it; raises :class:`RenderError`."""
+    def render(self, params: Params) -> Rendered:
+        """Return the Application of a row; raises :class:`RenderError`."""
         found = digest_of(params) if self._kept is not None and self._digest else None
         if found is None or self._kept is None:
             return self._rendered(params)
-        key, size = self._digest + found[0], self._size + found[1]
-        app = self._kept.get(key)
-        if app is None:
-            app = self._rendered(params)
-            self._kept.put(key, app, size)
-        return app
+        key = self._digest + found
+        known = self._kept.get(key)
+        if known is None:
+            known = self._rendered(params)
+            self._kept.put(key, known)
+        return known
 
-    def _rendered(self, params: Params) -> Obj:
+    def _rendered(self, params: Params) -> Rendered:
         params = copied(params) if self._writes else params
         made = self._filled(params)
         if isinstance(self._patch, str):
             made = patched(made, self._patch_text(params))
         metadata = {**made["metadata"], "namespace": self._namespace}
-        return {"apiVersion": KIND.api_version, "kind": KIND.kind, **made, "metadata": metadata}
+        app = {"apiVersion": KIND.api_version, "kind": KIND.kind, **made, "metadata": metadata}
+        size = size_of(app)
+        if size > MAX_SIZE:
+            raise RenderError(f"the Application would have {size} bytes, at most {MAX_SIZE} can be stored")
+        return Rendered(app, size)
 
     def _filled(self, params: Params) -> Obj:
         if not params:
@@ -104,6 +106,16 @@ class ApplicationTemplate:
             return self._renderer.replace(self._patch, params)
         except RenderError as error:
             raise RenderError(f"error replacing values in templatePatch: {error}") from None
+
+
+def _allowed(template: Any) -> Any:
+    """Return what a template may have; what is no map is left for the error."""
+    if not isinstance(template, dict):
+        return template
+    metadata = template.get("metadata")
+    if isinstance(metadata, dict):
+        metadata = {key: metadata.get(key) for key in META}
+    return {"metadata": metadata, "spec": template.get("spec")}
 
 
 def _planted(value: Any, kind: Type, renderer: Renderer) -> Any:

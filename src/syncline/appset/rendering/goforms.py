@@ -37,6 +37,10 @@ class RawJson(Opaque):
     def fields(self) -> Mapping[str, Any]:
         return {"Raw": Bytes(self.raw)}
 
+    def json(self) -> str:
+        """Return what Go's ``MarshalJSON`` gives; for ``toJson``."""
+        return self.raw.decode()
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RawJson) and self.raw == other.raw
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -19,16 +20,32 @@ from syncline.kube.objects import Obj
 MAX_KEPT = 50_000
 """Applications."""
 MAX_BYTES = 64_000_000
-"""Of the templates and rows of all kept ones, which is about what the Applications have."""
+"""Of all of them as JSON."""
 
 
-def digest_of(value: Any) -> tuple[bytes, int] | None:
-    """Return a digest of JSON values and its size in bytes; None if there is none (a text that is no UTF-8)."""
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """An Application with unchanged parts of its template, so it must not change. ``size``: bytes as JSON."""
+
+    app: Obj
+    size: int
+
+
+def size_of(app: Obj) -> int:
+    """Return the bytes of an Application as JSON."""
+    try:
+        return len(msgspec.json.encode(app))
+    except UnicodeEncodeError:  # texts of templates may be no UTF-8
+        return len(repr(app))
+
+
+def digest_of(value: Any) -> bytes | None:
+    """Return a digest of JSON values; None if there is none (a text that is no UTF-8)."""
     try:
         encoded = msgspec.json.encode(value, order="sorted", enc_hook=_plain)
     except (UnicodeEncodeError, RecursionError, TypeError):
         return None
-    return hashlib.blake2b(encoded, digest_size=16).digest(), len(encoded)
+    return hashlib.blake2b(encoded, digest_size=16).digest()
 
 
 def _plain(value: Any) -> Any:
@@ -43,28 +60,25 @@ class RenderedApplications:
     """The least recently used one makes room. Large sets are generated in threads, so there is a lock."""
 
     def __init__(self, count: int = MAX_KEPT, size: int = MAX_BYTES) -> None:
-        self._kept: OrderedDict[bytes, tuple[Obj, int]] = OrderedDict()
+        self._kept: OrderedDict[bytes, Rendered] = OrderedDict()
         self._count, self._limit, self._size = count, size, 0
         self._lock = threading.Lock()
 
-    def get(self, key: bytes) -> Obj | None:
+    def get(self, key: bytes) -> Rendered | None:
         with self._lock:
             found = self._kept.get(key)
-            if found is None:
-                return None
-            self._kept.move_to_end(key)
-            return found[0]
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
 
-    def put(self, key: bytes, app: Obj, size: int) -> None:
-        """Keep an Application, which must not change; ``size`` in bytes."""
+    def put(self, key: bytes, made: Rendered) -> None:
         with self._lock:
-            if size > self._limit or key in self._kept:
+            if made.size > self._limit or key in self._kept:
                 return
-            self._kept[key] = (app, size)
-            self._size += size
+            self._kept[key] = made
+            self._size += made.size
             while len(self._kept) > self._count or self._size > self._limit:
-                _, (_, freed) = self._kept.popitem(last=False)
-                self._size -= freed
+                self._size -= self._kept.popitem(last=False)[1].size
 
     def __len__(self) -> int:
         return len(self._kept)

@@ -81,16 +81,17 @@ class GitSourceReader:
         entropy: Entropy | None = None,
         limits: RemoteLimits | None = None,
         looks_apart_s: float = 0.0,
+        reach: Reach | None = None,
     ) -> None:
         """``entropy``: randomizes the retry pauses of failed remotes; None: the same in each run. ``looks_apart_s``:
-        see :class:`GitSettings`."""
+        see :class:`GitSettings`. ``reach``: how Git hosts of generators are asked; None: as by default."""
         settings = GitSettings(
             cache_directory, allow_local=allow_local, limits=limits or RemoteLimits(), looks_apart_s=looks_apart_s
         )
         self.sources = Sources(settings, entropy)
         self._cache = RenderCache(entropy=entropy.fork("rests") if entropy is not None else None)
         self._renderers = renderers
-        self._generating = Generating(self.sources, Reach(environment=_aws_environment()))
+        self._generating = Generating(self.sources, replace(reach or Reach(), environment=_aws_environment()))
 
     def learn(self, book: CredentialStore) -> None:
         """Use these credentials from now on."""
@@ -101,9 +102,9 @@ class GitSourceReader:
         self.sources.learn_rules(rules)
 
     def learn_reach(self, reach: Reach) -> None:
-        """Use these rules for Git hosts of generators from now on."""
-        before = self._generating.reach
-        self._generating.reach = replace(reach, memory=before.memory, environment=before.environment)
+        """Use the allowed addresses and forbidden networks of ``reach`` for Git hosts of generators from now on."""
+        known = self._generating.reach
+        self._generating.reach = replace(known, allowed=reach.allowed, networks=reach.networks)
 
     def rows(
         self,

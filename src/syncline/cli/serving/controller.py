@@ -23,14 +23,14 @@ from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.terminal import start_logging
 from syncline.cli.serving.eventloop import event_loop_runner
 from syncline.cli.serving.running import (
-    EndpointOptions,
+    ServingOptions,
     application_namespaces_option,
-    application_sets_option,
+    application_set_options,
     checked_plugins,
     endpoint_options,
     hydrator_option,
     plugins_option,
-    with_endpoints,
+    with_options,
 )
 from syncline.control.leader import MAX_SHARDS, LeaderSettings
 from syncline.gitops.application.observing.observe import AppSettings
@@ -42,7 +42,7 @@ from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, l
 @click.option("--roles", default="gitops", show_default=True, help=f"Which controllers run, of {','.join(ROLES)}.")
 @click.option("--namespace", "-n", default="argocd", show_default=True, help="Where Applications and Leases live.")
 @application_namespaces_option
-@application_sets_option
+@application_set_options
 @hydrator_option
 @click.option("--poll", default=120.0, show_default=True, help="Seconds between polls of a repository.")
 @click.option("--allow-local-repos", is_flag=True, help="Allow repositories by path: they read this machine's disk.")
@@ -68,10 +68,9 @@ def controller(
     leader_elect: bool,
     identity: str | None,
     node_name: str,
-    application_sets: bool,
     cache: Path | None,
     grace: float,
-    **endpoints: Unpack[EndpointOptions],
+    **endpoints: Unpack[ServingOptions],
 ) -> int:
     """Run controllers against the cluster of a kubeconfig, or of the pod that this runs in: those of GitOps unless
     --roles says otherwise. Each role has its rights in a file of deploy/.
@@ -91,13 +90,12 @@ def controller(
     with contextlib.ExitStack() as stack:
         folder = cache or stack.enter_context(scratch())
         application = AppSettings(namespace, application_namespaces, hydrator, poll_s=poll)
-        gitops = with_endpoints(
+        gitops = with_options(
             GitOpsSettings(
                 folder / "repositories",
                 allow_local_repos=allow_local_repos,
                 plugins=checked_plugins(plugins),
                 application=application,
-                application_sets=application_sets,
             ),
             endpoints,
         )

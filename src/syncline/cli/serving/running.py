@@ -16,9 +16,10 @@ import click
 from syncline.argo.parameters import patterns_of
 from syncline.assembly.embedded.live import LiveCluster, kubeconfig_text, running_cluster, write_private
 from syncline.assembly.endpoints.listening import ListenError
-from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.gitops import ApplicationSetSettings, GitOpsSettings
 from syncline.assembly.settings import ClusterSettings, RunCommands, SettingError, trace_settings
 from syncline.base.browserguard import is_host_name
+from syncline.base.secret import Secret
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.serving.eventloop import event_loop_runner
 from syncline.cluster.serving.serve import ServeError
@@ -123,7 +124,7 @@ class EndpointOptions(TypedDict):
     otlp_endpoint: str | None
 
 
-def with_endpoints(settings: GitOpsSettings, given: EndpointOptions) -> GitOpsSettings:
+def with_options(settings: GitOpsSettings, given: ServingOptions) -> GitOpsSettings:
     """Return the settings with what the options say; raises CommandFailed."""
     return replace(
         settings,
@@ -133,6 +134,7 @@ def with_endpoints(settings: GitOpsSettings, given: EndpointOptions) -> GitOpsSe
         metrics_set_labels=given["metrics_applicationset_labels"],
         allowed_hosts=given["allowed_hosts"],
         traces=trace_target(given["otlp_endpoint"]),
+        application_sets=set_settings(given),
     )
 
 
@@ -146,13 +148,46 @@ application_namespaces_option = click.option(
 )
 
 
-application_sets_option = click.option(
-    "--applicationsets/--no-applicationsets",
-    "application_sets",
-    default=True,
-    show_default=True,
-    help="Work on ApplicationSets; off where Argo CD's own controller does.",
-)
+def application_set_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--applicationsets`` and ``--scm-root-ca-path``, ``--scm-proxy-url``, ``--scm-no-proxy``."""
+    prefix = "ARGOCD_APPLICATIONSET_CONTROLLER_SCM"
+    proxy = f"Proxy for requests to Git hosts of scmProvider and pullRequest [default: ${prefix}_PROXY_URL]."
+    command = click.option("--scm-no-proxy", default="", help="Their hosts without it, by comma.")(command)
+    command = click.option("--scm-proxy-url", envvar=f"{prefix}_PROXY_URL", help=proxy)(command)
+    trusted = "Certificates that these Git hosts may be signed by, beside the system's."
+    path = click.Path(exists=True, dir_okay=False, path_type=Path)
+    command = click.option("--scm-root-ca-path", type=path, default=None, help=trusted)(command)
+    return click.option(
+        "--applicationsets/--no-applicationsets",
+        default=True,
+        show_default=True,
+        help="Work on ApplicationSets; off where Argo CD's own controller does.",
+    )(command)
+
+
+class SetOptions(TypedDict):
+    """The values of :func:`application_set_options`."""
+
+    applicationsets: bool
+    scm_root_ca_path: Path | None
+    scm_proxy_url: str | None
+    scm_no_proxy: str
+
+
+class ServingOptions(EndpointOptions, SetOptions):
+    """The values of both."""
+
+
+def set_settings(given: SetOptions) -> ApplicationSetSettings:
+    """Return what the options say; raises CommandFailed."""
+    path, proxy = given["scm_root_ca_path"], given["scm_proxy_url"]
+    try:
+        ca_pem = path.read_text(encoding="utf-8") if path is not None else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandFailed(f"--scm-root-ca-path: {error}", USAGE) from error
+    return ApplicationSetSettings(
+        given["applicationsets"], ca_pem, Secret(proxy) if proxy else None, given["scm_no_proxy"]
+    )
 
 
 hydrator_option = click.option(

@@ -16,9 +16,9 @@ from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.machines.node import label_pairs
 from syncline.cli.serving.running import (
     NODES,
-    EndpointOptions,
+    ServingOptions,
     application_namespaces_option,
-    application_sets_option,
+    application_set_options,
     checked_plugins,
     encrypt_option,
     endpoint_address,
@@ -29,7 +29,7 @@ from syncline.cli.serving.running import (
     run_cluster,
     run_commands_of,
     run_commands_option,
-    with_endpoints,
+    with_options,
 )
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.selectors import label_value_problems
@@ -96,7 +96,7 @@ def _greet(cluster: LiveCluster, settings: ClusterSettings, kubeconfig: Path, ma
 @endpoint_options
 @plugins_option
 @application_namespaces_option
-@application_sets_option
+@application_set_options
 @hydrator_option
 @click.option("--poll", default=30.0, show_default=True, help="Seconds between polls of a repository.")
 @click.option(
@@ -120,7 +120,6 @@ def up(
     zones: str,
     labels: tuple[str, ...],
     kubeconfig_out: Path | None,
-    application_sets: bool,
     application_namespaces: tuple[str, ...] | None,
     hydrator: bool | None,
     poll: float,
@@ -130,7 +129,7 @@ def up(
     config_server_listen: str | None,
     encryption: Path | None,
     run_commands: str | None,
-    **endpoints: Unpack[EndpointOptions],
+    **endpoints: Unpack[ServingOptions],
 ) -> int:
     """Run the embedded cluster and the GitOps controllers until Ctrl-C.
 
@@ -161,13 +160,12 @@ def up(
     config = kubeconfig_out or home / "kubeconfig"
     cache = (where or home) / "repositories"
     application = AppSettings("argocd", application_namespaces, hydrator, poll_s=poll, sync_timeout_s=sync_timeout)
-    gitops = with_endpoints(
+    gitops = with_options(
         GitOpsSettings(
             cache,
             allow_local_repos=True,
             plugins=checked_plugins(plugins),
             application=application,
-            application_sets=application_sets,
         ),
         endpoints,
     )
