@@ -1,0 +1,1 @@
+"""ManifestWorkReplicaSets: one ManifestWork for each selected cluster."""

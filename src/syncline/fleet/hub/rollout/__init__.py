@@ -1,0 +1,1 @@
+"""The rollout of a change over selected clusters, for works and add-ons."""

@@ -1,0 +1,1 @@
+"""Admission of ManifestWorks on the hub."""

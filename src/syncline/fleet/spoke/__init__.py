@@ -1,0 +1,1 @@
+"""What the agent of a cluster decides."""

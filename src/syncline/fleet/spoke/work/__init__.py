@@ -1,0 +1,1 @@
+"""The agent of works: applies the manifests of ManifestWorks, and says what became of them."""

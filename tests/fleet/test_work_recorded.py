@@ -1,0 +1,19 @@
+"""Recorded decisions about works, on the spoke and on the hub: ours are the same."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+from tests.fleet.recordings import cases, judge, sparse, timed
+from tests.fleet.works import RUNS, comparable
+from tests.recorded import Case
+
+
+@pytest.mark.parametrize("case", [one for one in cases("work") if one["args"][0] in RUNS], ids=lambda case: case["id"])
+def test_work_decision_is_as_recorded(case: Case) -> None:
+    if "panic" in case["expect"]:
+        pytest.skip("upstream panics: any clean error is right")
+    got = RUNS[case["args"][0]](timed(deepcopy(case["input"])))
+    expect = sparse(comparable(timed(case["expect"])))
+    judge("work", case, expect == sparse(comparable(got)), sparse(got))
