@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,18 +22,27 @@ from syncline.fleet.hub.works.admission import (
     executor_review,
 )
 from syncline.fleet.spoke.work.aggregation import aggregate, pruned
+from syncline.fleet.spoke.work.conditionrules import conditions_of
 from syncline.fleet.spoke.work.configs import config_of
 from syncline.fleet.spoke.work.executor import ExecutorError, Target, reviews
 from syncline.fleet.spoke.work.feedback import values_by_rule
 from syncline.kube.objects import Obj
 
 Run = Callable[[Obj], Any]
+_OF_PARSERS = re.compile(
+    r"(^ERROR: <input>:|failed to (?:parse json path|find value for) .* with error: |^JQ expression error in .*?: ).*",
+    re.DOTALL,
+)
 
 
 def feedback(given: Obj) -> Any:
     raw = bool(given.get("rawFeedbackJsonString"))
     found = [values_by_rule(given["object"], rule, raw=raw) for rule in given["rules"]]
     return {"rules": [{"values": list(one.values), "error": one.error or None} for one in found]}
+
+
+def conditions(given: Obj) -> Any:
+    return {"conditions": conditions_of(given["object"], given["rules"])}
 
 
 def aggregated(given: Obj) -> Any:
@@ -96,7 +106,7 @@ def rollout(given: Obj) -> Any:
         "timeOut": [_shown(one) for one in decision.timed_out],
         "removed": [_shown(one) for one in decision.removed],
         "maxFailureBreach": decision.too_many_failures,
-        "recheckAfterSeconds": None if decision.recheck is None else decision.recheck.total_seconds(),
+        "recheckAfterSeconds": None if decision.recheck is None else 5 * round(decision.recheck.total_seconds() / 5),
     }
 
 
@@ -118,20 +128,23 @@ def rollout_state(given: Obj) -> Any:
 
 def comparable(value: Any) -> Any:
     """Conditions are a set by type. A manifest in an error is compact JSON, as an API server passes it on; the recorder
-    had it as its file writes it."""
+    had it as its file writes it. Of the errors of parsers and compilers the beginning counts."""
     if isinstance(value, dict):
         return {key: comparable(one) for key, one in value.items()}
     if isinstance(value, list):
         items = [comparable(one) for one in value]
         typed = all(isinstance(one, dict) and "type" in one and "status" in one for one in items)
         return sorted(items, key=lambda one: str(one["type"])) if typed else items
-    if isinstance(value, str) and value.startswith("Object 'Kind' is missing in "):
+    if not isinstance(value, str):
+        return value
+    if value.startswith("Object 'Kind' is missing in "):
         return value.replace('": ', '":').replace(', "', ',"')
-    return value
+    return _OF_PARSERS.sub(r"\1", value)
 
 
 RUNS: dict[str, Run] = {
     "feedback": feedback,
+    "conditions": conditions,
     "aggregate": aggregated,
     "config": config,
     "executor": executor,

@@ -11,54 +11,19 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from syncline.fleet.expressions import FUNCTIONS, MAX_EXPRESSION, language_with
 from syncline.fleet.hub.placement.model import Cluster
-from syncline.kube.cel.declarations import Language, Overload, declarations, declared
 from syncline.kube.cel.nodes import CelError
 from syncline.kube.cel.program import Program, compile_program
 from syncline.kube.cel.types import DYN, STRING, Type
-from syncline.kube.cel.values import EvaluationError, Optional, no_overload
+from syncline.kube.cel.values import EvaluationError, no_overload
 from syncline.kube.objects import Obj, dig
 from syncline.kube.text.quantity import QuantityError, text_as_read
 
-MAX_EXPRESSION: Final = 10_000
-"""The most characters of an expression; upstream's limit is that of the API."""
 MAX_JSON: Final = 100_000
 """The most characters that ``parseJSON`` reads."""
 _VARIABLES: Final[dict[str, Type]] = {"managedCluster": ("map", STRING, DYN)}
-_ABSENT: Final = frozenset(
-    (
-        *("slice", "distinct", "flatten", "lists.range", "sort", "@sortByAssociatedKeys", "cel.@mapInsert"),
-        *("sets.contains", "sets.equivalent", "sets.intersects"),
-        *("path", "group", "serviceAccount", "resource", "subresource", "namespace", "name", "fieldSelector"),
-        *("labelSelector", "check", "errored", "error", "allowed", "reason"),
-    )
-)
-"""Functions of Kubernetes' rules that upstream's environment lacks."""
-_MORE: Final = (
-    "semver: (string)->kubernetes.Semver",
-    "isSemver: (string)->bool",
-    "reverse: string.()->string",
-    "optional.unwrap: (list<optional_type<A>>)->list<A>",
-    "unwrapOpt: list<optional_type<A>>.()->list<A>",
-    "parseJSON: string.()->dyn",
-    "scores: dyn.(string)->list<dyn>",
-)
-_COMPARISONS: Final = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
-
-
-def _same_types(overloads: Iterable[Overload]) -> tuple[Overload, ...]:
-    return tuple(one for one in overloads if len(set(one.args)) == 1)
-
-
-@lru_cache(maxsize=1)
-def _language() -> Language:
-    """Return the environment: numbers of different types do not compare, literals are not checked beforehand."""
-    found = {
-        name: _same_types(overloads) if name in _COMPARISONS else overloads
-        for name, overloads in declarations().items()
-        if name not in _ABSENT
-    }
-    return Language(found | declared(_MORE), macros=False, literals=False)
+_MORE: Final = ("parseJSON: string.()->dyn", "scores: dyn.(string)->list<dyn>")
 
 
 @lru_cache(maxsize=1_000)
@@ -66,7 +31,7 @@ def _compiled(text: str) -> Program | str:
     if len(text) > MAX_EXPRESSION:
         return f"ERROR: <input>:1:0: found {len(text)} characters; at most {MAX_EXPRESSION}"
     try:
-        return compile_program(text, _VARIABLES, language=_language())
+        return compile_program(text, _VARIABLES, language=language_with(*_MORE))
     except CelError as error:
         return str(error)
 
@@ -131,23 +96,9 @@ def _no_constant(text: str) -> Any:
     raise ValueError(f"invalid character '{text[:1]}' looking for beginning of value")
 
 
-def _reverse(text: Any) -> str:
-    if not isinstance(text, str):
-        raise no_overload()
-    return text[::-1]
-
-
-def _unwrap(items: Any) -> list[Any]:
-    if not isinstance(items, list) or not all(isinstance(one, Optional) for one in items):
-        raise no_overload()
-    return [one.value for one in items if one.has]
-
-
 _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    **FUNCTIONS,
     "@parseJSON": _parse_json,
-    "@reverse": _reverse,
-    "@optional.unwrap": _unwrap,
-    "@unwrapOpt": _unwrap,
 }
 
 

@@ -77,6 +77,4 @@ def reviews(executor: Obj | None, target: Target, *, owned: bool) -> tuple[dict[
     verbs = ("create", "update", "patch", "get", *(("delete",) if owned else ()))
     groups = ["system:serviceaccounts", "system:authenticated", f"system:serviceaccounts:{namespace}"]
     user = f"system:serviceaccount:{namespace}:{name}"
-    return tuple(
-        {"resourceAttributes": {**attributes, "verb": verb}, "user": user, "groups": groups} for verb in verbs
-    )
+    return tuple({"resourceAttributes": {**attributes, "verb": verb}, "user": user, "groups": groups} for verb in verbs)

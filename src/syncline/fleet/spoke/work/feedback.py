@@ -20,7 +20,7 @@ MAX_RAW: Final = 1024
 MAX_PATH: Final = 4096
 """The most characters of a path; upstream's limit is that of the API."""
 _INT64: Final = 1 << 63
-_READY: Final = ".status.conditions[?(@.type==\"{}\")].status"
+_READY: Final = '.status.conditions[?(@.type=="{}")].status'
 WELL_KNOWN: Final[Mapping[GVK, tuple[tuple[str, str], ...]]] = {
     GVK("apps", "v1", "Deployment"): (
         ("ReadyReplicas", ".status.readyReplicas"),
@@ -148,7 +148,9 @@ def _found(obj: Obj, name: str, path: str) -> list[Any]:
 
 
 def _go_type(value: Any) -> str:
-    return {dict: "map[string]interface {}", list: "[]interface {}"}.get(type(value), "float64")
+    if isinstance(value, dict):
+        return "map[string]interface {}"
+    return "[]interface {}" if isinstance(value, list) else "float64"
 
 
 def _json(value: Any) -> str:
