@@ -154,7 +154,7 @@ def decide(observed: SetObserved, generated: Generated, now: datetime, unchanged
     known = {} if unchanged is None else unchanged.of(observed.ref, context)
     comparing = _Comparing(appset, kept, ignored, known)
     rollout = _rollout(observed, generated, current, comparing, now) if rolls else None
-    started = None if rollout is None else _Started(rollout, _statuses(observed, rollout, problems, now))
+    started = None if rollout is None else _Started(rollout, _statuses(observed, rollout, problems, now), now)
     policy = settings.policy_of(appset)
     choices: list[Choice] = []
     for made in sorted(generated.made, key=lambda one: name_of(one.app)):
@@ -213,6 +213,7 @@ class _Started:
 
     rollout: Rollout
     entries: Mapping[str, Entry]
+    now: datetime
 
 
 def _statuses(
@@ -232,7 +233,7 @@ def _written(comparing: _Comparing, made: Made, live: Obj | None, started: _Star
     operation, refreshes = None, False
     if started is not None:
         spec, rollout = app.get("spec") or {}, started.rollout
-        operation = operation_for(appset, spec, started.entries.get(name), rollout, live)
+        operation = operation_for(appset, spec, started.entries.get(name), rollout, live, started.now)
         refreshes = name in rollout.to_refresh and REFRESH not in annotations_of(live or {})
         app = {**app, "spec": without_automation(spec)}
     if live is None:

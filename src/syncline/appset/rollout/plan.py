@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from syncline.appset.rollout.states import (
@@ -31,6 +31,8 @@ from syncline.kube.objects import Obj, dig, name_of
 
 INITIATOR = "applicationset-controller"
 RETRIES = 5
+UNSEEN = timedelta(seconds=10)
+"""How long after its begin an operation of a Pending Application is not asked for again while no look followed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,9 @@ class Rollout:
     """Applications whose step is open."""
     conditions: tuple[Condition, ...]
     to_refresh: frozenset[str] = frozenset()
-    """Strict evidence: Applications whose health must be observed again."""
+    """Applications that must be compared again: nothing tells whether that happened since their last sync."""
     look_again: bool = False
-    """Strict evidence: a sync has just ended, so that its Application cannot be asked to look again yet."""
+    """A sync has begun or ended in this very second, so that a later look decides."""
     lacks: Mapping[str, str] = field(default_factory=dict)
     """Strict evidence: what an Application lacks that is Synced and Healthy."""
     held: frozenset[str] = frozenset()
@@ -108,8 +110,8 @@ def plan_rollout(
         entries,
         opened,
         (_invalid(assignment), _progressing(steps, entries)),
-        frozenset(late),
-        late != stale,
+        frozenset(late | {one.application for one in entries if ran_unseen(one, by_name.get(one.application), now)}),
+        late != stale or any(_is_pending(one) and just_ran(one, by_name.get(one.application), now) for one in entries),
         lacks,
         frozenset(held),
     )
@@ -182,6 +184,10 @@ def _invalid(assignment: Assignment) -> Condition:
     return Condition(INVALID_ROLLOUT, False, "ApplicationSetValidRolloutConfig", "Rolling Sync Configured correctly")
 
 
+def _is_pending(entry: Entry) -> bool:
+    return entry.status == State.PENDING
+
+
 def _is_moving(entries: Iterable[Entry], name: str) -> bool:
     return any(one.application == name and one.status != State.HEALTHY for one in entries)
 
@@ -200,9 +206,38 @@ def without_automation(spec: Obj) -> Obj:
     return {**spec, "syncPolicy": {**spec["syncPolicy"], "automated": {**automated, "enabled": False}}}
 
 
-def operation_for(appset: Obj, spec: Obj, entry: Entry | None, rollout: Rollout, live: Obj | None) -> Obj | None:
+def just_ran(entry: Entry, live: Obj | None, now: datetime) -> bool:
+    """Return whether an operation began in the second in which its Application became Pending, and that second lasts.
+
+    Times are whole seconds, so upstream cannot tell that it was the one asked for, and asks again at each look. A look
+    a second later asks once.
+    """
+    since = time_or_none(entry.since)
+    began = time_or_none(dig(live or {}, "status", "operationState", "startedAt"))
+    return since is not None and began == since and now < since + OLDER
+
+
+def ran_unseen(entry: Entry, live: Obj | None, now: datetime) -> bool:
+    """Return whether an operation has just run for a Pending Application that was not compared since.
+
+    Upstream asks for another sync then. Its Application controller compares after each operation; ours does not write
+    when nothing changed, so it is asked to look instead.
+    """
+    since, status = time_or_none(entry.since), (live or {}).get("status") or {}
+    began = time_or_none(dig(status, "operationState", "startedAt"))
+    seen = time_or_none(status.get("reconciledAt"))
+    if entry.status != State.PENDING or since is None or began is None or seen is None:
+        return False
+    return seen <= since < began and now < began + UNSEEN
+
+
+def operation_for(
+    appset: Obj, spec: Obj, entry: Entry | None, rollout: Rollout, live: Obj | None, now: datetime
+) -> Obj | None:
     """Return the sync to request for a generated Application, or None. ``spec``: as generated, with its automation."""
     if entry is None or entry.status != State.PENDING or entry.application not in rollout.open:
+        return None
+    if just_ran(entry, live, now) or ran_unseen(entry, live, now):
         return None
     since = time_or_none(entry.since)
     if is_strict(appset) and live is not None and since is not None and started_after(live, since):
