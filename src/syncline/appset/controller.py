@@ -137,10 +137,11 @@ class ApplicationSets:
         return further
 
     def _beside(self, observed: SetObserved) -> str | None:
-        """Return whose share of threads plans a large set; None: it is planned in place."""
+        """Return whose share of threads plans a large set, or one whose templates may compute for seconds; None: it is
+        planned in place."""
         known = self._generations.known(observed.ref)
         small = known is not None and max(len(known.made), len(observed.current)) <= MOST_IN_PLACE
-        return None if small else observed.project
+        return None if small and not dig(observed.obj, "spec", "goTemplate") else observed.project
 
     # -- which changes matter ----------------------------------------------------------------------------------
 
