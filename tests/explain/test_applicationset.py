@@ -106,6 +106,21 @@ def test_what_the_controller_reports_is_said_where_the_plan_finds_nothing_wrong(
     assert found.blocked and "for 5m: the host did not answer" in said(found)
 
 
+def test_an_answer_that_is_awaited_is_named_with_its_times() -> None:
+    text = "waiting for files of https://git.example/r@main since T0, at most until T1"
+    waits = {"type": "SourceWaitWarning", "status": "True", "message": text, "lastTransitionTime": format_time(EPOCH)}
+    found = explained(PlannedSet(FLEET, applications=(app("a", SetVerb.CREATE),)), conditions=[waits])
+    assert not found.blocked and f"Waiting for 5m: {text}" in said(found)
+    assert said(found).endswith("next: look whether its host answers; other sets do not wait for it")
+
+
+def test_b50_applications_in_no_step_hold_nothing_and_are_named() -> None:
+    steps = (PlannedStep(1, "env In [dev]", "", (PlannedInStep("a", "Healthy"),)),)
+    outside = PlannedStep(0, "", "", (PlannedInStep("b", "Waiting", "it is in no step"),))
+    found = explained(PlannedSet(FLEET, applications=(app("a"), app("b")), steps=(*steps, outside)))
+    assert "2 Applications, all as they should be; in no step of the rollout, so it never syncs them: b" in said(found)
+
+
 def test_applications_of_the_next_reconcile_and_of_a_policy_are_told_apart() -> None:
     change = app("a", SetVerb.CHANGE, "", FieldChange("spec.source.path", "x", "y"))
     found = explained(PlannedSet(FLEET, applications=(change, app("b"))))

@@ -48,6 +48,10 @@ def explain_set(view: View, found: Obj, plan: PlannedSet, application: Explained
         if cause is not None:
             return masked_found(view, cause)
     counts = f"{len(plan.applications)} Application{'' if len(plan.applications) == 1 else 's'}, all as they should be"
+    outside = [one.name for step in plan.steps if not step.number for one in step.applications]
+    if outside:
+        names = f"{', '.join(outside[:MAX_SHOWN])}{', …' if len(outside) > MAX_SHOWN else ''}"
+        counts += f"; in no step of the rollout, so it never syncs them: {names}"
     return masked_found(view, Found(_head(found, plan, "up to date", counts, _since(found, UP_TO_DATE)), blocked=False))
 
 
