@@ -9,7 +9,9 @@ from typing import Any
 
 from tests.fleet.recordings import NOW
 
+from syncline.apply.diff.jq import Answers, Unknown, answer
 from syncline.base.clock import format_time, time_or_none
+from syncline.control.plan import Apply, Create, Delete, Patch, Replace
 from syncline.fleet.conditions import with_conditions
 from syncline.fleet.hub.rollout.decide import decide
 from syncline.fleet.hub.rollout.model import ClusterState, DecisionGroup, Group, RolloutError, State
@@ -22,11 +24,15 @@ from syncline.fleet.hub.works.admission import (
     executor_review,
 )
 from syncline.fleet.spoke.work.aggregation import aggregate, pruned
+from syncline.fleet.spoke.work.applying import plan_manifest
 from syncline.fleet.spoke.work.conditionrules import conditions_of
 from syncline.fleet.spoke.work.configs import config_of
+from syncline.fleet.spoke.work.deletion import delete_applied
 from syncline.fleet.spoke.work.executor import ExecutorError, Target, reviews
 from syncline.fleet.spoke.work.feedback import values_by_rule
-from syncline.kube.objects import Obj
+from syncline.fleet.spoke.work.ignoring import HASH, IgnoreFieldError, content_hash, without_ignored
+from syncline.fleet.spoke.work.ownership import Ownership, owned_by_work, owner_patch
+from syncline.kube.objects import Obj, name_of, namespace_of
 
 Run = Callable[[Obj], Any]
 _OF_PARSERS = re.compile(
@@ -126,13 +132,109 @@ def rollout_state(given: Obj) -> Any:
     return {"error": None, "state": _shown(state_of(given))}
 
 
+def owned(given: Obj) -> Any:
+    resource = {
+        "group": given["gvr"]["Group"],
+        "resource": given["gvr"]["Resource"],
+        "namespace": given["namespace"],
+        "name": given["name"],
+    }
+    return {"owned": owned_by_work(resource, given["deleteOption"])}
+
+
+def deleted(given: Obj) -> Any:
+    live = {(namespace_of(one), name_of(one)): one for one in given["existing"]}
+    found = delete_applied(
+        given["Applied"],
+        lambda one: live.get((one.get("namespace", ""), one["name"])),
+        given["owner"],
+        "the work is gone",
+    )
+    return {"actions": [_write(one, given["gvr"]) for one in found.actions], "pending": list(found.pending)}
+
+
+def applied(given: Obj) -> Any:
+    """One manifest. The recorder's client keeps nothing that it applies, so an owner can't be added to a new object."""
+    reference = {"apiVersion": "", "kind": "", "name": "", "uid": "", **given["owner"]}
+    uid = reference["uid"]
+    ownership = Ownership({**reference, "uid": uid.removesuffix("-")}, not uid.endswith("-"))
+    live = next(iter(given["existing"]), None)
+    strategy = (given["manifestConfig"] or {}).get("updateStrategy") or {"type": given["strategy"]}
+    if given.get("same"):
+        fields = strategy["serverSideApply"]["ignoreFields"]
+        content = content_hash(without_ignored(given["required"], fields, _answers(given["required"], fields)))
+        live["metadata"]["annotations"][HASH] = content
+    found: Obj = {"error": None, "ignoreFieldError": False, "conflictError": False, "actions": []}
+    try:
+        fields = (strategy.get("serverSideApply") or {}).get("ignoreFields") or ()
+        plan = plan_manifest(given["required"], live, strategy, ownership, _answers(given["required"], fields))
+    except IgnoreFieldError as error:
+        return {**found, "error": str(error), "ignoreFieldError": True}
+    writes = [plan.write] if plan.write else []
+    if given.get("conflict"):
+        found |= {"error": CONFLICT, "conflictError": True}
+    elif plan.own_after:
+        assert isinstance(plan.write, Apply)
+        after = owner_patch(plan.write.obj, ownership, "own")
+        writes += [after] if after else []
+        if live is None and after:
+            resource = ".".join(filter(None, (given["gvr"]["Resource"], given["gvr"]["Group"])))
+            found["error"] = f'{resource} "{after.name}" not found'
+    return {**found, "actions": [_write(one, given["gvr"]) for one in writes]}
+
+
+CONFLICT = 'Apply failed with 1 conflict: conflict with "other": .spec'
+"""What the recorder's client says."""
+
+
+def _answers(required: Obj, fields: Any) -> Answers:
+    """Answers to the questions that the manifest raises, as the process for expressions gives them."""
+    known: dict[str, Any] = {}
+    while True:
+        answers = Answers(known)
+        try:
+            without_ignored(required, fields, answers)
+        except Unknown as unknown:
+            known |= {one.key: answer(one) for one in unknown.questions}
+        except IgnoreFieldError:
+            return answers
+        else:
+            return answers
+
+
+def _write(action: Any, gvr: Obj) -> Obj:
+    place = {"group": gvr["Group"], "resource": gvr["Resource"]}
+    match action:
+        case Create(obj=obj):
+            return {"verb": "create", **place, "namespace": namespace_of(obj), "body": obj}
+        case Replace(obj=obj):
+            return {"verb": "update", **place, "namespace": namespace_of(obj), "body": obj}
+        case Apply(obj=obj):
+            named = {"namespace": namespace_of(obj), "name": name_of(obj), "patchType": "application/apply-patch+yaml"}
+            return {
+                "verb": "patch",
+                **place,
+                **named,
+                "body": obj,
+                "fieldManager": action.manager,
+                "force": action.force,
+            }
+        case Patch():
+            named = {"namespace": action.namespace, "name": action.name, "patchType": action.kind.value}
+            return {"verb": "patch", **place, **named, "body": action.body}
+        case Delete():
+            options = {"preconditions": {"uid": action.uid}, "propagationPolicy": action.propagation}
+            return {"verb": "delete", **place, "namespace": action.namespace, "name": action.name, "options": options}
+    raise AssertionError(action)
+
+
 def comparable(value: Any) -> Any:
     """Conditions are a set by type. A manifest in an error is compact JSON, as an API server passes it on; the recorder
     had it as its file writes it. Of the errors of parsers and compilers the beginning counts."""
     if isinstance(value, dict):
-        return {key: comparable(one) for key, one in value.items()}
+        return {key: "any" if key == HASH else comparable(one) for key, one in value.items() if key != "result"}
     if isinstance(value, list):
-        items = [comparable(one) for one in value]
+        items = [comparable(one) for one in value if not (isinstance(one, dict) and one.get("verb") == "get")]
         typed = all(isinstance(one, dict) and "type" in one and "status" in one for one in items)
         return sorted(items, key=lambda one: str(one["type"])) if typed else items
     if not isinstance(value, str):
@@ -149,6 +251,9 @@ RUNS: dict[str, Run] = {
     "config": config,
     "executor": executor,
     "admit": admit,
+    "owned": owned,
+    "delete": deleted,
+    "apply": applied,
     "rollout": rollout,
     "rollout-state": rollout_state,
 }

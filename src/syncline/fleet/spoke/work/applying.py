@@ -1,0 +1,178 @@
+"""How one manifest of a work is applied, by its update strategy; pure. :func:`plan_manifest`.
+
+Rules: ``pkg/work/spoke/apply`` of upstream (reference ocm-pull-model §6.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from syncline.apply.diff.jq import Answers
+from syncline.base.action import Action
+from syncline.control.plan import Apply, Create, Replace
+from syncline.fleet.conditions import condition
+from syncline.fleet.spoke.work.ignoring import HASH, IgnoreFieldError, content_hash, without_ignored
+from syncline.fleet.spoke.work.ownership import Ownership, owner_patch
+from syncline.kube.objects import (
+    Obj,
+    annotations_of,
+    dig,
+    finalizers,
+    labels_of,
+    meta,
+    owner_references,
+    resource_version,
+)
+
+MANAGER: Final = "work-agent"
+"""Default field manager of server-side applies; others begin with it."""
+_DEFAULT: Final[Mapping[str, Any]] = {"type": "Update"}
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestPlan:
+    """What a manifest needs.
+
+    ``write`` is None if nothing is to be written. ``own_after``: the object that the write returns gets its owner by a
+    patch of its own (:func:`~syncline.fleet.spoke.work.ownership.owner_patch`), as no field of ours.
+    """
+
+    write: Action | None
+    why: str
+    own_after: bool = False
+
+
+def plan_manifest(
+    manifest: Obj, live: Obj | None, strategy: Mapping[str, Any] | None, ownership: Ownership, answers: Answers
+) -> ManifestPlan:
+    """Return what one manifest needs.
+
+    ``live``: the object on the spoke, None only if it does not exist; ``strategy``: ``updateStrategy`` in force;
+    ``answers``: of jq expressions. Raises :class:`~syncline.fleet.spoke.work.ignoring.IgnoreFieldError`, ValueError
+    for an unknown strategy, and ``apply.diff.jq.Unknown``.
+    """
+    manifest = _without_uid(manifest)
+    match (strategy or _DEFAULT).get("type") or "Update":
+        case "ReadOnly":
+            return ManifestPlan(None, "the manifest is only read (ReadOnly)")
+        case "CreateOnly":
+            if live is None:
+                return _creation(manifest, ownership)
+            return _owning(live, ownership, "it exists, and is only created (CreateOnly)")
+        case "ServerSideApply":
+            settings = dig(dict(strategy or {}), "serverSideApply") or {}
+            return _server_side(manifest, live, settings, ownership, answers)
+        case "Update":
+            return _creation(manifest, ownership) if live is None else _update(manifest, live, ownership)
+        case other:
+            allowed = "Update, CreateOnly, ReadOnly, ServerSideApply"
+            raise ValueError(f"updateStrategy.type of a manifest is {other!r}; use one of {allowed}")
+
+
+def _without_uid(manifest: Obj) -> Obj:
+    """Return the manifest without a uid, which would be a precondition."""
+    if "uid" not in meta(manifest):
+        return manifest
+    return {**manifest, "metadata": {key: value for key, value in meta(manifest).items() if key != "uid"}}
+
+
+def _with_meta(obj: Obj, **fields: Any) -> Obj:
+    """Return the object with these fields of metadata; empty ones that it does not have stay absent."""
+    known = meta(obj)
+    return {**obj, "metadata": {**known, **{key: value for key, value in fields.items() if value or key in known}}}
+
+
+def _owning(live: Obj, ownership: Ownership, why: str) -> ManifestPlan:
+    verb = "add" if ownership.owned else "remove"
+    return ManifestPlan(owner_patch(live, ownership, f"{verb} the owner: {why}"), why)
+
+
+def _creation(manifest: Obj, ownership: Ownership) -> ManifestPlan:
+    made = _with_meta(
+        manifest,
+        labels=_kept(labels_of(manifest)),
+        annotations=_kept(annotations_of(manifest)),
+        ownerReferences=ownership.applied_to([]),
+    )
+    why = "it does not exist"
+    return ManifestPlan(Create(made, why), why)
+
+
+def _kept(wanted: Mapping[str, str]) -> dict[str, str]:
+    """Return labels or annotations without those that say what to remove."""
+    return {key: value for key, value in wanted.items() if not key.endswith("-")}
+
+
+def _merged(live: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+    """Return live labels or annotations with the wanted ones; ``KEY-`` removes a key."""
+    removed = {key.rstrip("-") for key in wanted if key.endswith("-")}
+    return {key: value for key, value in {**live, **_kept(wanted)}.items() if key not in removed}
+
+
+def _update(manifest: Obj, live: Obj, ownership: Ownership) -> ManifestPlan:
+    """Replace the content; labels, annotations and owners are merged, finalizers stay as they are."""
+    labels = _merged(labels_of(live), labels_of(manifest))
+    annotations = _merged(annotations_of(live), annotations_of(manifest))
+    owners = ownership.applied_to(owner_references(live))
+    merged = (labels, annotations, owners) != (labels_of(live), annotations_of(live), owner_references(live))
+    if not merged and _content(manifest) == _content(live):
+        return ManifestPlan(None, "it is as the manifest says")
+    made = _with_meta(
+        manifest,
+        labels=labels,
+        annotations=annotations,
+        ownerReferences=owners,
+        finalizers=finalizers(live),
+        resourceVersion=resource_version(live),
+    )
+    why = "it differs from the manifest"
+    return ManifestPlan(Replace(made, why), why)
+
+
+def _content(obj: Obj) -> Obj:
+    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+
+
+def _server_side(
+    manifest: Obj, live: Obj | None, settings: Mapping[str, Any], ownership: Ownership, answers: Answers
+) -> ManifestPlan:
+    """Apply; with ``ignoreFields`` only what changed on the hub since the last time."""
+    sent: Obj = _without_empty_times(manifest)
+    fields = settings.get("ignoreFields") or ()
+    if fields:
+        reduced = without_ignored(sent, fields, answers)
+        digest = content_hash(reduced)
+        if live is not None and annotations_of(live).get(HASH) == digest:
+            return _owning(live, ownership, "the hub's content is the one applied last")
+        sent = _annotated(sent if live is None else reduced, digest)
+    why = "it does not exist" if live is None else "the manifest is applied"
+    manager = str(settings.get("fieldManager") or MANAGER)
+    return ManifestPlan(Apply(sent, manager, why, force=bool(settings.get("force"))), why, own_after=True)
+
+
+def _annotated(obj: Obj, digest: str) -> Obj:
+    return _with_meta(obj, annotations={**annotations_of(obj), HASH: digest})
+
+
+def _without_empty_times(value: Any) -> Any:
+    """Return the value without null creation times in any metadata: each would be a change of generation."""
+    if isinstance(value, list):
+        return [_without_empty_times(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: _without_empty_times(one) for key, one in value.items()}
+    if isinstance(made.get("metadata"), dict) and made["metadata"].get("creationTimestamp", "") is None:
+        made["metadata"] = {key: one for key, one in made["metadata"].items() if key != "creationTimestamp"}
+    return made
+
+
+def applied_condition(error: Exception | None, generation: int) -> Obj:
+    """Return the condition Applied of a manifest, without a time; ``error``: why it could not be applied."""
+    if error is None:
+        return condition("Applied", "True", "AppliedManifestComplete", "Apply manifest complete", generation)
+    if isinstance(error, IgnoreFieldError):
+        text = f"Failed to process ignoreFields: {error}"
+        return condition("Applied", "False", "AppliedManifestSSAIgnoreFieldError", text, generation)
+    return condition("Applied", "False", "AppliedManifestFailed", f"Failed to apply manifest: {error}", generation)
