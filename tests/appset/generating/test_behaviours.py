@@ -325,3 +325,10 @@ def test_b48_an_empty_block_of_a_generator_keeps_the_fields_of_the_template() ->
     own = {"spec": {"syncPolicy": {"automated": {}}}}
     found = made({"list": {"elements": [{"name": "a"}], "template": own}}, template=base)
     assert found.made[0].app["spec"]["syncPolicy"] == {"automated": {"prune": True}}
+
+
+def test_entries_that_are_null_are_gone_from_what_a_template_fills() -> None:
+    values = {"a": None, "b": [None, {"c": None}], "n": 123456789012345678}
+    template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "source": {"repoURL": "r", "helm": {"valuesObject": values}}}}
+    helm = made(elements({"name": "a"}), template=template).made[0].app["spec"]["source"]["helm"]
+    assert helm["valuesObject"] == {"b": [None, {}], "n": 123456789012345680}

@@ -52,13 +52,17 @@ def _check_allowed(element: Element, kind: str, providers: Sequence[str], contex
         raise GenerationError(f"scm provider not allowed: {why}")
 
 
-def _spec(element: Element, without: frozenset[str]) -> str:
-    kept = {key: value for key, value in element.raw.items() if key not in without}
+def _spec(element: Element, without: frozenset[str], **checked: list[Obj]) -> str:
+    kept: Obj = {key: value for key, value in element.raw.items() if key not in without}
+    kept.update({key: value for key, value in checked.items() if value})
     return json.dumps(kept, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _filters(element: Element) -> list[Obj]:
-    """Return ``filters``; raises for an invalid expression, before anything is asked."""
+    """Return ``filters``; raises for an invalid expression or path, before anything is asked."""
+    for given in element.elements("filters"):
+        given.texts("pathsExist")
+        given.texts("pathsDoNotExist")
     filters = [one.raw for one in element.elements("filters")]
     try:
         for one in filters:
@@ -77,8 +81,8 @@ def rows_of_repositories(element: Element, context: Context) -> Rows:
     _check_allowed(element, "scmProvider", REPOSITORIES, context)
     if all(element.raw.get(one) is None for one in REPOSITORIES):
         raise GenerationError("no SCM provider implementation configured")
-    question = RepositoriesQuestion(_spec(element, _NOT_ASKED), context.namespace)
-    _filters(element)
+    filters = _filters(element)
+    question = RepositoriesQuestion(_spec(element, _NOT_ASKED, filters=filters), context.namespace)
     answer = context.ask(question, interval(element, context))
     if answer.error or not isinstance(answer.value, tuple):
         provider = next(one for one in REPOSITORIES if element.raw.get(one) is not None)

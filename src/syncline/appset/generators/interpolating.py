@@ -14,7 +14,7 @@ from syncline.appset.generators.errors import GenerationError
 from syncline.appset.rendering.application import RAW_FIELD
 from syncline.appset.rendering.errors import RenderError
 from syncline.appset.rendering.functions import writes
-from syncline.appset.rendering.goforms import copied, texts_of
+from syncline.appset.rendering.goforms import GoError, copied, filled_raw, texts_of
 from syncline.appset.rendering.text import Params, Renderer
 from syncline.appset.rendering.tree import Broken, Text, Tree, entries, items, planted, planted_text, wrapped
 from syncline.kube.objects import Obj
@@ -35,7 +35,10 @@ class Interpolation:
     def __init__(self, element: Obj, renderer: Renderer) -> None:
         self._element = element
         self._kept = {key: item for key, item in element.items() if key == "selector"}
-        self._tree = _planted(element, "", renderer)
+        try:
+            self._tree = _planted(element, "", renderer)
+        except GoError as error:
+            raise GenerationError(f"failed to replace parameters in generator: {RAW_FIELD}{error}") from None
         self._writes = renderer.go and any(map(writes, texts_of(element)))
 
     @property
@@ -48,9 +51,9 @@ class Interpolation:
         if not row:
             return self._element
         try:
-            made: Obj = (
-                self._tree.fill(copied(row) if self._writes else row) if isinstance(self._tree, Tree) else self._element
-            )
+            made: Obj = self._tree
+            if isinstance(self._tree, Tree):
+                made = self._tree.fill(copied(row) if self._writes else row)
         except RenderError as error:
             raise GenerationError(f"failed to replace parameters in generator: {error}") from None
         return {**_with_empty(made), **self._kept}
@@ -86,7 +89,7 @@ def _planted(value: Any, field: str, renderer: Renderer) -> Any:
         if (field, key) in _RAW:
             made = _raw(item, renderer)
         elif field == "generators" and key in COMBINING:
-            made = wrapped(planted(item, renderer), RAW_FIELD)
+            made = _filled(item, renderer)
         elif key == "values" and field in _WITH_VALUES and isinstance(item, dict):
             made = entries([(name, _value(name, text, renderer)) for name, text in item.items()])
         else:
@@ -97,12 +100,14 @@ def _planted(value: Any, field: str, renderer: Renderer) -> Any:
 
 def _raw(value: Any, renderer: Renderer) -> Any:
     if isinstance(value, list):
-        return items([wrapped(planted(item, renderer), RAW_FIELD) for item in value])
+        return items([_filled(item, renderer) for item in value])
     if isinstance(value, dict):
-        return entries(
-            [(planted_text(key, renderer), wrapped(planted(item, renderer), RAW_FIELD)) for key, item in value.items()]
-        )
+        return entries([(planted_text(key, renderer), _filled(item, renderer)) for key, item in value.items()])
     return value
+
+
+def _filled(value: Any, renderer: Renderer) -> Any:
+    return wrapped(planted(filled_raw(value), renderer), RAW_FIELD)
 
 
 def _value(name: str, text: Any, renderer: Renderer) -> Any:

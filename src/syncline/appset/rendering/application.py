@@ -9,7 +9,7 @@ from typing import Any
 
 from syncline.appset.rendering.errors import RenderError
 from syncline.appset.rendering.functions import changes, writes
-from syncline.appset.rendering.goforms import GoError, copied, decoded, plain, texts_of
+from syncline.appset.rendering.goforms import GoError, copied, filled_raw, texts_of
 from syncline.appset.rendering.kept import Rendered, RenderedApplications, digest_of, size_of
 from syncline.appset.rendering.merging import filled
 from syncline.appset.rendering.patching import patched
@@ -126,7 +126,7 @@ def _planted(value: Any, kind: Type, renderer: Renderer) -> Any:
         case Form.COUNT:
             return planted(value, renderer)
         case Form.ANY:
-            return wrapped(planted(plain(decoded(value)), renderer), RAW_FIELD)
+            return wrapped(planted(filled_raw(value), renderer), RAW_FIELD)
         case Form.LIST if kind.of is not None:
             return items([_planted(item, kind.of, renderer) for item in value or ()])
         case Form.MAP if kind.of is not None:

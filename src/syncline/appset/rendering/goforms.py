@@ -126,6 +126,18 @@ def _flatten(made: dict[str, Any], prefix: str, value: Any, typed: bool) -> None
             made[f"{prefix}{key}"] = item
 
 
+def filled_raw(value: Any) -> Any:
+    """Return JSON values as upstream has them once it filled a field of any JSON: numbers are floats on the way, and
+    entries that are null are gone. Raises :class:`GoError`."""
+    return _without_nulls(plain(decoded(value)))
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
 def copied(value: Any) -> Any:
     """Return a copy of a row's value whose maps and lists can be changed."""
     if isinstance(value, dict):
