@@ -70,6 +70,11 @@ def test_a_life_of_a_set_by_its_verbs(shell: Shell, tmp_path: Path) -> None:
     shell("app", "wait", "cafe-till", "--timeout", "300")
     assert "makes it: from spec.generators[0].git row 3 (path=apps/till" in shell("explain", "app/cafe-till")
 
+    shell("app", "delete", "cafe-till", "--yes", "--no-cascade")
+    assert "ApplicationSet argocd/cafe controls it: while a row makes it, it comes back\n" in shell.printed[-1]
+    shell("appset", "create", written(tmp_path, found), "--wait")
+    shell("app", "wait", "cafe-till", "--timeout", "300")
+
     found["spec"]["generators"][0]["git"]["revision"] = "nosuch"
     shell("appset", "create", written(tmp_path, found), "--upsert")
     assert "unable to resolve 'nosuch' to a commit SHA" in shell("explain", "appset/cafe", code=3)

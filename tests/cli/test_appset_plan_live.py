@@ -393,5 +393,6 @@ def test_names_of_sets_are_completed_and_a_missing_one_is_said(shell: Shell, tmp
     shell("appset", "create", written(tmp_path, a_set("named")))
     assert offered("plan", "appset/nam") == ["appset/named"] == offered("explain", "appset/nam")
     assert "ApplicationSet argocd/nosuch does not exist" in shell("plan", "appset/nosuch", code=1)
-    assert "there are" in shell("explain", "appset/nosuch", code=1)
-    assert "write appset/NAME" in shell("plan", "appset/a/b/c", code=2)
+    assert "does not exist; there " in shell("explain", "appset/nosuch", code=1)
+    for wrong in ("appset/a/b/c", "appset/", "appset"):
+        assert "write appset/NAME" in shell("plan", wrong, code=2)

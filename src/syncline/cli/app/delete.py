@@ -11,7 +11,7 @@ from syncline.cli.access.connection import Connection
 from syncline.cli.app.spec.create import CASCADE
 from syncline.cli.app.target import chosen, get_app, merge, namespace_options, selector_option
 from syncline.cli.app.wait import wait_gone
-from syncline.cli.views.application import resource_rows
+from syncline.cli.views.application import resource_rows, set_text
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, meta
@@ -51,6 +51,8 @@ def delete(
             _set_cascade(link, found, cascade, propagation_policy)
             link.ask(client.delete(info, *where))
             print(f"application '{where[1]}' deleted")
+            if owner := set_text(found):
+                click.echo(f"ApplicationSet {owner} controls it: while a row makes it, it comes back", err=True)
             if wait_:
                 wait_gone(link, where, 0)
 

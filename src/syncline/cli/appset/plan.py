@@ -42,8 +42,8 @@ class Wanted:
 
 def set_ref(target: str | None, namespace: str) -> ObjectRef | None:
     """Parse ``appset/fleet`` or ``appset/team/fleet``; None for any other target. Raises CommandFailed."""
-    kind, slash, rest = (target or "").partition("/")
-    if not slash or kind.lower() not in WORDS:
+    kind, _, rest = (target or "").partition("/")
+    if kind.lower() not in WORDS:
         return None
     space, _, name = rest.rpartition("/")
     if not name or "/" in space:
