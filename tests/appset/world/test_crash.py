@@ -16,7 +16,7 @@ from syncline.kube.objects import Obj, dig, finalizers, owner_references
 SETS_ONLY = "/applications"
 """Writes that count: those of Applications and sets."""
 WAIT_S = 300.0
-POINTS = int(os.environ.get("SYNCLINE_CRASH_POINTS", "3"))
+POINTS = int(os.environ.get("SYNCLINE_CRASH_POINTS", "2"))
 """Points at which a life ends; a large number: after each write."""
 
 
