@@ -13,6 +13,8 @@ from syncline.apply.diff.jq import Answers, Unknown, answer
 from syncline.base.clock import format_time, time_or_none
 from syncline.control.plan import Apply, Create, Delete, Patch, Replace
 from syncline.fleet.conditions import with_conditions
+from syncline.fleet.hub.replicasets.plan import SetObserved, plan_set
+from syncline.fleet.hub.replicasets.works import works_of_set
 from syncline.fleet.hub.rollout.decide import decide
 from syncline.fleet.hub.rollout.model import ClusterState, DecisionGroup, Group, RolloutError, State
 from syncline.fleet.hub.rollout.states import state_of
@@ -223,9 +225,35 @@ def _write(action: Any, gvr: Obj) -> Obj:
             named = {"namespace": action.namespace, "name": action.name, "patchType": action.kind.value}
             return {"verb": "patch", **place, **named, "body": action.body}
         case Delete():
-            options = {"preconditions": {"uid": action.uid}, "propagationPolicy": action.propagation}
+            options = {"preconditions": {"uid": action.uid} if action.uid else {}}
+            options |= {"propagationPolicy": action.propagation} if action.propagation else {}
             return {"verb": "delete", **place, "namespace": action.namespace, "name": action.name, "options": options}
     raise AssertionError(action)
+
+
+def replica_set(given: Obj) -> Any:
+    obj = given["set"]
+    observed = SetObserved(
+        obj,
+        works_of_set(obj, given["works"]),
+        {name_of(one): one for one in given["placements"]},
+        tuple(given["decisions"]),
+    )
+    plan = plan_set(observed, NOW)
+    gvr = {"Group": "work.open-cluster-management.io", "Resource": "manifestworks"}
+    return {
+        "actions": [_untyped(_write(one, gvr)) for one in plan.actions],
+        "status": plan.status,
+        "error": ", ".join(plan.errors) or None,
+        "requeueAfter": None if plan.recheck is None else 5 * round(plan.recheck.total_seconds() / 5),
+    }
+
+
+def _untyped(write: Obj) -> Obj:
+    """The recorder's client has typed objects, which don't say their kind."""
+    if write["verb"] != "create":
+        return write
+    return {**write, "body": {key: one for key, one in write["body"].items() if key not in ("apiVersion", "kind")}}
 
 
 def comparable(value: Any) -> Any:
@@ -236,6 +264,8 @@ def comparable(value: Any) -> Any:
     if isinstance(value, list):
         items = [comparable(one) for one in value if not (isinstance(one, dict) and one.get("verb") == "get")]
         typed = all(isinstance(one, dict) and "type" in one and "status" in one for one in items)
+        if all(isinstance(one, dict) and one.get("resource") == "manifestworks" for one in items):
+            return sorted(items, key=lambda one: json.dumps(one, sort_keys=True))
         return sorted(items, key=lambda one: str(one["type"])) if typed else items
     if not isinstance(value, str):
         return value
@@ -256,4 +286,5 @@ RUNS: dict[str, Run] = {
     "apply": applied,
     "rollout": rollout,
     "rollout-state": rollout_state,
+    "replicaset": replica_set,
 }

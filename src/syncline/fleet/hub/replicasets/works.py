@@ -1,0 +1,105 @@
+"""The child works of a ManifestWorkReplicaSet: labels, content, comparison with the template, writes; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from syncline.base.action import Action
+from syncline.control.plan import Create, Patch
+from syncline.kube.kinds.manifestworks import MANIFEST_WORK
+from syncline.kube.objects import (
+    Obj,
+    annotations_of,
+    copied,
+    dig,
+    labels_of,
+    name_of,
+    namespace_of,
+    owner_references,
+    resource_version,
+    uid_of,
+)
+from syncline.kube.patching.patches import create_merge_patch
+
+SET_LABEL: Final = "work.open-cluster-management.io/manifestworkreplicaset"
+"""``NAMESPACE.NAME`` of the set; its works are found by it."""
+PLACEMENT_LABEL: Final = "work.open-cluster-management.io/placementname"
+
+
+def set_key(obj: Obj) -> str:
+    """Return what the label of a set's works says."""
+    return f"{namespace_of(obj)}.{name_of(obj)}"
+
+
+def works_of_set(obj: Obj, works: Iterable[Obj]) -> tuple[Obj, ...]:
+    """Return the works of a set among others."""
+    return tuple(one for one in works if labels_of(one).get(SET_LABEL) == set_key(obj))
+
+
+def work_of(obj: Obj, cluster: str, placement: str) -> Obj:
+    """Return the work of a cluster: the template, with the labels of the set. Its name is generated, from the name of
+    the set without a separator, as upstream's is."""
+    return {
+        "apiVersion": f"{MANIFEST_WORK.group}/{MANIFEST_WORK.version}",
+        "kind": MANIFEST_WORK.kind,
+        "metadata": {
+            "generateName": name_of(obj),
+            "namespace": cluster,
+            "labels": {**labels_of(obj), SET_LABEL: set_key(obj), PLACEMENT_LABEL: placement},
+        },
+        "spec": dig(obj, "spec", "manifestWorkTemplate") or {},
+    }
+
+
+def template_differs(obj: Obj, work: Obj, placement: str) -> bool:
+    """Return whether the spec of a work is not that of the template; labels do not count."""
+    wanted = work_of(obj, namespace_of(work), placement)
+    return _comparable(wanted["spec"]) != _comparable(work.get("spec") or {})
+
+
+def write_work(wanted: Obj, live: Obj | None, why: str) -> Action | None:
+    """Return how a work is created or changed; None if it is as wanted."""
+    if live is None:
+        return Create(wanted, why)
+    before, after = _written(live), _written(wanted)
+    if _comparable(before["spec"]) == _comparable(after["spec"]) and before["metadata"] == after["metadata"]:
+        return None
+    guards = {"uid": uid_of(live), "resourceVersion": resource_version(live)}
+    body = create_merge_patch(before, after)
+    if any(guards.values()):
+        body["metadata"] = {**(body.get("metadata") or {}), **{key: one for key, one in guards.items() if one}}
+    return Patch(MANIFEST_WORK, namespace_of(live), name_of(live), body, why)
+
+
+def _written(work: Obj) -> Obj:
+    metadata = {
+        "labels": labels_of(work),
+        "annotations": annotations_of(work),
+        "ownerReferences": owner_references(work),
+    }
+    return {"metadata": metadata, "spec": work.get("spec") or {}}
+
+
+def _comparable(spec: Obj) -> Obj:
+    """Return a spec without what a server adds or leaves out: times of creation in manifests, fields without content
+    outside of them."""
+    manifests = [_untimed(one) for one in dig(spec, "workload", "manifests") or ()]
+    return {**_filled({key: one for key, one in spec.items() if key != "workload"}), "workload": manifests}
+
+
+def _untimed(manifest: Obj) -> Obj:
+    made: Obj = copied(manifest)
+    for metadata in (made.get("metadata"), dig(made, "spec", "template", "metadata")):
+        if isinstance(metadata, dict):
+            metadata.pop("creationTimestamp", None)
+    return made
+
+
+def _filled(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_filled(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: _filled(one) for key, one in value.items()}
+    return {key: one for key, one in made.items() if one is not None and one != {} and one != []}
