@@ -437,12 +437,12 @@ class _Parser:
 
 _STANDARD_MACROS: dict[tuple[str, bool, int], Any] = {
     ("has", False, 1): _Parser._has,
-    **dict.fromkeys([(name, True, 2) for name in ("all", "exists", "existsOne", "exists_one")], _Parser._quantify),
+    **dict.fromkeys([(name, True, 2) for name in ("all", "exists", "exists_one")], _Parser._quantify),
     **dict.fromkeys([("map", True, 2), ("map", True, 3), ("filter", True, 2)], _Parser._gather),
     **dict.fromkeys([("optMap", True, 2), ("optFlatMap", True, 2)], _Parser._opt_map),
 }
 _MACROS = _STANDARD_MACROS | dict.fromkeys(
-    [(name, True, 3) for name in ("all", "exists", "existsOne")], _Parser._quantify
+    [("existsOne", True, 2), *((name, True, 3) for name in ("all", "exists", "existsOne"))], _Parser._quantify
 )
 _MACROS["transformList", True, 3] = _MACROS["transformList", True, 4] = _Parser._gather
 for _name in ("transformMap", "transformMapEntry"):

@@ -53,20 +53,20 @@ class Memory:
     """The members of sets, shared by all Placements, and the verdicts of each Placement."""
 
     def __init__(self) -> None:
-        self._clusters: Mapping[str, Cluster] | None = None
-        self._members: dict[str, tuple[Obj, tuple[Cluster, ...]]] = {}
+        self._members: tuple[Mapping[str, Cluster] | None, dict[str, tuple[Obj, tuple[Cluster, ...]]]] = (None, {})
         self._verdicts: dict[ObjectRef, Verdicts] = {}
 
     def members(self, hub: Hub, name: str) -> tuple[Cluster, ...]:
         """Return the members of a set. Raises :class:`~syncline.fleet.hub.sets.SetError`."""
-        if self._clusters is not hub.clusters:
-            self._clusters, self._members = hub.clusters, {}
+        kept = self._members  # one value, since Placements may be planned in several threads
+        if kept[0] is not hub.clusters:
+            kept = self._members = (hub.clusters, {})
         cluster_set = hub.sets[name]
-        known = self._members.get(name)
+        known = kept[1].get(name)
         if known is None or known[0] is not cluster_set:
             selector = member_selector(cluster_set)
             found = tuple(one for one in hub.clusters.values() if selector.matches(one.labels))
-            known = self._members[name] = (cluster_set, found)
+            known = kept[1][name] = (cluster_set, found)
         return known[1]
 
     def verdicts(self, ref: ObjectRef) -> Verdicts:

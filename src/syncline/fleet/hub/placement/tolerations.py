@@ -68,8 +68,8 @@ def passing(placement: Obj, clusters: Sequence[Cluster], before: frozenset[str],
 
 def ends_at(placement: Obj, clusters: Iterable[Cluster], now: datetime) -> datetime | None:
     """Return when the first toleration of these selected clusters ends. Clusters that are tolerated no longer do not
-    count."""
-    tolerations = tolerations_of(placement)
+    count; tolerations are not checked here, since a Placement without candidates is not checked."""
+    tolerations = dig(placement, "spec", "tolerations") or ()
     looked_at = (tolerated(one, tolerations, now, selected=True) for one in clusters if one.taints)
     return earliest(found.until for found in looked_at if not found.why)
 
