@@ -84,6 +84,7 @@ EXTENSIONS: tuple[Extension, ...] = (
     ),
     Extension("confirm-deletions", "Application, ApplicationSet", _OWN, "the hash of exactly these deletions"),
     Extension("rollout-evidence", "ApplicationSet", _OWN, "`strict`"),
+    Extension("spread", "Placement", _OWN, "`true`"),
     Extension("run-hook", "hook", _OWN, "`on-change`"),
     Extension("hook-inputs", "hook", _OWN, "`KIND/NAME` among the manifests of the same sync; nothing is looked up"),
     Extension("overtake", "Application", _OWN, "`true`"),
