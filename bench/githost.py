@@ -92,6 +92,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._serve()
 
+    def do_HEAD(self) -> None:
+        self._serve()
+
     def do_POST(self) -> None:
         self._serve()
 
@@ -140,7 +143,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _other(self, path: str) -> None:
         known = json.loads(self.answers.read_text()) if self.answers is not None else {}
-        found = known.get(f"{self.command} {self.path}", known.get(f"{self.command} {path}"))
+        verb = "GET" if self.command == "HEAD" else self.command
+        found = known.get(f"{verb} {self.path}", known.get(f"{verb} {path}"))
         if found is None:
             sys.stderr.write(f"no answer to {self.command} {self.path}\n")
             found = {"status": 404, "body": {"message": "Not Found"}}
@@ -158,7 +162,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content)
+        if self.command != "HEAD":
+            self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Only what has no answer is written."""

@@ -50,7 +50,7 @@ def test_b58_strict_token_references_need_the_label() -> None:
 @pytest.mark.parametrize(
     ("obj", "reference", "text"),
     [
-        (None, TOKEN, 'error fetching secret team/t: secrets "t" not found'),
+        (None, TOKEN, 'error fetching secret team/t: Secret "t" not found'),
         (secret("t", other="x"), TOKEN, 'key "token" in secret team/t not found'),
         (secret("p", namespace="argocd", token="x"), PLUGIN, "must have the label app.kubernetes.io/part-of: argocd"),
         (secret("app", namespace="argocd", githubAppID="1"), APP, "must have the label argocd.argoproj.io/secret-type"),

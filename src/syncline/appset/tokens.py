@@ -56,8 +56,7 @@ def _object(cache: Snapshot, reference: SecretReference, *, strict: bool) -> Obj
     obj = cache.get(ref)
     if obj is None:
         unread = cache.unread(ref)
-        plural = f"{reference.kind.lower()}s"
-        raise Unreadable(f"{what}: {unread}" if unread else f'{what}: {plural} "{reference.name}" not found')
+        raise Unreadable(f"{what}: {unread}" if unread else f'{what}: {reference.kind} "{reference.name}" not found')
     kind, labels = labels_of(obj).get(SECRET_TYPE), labels_of(obj)
     if reference.kind == "Secret" and reference.purpose == "scm" and strict and kind != "scm-creds":
         raise Unreadable(
