@@ -130,6 +130,12 @@ def test_b57_b58_what_cannot_be_read_fails_the_feedback_but_not_its_other_values
     assert feedback(obj, [])[1]["reason"] == "NoStatusFeedbackSynced"
 
 
+def test_raw_values_write_numbers_as_go_does() -> None:
+    rule = {"type": "JSONPaths", "jsonPaths": [{"name": "v", "path": ".status"}]}
+    values, _ = feedback({**config_map(), "status": {"b": 1.0, "a": 0.5}}, [rule], raw=True)
+    assert values[0]["fieldValue"]["jsonRaw"] == '{"a":0.5,"b":1}'
+
+
 def test_b59_without_rules_a_work_has_only_available() -> None:
     listed = [{"conditions": [{"type": kind, "status": "True", "reason": "R"}]} for kind in ("Available", "Applied")]
     assert [one["type"] for one in aggregate(1, listed)] == ["Available"]

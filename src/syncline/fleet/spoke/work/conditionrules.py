@@ -48,9 +48,11 @@ _GO_TYPES: Final = {
     "null_type": "structpb.NullValue",
     "list": "[]interface {}",
     "map": "map[string]interface {}",
+    "type": "string",
     "google.protobuf.Timestamp": "time.Time",
     "google.protobuf.Duration": "time.Duration",
 }
+_MADE: Final = {"list": "[]ref.Val", "map": "map[ref.Val]ref.Val"}
 
 
 class _RuleError(ValueError):
@@ -116,9 +118,10 @@ def _by_expressions(obj: Obj, kind: str, rule: Mapping[str, Any], steps: _Steps)
 
 
 def _truth(obj: Obj, text: str, steps: _Steps) -> bool:
-    value = steps.evaluate(_program(text, False), {"object": obj})
+    program = _program(text, False)
+    value = steps.evaluate(program, {"object": obj})
     if not isinstance(value, bool):
-        raise _RuleError(f"expected bool result, got {_go_type(value)}")
+        raise _RuleError(f"expected bool result, got {_go_type(program, value)}")
     return value
 
 
@@ -133,7 +136,7 @@ def _message(obj: Obj, rule: Mapping[str, Any], holds: bool, steps: _Steps) -> s
         raise _RuleError(str(error).partition("\n | ")[0]) from error
     value = steps.evaluate(program, {"object": obj, "result": holds})
     if not isinstance(value, str):
-        raise _RuleError(f"expected message expression to have a string result, got {_go_type(value)}")
+        raise _RuleError(f"expected message expression to have a string result, got {_go_type(program, value)}")
     return value
 
 
@@ -157,6 +160,7 @@ def _compiled(text: str, for_message: bool) -> Program | str:
         return str(error)
 
 
-def _go_type(value: Any) -> str:
+def _go_type(program: Program, value: Any) -> str:
+    """Return the name of the value's type in Go; lists and maps that the expression makes have one of their own."""
     name = type_name(value)
-    return _GO_TYPES.get(name, name)
+    return _MADE.get(str(program.type[0])) or _GO_TYPES.get(name, name)

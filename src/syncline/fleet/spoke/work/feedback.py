@@ -154,7 +154,16 @@ def _go_type(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(_whole(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
+
+
+def _whole(value: Any) -> Any:
+    """Return the value with whole floats as integers, as Go writes them."""
+    if isinstance(value, dict):
+        return {key: _whole(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e21 else value
