@@ -1,0 +1,1 @@
+"""Joining of clusters: acceptance, their rights, leases, taints and departure."""
