@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -569,3 +569,23 @@ def test_an_event_said_again_is_one_request_and_after_its_end_a_new_one() -> Non
     name = bench.send("GET", "/api/v1/namespaces/default/events")["items"][-1]["metadata"]["name"]
     bench.send("DELETE", f"/api/v1/namespaces/default/events/{name}")
     assert say(said) == (["PATCH", "POST"], 1), "the Event expired meanwhile"
+
+
+def test_of_many_events_about_one_object_the_first_25_are_written_and_then_one_in_five_minutes() -> None:
+    said, now = Said(), VirtualClock().now()
+
+    def emit(number: int, name: str = "one", action: str = "") -> Emit:
+        regarding = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "a"}}
+        return Emit(regarding, "Made", f"made {number}", "keeper", event_action=action)
+
+    assert [said.admits(emit(one), now) for one in range(27)] == [True] * 25 + [False] * 2
+    assert said.admits(emit(0, "two"), now) and said.admits(emit(0, action="Binding"), now)
+    later = now + timedelta(seconds=299)
+    assert not said.admits(emit(28), later)
+    assert said.admits(emit(29), later + timedelta(seconds=2))
+    assert not said.admits(emit(30), later + timedelta(seconds=2))
+    assert list(publish_requests(said, emit(31), later + timedelta(seconds=2))) == [], "nothing is asked either"
+
+
+def publish_requests(said: Said, emit: Emit, now: datetime) -> list[Request]:
+    return list(publish(emit, now, said))

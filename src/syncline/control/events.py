@@ -22,6 +22,10 @@ EVENTS = ResourceInfo("", "v1", "Event", "events", namespaced=True)
 MAX_SAID = 4096
 """The number of written Events that are remembered, as in client-go."""
 
+BURST, REFILL_S = 25, 300.0
+"""Events of one component about one object that are written at once, and the seconds until one more may be: client-go's
+spam filter, without which a set of 1,000 Applications would write as many Events."""
+
 MAX_MESSAGE = 1024
 """Kubernetes refuses longer notes (events validation); the rest is cut with an ellipsis."""
 
@@ -93,6 +97,22 @@ class Said:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], Obj] = {}
+        self._left: dict[tuple[str, ...], tuple[float, datetime]] = {}
+        """How many Events may still be written, by component and object, and when that was computed."""
+
+    def admits(self, emit: Emit, now: datetime) -> bool:
+        """Return whether another Event about this object may be written, and count it. Events of the new kind (those
+        with an action) are not limited, as in client-go."""
+        if emit.event_action:
+            return True
+        gvk, uid = gvk_of(emit.regarding), str(meta(emit.regarding).get("uid") or "")
+        key = (emit.component, gvk.kind, namespace_of(emit.regarding), name_of(emit.regarding), uid)
+        left, since = self._left.pop(key, (float(BURST), now))
+        left = min(left + max((now - since).total_seconds(), 0.0) / REFILL_S, float(BURST))
+        self._left[key] = (left - 1 if left >= 1 else left), now
+        if len(self._left) > MAX_SAID:
+            del self._left[next(iter(self._left))]
+        return left >= 1
 
     def known(self, event: Obj) -> Obj | None:
         return self._known.get((namespace_of(event), name_of(event)))
@@ -106,10 +126,13 @@ class Said:
 
 
 def publish(emit: Emit, now: datetime, said: Said | None = None) -> Generator[Request, Response, Any]:
-    """Create the Event, or count it up; return it. An Event that cannot be written (its namespace is ending) is dropped
-    and None returned: the next reconcile emits it again if it is still true."""
+    """Create the Event, or count it up; return it. An Event that cannot be written (its namespace is ending), or is one
+    of too many about its object, is dropped and None returned: the next reconcile emits it again if it is still true.
+    """
     event = event_object(emit, now)
     said = Said() if said is None else said
+    if not said.admits(emit, now):
+        return None
     known = said.known(event)
     answer = (yield _again(event, known, now)) if known is not None else None
     if answer is None or answer.status != 200:
