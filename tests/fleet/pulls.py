@@ -13,6 +13,7 @@ from syncline.fleet.pull import names
 from syncline.fleet.pull.clusters import plan_cluster
 from syncline.fleet.pull.names import Variant
 from syncline.fleet.pull.propagation import AppObserved, plan_app, plan_cleanup, plan_gone, plan_read_only
+from syncline.fleet.pull.report import ReportsObserved, collected_of, plan_reports
 from syncline.fleet.pull.settings import NAME as SETTINGS
 from syncline.fleet.pull.settings import defaults, is_disabled
 from syncline.fleet.pull.status import plan_report_status, plan_work_status
@@ -120,6 +121,16 @@ def basic_cluster(table: Table, given: Obj) -> Plan:
     return plan_cluster(name, table.get("ManagedCluster", "", name), secret, "argocd")
 
 
+def report(table: Table, given: Obj) -> Plan:
+    """A file is named after the set: ``NAMESPACE_NAME.yaml``."""
+    files = {file.removesuffix(".yaml"): text for file, text in (given.get("files") or {}).items()}
+    split = {tuple(name.split("_", 1)): text for name, text in files.items() if "_" in name}
+    sets = frozenset((namespace_of(one), name_of(one)) for one in table.of("ApplicationSet"))
+    works, reports = table.of("ManifestWork"), table.of("MulticlusterApplicationSetReport")
+    collected = {(key[0], key[1]): collected_of(text) for key, text in split.items()}
+    return plan_reports(ReportsObserved(sets, works, reports, collected))
+
+
 STEPS: dict[str, Step] = {
     "basic-app": app_step(Variant.BASIC),
     "acm-app": app_step(Variant.ACM),
@@ -128,6 +139,7 @@ STEPS: dict[str, Step] = {
     "basic-cleanup": lambda table, _: plan_cleanup(table.of("ManifestWork"), table.of("Application")),
     "acm-sweep": lambda table, _: plan_read_only(table.of("ManifestWork")),
     "basic-cluster": basic_cluster,
+    "report": report,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from syncline.kube.kinds.applicationfleet import gitops_cluster_crd, report_crd
 from syncline.kube.kinds.applicationset import application_set_crd
 from syncline.kube.kinds.argoproj import crds
 from syncline.kube.kinds.managedclusters import cluster_claim_crd, hub_cluster_crds
@@ -13,7 +14,8 @@ from syncline.kube.objects import Obj
 from syncline.kube.schema.custom.schemacheck import check_schema
 
 WORKS = (manifest_work_crd(), applied_work_crd(), replica_set_crd())
-ALL = (*crds(), application_set_crd(), hold_crd(), *hub_cluster_crds(), cluster_claim_crd(), *WORKS)
+FLEET = (report_crd(), gitops_cluster_crd())
+ALL = (*crds(), application_set_crd(), hold_crd(), *hub_cluster_crds(), cluster_claim_crd(), *WORKS, *FLEET)
 
 
 @pytest.mark.parametrize("definition", ALL, ids=lambda crd: crd["spec"]["names"]["kind"])
