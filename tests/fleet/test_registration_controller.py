@@ -1,0 +1,205 @@
+"""The controllers of registration and of cluster sets on the embedded cluster in virtual time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from syncline.assembly.embedded.core import build_core
+from syncline.assembly.roles import Role, SimulatedDriver, start
+from syncline.base.clock import VirtualClock, format_micro_time
+from syncline.base.entropy import Entropy
+from syncline.base.journal import Journal
+from syncline.cluster.access.users import service_account_user
+from syncline.cluster.storage.store import Store
+from syncline.control.virtual import VirtualDriver
+from syncline.fleet.hub.clustersets.controller import binding_controller, set_controller
+from syncline.fleet.hub.registration.controller import cluster_controller, lease_controller, taint_controller
+from syncline.fleet.hub.registration.leases import ACCEPTED, AVAILABLE
+from syncline.fleet.hub.registration.taints import UNAVAILABLE, UNREACHABLE
+from syncline.kube.client import Request, Transport
+from syncline.kube.kinds.managedclusters import hub_cluster_crds
+from syncline.kube.kinds.manifestworks import manifest_work_crd
+from syncline.kube.objects import Obj, finalizers, name_of
+
+GROUP = "/apis/cluster.open-cluster-management.io"
+CLUSTER = f"{GROUP}/v1/managedclusters"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ROLE = f"{RBAC}/clusterroles/open-cluster-management:managedcluster:c1"
+BINDINGS = f"{RBAC}/namespaces/c1/rolebindings"
+WORKS = "/apis/work.open-cluster-management.io/v1/namespaces/c1/manifestworks"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/c1/leases/managed-cluster-lease"
+MERGE = {"content-type": "application/merge-patch+json"}
+
+
+@dataclass
+class Hub:
+    """An embedded cluster with our controllers and one cluster, c1."""
+
+    admin: Transport
+    time: VirtualDriver
+    clock: VirtualClock
+
+    def send(self, verb: str, path: str, body: Any = None) -> Obj:
+        headers = MERGE if verb == "PATCH" else {}
+        made: Obj = self.admin.send(Request(verb, path, headers=headers, body=body)).or_raise()
+        self.time.until_idle()
+        return made
+
+    def get(self, path: str) -> Obj:
+        return self.send("GET", path)
+
+    def absent(self, path: str) -> bool:
+        return self.admin.send(Request("GET", path)).status == 404
+
+    def join(self, *, accepted: bool, duration: int = 60) -> None:
+        spec = {"hubAcceptsClient": accepted, "leaseDurationSeconds": duration}
+        kind = {"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster"}
+        metadata = {"name": "c1", "labels": {"cluster.open-cluster-management.io/clusterset": "s1"}}
+        self.send("POST", CLUSTER, {**kind, "metadata": metadata, "spec": spec})
+
+    def accept(self, value: bool) -> None:
+        self.send("PATCH", f"{CLUSTER}/c1", {"spec": {"hubAcceptsClient": value}})
+
+    def available(self, status: str) -> None:
+        found = [one for one in self.get(f"{CLUSTER}/c1")["status"]["conditions"] if one["type"] != AVAILABLE]
+        since = {"lastTransitionTime": "2026-01-01T00:00:00Z", "message": ""}
+        new = {"type": AVAILABLE, "status": status, "reason": "R", **since}
+        self.send("PATCH", f"{CLUSTER}/c1/status", {"status": {"conditions": [*found, new]}})
+
+    def condition(self, kind: str) -> tuple[str, str] | None:
+        found = self.get(f"{CLUSTER}/c1").get("status", {}).get("conditions", ())
+        return next(((one["status"], one["reason"]) for one in found if one["type"] == kind), None)
+
+    def taints(self) -> list[str]:
+        return [one["key"] for one in self.get(f"{CLUSTER}/c1")["spec"].get("taints", ())]
+
+    def bindings(self) -> list[str]:
+        return [name_of(one).rpartition(":")[2] for one in self.get(BINDINGS)["items"]]
+
+    def work(self) -> None:
+        kind = {"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork"}
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}}
+        spec = {"workload": {"manifests": [manifest]}}
+        self.send("POST", WORKS, {**kind, "metadata": {"name": "w", "namespace": "c1"}, "spec": spec})
+
+
+@pytest.fixture
+def hub() -> Hub:
+    clock = VirtualClock()
+    core = build_core(store=Store(), clock=clock, entropy=Entropy(1))
+    core.bootstrap(port=6443)
+    admin = core.transport()
+    made = (cluster_controller(), lease_controller(), taint_controller(), set_controller(), binding_controller())
+    role = Role(
+        name="hub",
+        controllers=made,
+        user=service_account_user("kube-system", "hub"),
+        manager="hub",
+        objects=(*hub_cluster_crds(), manifest_work_crd()),
+    )
+    driver = SimulatedDriver(clock, Journal(), admin, admin=admin, strict=True)
+    start(role, driver)
+    time = VirtualDriver(clock, [driver.actor])
+    time.until_idle()
+    return Hub(admin, time, clock)
+
+
+def test_b1_a_cluster_that_is_not_accepted_has_no_namespace_lease_or_condition(hub: Hub) -> None:
+    hub.join(accepted=False)
+    assert hub.absent("/api/v1/namespaces/c1")
+    assert hub.absent(LEASE)
+    assert hub.condition(ACCEPTED) is None
+
+
+def test_b3_an_accepted_cluster_has_a_namespace_and_rights(hub: Hub) -> None:
+    hub.join(accepted=True)
+    assert hub.condition(ACCEPTED) == ("True", "HubClusterAdminAccepted")
+    assert hub.bindings() == ["registration", "work"]
+    verbs = [verb for rule in hub.get(ROLE)["rules"] for verb in rule["verbs"]]
+    assert "renew" in verbs
+
+
+def test_b6_a_denied_cluster_loses_its_rights_and_keeps_its_namespace(hub: Hub) -> None:
+    hub.join(accepted=True)
+    hub.accept(False)
+    assert hub.condition(ACCEPTED) == ("False", "HubClusterAdminDenied")
+    assert hub.bindings() == []
+    assert [rule["verbs"] for rule in hub.get(ROLE)["rules"]] == [["get", "list", "watch"]]
+    assert not hub.absent("/api/v1/namespaces/c1")
+
+
+def test_b11_the_hub_creates_the_lease_of_an_accepted_cluster(hub: Hub) -> None:
+    hub.join(accepted=True)
+    assert hub.get(LEASE)["spec"]["holderIdentity"] == "managed-cluster-lease"
+
+
+@pytest.mark.parametrize(("duration", "grace"), [(60, 300), (10, 50)])
+def test_b12_b13_a_cluster_is_unknown_after_its_grace(hub: Hub, duration: int, grace: int) -> None:
+    hub.join(accepted=True, duration=duration)
+    hub.available("True")
+    hub.send("PATCH", LEASE, {"spec": {"renewTime": format_micro_time(hub.clock.now())}})
+    hub.time.advance(grace - 2)
+    assert hub.condition(AVAILABLE) == ("True", "R")
+    hub.time.advance(3)
+    assert hub.condition(AVAILABLE) == ("Unknown", "ManagedClusterLeaseUpdateStopped")
+    events = hub.get("/api/v1/namespaces/c1/events")["items"]
+    assert "AvailableUnknown" in [one["reason"] for one in events]
+
+
+def test_b14_a_renewed_lease_alone_does_not_make_a_cluster_available(hub: Hub) -> None:
+    hub.join(accepted=True)
+    hub.available("Unknown")
+    hub.send("PATCH", LEASE, {"spec": {"renewTime": format_micro_time(hub.clock.now())}})
+    assert hub.condition(AVAILABLE) == ("Unknown", "R")
+
+
+def test_b15_taints_follow_the_availability(hub: Hub) -> None:
+    hub.join(accepted=True)
+    assert hub.taints() == [UNREACHABLE]
+    hub.available("False")
+    assert hub.taints() == [UNAVAILABLE]
+    hub.available("Unknown")
+    assert hub.taints() == [UNREACHABLE]
+    hub.available("True")
+    assert hub.taints() == []
+
+
+def test_b26_the_work_agent_keeps_its_rights_until_no_work_is_left(hub: Hub) -> None:
+    hub.join(accepted=True)
+    hub.work()
+    hub.admin.send(Request("DELETE", f"{CLUSTER}/c1")).or_raise()
+    hub.time.advance(1)
+    held = hub.admin.send(Request("GET", BINDINGS)).or_raise()["items"]
+    assert [finalizers(one) for one in held] == [["cluster.open-cluster-management.io/manifest-work-cleanup"]]
+    assert not hub.absent(f"{CLUSTER}/c1")
+    hub.send("DELETE", f"{WORKS}/w")
+    assert hub.bindings() == []
+    assert hub.absent(f"{CLUSTER}/c1")
+    assert not hub.absent("/api/v1/namespaces/c1")
+
+
+def test_b27_a_binding_says_whether_its_set_exists(hub: Hub) -> None:
+    version = {"apiVersion": "cluster.open-cluster-management.io/v1beta2"}
+    path = f"{GROUP}/v1beta2/namespaces/default/managedclustersetbindings"
+    metadata = {"name": "s1", "namespace": "default"}
+    made = {**version, "kind": "ManagedClusterSetBinding", "metadata": metadata, "spec": {"clusterSet": "s1"}}
+    hub.send("POST", path, made)
+    assert hub.get(f"{path}/s1")["status"]["conditions"][0]["reason"] == "ClusterSetNotFound"
+    spec = {"clusterSelector": {"selectorType": "ExclusiveClusterSetLabel"}}
+    sets = f"{GROUP}/v1beta2/managedclustersets"
+    hub.send("POST", sets, {**version, "kind": "ManagedClusterSet", "metadata": {"name": "s1"}, "spec": spec})
+    assert hub.get(f"{path}/s1")["status"]["conditions"][0]["reason"] == "ClusterSetBound"
+    assert hub.get(f"{sets}/s1")["status"]["conditions"][0]["message"] == "No ManagedCluster selected"
+    hub.join(accepted=True)
+    assert hub.get(f"{sets}/s1")["status"]["conditions"][0]["message"] == "1 ManagedClusters selected"
+
+
+def test_b29_the_selector_of_the_global_set_is_given_back(hub: Hub) -> None:
+    version = {"apiVersion": "cluster.open-cluster-management.io/v1beta2", "kind": "ManagedClusterSet"}
+    spec = {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"a": "b"}}}}
+    hub.send("POST", f"{GROUP}/v1beta2/managedclustersets", {**version, "metadata": {"name": "global"}, "spec": spec})
+    live = hub.get(f"{GROUP}/v1beta2/managedclustersets/global")
+    assert live["spec"]["clusterSelector"] == {"selectorType": "LabelSelector", "labelSelector": {}}
