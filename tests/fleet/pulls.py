@@ -11,6 +11,7 @@ from tests.fleet.recordings import NOW
 from syncline.control.plan import Create, Delete, Patch, Plan, Replace, Retry, SetStatus
 from syncline.fleet.pull import names
 from syncline.fleet.pull.clusters import plan_cluster
+from syncline.fleet.pull.gitops import plan_gitops
 from syncline.fleet.pull.names import Variant
 from syncline.fleet.pull.propagation import AppObserved, plan_app, plan_cleanup, plan_gone, plan_read_only
 from syncline.fleet.pull.report import ReportsObserved, collected_of, plan_reports
@@ -143,11 +144,24 @@ STEPS: dict[str, Step] = {
 }
 
 
+def gitops(table: Table) -> Obj:
+    def listed(kind: str, namespace: str) -> list[Obj]:
+        return table.of(kind, namespace or None)
+
+    found = plan_gitops(table.of("GitOpsCluster"), table.get, listed, NOW)
+    table.carry_out(Plan((found.actions,), status=found.status))
+    after = found.recheck.total_seconds()
+    return {"error": found.error or None, "requeueAfter": after, "writes": table.writes}
+
+
 def run(kind: str, given: Obj) -> Obj:
     """Carry out the rounds of a case; the answer is in the shape of its ``expect``."""
     table, rounds = Table(given.get("objects") or ()), []
     for _ in range(given.get("times") or 1):
         table.writes = []
+        if kind == "gitops":
+            rounds.append(gitops(table))
+            continue
         plan = _step(kind, table, given)
         table.carry_out(plan)
         error = plan.outcome.error if isinstance(plan.outcome, Retry) else None
