@@ -79,11 +79,13 @@ class Hub:
     def bindings(self) -> list[str]:
         return [name_of(one).rpartition(":")[2] for one in self.get(BINDINGS)["items"]]
 
-    def work(self) -> None:
+    def work(self, name: str = "w", priority: str = "") -> None:
         kind = {"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork"}
         manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}}
         spec = {"workload": {"manifests": [manifest]}}
-        self.send("POST", WORKS, {**kind, "metadata": {"name": "w", "namespace": "c1"}, "spec": spec})
+        notes = {"open-cluster-management.io/cleanup-priority": priority} if priority else {}
+        metadata = {"name": name, "namespace": "c1", "finalizers": ["a.b/agent"], "annotations": notes}
+        self.send("POST", WORKS, {**kind, "metadata": metadata, "spec": spec})
 
 
 @pytest.fixture
@@ -167,6 +169,17 @@ def test_b15_taints_follow_the_availability(hub: Hub) -> None:
     assert hub.taints() == []
 
 
+def test_b25_works_of_a_deleted_cluster_go_by_their_priority(hub: Hub) -> None:
+    hub.join(accepted=True)
+    hub.work("first")
+    hub.work("last", "50")
+    hub.send("DELETE", f"{CLUSTER}/c1")
+    going = [name_of(one) for one in hub.get(WORKS)["items"] if one["metadata"].get("deletionTimestamp")]
+    assert going == ["first"]
+    hub.send("PATCH", f"{WORKS}/first", {"metadata": {"finalizers": []}})
+    assert hub.get(f"{WORKS}/last")["metadata"]["deletionTimestamp"]
+
+
 def test_b26_the_work_agent_keeps_its_rights_until_no_work_is_left(hub: Hub) -> None:
     hub.join(accepted=True)
     hub.work()
@@ -175,7 +188,8 @@ def test_b26_the_work_agent_keeps_its_rights_until_no_work_is_left(hub: Hub) -> 
     held = hub.admin.send(Request("GET", BINDINGS)).or_raise()["items"]
     assert [finalizers(one) for one in held] == [["cluster.open-cluster-management.io/manifest-work-cleanup"]]
     assert not hub.absent(f"{CLUSTER}/c1")
-    hub.send("DELETE", f"{WORKS}/w")
+    assert hub.condition("Deleting") == ("False", "ResourceRemaining")
+    hub.send("PATCH", f"{WORKS}/w", {"metadata": {"finalizers": []}})
     assert hub.bindings() == []
     assert hub.absent(f"{CLUSTER}/c1")
     assert not hub.absent("/api/v1/namespaces/c1")

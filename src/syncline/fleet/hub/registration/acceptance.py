@@ -14,6 +14,7 @@ from syncline.base.action import Action
 from syncline.control.plan import Create, Delete, Done, Emit, Patch, Plan, Requeue
 from syncline.control.plan import set_status as written_status
 from syncline.fleet.conditions import condition, is_true, with_condition
+from syncline.fleet.hub.registration.cleanup import next_to_go, remaining
 from syncline.fleet.hub.registration.health import UNLISTED_S
 from syncline.fleet.hub.registration.leases import ACCEPTED
 from syncline.fleet.hub.registration.rights import (
@@ -48,14 +49,14 @@ RECHECK_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A cluster, its namespace and rights as they exist, by reference, and the number of its works.
+    """A cluster, its namespace and rights as they exist, by reference, and its works.
 
     ``unlisted``: kinds that are not known yet.
     """
 
     cluster: Obj
     live: dict[ObjectRef, Obj]
-    works: int
+    works: tuple[Obj, ...]
     unlisted: tuple[str, ...] = ()
 
 
@@ -66,7 +67,7 @@ def plan_cluster(observed: Observed, now: datetime) -> Plan:
         why = f"waiting for the first list of {', '.join(observed.unlisted)}"
         return Plan((), Requeue(UNLISTED_S, why), why)
     if is_terminating(cluster):
-        return _departure(observed)
+        return _departure(observed, now)
     if dig(cluster, "spec", "hubAcceptsClient"):
         return _acceptance(observed, now)
     if not is_true(dig(cluster, "status", "conditions") or (), ACCEPTED):
@@ -101,13 +102,17 @@ def _denial(observed: Observed, now: datetime) -> Plan:
     return _with_condition(cluster, new, steps, now, "ManagedClusterDenied", "denied", why)
 
 
-def _departure(observed: Observed) -> Plan:
+def _departure(observed: Observed, now: datetime) -> Plan:
     """Take back all rights; the work agent keeps its own until no work is left, and the cluster stays as long."""
     cluster, why = observed.cluster, "the cluster is being deleted"
     own = own_rights(name_of(cluster), accepted=True)
     steps = tuple(step for step in (_deletions(observed, own), *_unbound(observed)) if step)
     if observed.works:
-        return Plan(steps, Requeue(RECHECK_S, REMAINING, background=True), why)
+        going = tuple(Delete.of(one, why) for one in next_to_go(observed.works) if not is_terminating(one))
+        live: Obj = cluster.get("status") or {}
+        conditions = with_condition(live.get("conditions") or (), remaining("manifestworks", observed.works), now)
+        written = written_status(cluster, {**live, "conditions": conditions}, why)
+        return Plan((*steps, going), Requeue(RECHECK_S, REMAINING, background=True), why, written)
     if FINALIZER not in finalizers(cluster):
         return Plan(steps, Done(), why)
     left = _finalizers(cluster, [one for one in finalizers(cluster) if one != FINALIZER])

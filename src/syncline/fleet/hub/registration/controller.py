@@ -66,7 +66,7 @@ def cluster_controller() -> Controller[Observed]:
         found = ((ref_of(one), cache.get(ref_of(one))) for one in (namespace(ref.name), *common_roles(), *own))
         unlisted = tuple(str(one) for one in kinds if not cache.has_synced(one))
         live = {key: one for key, one in found if one is not None}
-        return Observed(cluster, live, len(cache.objects(WORKS, ref.name)), unlisted)
+        return Observed(cluster, live, tuple(cache.objects(WORKS, ref.name)), unlisted)
 
     return Controller(
         name="managed-cluster",
