@@ -259,8 +259,9 @@ def operation_for(
 
 
 def entries_patch(status: Obj, rollout: Rollout) -> Obj:
-    """Return ``status`` with the entries of the rollout."""
-    return {**status, "applicationStatus": [one.as_obj() for one in rollout.entries]}
+    """Return ``status`` with the entries of the rollout; without Applications there is no list, as upstream."""
+    entries = [one.as_obj() for one in rollout.entries]
+    return {**status, "applicationStatus": entries} if entries else cleared(status)
 
 
 def cleared(status: Obj) -> Obj:
