@@ -69,6 +69,41 @@ def test_with_both_manifests_the_controllers_do_their_work(
     assert any(event["reason"] == "OperationStarted" for event in events)
 
 
+def test_a_set_makes_changes_and_deletes_applications_with_the_rights_of_the_controllers(
+    cluster: Cluster, upstream: Upstream, tmp_path: Path
+) -> None:
+    upstream.commit({"sets/one/map.yaml": MAP.format(name="one")})
+    source = {"repoURL": str(upstream.path), "path": "{{path}}", "targetRevision": "HEAD"}
+    destination = {"server": "https://kubernetes.default.svc", "namespace": "demo"}
+    template = {
+        "metadata": {"name": "{{path.basename}}", "finalizers": ["example.com/none-of-ours"]},
+        "spec": {"project": "default", "source": source, "destination": destination},
+    }
+    git = {"repoURL": str(upstream.path), "revision": "HEAD", "directories": [{"path": "sets/*"}]}
+    spec = {"generators": [{"git": git}], "template": template}
+    made = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": "fleet"}, "spec": spec}
+    running = start(cluster.served, tmp_path / "cache", LeaderSettings("a", "argocd"), access=as_the_account(cluster))
+    try:
+        path = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets"
+        running.await_known(cluster.ask(Request("POST", path, body=made)))
+        cluster.watch_until(APPS, "argocd", "one", lambda _app: True)
+        merge = {"content-type": "application/merge-patch+json"}
+        change = {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}}
+        cluster.ask(Request("PATCH", f"{path}/fleet", {}, merge, change))
+        cluster.watch_until(APPS, "argocd", "one", lambda app: dig(app, "metadata", "labels") == {"a": "b"})
+        change = {"spec": {"generators": [{"list": {"elements": []}}]}}
+        cluster.ask(Request("PATCH", f"{path}/fleet", {}, merge, change))
+        cluster.watch_until(APPS, "argocd", "one", lambda app: bool(dig(app, "metadata", "deletionTimestamp")))
+        sets = replace(APPS, kind="ApplicationSet", plural="applicationsets")
+        cluster.watch_until(
+            sets, "argocd", "fleet", lambda found: dig(found, "status", "health", "status") == "Healthy"
+        )
+    finally:
+        running.end()
+    events = cluster.ask(Request("GET", "/api/v1/namespaces/argocd/events"))["items"]
+    assert {"created", "updated"} <= {event["reason"] for event in events}
+
+
 def test_without_rights_for_what_applications_bring_the_refusal_names_the_missing_one(
     cluster: Cluster, upstream: Upstream, tmp_path: Path
 ) -> None:
