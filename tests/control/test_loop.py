@@ -571,15 +571,15 @@ def test_an_event_said_again_is_one_request_and_after_its_end_a_new_one() -> Non
     assert say(said) == (["PATCH", "POST"], 1), "the Event expired meanwhile"
 
 
-def test_of_many_events_about_one_object_the_first_25_are_written_and_then_one_in_five_minutes() -> None:
+def test_of_many_limited_events_about_one_object_the_first_25_are_written_and_then_one_in_five_minutes() -> None:
     said, now = Said(), VirtualClock().now()
 
-    def emit(number: int, name: str = "one", action: str = "") -> Emit:
+    def emit(number: int, name: str = "one", *, limited: bool = True) -> Emit:
         regarding = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "a"}}
-        return Emit(regarding, "Made", f"made {number}", "keeper", event_action=action)
+        return Emit(regarding, "Made", f"made {number}", "keeper", limited=limited)
 
     assert [said.admits(emit(one), now) for one in range(27)] == [True] * 25 + [False] * 2
-    assert said.admits(emit(0, "two"), now) and said.admits(emit(0, action="Binding"), now)
+    assert said.admits(emit(0, "two"), now) and said.admits(emit(0, limited=False), now)
     later = now + timedelta(seconds=299)
     assert not said.admits(emit(28), later)
     assert said.admits(emit(29), later + timedelta(seconds=2))

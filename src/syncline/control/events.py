@@ -23,8 +23,8 @@ MAX_SAID = 4096
 """The number of written Events that are remembered, as in client-go."""
 
 BURST, REFILL_S = 25, 300.0
-"""Events of one component about one object that are written at once, and the seconds until one more may be: client-go's
-spam filter, without which a set of 1,000 Applications would write as many Events."""
+"""Limited Events of one component about one object that are written at once, and the seconds until one more may be, as
+in client-go's spam filter. Others are not limited: timelines and explanations are made of them."""
 
 MAX_MESSAGE = 1024
 """Kubernetes refuses longer notes (events validation); the rest is cut with an ellipsis."""
@@ -101,9 +101,8 @@ class Said:
         """How many Events may still be written, by component and object, and when that was computed."""
 
     def admits(self, emit: Emit, now: datetime) -> bool:
-        """Return whether another Event about this object may be written, and count it. Events of the new kind (those
-        with an action) are not limited, as in client-go."""
-        if emit.event_action:
+        """Return whether this Event may be written; a limited one is counted."""
+        if not emit.limited:
             return True
         gvk, uid = gvk_of(emit.regarding), str(meta(emit.regarding).get("uid") or "")
         key = (emit.component, gvk.kind, namespace_of(emit.regarding), name_of(emit.regarding), uid)

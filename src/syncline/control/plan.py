@@ -180,6 +180,8 @@ class Emit(Action):
     reason: str = "tell people"
     event_action: str = ""
     field_path: str = ""
+    limited: bool = False
+    """True if it may be dropped where its component writes many about one object (``control/events.py``)."""
 
     @property
     def target(self) -> ObjectRef:
