@@ -6,17 +6,14 @@ of git generators, whatever paths changed; plugins always; generators inside oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import starmap
 from typing import Any
 
+from syncline.appset.observing.observe import generators_of
 from syncline.appset.questions import DirectoriesQuestion, FilesQuestion, Question
 from syncline.argo.webhooks import Push, moved
-from syncline.kube.objects import Obj, ObjectRef, dig, ref_of
-
-REFRESH = "argocd.argoproj.io/application-set-refresh"
-"""Annotation that asks the sources again; the controller removes it."""
-MAX_DEPTH = 4
-"""Of generators inside generators; deeper ones are an error of generation."""
+from syncline.kube.objects import Obj, ObjectRef, ref_of
 
 
 def sets_of_pushes(
@@ -28,13 +25,12 @@ def sets_of_pushes(
     known = [one for one in asked if isinstance(one, DirectoriesQuestion | FilesQuestion)]
     templated: list[bool] = []
 
-    def concerned(element: Mapping[str, Any]) -> bool:
-        git = element.get("git")
-        if element.get("plugin") is not None:
-            return True
-        if not isinstance(git, Mapping):
+    def concerned(kind: str, fields: Any) -> bool:
+        if kind == "plugin":
+            return fields is not None
+        if kind != "git" or not isinstance(fields, Mapping):
             return False
-        url, revision = str(git.get("repoURL") or ""), str(git.get("revision") or "")
+        url, revision = str(fields.get("repoURL") or ""), str(fields.get("revision") or "")
         if "{{" not in url + revision:
             return moved(url, revision, pushes)
         if not templated:
@@ -46,19 +42,8 @@ def sets_of_pushes(
 
 def sets_of_pull_requests(sets: Iterable[Obj], matches: Callable[[Mapping[str, Any]], bool]) -> tuple[ObjectRef, ...]:
     """Return the sets with a ``pullRequest`` that ``matches``, sorted."""
-    return _sets(sets, lambda one: isinstance(one.get("pullRequest"), Mapping) and matches(one["pullRequest"]))
+    return _sets(sets, lambda kind, fields: kind == "pullRequest" and isinstance(fields, Mapping) and matches(fields))
 
 
-def _sets(sets: Iterable[Obj], concerned: Callable[[Mapping[str, Any]], bool]) -> tuple[ObjectRef, ...]:
-    found = (ref_of(one) for one in sets if any(map(concerned, elements(dig(one, "spec", "generators", default=[])))))
-    return tuple(sorted(found))
-
-
-def elements(generators: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """Yield each element of a list of generators, and those inside matrix and merge."""
-    for element in generators if isinstance(generators, list) and depth < MAX_DEPTH else ():
-        if not isinstance(element, Mapping):
-            continue
-        yield element
-        for name in ("matrix", "merge"):
-            yield from elements(dig(element, name, "generators"), depth + 1)
+def _sets(sets: Iterable[Obj], concerned: Callable[[str, Any], bool]) -> tuple[ObjectRef, ...]:
+    return tuple(sorted(ref_of(one) for one in sets if any(starmap(concerned, generators_of(one)))))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from tests.appset.rounds import CONTROL
 from tests.appset.sets import FINALIZER
 from tests.appset.stage import APPS, Repository, Stage
 from tests.appset.world.lives import by_directory, commits, configs, rolled
+from tests.gitops.behaviours.sim import MERGE
 
 from syncline.kube.objects import annotations_of, dig
 
@@ -120,3 +122,27 @@ def test_a_set_in_reverse_order_takes_the_last_step_first() -> None:
     one.driver.advance(120)
     assert gone[0] == "p1" and sorted(gone[1:3]) == ["d1", "d2"]
     assert one.names(APPS) == [] and configs(one) == []
+
+
+def test_b22_a_cluster_that_comes_changes_or_goes_wakes_sets_with_clusters_at_any_depth() -> None:
+    one = Stage(Repository("a"))
+    clusters = {"clusters": {"selector": {"matchLabels": {"env": "prod"}}}}
+    listed = {"list": {"elements": [{"n": "1"}]}}
+    for name, generator in (("flat", clusters), ("deep", {"matrix": {"generators": [listed, clusters]}})):
+        found = by_directory()
+        found["metadata"]["name"] = name
+        found["spec"]["generators"] = [generator]
+        found["spec"]["template"]["metadata"]["name"] = f"{name}-{{{{name}}}}"
+        found["spec"]["template"]["spec"]["destination"] = {"name": "{{name}}", "namespace": "demo"}
+        one.create(found)
+    assert one.apps() == {}
+    secrets = f"/api/v1/namespaces/{CONTROL}/secrets"
+    labels = {"argocd.argoproj.io/secret-type": "cluster", "env": "prod"}
+    data = {"name": "east", "server": "https://east.example", "config": "{}"}
+    metadata = {"name": "c1", "namespace": CONTROL, "labels": labels}
+    one.world.send("POST", secrets, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data})
+    one.driver.settle()
+    assert list(one.apps()) == ["deep-east", "flat-east"]
+    one.world.send("PATCH", f"{secrets}/c1", {"metadata": {"labels": {"env": "test"}}}, MERGE)
+    one.driver.settle()
+    assert all(dig(app, "metadata", "deletionTimestamp") for app in one.apps().values())

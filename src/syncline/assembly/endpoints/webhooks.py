@@ -12,7 +12,7 @@ import binascii
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from syncline.appset.pushes import REFRESH as SET_REFRESH
+from syncline.appset.observing.observe import REFRESH as SET_REFRESH
 from syncline.appset.pushes import sets_of_pull_requests, sets_of_pushes
 from syncline.appset.questions import Question
 from syncline.argo.application import REFRESH

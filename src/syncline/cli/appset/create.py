@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from syncline.appset.observing.observe import REFRESH
 from syncline.cli.access.connection import Connection
 from syncline.cli.app.target import CONTROL_NAMESPACE, MANAGER, MAX_CONFLICTS
 from syncline.cli.appset.checks import check_project, check_set
@@ -23,7 +24,6 @@ from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, annotations_of, meta, name_of, namespace_of, ref_of
 
-REFRESH = "argocd.argoproj.io/application-set-refresh"
 UP_TO_DATE = "ResourcesUpToDate"
 _DIFFERENT = "existing ApplicationSet spec is different, use upsert flag to force update: --upsert changes '{name}'"
 

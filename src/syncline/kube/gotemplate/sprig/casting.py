@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,13 +83,13 @@ def parse_float(text: str) -> float | None:
 _ZERO_DECIMALS = re.compile(r"(.*)\.0+\.*", re.DOTALL)
 
 
-class Numbered(Opaque):
+class Numbered(Opaque, ABC):
     """A named type of integers that sprig reads as numbers: months and days of the week."""
 
     __slots__ = ()
 
-    def __int__(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def __int__(self) -> int: ...
 
 
 def to_int64(value: Any) -> int:
