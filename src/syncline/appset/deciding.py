@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from syncline.appset.generation import Failure, Generated, Made
+from syncline.appset.observing.memory import MAX_SETS
 from syncline.appset.observing.observe import SetObserved
 from syncline.appset.rollout.plan import Rollout, operation_for, plan_rollout, without_automation
 from syncline.appset.rollout.states import Entry, entries_of
@@ -35,7 +36,6 @@ from syncline.argo.clusters import Cluster, declared_twice, resolve_destination
 from syncline.argo.typed import normalized_spec
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of
 
-MAX_SETS: Final = 5_000
 ROLLOUT_ERROR: Final = "ApplicationSetRolloutError"
 MAX_APPLICATIONS: Final = 20_000
 """The most Applications of one set."""

@@ -401,7 +401,8 @@ def _plan_end(observed: SetObserved, plan: SetPlan, now: datetime) -> SetPlan:
     assert decision is not None and generated is not None, "the stages before decided"
     events = () if observed.settings.dry_run else tuple(_events(observed, decision, plan.results))
     refused = _refusal(decision)
-    bad = _failure(one for one in plan.results if not isinstance(one.action, Delete) and not _is_free(one))
+    doomed = frozenset(one.name for one in decision.of(Verb.DELETE))
+    bad = _failure(one for one in plan.results if _target(one) not in doomed)
     failure = _first(refused, bad)
     reason = "UpdateApplicationError" if observed.settings.policy_of(observed.obj).updates else "CreateApplicationError"
     if not failure and (lost := _failure(plan.results)) is not None:
@@ -476,23 +477,17 @@ def _next(observed: SetObserved, generated: Generated, decision: Decision, now: 
     return Requeue(min(waits), "the generators are due again", background=True) if waits else Done()
 
 
-def _is_free(result: Result) -> bool:
-    """Return whether a result belongs to a deletion: a mark, or a finalizer that goes."""
-    action = result.action
-    return isinstance(action, Patch) and action.reason != "it differs from what is generated"
-
-
 def _events(observed: SetObserved, decision: Decision, results: Iterable[Result]) -> Iterable[Action]:
     appset = observed.obj
+    doomed = frozenset(one.name for one in decision.of(Verb.DELETE))
     for one in results:
         if not one.ok:
             continue
         match one.action:
             case Create(obj=obj):
                 yield written(appset, "created", name_of(obj))
-            case Patch(name=name, body=body) if not _is_free(one):
-                if body:
-                    yield written(appset, "updated", name)
+            case Patch(name=name) if name not in doomed:
+                yield written(appset, "updated", name)
             case Patch(name=name, body=body) if "finalizers" in body["metadata"]:
                 yield orphaned(appset, name)
             case Delete(name=name):

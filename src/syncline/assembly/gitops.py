@@ -9,7 +9,7 @@ from typing import Any
 
 from syncline.apply.asking import AnswerCache, Ask, AskHandler
 from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
-from syncline.apply.predicting import Predict, PredictHandler, PredictionCache
+from syncline.apply.predicting import Predict, PredictHandler
 from syncline.appset.asking import AnswerStore, AskRows, RowReader, RowsHandler
 from syncline.appset.controller import CONTROLLER as SETS
 from syncline.appset.controller import ApplicationSets
@@ -23,7 +23,6 @@ from syncline.assembly.scripts.expressions import Expressions
 from syncline.assembly.sources.credentials import Taught, Teacher
 from syncline.base.action import Handler
 from syncline.base.clock import Clock
-from syncline.base.entropy import Entropy
 from syncline.base.secret import Secret
 from syncline.cluster.access.users import UserInfo, service_account_user
 from syncline.control.cache import Cache, Snapshot
@@ -128,10 +127,12 @@ def gitops(
     *,
     admits: Callable[[ObjectRef], bool] = lambda _ref: True,
     application_sets: bool = True,
+    seed: str,
 ) -> GitOps:
-    """Build the controllers for one loop. ``admits``: whether this replica works on an Application or a set."""
+    """Build the controllers for one loop. ``admits``: whether this replica works on an Application or a set; ``seed``:
+    a secret from which templates of sets draw."""
     rows, lists, around = AnswerStore(), ListStore(), Surroundings(settings.control_namespace)
-    store, book, hydrated, answers = ManifestStore(), PredictionCache(), HydrationCache(), AnswerCache()
+    store, hydrated, answers = ManifestStore(), HydrationCache(), AnswerCache()
     book = remotes.predictions
     applications = Applications(store, settings, remotes, book, answers)
 
@@ -167,7 +168,7 @@ def gitops(
             expressions=answers,
             lists=lists,
             around=around,
-            seed=Entropy().token(),
+            seed=seed,
         )
 
     controllers: tuple[Controller[Any], ...] = (

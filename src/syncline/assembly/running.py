@@ -54,9 +54,8 @@ async def running_gitops(
     driver = driver_of(gitops_user(namespace))
     way = LiveWay(driver, port_of)
     remotes = RemoteClusters(way, namespace)
-    made = gitops(
-        reader, settings.application, remotes, admits=admits, application_sets=settings.application_sets.enabled
-    )
+    sets, seed = settings.application_sets.enabled, Entropy().token()
+    made = gitops(reader, settings.application, remotes, admits=admits, application_sets=sets, seed=seed)
     role = replace(made.role, work=settings.pools)
     driver.port = RoutedPort(driver.port, way)
     async with contextlib.AsyncExitStack() as closing:

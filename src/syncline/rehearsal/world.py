@@ -123,7 +123,8 @@ class World:
         namespace = self.settings.control_namespace
         driver = self._driver(self.core.transport(gitops_user(namespace)), wrap)
         remotes = RemoteClusters(_VirtualWay(self, driver), namespace)
-        start(gitops(self._reader, self.settings, remotes).role, driver)
+        seed = self.entropy.fork("sets").uid()
+        start(gitops(self._reader, self.settings, remotes, seed=seed).role, driver)
         self.gitops_actor = driver.actor
         self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
 

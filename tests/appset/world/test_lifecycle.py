@@ -146,3 +146,20 @@ def test_b22_a_cluster_that_comes_changes_or_goes_wakes_sets_with_clusters_at_an
     one.world.send("PATCH", f"{secrets}/c1", {"metadata": {"labels": {"env": "test"}}}, MERGE)
     one.driver.settle()
     assert all(dig(app, "metadata", "deletionTimestamp") for app in one.apps().values())
+
+
+def test_what_templates_draw_is_equal_in_worlds_of_one_seed_and_comes_to_rest() -> None:
+    def labels() -> object:
+        one = Stage(Repository("a"))
+        found = by_directory()
+        found["spec"]["goTemplate"] = True
+        metadata = {"name": "{{ .path.basename }}", "labels": {"drawn": "{{ randAlphaNum 8 }}"}}
+        found["spec"]["template"]["metadata"] = metadata
+        found["spec"]["template"]["spec"]["source"]["path"] = "{{ .path.path }}"
+        one.create(found)
+        first = dig(one.apps()["a"], "metadata", "labels", "drawn")
+        one.driver.advance(400)
+        assert first and dig(one.apps()["a"], "metadata", "labels", "drawn") == first
+        return first
+
+    assert labels() == labels()
