@@ -12,6 +12,8 @@ from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_termin
 
 __all__ = ["HYDRATE", "HYDRATE_STAMP", "IN_CLUSTER_NAME", "IN_CLUSTER_SERVER", "REFRESH", "AppView"]
 
+RESOURCES_FINALIZER = "resources-finalizer.argocd.argoproj.io"
+"""With it the objects of an Application are deleted before it is."""
 REFRESH = "argocd.argoproj.io/refresh"
 HYDRATE = "argocd.argoproj.io/hydrate"
 HYDRATE_STAMP = "argocd.argoproj.io/hydrate-timestamp"

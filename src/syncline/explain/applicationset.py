@@ -26,6 +26,7 @@ from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
 from syncline.explain.deletion import explain_deletion
 from syncline.explain.masking import masked_found
+from syncline.explain.pods import condition
 from syncline.explain.view import Found, View, one_line
 from syncline.kube.objects import Obj, dig, is_terminating, name_of, namespace_of
 
@@ -122,7 +123,7 @@ def _invalid(one: PlannedApplication) -> Cause:
 
 def _awaited(found: Obj, plan: PlannedSet, _application: Explained) -> Found | None:
     """Explain an answer that the controller reads in the background: which, since when, until when."""
-    waits = _condition(found, WAITING)
+    waits = condition(found, WAITING)
     if waits.get("status") != "True":
         return None
     fix = "look whether its host answers; other sets do not wait for it"
@@ -132,7 +133,7 @@ def _awaited(found: Obj, plan: PlannedSet, _application: Explained) -> Found | N
 
 def _reported(found: Obj, plan: PlannedSet, _application: Explained) -> Found | None:
     """Explain an error that the controller reports and that the same plan does not show here."""
-    error = _condition(found, ERROR)
+    error = condition(found, ERROR)
     if error.get("status") != "True":
         return None
     text = str(error.get("message") or error.get("reason"))
@@ -227,13 +228,8 @@ def _head(
     )
 
 
-def _condition(found: Obj, kind: str) -> Obj:
-    lines = dig(found, "status", "conditions", default=[]) or []
-    return next((one for one in lines if one.get("type") == kind), {})
-
-
 def _since(found: Obj, kind: str) -> datetime | None:
-    return time_or_none(_condition(found, kind).get("lastTransitionTime"))
+    return time_or_none(condition(found, kind).get("lastTransitionTime"))
 
 
 def _status_since(found: Obj, name: str) -> datetime | None:

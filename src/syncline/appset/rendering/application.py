@@ -15,11 +15,11 @@ from syncline.appset.rendering.merging import filled
 from syncline.appset.rendering.patching import patched
 from syncline.appset.rendering.text import Params, Renderer
 from syncline.appset.rendering.tree import Tree, entries, items, planted, planted_text, wrapped
+from syncline.argo.application import RESOURCES_FINALIZER
 from syncline.argo.gotypes import APPLICATION, Form, Type, UnfitError, conform
 from syncline.kube.kinds.argoproj import APPLICATION as KIND
 from syncline.kube.objects import Obj, dig
 
-FINALIZER = "resources-finalizer.argocd.argoproj.io"
 RAW_FIELD = "failed to deeply replace JSON field contents: "
 """Upstream's prefix for errors in fields of any JSON."""
 MAX_SIZE = 1_500_000
@@ -98,7 +98,7 @@ class ApplicationTemplate:
             return self._plain
         made: Obj = dict(self._tree.fill(params) if isinstance(self._tree, Tree) else self._tree)
         if not self._keep and not made["metadata"].get("finalizers"):
-            made["metadata"] = {**made["metadata"], "finalizers": [FINALIZER]}
+            made["metadata"] = {**made["metadata"], "finalizers": [RESOURCES_FINALIZER]}
         return made
 
     def _patch_text(self, params: Params) -> str:

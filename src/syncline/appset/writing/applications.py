@@ -37,7 +37,6 @@ OURS: Final = "syncline.dev/"
 MARK: Final = "syncline.dev/deletion-confirmed"
 """The only one of them that a set writes: its deletion was confirmed with this hash. An Application that is generated
 loses it."""
-RESOURCES_FINALIZER: Final = "resources-finalizer.argocd.argoproj.io"
 
 
 class WriteError(ValueError):

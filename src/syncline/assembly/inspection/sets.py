@@ -28,6 +28,7 @@ from syncline.appset.rollout.plan import Rollout
 from syncline.appset.rollout.states import Entry
 from syncline.appset.rollout.strategy import Expression, steps_of
 from syncline.appset.writing.deletion import plan_deletion
+from syncline.argo.application import RESOURCES_FINALIZER
 from syncline.argo.parameters import PARAMETERS_MAP, enables_namespace
 from syncline.argo.typed import typed_application
 from syncline.assembly.inspection.differences import ObjectDifference
@@ -59,7 +60,6 @@ MAX_ROUNDS = 50
 MAX_SAME = 3
 """Rows that are named where several make the same name."""
 _ELEMENT = re.compile(r"spec\.generators\[(\d{1,6})\]\.(\w+)")
-CASCADE = "resources-finalizer.argocd.argoproj.io"
 NOT_PROGRESSIVE = (
     f"spec.strategy is not used: applicationsetcontroller.enable.progressive.syncs of {PARAMETERS_MAP} is not true"
 )
@@ -284,7 +284,7 @@ def _verb(observed: SetObserved, choice: Choice) -> tuple[SetVerb, str]:
 
 def _fate(app: Obj) -> str:
     """Return what becomes of the objects of an Application that is deleted."""
-    cascades = any(one.startswith(CASCADE) for one in finalizers(app))
+    cascades = any(one.startswith(RESOURCES_FINALIZER) for one in finalizers(app))
     return "its objects are deleted with it" if cascades else "its objects stay"
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from syncline.argo.application import RESOURCES_FINALIZER
 from syncline.cli.access.connection import Connection
-from syncline.cli.app.spec.create import CASCADE
 from syncline.cli.app.target import chosen, get_app, merge, namespace_options, selector_option
 from syncline.cli.app.wait import wait_gone
 from syncline.cli.views.application import resource_rows, set_text
@@ -59,8 +59,8 @@ def delete(
 
 def _set_cascade(link: Connection, found: Obj, cascade: bool, policy: str) -> None:
     before = list(meta(found).get("finalizers") or [])
-    after = [f for f in before if not f.startswith(CASCADE)]
+    after = [f for f in before if not f.startswith(RESOURCES_FINALIZER)]
     if cascade:
-        after.append(CASCADE if policy == "foreground" else f"{CASCADE}/background")
+        after.append(RESOURCES_FINALIZER if policy == "foreground" else f"{RESOURCES_FINALIZER}/background")
     if after != before:
         merge(link, found, {"metadata": {"finalizers": after or None}})

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from syncline.argo.application import HYDRATE, HYDRATE_STAMP, AppView
+from syncline.argo.application import HYDRATE, HYDRATE_STAMP, REFRESH, AppView
 from syncline.base.clock import format_time
 from syncline.cli.access.connection import Connection, namespaced
 from syncline.cli.frame.failure import BLOCKED, CommandFailed
@@ -24,7 +24,6 @@ CONTROL_NAMESPACE = "argocd"
 """Namespace of settings and projects, unless ``-N`` names another one that has them."""
 MAX_CONFLICTS = 5
 """Attempts to write despite the controller's concurrent writes."""
-REFRESH = "argocd.argoproj.io/refresh"
 REFRESH_S = 60.0
 """Seconds that a refresh may take before the command gives up."""
 WATCH_S = 30

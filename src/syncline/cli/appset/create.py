@@ -14,10 +14,11 @@ from syncline.cli.appset.checks import check_project, check_set
 from syncline.cli.appset.files import read_sets
 from syncline.cli.appset.generate import generated
 from syncline.cli.appset.stage import Stage, stage_options, staged
-from syncline.cli.appset.target import condition, follow, get_set, place_of, set_options
+from syncline.cli.appset.target import follow, get_set, place_of, set_options
 from syncline.cli.frame.failure import CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.views.appset import describe_set, qualified
+from syncline.explain.pods import condition
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.kinds.applicationset import APPLICATION_SET

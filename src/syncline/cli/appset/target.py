@@ -14,7 +14,7 @@ from syncline.cli.frame.failure import BLOCKED, CommandFailed
 from syncline.cli.frame.suggesting import suggestion
 from syncline.kube import client
 from syncline.kube.kinds.applicationset import APPLICATION_SET
-from syncline.kube.objects import Obj, dig, resource_version
+from syncline.kube.objects import Obj, resource_version
 
 Place = tuple[str, str]
 """Namespace and name."""
@@ -74,9 +74,3 @@ def follow(
                 break
         if deadline is not None and link.now() >= deadline:
             raise CommandFailed(f"timed out after {timeout_s:g} s waiting for {what()}", BLOCKED)
-
-
-def condition(found: Obj, kind: str) -> Obj:
-    """Return the condition of this type; empty if there is none."""
-    lines = dig(found, "status", "conditions", default=[]) or []
-    return next((one for one in lines if one.get("type") == kind), {})

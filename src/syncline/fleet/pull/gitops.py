@@ -15,6 +15,7 @@ from syncline.base.action import Action
 from syncline.base.clock import format_time
 from syncline.control.plan import Create, Delete, Patch, Replace, SetStatus, set_status
 from syncline.fleet.conditions import condition, find_condition, is_true, with_condition
+from syncline.fleet.hub.placement.model import PLACEMENT_LABEL
 from syncline.fleet.pull import gitops_secrets as secrets
 from syncline.fleet.pull.names import APPS
 from syncline.kube.objects import GVK, Obj, labels_of, name_of, namespace_of
@@ -24,7 +25,6 @@ Get = Callable[[str, str, str], Obj | None]
 List = Callable[[str, str], Sequence[Obj]]
 """The objects of a kind in a namespace; empty: in all."""
 ALLOWED = f"{APPS}/gitops-argo-namespace"
-_PLACEMENT = "cluster.open-cluster-management.io/placement"
 _SECRET = GVK("", "v1", "Secret")
 _ROLE = "-applicationset-controller-placement"
 _MAX_MESSAGE = 4096
@@ -218,7 +218,7 @@ def _clusters(one: _Pass) -> list[Obj]:
     if one.get("Placement", namespace, name) is None:
         raise _missing("placements", name)
     for decision in one.listed("PlacementDecision", namespace):
-        if labels_of(decision).get(_PLACEMENT) == name:
+        if labels_of(decision).get(PLACEMENT_LABEL) == name:
             for each in (decision.get("status") or {}).get("decisions") or ():
                 cluster = one.get("ManagedCluster", "", each["clusterName"])
                 if cluster is None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 import base64
 import binascii
 
+from syncline.apply.last_applied import LAST_APPLIED
 from syncline.argo.clusters import SECRET_TYPE
 from syncline.fleet.pull.names import APPS
-from syncline.fleet.pull.works import LAST_APPLIED
 from syncline.kube.objects import Obj, annotations_of, labels_of, name_of
 
 OURS = f"{APPS}/acm-cluster"

@@ -22,9 +22,6 @@ SET_HASH = f"{APPS}/application-set-hash"
 HOSTING_SET = f"{APPS}/hosting-applicationset"
 HUB_NAMESPACE = f"{APPS}/hub-application-namespace"
 HUB_NAME = f"{APPS}/hub-application-name"
-SKIP_RECONCILE = "argocd.argoproj.io/skip-reconcile"
-REFRESH = "argocd.argoproj.io/refresh"
-FINALIZER = "resources-finalizer.argocd.argoproj.io"
 GITOPS_NAMESPACE = "openshift-gitops"
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})

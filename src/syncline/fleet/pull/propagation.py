@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from syncline.argo.application import REFRESH, RESOURCES_FINALIZER
 from syncline.base.action import Action
 from syncline.control.plan import Create, Delete, Done, Patch, Plan, Replace, Retry
 from syncline.fleet.pull import names
@@ -94,8 +95,8 @@ def _write(work: Obj, live: Obj | None) -> Create | Replace:
 def _asked_once(app: Obj, variant: Variant) -> Patch | None:
     """Take away what must happen once. As upstream, this write also leaves the destination that the cluster has."""
     body: Obj = {"operation": None} if "operation" in app else {}
-    if variant is Variant.ACM and names.REFRESH in annotations_of(app):
-        body["metadata"] = {"annotations": {names.REFRESH: None}}
+    if variant is Variant.ACM and REFRESH in annotations_of(app):
+        body["metadata"] = {"annotations": {REFRESH: None}}
     if not body:
         return None
     if (target := destination(app, variant)) is not None:
@@ -111,7 +112,7 @@ def _patch(app: Obj, body: Obj, reason: str) -> Patch:
 def _plan_removal(seen: AppObserved, variant: Variant) -> Plan:
     """Delete the work, then release the Application. Only the plain finalizer is ours: its variants stay."""
     app = seen.app
-    left = [one for one in finalizers(app) if one != names.FINALIZER]
+    left = [one for one in finalizers(app) if one != RESOURCES_FINALIZER]
     release = _patch(app, {"metadata": {"finalizers": left}}, "its work is deleted")
     if seen.work is not None:
         return Plan(((Delete.of(seen.work, "its Application is deleted"),), (release,)), why=release.reason)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from syncline.apply.last_applied import LAST_APPLIED
+from syncline.argo.application import REFRESH, SKIP_RECONCILE
+from syncline.argo.clusters import IN_CLUSTER_SERVER
 from syncline.fleet.pull import names
 from syncline.fleet.pull.names import Variant
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.objects import Obj, annotations_of, copied, finalizers, labels_of, name_of, namespace_of
 
-IN_CLUSTER = "https://kubernetes.default.svc"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 FEEDBACK = {
     "healthStatus": ".status.health.status",
     "syncStatus": ".status.sync.status",
@@ -20,11 +21,11 @@ FEEDBACK = {
     "syncRevision": ".status.sync.revision",
 }
 """What the cluster's agent reports of the Application: names of values and where they are."""
-_STAYS = {names.CLUSTER, names.CLUSTER_NAMESPACE, names.SKIP_RECONCILE}
+_STAYS = {names.CLUSTER, names.CLUSTER_NAMESPACE, SKIP_RECONCILE}
 _STAYS_BASIC = _STAYS | {names.DESTINATION_NAME, names.DESTINATION_SERVER}
 _IGNORED = {
     Variant.BASIC: [".operation"],
-    Variant.ACM: [".operation", f'.metadata.annotations["{names.REFRESH}"]'],
+    Variant.ACM: [".operation", f'.metadata.annotations["{REFRESH}"]'],
 }
 
 
@@ -42,7 +43,7 @@ def destination(app: Obj, variant: Variant) -> Obj | None:
     name, server = annotations.get(names.DESTINATION_NAME), annotations.get(names.DESTINATION_SERVER)
     if variant is Variant.BASIC and (name is not None or server is not None):
         return {**given, "name": name or "", "server": server or ""}
-    made = {**given, "name": "", "server": IN_CLUSTER}
+    made = {**given, "name": "", "server": IN_CLUSTER_SERVER}
     if variant is Variant.ACM and made.get("namespace") == "":
         made["namespace"] = namespace_on_cluster(app)
     return made

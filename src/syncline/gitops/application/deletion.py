@@ -21,7 +21,7 @@ from syncline.apply.annotations import (
     wave,
 )
 from syncline.apply.health import HealthStatus
-from syncline.argo.application import AppView
+from syncline.argo.application import RESOURCES_FINALIZER, AppView
 from syncline.argo.conditions import Condition, merge_conditions
 from syncline.argo.project import sync_permission
 from syncline.argo.tracking import TrackingError
@@ -48,12 +48,10 @@ from syncline.kube.objects import (
     ref_of,
 )
 
-CASCADE = "resources-finalizer.argocd.argoproj.io"
-"""Also with the suffix ``/foreground`` or ``/background``; the first in the list decides."""
 PRE_DELETE = "pre-delete-finalizer.argocd.argoproj.io"
 POST_DELETE = "post-delete-finalizer.argocd.argoproj.io"
 CLEANUP = "/cleanup"
-OURS = (CASCADE, PRE_DELETE, POST_DELETE)
+OURS = (RESOURCES_FINALIZER, PRE_DELETE, POST_DELETE)
 APPROVED = "argocd.argoproj.io/deletion-approved"
 DELETION_ERROR = "DeletionError"
 CRD_KIND = "CustomResourceDefinition"
@@ -336,7 +334,7 @@ def _failed(view: AppView, text: str, now: datetime, steps: tuple[tuple[Action, 
 
 
 def _cascading(mine: list[str]) -> list[str]:
-    return [name for name in mine if name.startswith(CASCADE)]
+    return [name for name in mine if name.startswith(RESOURCES_FINALIZER)]
 
 
 def _release(view: AppView, mine: list[str], why: str, events: tuple[Emit, ...] = ()) -> Plan:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from syncline.argo.application import IN_CLUSTER_SERVER
+from syncline.argo.application import IN_CLUSTER_SERVER, RESOURCES_FINALIZER
 from syncline.cli.access.connection import Connection
 from syncline.cli.app.spec.flags import spec_options, with_flags
 from syncline.cli.app.spec.validating import checked, validate_option
@@ -20,8 +20,6 @@ from syncline.kube.objects import Obj, ResourceInfo, meta, name_of
 
 MAX_FILE = 16 * 1024 * 1024
 """Limit of bytes read from standard input."""
-CASCADE = "resources-finalizer.argocd.argoproj.io"
-"""Finalizer that deletes an Application's resources with it."""
 
 
 @click.command()
@@ -76,7 +74,7 @@ def with_overrides(app: Obj, name: str | None, named: str, given: dict[str, Any]
         if given[field]:
             metadata[field] = {**(metadata.get(field) or {}), **_pairs(given[field])}
     if given["set_finalizer"]:
-        metadata["finalizers"] = list(dict.fromkeys([*(metadata.get("finalizers") or []), CASCADE]))
+        metadata["finalizers"] = list(dict.fromkeys([*(metadata.get("finalizers") or []), RESOURCES_FINALIZER]))
     spec: Obj = app.get("spec") or {}
     spec = spec if spec.get("sources") else with_flags(spec, given)
     return {**app, "metadata": metadata, "spec": {**spec, "project": spec.get("project") or "default"}}
@@ -107,7 +105,7 @@ def from_flags(name: str | None, namespace: str, given: dict[str, Any]) -> Obj:
         if given[flag]:
             metadata[field] = _pairs(given[flag])
     if given["set_finalizer"]:
-        metadata["finalizers"] = [CASCADE]
+        metadata["finalizers"] = [RESOURCES_FINALIZER]
     return {"apiVersion": APPLICATION.api_version, "kind": "Application", "metadata": metadata, "spec": spec}
 
 
