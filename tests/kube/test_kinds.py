@@ -7,6 +7,7 @@ import pytest
 from syncline.kube.kinds.applicationfleet import gitops_cluster_crd, report_crd
 from syncline.kube.kinds.applicationset import application_set_crd
 from syncline.kube.kinds.argoproj import crds
+from syncline.kube.kinds.klusterlets import klusterlet_crd
 from syncline.kube.kinds.managedclusters import cluster_claim_crd, hub_cluster_crds
 from syncline.kube.kinds.manifestworks import applied_work_crd, manifest_work_crd, replica_set_crd
 from syncline.kube.kinds.syncline import hold_crd
@@ -14,7 +15,7 @@ from syncline.kube.objects import Obj
 from syncline.kube.schema.custom.schemacheck import check_schema
 
 WORKS = (manifest_work_crd(), applied_work_crd(), replica_set_crd())
-FLEET = (report_crd(), gitops_cluster_crd())
+FLEET = (report_crd(), gitops_cluster_crd(), klusterlet_crd())
 ALL = (*crds(), application_set_crd(), hold_crd(), *hub_cluster_crds(), cluster_claim_crd(), *WORKS, *FLEET)
 
 
