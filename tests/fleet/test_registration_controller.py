@@ -8,20 +8,18 @@ from typing import Any
 import pytest
 
 from syncline.assembly.embedded.core import build_core
-from syncline.assembly.roles import Role, SimulatedDriver, start
+from syncline.assembly.fleet.hub import HubSettings, hub_role
+from syncline.assembly.fleet.objects import hub_objects
+from syncline.assembly.roles import SimulatedDriver, start
 from syncline.base.clock import VirtualClock, format_micro_time
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
-from syncline.cluster.access.users import service_account_user
 from syncline.cluster.storage.store import Store
 from syncline.control.virtual import VirtualDriver
-from syncline.fleet.hub.clustersets.controller import binding_controller, set_controller
-from syncline.fleet.hub.registration.controller import cluster_controller, lease_controller, taint_controller
+from syncline.fleet.hub.clustersets.defaults import AUTO_UPDATE
 from syncline.fleet.hub.registration.leases import ACCEPTED, AVAILABLE
 from syncline.fleet.hub.registration.taints import UNAVAILABLE, UNREACHABLE
 from syncline.kube.client import Request, Transport
-from syncline.kube.kinds.managedclusters import hub_cluster_crds
-from syncline.kube.kinds.manifestworks import manifest_work_crd
 from syncline.kube.objects import Obj, finalizers, name_of
 
 GROUP = "/apis/cluster.open-cluster-management.io"
@@ -94,14 +92,7 @@ def hub() -> Hub:
     core = build_core(store=Store(), clock=clock, entropy=Entropy(1))
     core.bootstrap(port=6443)
     admin = core.transport()
-    made = (cluster_controller(), lease_controller(), taint_controller(), set_controller(), binding_controller())
-    role = Role(
-        name="hub",
-        controllers=made,
-        user=service_account_user("kube-system", "hub"),
-        manager="hub",
-        objects=(*hub_cluster_crds(), manifest_work_crd()),
-    )
+    role = hub_role(HubSettings(), objects=hub_objects())
     driver = SimulatedDriver(clock, Journal(), admin, admin=admin, strict=True)
     start(role, driver)
     time = VirtualDriver(clock, [driver.actor])
@@ -211,9 +202,28 @@ def test_b27_a_binding_says_whether_its_set_exists(hub: Hub) -> None:
     assert hub.get(f"{sets}/s1")["status"]["conditions"][0]["message"] == "1 ManagedClusters selected"
 
 
-def test_b29_the_selector_of_the_global_set_is_given_back(hub: Hub) -> None:
-    version = {"apiVersion": "cluster.open-cluster-management.io/v1beta2", "kind": "ManagedClusterSet"}
+GLOBAL_SET = f"{GROUP}/v1beta2/managedclustersets/global"
+
+
+def test_b29_the_global_set_exists_and_gets_its_selector_back(hub: Hub) -> None:
     spec = {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"a": "b"}}}}
-    hub.send("POST", f"{GROUP}/v1beta2/managedclustersets", {**version, "metadata": {"name": "global"}, "spec": spec})
-    live = hub.get(f"{GROUP}/v1beta2/managedclustersets/global")
+    hub.send("PATCH", GLOBAL_SET, {"spec": spec})
+    live = hub.get(GLOBAL_SET)
     assert live["spec"]["clusterSelector"] == {"selectorType": "LabelSelector", "labelSelector": {}}
+
+
+@pytest.mark.parametrize("name", ["default", "global"])
+def test_b29_a_deleted_set_reappears_within_ten_seconds(hub: Hub, name: str) -> None:
+    path = f"{GROUP}/v1beta2/managedclustersets/{name}"
+    before = hub.get(path)["metadata"]["uid"]
+    hub.send("DELETE", path)
+    hub.time.advance(10)
+    assert hub.get(path)["metadata"]["uid"] != before
+
+
+def test_b29_people_may_keep_a_selector_of_their_own(hub: Hub) -> None:
+    hub.send("PATCH", GLOBAL_SET, {"metadata": {"annotations": {AUTO_UPDATE: "false"}}})
+    selector = {"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"a": "b"}}}
+    hub.send("PATCH", GLOBAL_SET, {"spec": {"clusterSelector": selector}})
+    hub.time.advance(60)
+    assert hub.get(GLOBAL_SET)["spec"]["clusterSelector"] == selector

@@ -350,8 +350,20 @@ def _machineconfig(settings: ControllerSettings) -> Served:
     return served_role(machineconfig_role(mine, objects=foreign_machineconfig_objects(mine)), settings)
 
 
+def _hub(settings: ControllerSettings) -> Served:
+    from syncline.assembly.fleet.hub import HubSettings, hub_role
+    from syncline.assembly.fleet.objects import foreign_hub_objects
+
+    mine = HubSettings(settings.gitops.application.control_namespace)
+    return served_role(hub_role(mine, objects=foreign_hub_objects()), settings)
+
+
 SHARED = frozenset({APPLICATION.group_kind, APPLICATION_SET.group_kind})
-ROLES: Mapping[str, Callable[[ControllerSettings], Served]] = {"gitops": _gitops, "machineconfig": _machineconfig}
+ROLES: Mapping[str, Callable[[ControllerSettings], Served]] = {
+    "gitops": _gitops,
+    "machineconfig": _machineconfig,
+    "hub": _hub,
+}
 
 
 def served_role(role: Role, settings: ControllerSettings) -> Served:

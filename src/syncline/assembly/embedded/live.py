@@ -51,6 +51,7 @@ from syncline.kube.objects import Obj
 
 if TYPE_CHECKING:
     from syncline.assembly.embedded.working import Working
+    from syncline.assembly.fleet.hub import HubSettings
     from syncline.assembly.gitops import GitOpsSettings
     from syncline.assembly.machines.virtual import LiveMachines
     from syncline.assembly.roles import LiveDriver, Role
@@ -129,6 +130,13 @@ class LiveCluster:
         if config_server is not None:
             await self._start_config_server(control_namespace, *config_server, manager.loop.cache)
         return manager
+
+    async def start_hub(self, settings: HubSettings) -> LiveManager:
+        """Install what a hub needs, and run its controllers; returns once they watch."""
+        from syncline.assembly.fleet.hub import hub_role
+        from syncline.assembly.fleet.objects import hub_objects
+
+        return await self.run_role(hub_role(settings, objects=hub_objects()))
 
     async def _start_config_server(self, namespace: str, host: str, port: int, cache: Snapshot) -> None:
         from syncline.assembly.endpoints import configserver

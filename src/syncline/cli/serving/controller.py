@@ -29,6 +29,7 @@ from syncline.cli.serving.running import (
     checked_plugins,
     endpoint_options,
     hydrator_option,
+    namespace_option,
     plugins_option,
     with_options,
 )
@@ -40,7 +41,7 @@ from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, l
 @click.command()
 @connection_options
 @click.option("--roles", default="gitops", show_default=True, help=f"Which controllers run, of {','.join(ROLES)}.")
-@click.option("--namespace", "-n", default="argocd", show_default=True, help="Where Applications and Leases live.")
+@namespace_option
 @application_namespaces_option
 @application_set_options
 @hydrator_option

@@ -138,6 +138,15 @@ def with_options(settings: GitOpsSettings, given: ServingOptions) -> GitOpsSetti
     )
 
 
+namespace_option = click.option(
+    "--namespace",
+    "-n",
+    default="argocd",
+    show_default=True,
+    help="Where Argo CD's objects and our Leases live.",
+)
+
+
 application_namespaces_option = click.option(
     "--application-namespaces",
     default=None,

@@ -25,6 +25,7 @@ from syncline.cli.serving.running import (
     endpoint_options,
     host_and_port,
     hydrator_option,
+    namespace_option,
     plugins_option,
     run_cluster,
     run_commands_of,
@@ -61,7 +62,15 @@ def _labels(labels: tuple[str, ...], machine_config: bool) -> dict[str, str]:
     return given if roles or not machine_config else given | {"node-role.kubernetes.io/worker": ""}
 
 
-def _greet(cluster: LiveCluster, settings: ClusterSettings, kubeconfig: Path, machine_config: bool) -> None:
+def _greet(
+    cluster: LiveCluster,
+    settings: ClusterSettings,
+    kubeconfig: Path,
+    namespace: str,
+    *,
+    machine_config: bool,
+    hub: bool,
+) -> None:
     if settings.run_commands is not RunCommands.OFF:
         print(f"commands    {PROCESSES}")
     print(f"cluster     {cluster.url} (data: {settings.data or 'in memory'})")
@@ -69,9 +78,13 @@ def _greet(cluster: LiveCluster, settings: ClusterSettings, kubeconfig: Path, ma
     if settings.encryption is not None:
         print(f"secrets     encrypted at rest with the keys of {settings.encryption}")
     print(f"machines    {settings.nodes} simulated; {RUNNING[settings.run_commands]}")
-    print("gitops      Applications in namespace argocd, project default, repositories by path allowed")
+    print(f"gitops      Applications in namespace {namespace}, project default, repositories by path allowed")
     if machine_config:
         print("pools       master and worker; kubectl get mcp, syncline mc list")
+    if hub:
+        print(
+            "hub         kubectl get managedclusters,placements -A; clusters join with what syncline hub token prints"
+        )
     if cluster.config_server_url:
         print(
             f"machines    that join: {cluster.config_server_url}/config/worker, unauthenticated; it holds a credential"
@@ -93,6 +106,7 @@ def _greet(cluster: LiveCluster, settings: ClusterSettings, kubeconfig: Path, ma
 @click.option("--zones", default="", help="a,b,c: zones of these nodes, given out in turn.")
 @click.option("--label", "labels", multiple=True, help="KEY=VALUE on each of these nodes; repeatable.")
 @click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write it here.")
+@namespace_option
 @endpoint_options
 @plugins_option
 @application_namespaces_option
@@ -110,6 +124,7 @@ def _greet(cluster: LiveCluster, settings: ClusterSettings, kubeconfig: Path, ma
     default=None,
     help="HOST:PORT at which machines that join get their Ignition config (upstream: 22623); with --machine-config.",
 )
+@click.option("--hub", is_flag=True, help="A hub: clusters join it, Placements choose among them, works go to them.")
 @encrypt_option
 @run_commands_option
 def up(
@@ -120,6 +135,7 @@ def up(
     zones: str,
     labels: tuple[str, ...],
     kubeconfig_out: Path | None,
+    namespace: str,
     application_namespaces: tuple[str, ...] | None,
     hydrator: bool | None,
     poll: float,
@@ -127,6 +143,7 @@ def up(
     sync_timeout: float,
     machine_config: bool,
     config_server_listen: str | None,
+    hub: bool,
     encryption: Path | None,
     run_commands: str | None,
     **endpoints: Unpack[ServingOptions],
@@ -159,7 +176,7 @@ def up(
     )
     config = kubeconfig_out or home / "kubeconfig"
     cache = (where or home) / "repositories"
-    application = AppSettings("argocd", application_namespaces, hydrator, poll_s=poll, sync_timeout_s=sync_timeout)
+    application = AppSettings(namespace, application_namespaces, hydrator, poll_s=poll, sync_timeout_s=sync_timeout)
     gitops = with_options(
         GitOpsSettings(
             cache,
@@ -174,7 +191,11 @@ def up(
         await cluster.start_gitops(gitops)
         if machine_config:
             await cluster.start_machine_config(application.control_namespace, config_server)
-        _greet(cluster, settings, config, machine_config)
+        if hub:
+            from syncline.assembly.fleet.hub import HubSettings
+
+            await cluster.start_hub(HubSettings(namespace))
+        _greet(cluster, settings, config, namespace, machine_config=machine_config, hub=hub)
         await stop.wait()
         print("stopping", flush=True)
         return 0

@@ -9,7 +9,7 @@ from typing import Final
 
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ, spec_differs
-from syncline.control.plan import Done, Patch, Plan, Stalled, set_status
+from syncline.control.plan import Create, Done, Patch, Plan, Stalled, set_status
 from syncline.fleet.hub.clustersets.defaults import SELECTORS, kept
 from syncline.fleet.hub.clustersets.status import binding_status_of, set_status_of
 from syncline.fleet.hub.sets import SetError, sets_of
@@ -23,9 +23,10 @@ BINDINGS: Final = GroupKind(CLUSTER_SET_BINDING.group, CLUSTER_SET_BINDING.kind)
 
 @dataclass(frozen=True, slots=True)
 class SetObserved:
-    """A set and all clusters."""
+    """A set, None if ``default`` or ``global`` is missing, and all clusters."""
 
-    cluster_set: Obj
+    name: str
+    cluster_set: Obj | None
     clusters: tuple[Obj, ...]
 
 
@@ -38,10 +39,12 @@ class BindingObserved:
 
 
 def plan_set(observed: SetObserved, now: datetime) -> Plan:
-    """Plan one reconcile of a set: its status, and the selector that ``default`` and ``global`` have."""
-    live = observed.cluster_set
-    name = name_of(live)
+    """Plan one reconcile of a set: its status; that ``default`` and ``global`` exist with their selector."""
+    live, name = observed.cluster_set, observed.name
     found = kept(name, live) if name in SELECTORS else None
+    if live is None:
+        made = found.create if found is not None else None
+        return Plan(((Create(made, "every hub has it"),),) if made else (), Done(), "the set is missing")
     if found is not None and found.selector is not None:
         metadata = {"uid": uid_of(live), "resourceVersion": resource_version(live)}
         wanted = {**dict.fromkeys(dig(live, "spec", "clusterSelector") or ()), **found.selector}
@@ -68,7 +71,9 @@ def set_controller() -> Controller[SetObserved]:
 
     def observe(cache: Snapshot, ref: ObjectRef) -> SetObserved | None:
         found = cache.get(ref)
-        return None if found is None else SetObserved(found, tuple(cache.objects(CLUSTERS)))
+        if found is None and ref.name not in SELECTORS:
+            return None
+        return SetObserved(ref.name, found, tuple(cache.objects(CLUSTERS)))
 
     def keys(cluster: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         return [ref_of(one) for one in sets_of(cluster, cache.objects(SETS))]
