@@ -8,6 +8,7 @@ from syncline.kube.kinds.applicationfleet import gitops_cluster_crd, report_crd
 from syncline.kube.kinds.applicationset import application_set_crd
 from syncline.kube.kinds.argoproj import crds
 from syncline.kube.kinds.klusterlets import klusterlet_crd
+from syncline.kube.kinds.managedaddons import addon_crds
 from syncline.kube.kinds.managedclusters import cluster_claim_crd, hub_cluster_crds
 from syncline.kube.kinds.manifestworks import applied_work_crd, manifest_work_crd, replica_set_crd
 from syncline.kube.kinds.syncline import hold_crd
@@ -15,15 +16,15 @@ from syncline.kube.objects import Obj
 from syncline.kube.schema.custom.schemacheck import check_schema
 
 WORKS = (manifest_work_crd(), applied_work_crd(), replica_set_crd())
-FLEET = (report_crd(), gitops_cluster_crd(), klusterlet_crd())
+FLEET = (report_crd(), gitops_cluster_crd(), klusterlet_crd(), *addon_crds())
 ALL = (*crds(), application_set_crd(), hold_crd(), *hub_cluster_crds(), cluster_claim_crd(), *WORKS, *FLEET)
 
 
 @pytest.mark.parametrize("definition", ALL, ids=lambda crd: crd["spec"]["names"]["kind"])
 def test_a_definition_is_sound_and_says_what_its_kind_is_for(definition: Obj) -> None:
     assert check_schema(definition) == []
-    (version,) = definition["spec"]["versions"]
-    assert version["schema"]["openAPIV3Schema"]["description"]
+    for version in definition["spec"]["versions"]:
+        assert version["schema"]["openAPIV3Schema"]["description"]
 
 
 def test_every_kind_is_defined_once() -> None:

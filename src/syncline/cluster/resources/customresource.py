@@ -16,6 +16,7 @@ from syncline.cluster.validation.engine import names
 from syncline.cluster.validation.engine.base import Context
 from syncline.cluster.validation.engine.metadata import common_update_causes, finalizer_warnings, metadata_causes
 from syncline.kube.errors import FieldCause, InternalError
+from syncline.kube.kinds.addonversions import CONVERSIONS
 from syncline.kube.objects import Obj, ResourceInfo, dig
 from syncline.kube.schema.custom import structural
 from syncline.kube.schema.custom.embedded import coerce_embedded, coerce_root, embedded_objects, holds_objects
@@ -45,7 +46,8 @@ class CustomVersion:
             v["name"]: dig(v, "schema", "openAPIV3Schema", default={}) for v in spec["versions"]
         }
         self.called = dig(spec, "conversion", "strategy") == "Webhook"
-        """The definition has a conversion webhook, so versions differ in more than ``apiVersion``."""
+        """The definition has a conversion webhook, so versions differ in more than ``apiVersion``. None is called:
+        kinds of :data:`CONVERSIONS` are converted here, others are refused."""
         self.since: float = 0
         """Objects written from this revision on were pruned and defaulted by these schemas."""
         self.info = _info(spec, names, version, self)
@@ -92,15 +94,26 @@ class CustomVersion:
 
     def converted(self, obj: Obj) -> Obj:
         """Return the object in this version. Raises InternalError if that needs a conversion webhook."""
-        version = self.info.api_version
-        given = obj.get("apiVersion")
+        changed = self._changed(obj, self.info.api_version)
+        return changed if changed is obj or self.preserve else structural.prune(changed, self.schema)
+
+    def in_storage(self, obj: Obj) -> Obj:
+        """Return an object of this version in the stored one, with its defaults. Raises as :meth:`converted`."""
+        changed = self._changed(obj, f"{self.info.group}/{self.storage_version}")
+        return changed if changed is obj else structural.fill_defaults(changed, self._schemas[self.storage_version])
+
+    def _changed(self, obj: Obj, version: str) -> Obj:
+        given = str(obj.get("apiVersion"))
         if given == version:
             return obj
-        if self.called:
-            why = f"{self.definition} converts by a webhook, which is not called here; use {given}"
+        if not self.called:
+            return {**obj, "apiVersion": version}
+        change = CONVERSIONS.get((given, version, self.info.kind))
+        if change is None:
+            other = version if given == self.info.api_version else given
+            why = f"{self.definition} converts by a webhook, which is not called here; use {other}"
             raise InternalError(f"conversion webhook for {given}, Kind={self.info.kind} failed: {why}")
-        changed = {**obj, "apiVersion": version}
-        return changed if self.preserve else structural.prune(changed, self.schema)
+        return change(obj)
 
     def fill_defaults(self, obj: Obj) -> None:
         """Fill in defaults in place; the request owns the object."""

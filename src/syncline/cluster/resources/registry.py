@@ -19,7 +19,6 @@ from syncline.cluster.resources.versions import version_order
 from syncline.cluster.storage.store import Event, EventType, Store, Stored
 from syncline.cluster.validation.engine.base import Strategy
 from syncline.cluster.validation.strategy import strategy_for
-from syncline.kube.errors import InternalError
 from syncline.kube.objects import GVK, Obj, ResourceInfo
 from syncline.kube.patching.fieldset import FieldSet
 from syncline.kube.patching.managedfields import reset_fields
@@ -123,11 +122,7 @@ class Resource:
 
     def to_stored(self, obj: Obj) -> Obj:
         """Return an object of this version in its stored version; apiVersion and kind come first in its encoding."""
-        custom = self.custom
-        if custom is not None and custom.called and obj.get("apiVersion") != self.hub.api_version:
-            why = f"{custom.definition} converts by a webhook, which is not called here; use {self.hub.api_version}"
-            raise InternalError(f"conversion webhook for {obj.get('apiVersion')}, Kind={self.hub.kind} failed: {why}")
-        hub = convert(obj, self.hub)
+        hub = self.custom.in_storage(obj) if self.custom is not None else convert(obj, self.hub)
         ordered: Obj = {"apiVersion": self.hub.api_version, "kind": self.hub.kind}
         ordered.update((key, value) for key, value in hub.items() if key not in ordered)
         return ordered

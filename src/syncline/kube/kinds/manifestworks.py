@@ -76,8 +76,8 @@ def _manifest_config() -> Obj:
     )
 
 
-def _work_spec() -> Obj:
-    """``spec`` of a ManifestWork, and the template of a ManifestWorkReplicaSet."""
+def work_spec() -> Obj:
+    """``spec`` of a ManifestWork, the template of a ManifestWorkReplicaSet, and the agent of an AddOnTemplate."""
     manifest: Obj = {
         "type": "object",
         "x-kubernetes-embedded-resource": True,
@@ -122,7 +122,7 @@ def manifest_work_crd() -> Obj:
         "resourceMeta",
     )
     status = obj({"conditions": keyed(CONDITION, "type"), "resourceStatus": obj({"manifests": items(manifest)})})
-    schema = kind_schema(_work_spec(), status, about="Objects that a managed cluster gets, and how they are there.")
+    schema = kind_schema(work_spec(), status, about="Objects that a managed cluster gets, and how they are there.")
     return definition(MANIFEST_WORK, "manifestworks", schema, namespaced=True)
 
 
@@ -136,7 +136,8 @@ def applied_work_crd() -> Obj:
     return definition(APPLIED_WORK, "appliedmanifestworks", schema)
 
 
-def _rollout_strategy() -> Obj:
+def rollout_strategy() -> Obj:
+    """How a change is rolled out over the clusters of a Placement."""
     share = INT_OR_STRING | {"pattern": "^((100|[0-9]{1,2})%|[0-9]+)$"}
     common: Fields = {
         "maxFailures": share | {"default": 0},
@@ -153,16 +154,17 @@ def _rollout_strategy() -> Obj:
             "progressivePerGroup": obj(grouped),
             "type": kinds,
         }
-    ) | {"default": {"all": {"progressDeadline": "None"}, "type": "All"}}
+    )
 
 
 def replica_set_crd() -> Obj:
     """``manifestworkreplicasets``."""
-    reference = obj({"name": {"type": "string", "minLength": 1}, "rolloutStrategy": _rollout_strategy()}, "name")
+    strategy = rollout_strategy() | {"default": {"all": {"progressDeadline": "None"}, "type": "All"}}
+    reference = obj({"name": {"type": "string", "minLength": 1}, "rolloutStrategy": strategy}, "name")
     spec = obj(
         {
             "cascadeDeletionPolicy": enum("Background", "Foreground") | {"default": "Background"},
-            "manifestWorkTemplate": _work_spec(),
+            "manifestWorkTemplate": work_spec(),
             "placementRefs": items(reference) | {"minItems": 1},
         },
         "cascadeDeletionPolicy",
