@@ -8,21 +8,14 @@ bootstrap.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from datetime import timedelta
-from typing import Any
-
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from syncline.base.secret import Secret
-from syncline.kube.objects import GVK, Obj
+from syncline.kube.certificates import Identity
+from syncline.kube.certificates import certificate_request as request_of
+from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.files.serverauthority import CONFIG_MAP
 
-CSR = GVK("certificates.k8s.io", "v1", "CertificateSigningRequest")
 NAME = "syncline-node-agent"
 NODES, NODE_PREFIX = "system:nodes", "system:node:"
 SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -34,48 +27,10 @@ WRITE = ["create", "patch", "update"]
 _ROLES = "node-role.kubernetes.io/"
 
 
-def client_key() -> Secret:
-    """Return a new private key as PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    form = serialization.PrivateFormat.PKCS8
-    return Secret(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode())
-
-
 def certificate_request(node: str, key_pem: Secret, name: str, lifetime: timedelta) -> Obj:
     """Return a CertificateSigningRequest ``name`` for the client certificate of ``node``."""
-    key: Any = serialization.load_pem_private_key(key_pem.reveal().encode(), None)
-    subject = [(NameOID.ORGANIZATION_NAME, NODES), (NameOID.COMMON_NAME, f"{NODE_PREFIX}{node}")]
-    asked = x509.Name([x509.NameAttribute(oid, text) for oid, text in subject])
-    signed = x509.CertificateSigningRequestBuilder().subject_name(asked).sign(key, hashes.SHA256())
-    return {
-        "apiVersion": CSR.api_version,
-        "kind": CSR.kind,
-        "metadata": {"name": name},
-        "spec": {
-            "request": base64.b64encode(signed.public_bytes(serialization.Encoding.PEM)).decode(),
-            "signerName": SIGNER,
-            "usages": ["digital signature", "client auth"],
-            "expirationSeconds": int(lifetime.total_seconds()),
-        },
-    }
-
-
-def approved(request: Obj) -> Obj:
-    """Return the request with the approval that ``kubectl certificate approve`` writes to its subresource."""
-    fields = {"type": "Approved", "status": "True", "reason": "NodeAgent", "message": "asked for by an administrator"}
-    return request | {"status": (request.get("status") or {}) | {"conditions": [fields]}}
-
-
-def issued_certificate(request: Obj) -> tuple[str, str]:
-    """Return the signed PEM, or the error that makes it fail; both are empty while it is pending."""
-    status = request.get("status") or {}
-    for each in status.get("conditions") or ():
-        if each.get("type") in ("Denied", "Failed"):
-            return "", f"{each['type']}: {each.get('message', '')}"
-    try:
-        return base64.b64decode(str(status.get("certificate") or "")).decode(), ""
-    except (binascii.Error, UnicodeDecodeError):
-        return "", "status.certificate is no PEM in base64"
+    who = Identity(f"{NODE_PREFIX}{node}", (NODES,))
+    return request_of(who, key_pem, SIGNER, {"name": name}, expiration_s=int(lifetime.total_seconds()))
 
 
 def node_rights() -> list[Obj]:

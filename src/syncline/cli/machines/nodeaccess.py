@@ -59,7 +59,8 @@ def node_kubeconfig(
     """
     from syncline.assembly.embedded.install import ensure_objects
     from syncline.assembly.endpoints.private import write_private
-    from syncline.hosts.noderights import client_key, node_rights
+    from syncline.hosts.noderights import node_rights
+    from syncline.kube.certificates import client_key
 
     if rights:
         print_documents({"apiVersion": "v1", "kind": "List", "items": node_rights()}, "yaml")
@@ -82,7 +83,8 @@ def node_kubeconfig(
 
 
 def _certificate(link: Connection, node: str, key: Secret, lifetime: timedelta) -> str:
-    from syncline.hosts.noderights import CSR, approved, certificate_request
+    from syncline.hosts.noderights import certificate_request
+    from syncline.kube.certificates import CSR, approved
 
     kind = link.resource(CSR)
     name = f"syncline-node-agent-{Entropy().uid()[:8]}"
@@ -90,7 +92,13 @@ def _certificate(link: Connection, node: str, key: Secret, lifetime: timedelta) 
     for _ in range(ATTEMPTS):
         if dig(made, "status", "conditions"):
             break
-        answer = link.send(Request("PUT", f"{kind.path()}/{name}/approval", body=approved(made)))
+        answer = link.send(
+            Request(
+                "PUT",
+                f"{kind.path()}/{name}/approval",
+                body=approved(made, "NodeAgent", "asked for by an administrator"),
+            )
+        )
         if answer.status != 409:
             link.check(answer)
             break
@@ -99,7 +107,7 @@ def _certificate(link: Connection, node: str, key: Secret, lifetime: timedelta) 
 
 
 def _signed(link: Connection, kind: ResourceInfo, name: str) -> str:
-    from syncline.hosts.noderights import issued_certificate
+    from syncline.kube.certificates import issued_certificate
 
     waited = 0.0
     while waited < WAIT_S:
