@@ -87,7 +87,7 @@ class Simulated:
         self.loop, self.journal = driver.loop, driver.journal
         self.time = VirtualDriver(clock, [driver.actor])
         self.time.settle()
-        self.time.add(WatchActor(self.loop.join(FAR), self.there[FAR]))
+        self.time.add(WatchActor(self.loop.join(FAR), self.there[FAR], clock))
 
     def make(self) -> None:
         for transport in (self.home, self.far):

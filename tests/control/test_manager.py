@@ -20,6 +20,7 @@ from syncline.cluster.storage.store import Store
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.executor import kube_handlers
+from syncline.control.informer import Scope
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import PASSES_PER_TURN, REQUESTS_PER_TURN, WATCH_BATCH, DirectPort, LiveManager
 from syncline.control.plan import Create, Plan
@@ -80,7 +81,7 @@ def _named(kind: str, name: str) -> Obj:
 class Served:
     """A manager over an API, and a neighbour on the same event loop that notes how far things went at each turn."""
 
-    def __init__(self, fields: dict[GroupKind, str] | None = None, controller: Counting | None = None) -> None:
+    def __init__(self, scopes: dict[GroupKind, Scope | None] | None = None, controller: Counting | None = None) -> None:
         store, clock = Store(), VirtualClock()
         api = Api(store, Registry(store), Authorizer(store), clock, Entropy(1))
         self.admin = DirectTransport(api)
@@ -95,8 +96,9 @@ class Served:
             clock=clock,
             journal=Journal(),
             strict=True,
+            scopes=scopes or {},
         )
-        self.manager = LiveManager(self.loop, DirectPort(self.transport), clock, fields=fields or {})
+        self.manager = LiveManager(self.loop, DirectPort(self.transport), clock)
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
         self.admin.send(Request("POST", "/api/v1/namespaces", {}, {}, space)).or_raise()
 
@@ -212,7 +214,7 @@ def test_of_a_kind_that_is_looked_at_in_part_only_that_part_is_known() -> None:
     """In the list and in what comes later: an agent of one node is not woken by the others."""
 
     async def observed() -> list[str]:
-        served = Served({Counting.kind: "metadata.name=mine"})
+        served = Served({Counting.kind: Scope(fields="metadata.name=mine")})
         for name in ("early", "mine"):
             served.create(name)
         running = asyncio.create_task(served.manager.run())

@@ -21,6 +21,7 @@ from syncline.control.cache import Snapshot
 from syncline.control.executor import kube_handlers
 from syncline.control.loop import Joined
 from syncline.control.manager import LiveWatches, Port
+from syncline.control.virtual import VirtualDriver, WatchActor
 from syncline.gitops.destinations import SECRETS, Connect, Declared
 from syncline.kube.client import Batch, Request, Response, Transport
 from syncline.kube.errors import Unanswered, Unavailable
@@ -45,6 +46,8 @@ class Remote:
     declared: Declared
     joined: Joined
     handlers: Mapping[type, Handler]
+    anchor: GroupKind | None = NAMESPACES
+    """A kind that must be readable before anything is concluded from the cluster."""
     stop: Callable[[], None] = field(default=lambda: None)
     error: str = ""
     _whole: bool = False
@@ -56,7 +59,8 @@ class Remote:
             cache = self.joined.cache
             wanted = [kind for kind in self.joined.wanted_kinds() if cache.mapper.preferred(kind) is not None]
             known = (cache.has_synced(kind) or cache.unread(ObjectRef(*kind, "", "")) for kind in wanted)
-            self._whole = bool(wanted) and cache.has_synced(NAMESPACES) and all(known)
+            anchored = self.anchor is None or cache.has_synced(self.anchor)
+            self._whole = bool(wanted) and anchored and all(known)
         return self._whole
 
 
@@ -177,10 +181,10 @@ class LiveWay:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def watch(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
-        port = self._port_of(access)
-        self.ports[access.server] = port
+        port, name = self._port_of(access), remote.declared.server
+        self.ports[name] = port
         noticing = _Noticing(port, remote, changed)
-        stir, where = self._live.manager.stir, f"cluster {access.server}"
+        stir, where = self._live.manager.stir, f"cluster {name}"
         watches = LiveWatches(remote.joined, noticing, self._live.clock, stir, where=where)
 
         async def watch() -> None:
@@ -191,17 +195,39 @@ class LiveWay:
             finally:
                 await port.close()
 
-        task = asyncio.get_running_loop().create_task(watch(), name=f"gitops cluster {access.server}")
+        task = asyncio.get_running_loop().create_task(watch(), name=f"cluster {name}")
 
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
         def stop() -> None:
-            self.ports.pop(access.server, None)
+            self.ports.pop(name, None)
             if not task.cancelling():  # once: a second time would end the closing
                 task.cancel()
 
         return stop
+
+
+class VirtualWay:
+    """Watches other clusters in virtual time, as actors of ``time``. ``transports``: by server; a missing one is a host
+    that does not exist."""
+
+    def __init__(self, driver: Driver, time: VirtualDriver, transports: Mapping[str, Transport]) -> None:
+        self.driver = driver
+        self._time, self._transports = time, transports
+
+    def watch(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
+        server = remote.declared.server
+        transport = self._transports.get(server)
+        if transport is None:
+            remote.error = f"cluster {server}: no such host"
+            return lambda: None
+        actor = WatchActor(remote.joined, transport, self._time.clock)
+        actor.pump()  # discovery
+        actor.pump()  # lists
+        self._time.actors.append(actor)
+        changed()
+        return lambda: self._time.actors.remove(actor)
 
 
 class ClosablePort(Port, Protocol):

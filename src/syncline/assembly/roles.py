@@ -21,6 +21,7 @@ from syncline.cluster.access.users import UserInfo
 from syncline.control.cache import Cache
 from syncline.control.controller import Controller
 from syncline.control.executor import HandlersOf, kube_handlers, run_in_place
+from syncline.control.informer import Scope
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager, Port
 from syncline.control.pools import Pools, PoolSettings
@@ -66,6 +67,8 @@ class Role:
     """Objects that must exist before the role starts, in order."""
     work: PoolSettings = field(default_factory=PoolSettings)
     """Limits of blocking work that runs at once."""
+    scopes: Mapping[GroupKind, Scope | None] = field(default_factory=dict)
+    """Kinds of which only a part may be watched at home, or nothing (None)."""
     follow: Follow = follow_nothing
 
 
@@ -109,6 +112,7 @@ def loop_of(
         cache=cache,
         strict=strict,
         leaves_out=leaves_out,
+        scopes=role.scopes,
     )
 
 

@@ -33,12 +33,23 @@ class Change:
     new: Obj | None
 
 
-class Informer:
-    """Lists and watches one kind in all namespaces. ``fields`` is a field selector; other objects are not cached."""
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The objects of a kind that are watched: those of a namespace (empty: all), by a field selector."""
 
-    def __init__(self, info: ResourceInfo, cache: Cache, *, fields: str = "") -> None:
+    namespace: str = ""
+    fields: str = ""
+
+
+WHOLE = Scope()
+
+
+class Informer:
+    """Lists and watches one kind. Objects outside ``scope`` are not cached."""
+
+    def __init__(self, info: ResourceInfo, cache: Cache, scope: Scope = WHOLE) -> None:
         self.info = info
-        self._fields = fields
+        self._scope = scope
         self._cache = cache
         self._version = ""
 
@@ -48,7 +59,7 @@ class Informer:
         return not self._version
 
     def list_request(self) -> Request:
-        return client.list_(self.info, field_selector=self._fields)
+        return client.list_(self.info, self._scope.namespace, field_selector=self._scope.fields)
 
     def whole_list(self) -> Generator[Request, Response, Obj]:
         """Request a list with all its pages; some proxies split lists unasked. Start again if a page token expires.
@@ -56,7 +67,9 @@ class Informer:
         pages: list[Obj] = []
         token = ""
         for _ in range(MAX_PAGES):
-            answer = yield client.list_(self.info, field_selector=self._fields, continue_=token)
+            answer = yield client.list_(
+                self.info, self._scope.namespace, field_selector=self._scope.fields, continue_=token
+            )
             if token and answer.status == 410:
                 pages, token = [], ""
                 continue
@@ -69,7 +82,10 @@ class Informer:
         raise Unanswered(f"the list of {self.info.group_resource} did not end after {MAX_PAGES} pages")
 
     def watch_request(self) -> Request:
-        return client.watch(self.info, resource_version=self._version, field_selector=self._fields)
+        scope = self._scope
+        return client.watch(
+            self.info, scope.namespace, resource_version=self._version, field_selector=scope.fields
+        )
 
     def relist(self) -> None:
         """Make the next request a list."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, assert_never, cast
 
 from syncline.base.action import Action, Handler, Purpose, Work
@@ -19,7 +20,7 @@ from syncline.base.journal import Entry, Journal
 from syncline.control.cache import Cache
 from syncline.control.controller import EVERY, HOME, Controller, MapToKeys, Predicate
 from syncline.control.executor import Execution, HandlersOf, Together, execute
-from syncline.control.informer import Change
+from syncline.control.informer import WHOLE, Change, Scope
 from syncline.control.plan import (
     Apply,
     Create,
@@ -112,6 +113,10 @@ class Watched(Protocol):
         """Return the kinds without which no controller can work."""
         ...
 
+    def scope(self, kind: GroupKind) -> Scope | None:
+        """Return which objects of a kind are watched; None: none."""
+        ...
+
     def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None: ...
 
     def unread(self, kind: GroupKind, why: str) -> None: ...
@@ -130,6 +135,9 @@ class Joined:
 
     def needed_kinds(self) -> set[GroupKind]:
         return set()
+
+    def scope(self, kind: GroupKind) -> Scope | None:
+        return WHOLE
 
     def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None:
         self._loop.changed(kind, changes, self._name)
@@ -153,10 +161,11 @@ class ControlLoop:
         cache: Cache | None = None,
         strict: bool = False,
         leaves_out: Callable[[GroupKind], bool] = lambda _kind: False,
+        scopes: Mapping[GroupKind, Scope | None] = MappingProxyType({}),
     ) -> None:
         """``strict`` raises a planner's exception (for tests); otherwise it is logged and the key backs off.
         ``elsewhere`` returns the handlers of other clusters (None: none). ``leaves_out`` excludes kinds from
-        controllers of every kind."""
+        controllers of every kind. ``scopes``: kinds of which only a part is watched, or nothing (None)."""
         self.controllers = {controller.name: controller for controller in controllers}
         self.mapper = mapper
         self.cache = cache or Cache(mapper)
@@ -171,6 +180,7 @@ class ControlLoop:
         self._clock = clock
         self._strict = strict
         self._leaves_out = leaves_out
+        self._scopes = scopes
         self.joined: dict[str, Joined] = {}
         """The other clusters, by name."""
         self._own_writes: dict[Key, _OwnWrite] = {}
@@ -204,6 +214,10 @@ class ControlLoop:
     def needed_kinds(self) -> set[GroupKind]:
         """Return the kinds without which no controller can work."""
         return {controller.kind for controller in self.controllers.values() if controller.cluster in (HOME, EVERY)}
+
+    def scope(self, kind: GroupKind) -> Scope | None:
+        """Return which objects of a kind are watched at home; None: none."""
+        return self._scopes.get(kind, WHOLE)
 
     def kinds_of(self, mapper: Mapper, cluster: str, leaves_out: Callable[[GroupKind], bool]) -> set[GroupKind]:
         """Return :meth:`wanted_kinds` for any cluster."""

@@ -10,10 +10,9 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from datetime import datetime, timedelta
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from syncline.base.action import Work
@@ -181,8 +180,7 @@ async def _together(wanted: Together, port: Port, run: Callable[[Work], Awaitabl
 
 
 class LiveWatches:
-    """Discovers and watches one cluster until it is cancelled. It calls ``moved`` after each change; ``fields`` are
-    field selectors of kinds that are watched in part."""
+    """Discovers and watches one cluster until it is cancelled. It calls ``moved`` after each change."""
 
     def __init__(
         self,
@@ -191,7 +189,6 @@ class LiveWatches:
         clock: Clock,
         moved: Callable[[], None],
         *,
-        fields: Mapping[GroupKind, str] = MappingProxyType({}),
         where: str = "the API",
         complaints: Complaints | None = None,
     ) -> None:
@@ -204,7 +201,6 @@ class LiveWatches:
         self._port = port
         self._clock = clock
         self._moved = moved
-        self._fields = fields
         self._rediscover = asyncio.Event()
         self._informers: dict[GroupKind, asyncio.Task[None]] = {}
         self._relists: dict[GroupKind, Callable[[], None]] = {}
@@ -234,9 +230,9 @@ class LiveWatches:
         self.signs.discovery = ""
         wanted = self.watched.wanted_kinds() | {CRDS}
         for kind in sorted(wanted - set(self._informers)):
-            info = self.watched.mapper.preferred(kind)
-            if info is not None:
-                informer = Informer(info, self.watched.cache, fields=self._fields.get(kind, ""))
+            info, scope = self.watched.mapper.preferred(kind), self.watched.scope(kind)
+            if info is not None and scope is not None:
+                informer = Informer(info, self.watched.cache, scope)
                 self._unlisted.add(kind)
                 self.signs.watches[str(kind)] = WatchSigns(self._steady(), needed=kind in self._needed)
                 self._begin_watch(group, kind, informer)
@@ -373,14 +369,13 @@ class LiveManager:
         clock: Clock,
         *,
         workers: int = MAX_WORKERS,
-        fields: Mapping[GroupKind, str] = MappingProxyType({}),
         pools: Pools | None = None,
         where: str = "the API",
         complaints: Complaints | None = None,
     ) -> None:
         self.loop = loop
         self._wake = asyncio.Event()
-        self.watches = LiveWatches(loop, port, clock, self._wake.set, fields=fields, where=where, complaints=complaints)
+        self.watches = LiveWatches(loop, port, clock, self._wake.set, where=where, complaints=complaints)
         self.signs = self.watches.signs
         self._port = port
         self._clock = clock

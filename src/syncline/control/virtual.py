@@ -33,6 +33,8 @@ from syncline.kube.transport.outbound import Stream
 
 MAX_STEPS = 2_000_000
 """Bound of one run: more steps than any honest scene needs; beyond it two controllers fight."""
+RETRY = timedelta(seconds=1)
+"""How long after its second failure a request of a watch is repeated."""
 WATCH_BATCH = 1000
 """Events of one kind taken in one go."""
 CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -76,8 +78,9 @@ class _Watching:
 class WatchActor:
     """The watches of one cluster, on a transport that responds at once."""
 
-    def __init__(self, watched: Watched, transport: Transport) -> None:
+    def __init__(self, watched: Watched, transport: Transport, clock: VirtualClock) -> None:
         self.watched = watched
+        self._clock = clock
         self._transport = transport
         self._watching: dict[GroupKind, _Watching] = {}
         self._news: dict[GroupKind, None] = {}
@@ -85,9 +88,13 @@ class WatchActor:
         """Kinds that cannot be read; they are requested again with every event."""
         self._ranks = 0
         self._stale_discovery = True
+        self._failed: set[GroupKind] = set()
+        """Kinds whose last request failed."""
+        self._again: datetime | None = None
+        """When what failed twice is requested again: a server that does not answer is not asked all the time."""
 
     def next_due(self, *, foreground_only: bool) -> datetime | None:
-        return None
+        return None if foreground_only else self._again
 
     def step(self) -> bool:
         return False
@@ -97,7 +104,10 @@ class WatchActor:
 
     def pump(self) -> bool:
         """Read the streams of kinds with new events: most steps concern one or two of sixty kinds."""
-        moved = self._refresh_discovery()
+        if self._again is not None and self._clock.now() >= self._again:
+            self._again = None
+            self._news |= dict.fromkeys(sorted(self._failed))
+        moved = self._again is None and self._refresh_discovery()
         if not self._news:
             return moved
         news, self._news = self._news | dict.fromkeys(sorted(self._refused)), {}
@@ -113,14 +123,19 @@ class WatchActor:
     def _refresh_discovery(self) -> bool:
         if not self._stale_discovery:
             return False
+        try:
+            found = run_in_place(discover(), self._transport)
+        except ApiError:
+            self._again = self._clock.now() + RETRY
+            return False
         self._stale_discovery = False
-        self.watched.mapper.replace(run_in_place(discover(), self._transport))
+        self.watched.mapper.replace(found)
         wanted = self.watched.wanted_kinds() | {CRDS}
         for kind in sorted(wanted - set(self._watching)):
-            info = self.watched.mapper.preferred(kind)
-            if info is not None:
+            info, scope = self.watched.mapper.preferred(kind), self.watched.scope(kind)
+            if info is not None and scope is not None:
                 self._ranks += 1
-                self._watching[kind] = _Watching(self._ranks, Informer(info, self.watched.cache))
+                self._watching[kind] = _Watching(self._ranks, Informer(info, self.watched.cache, scope))
                 self._news[kind] = None
         for kind in sorted(set(self._watching)):
             if self.watched.mapper.preferred(kind) is None:
@@ -149,6 +164,7 @@ class WatchActor:
             self._tell(kind, changes)
             if error is not None:
                 raise error
+            self._failed.discard(kind)
             if len(batch) >= WATCH_BATCH or watching.stream.ended:
                 self._news[kind] = None
             return bool(batch)
@@ -160,6 +176,10 @@ class WatchActor:
                 self._refused.add(kind)
                 self.watched.unread(kind, str(error))
                 return False
+            if kind in self._failed and error.code not in (404, 410):
+                self._again = self._again or self._clock.now() + RETRY
+                return False
+            self._failed.add(kind)
             self._news[kind] = None
             if error.code == 404:
                 self._stale_discovery = True
@@ -185,7 +205,7 @@ class LoopActor(WatchActor):
     def __init__(
         self, loop: ControlLoop, transport: Transport, clock: VirtualClock, shuffle: Entropy | None = None
     ) -> None:
-        super().__init__(loop, transport)
+        super().__init__(loop, transport, clock)
         self.loop = loop
         self._clock = clock
         self._shuffle = shuffle
@@ -195,7 +215,8 @@ class LoopActor(WatchActor):
 
     def next_due(self, *, foreground_only: bool) -> datetime | None:
         due = self.loop.queue.next_due(foreground_only=foreground_only)
-        return min((time for time in (due, self._late[0][0] if self._late else None) if time is not None), default=None)
+        late, again = self._late[0][0] if self._late else None, super().next_due(foreground_only=foreground_only)
+        return min((time for time in (due, late, again) if time is not None), default=None)
 
     def step(self) -> bool:
         now = self._clock.now()

@@ -24,6 +24,7 @@ from syncline.base.journal import Journal
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_handlers
+from syncline.control.informer import Scope
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import LiveManager
 from syncline.control.plan import Patch, Plan, Requeue, Result, SetStatus
@@ -235,8 +236,9 @@ async def serve_agent(
         if register is not None and tell is None:
             addresses = _own_addresses(access.server)
             controllers += (presence_controller(hosts.node, lambda: hosts.machine_facts(addresses), register),)
-        loop = ControlLoop(controllers, mapper=mapper, handlers=handlers, clock=clock, journal=journal)
-        manager = LiveManager(loop, port, clock, fields=dict.fromkeys(OWN_KINDS, f"metadata.name={hosts.node}"))
+        own = dict.fromkeys(OWN_KINDS, Scope(fields=f"metadata.name={hosts.node}"))
+        loop = ControlLoop(controllers, mapper=mapper, handlers=handlers, clock=clock, journal=journal, scopes=own)
+        manager = LiveManager(loop, port, clock)
         process = _Process(manager, gate, hosts, clock, access.server)
         keeping = _keep_certificate(port, access, kubeconfig, clock) if kubeconfig is not None else None
         task = asyncio.create_task(keeping, name="node agent's certificate") if keeping is not None else None

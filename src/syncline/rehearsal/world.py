@@ -12,11 +12,11 @@ from functools import lru_cache
 from typing import Any
 
 from syncline.assembly.builtin import cluster_role
-from syncline.assembly.destinations import Remote, RemoteClusters, RoutedTransport
+from syncline.assembly.destinations import RemoteClusters, RoutedTransport, VirtualWay
 from syncline.assembly.embedded.core import ClusterCore, build_core
 from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.gitops import gitops, gitops_objects, gitops_user
-from syncline.assembly.roles import Driver, Role, SimulatedDriver, start
+from syncline.assembly.roles import Role, SimulatedDriver, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
@@ -24,11 +24,10 @@ from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.builtin.storage.provisioner import standard_class
 from syncline.cluster.storage.store import Key, Store, Stored
 from syncline.control.executor import run_in_place
-from syncline.control.virtual import LoopActor, VirtualDriver, WatchActor
+from syncline.control.virtual import LoopActor, VirtualDriver
 from syncline.gitops.application.manifests import SourceReader
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request, Transport
-from syncline.kube.transport.kubeconfig import ClusterAccess
 
 MAX_BEGINNINGS = 8
 """Maximum number of cached beginnings, about 200 kB each."""
@@ -53,27 +52,6 @@ def _beginning(seed: int, control_namespace: str) -> _Beginning:
     store = core.store
     found = ((one.key, one.revision, one.raw) for resource in store.resources() for one in store.list(resource))
     return _Beginning(store.revision, tuple(found), core.api.backend.entropy)
-
-
-class _VirtualWay:
-    """Runs watches of other clusters as actors of the world's driver."""
-
-    def __init__(self, world: World, driver: SimulatedDriver) -> None:
-        self._world = world
-        self.driver: Driver = driver
-
-    def watch(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
-        world = self._world
-        transport = world.others.get(access.server)
-        if transport is None:
-            remote.error = f"cluster {access.server}: no such host"
-            return lambda: None
-        actor = WatchActor(remote.joined, transport)
-        actor.pump()  # discovery
-        actor.pump()  # lists
-        world.driver.actors.append(actor)
-        changed()
-        return lambda: world.driver.actors.remove(actor)
 
 
 class World:
@@ -122,7 +100,7 @@ class World:
         """Start new GitOps controllers on the same cluster, as after a restart."""
         namespace = self.settings.control_namespace
         driver = self._driver(self.core.transport(gitops_user(namespace)), wrap)
-        remotes = RemoteClusters(_VirtualWay(self, driver), namespace)
+        remotes = RemoteClusters(VirtualWay(driver, self.driver, self.others), namespace)
         seed = self.entropy.fork("sets").uid()
         start(gitops(self._reader, self.settings, remotes, seed=seed).role, driver)
         self.gitops_actor = driver.actor

@@ -1,0 +1,157 @@
+"""The agent of a managed cluster as a role: one control loop per hub, whose home is the hub.
+
+The cluster is joined to the loop as :data:`~syncline.fleet.spoke.link.SPOKE`. On the hub the agent watches only what it
+may read: its ManagedCluster, and its namespace. It connects to both and listens nowhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
+from syncline.assembly.destinations import ClosablePort, LiveWay, Remote, RoutedPort, Way
+from syncline.assembly.roles import LiveDriver, Role, Wake, start
+from syncline.base.action import Handler
+from syncline.base.clock import Clock
+from syncline.base.entropy import Entropy
+from syncline.base.journal import Journal
+from syncline.cluster.access.users import UserInfo
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Controller
+from syncline.control.executor import kube_handlers
+from syncline.control.informer import Scope
+from syncline.control.loop import ControlLoop
+from syncline.fleet.hub.registration.leases import LEASE
+from syncline.fleet.hub.registration.requests import CLUSTERS_GROUP, PREFIX
+from syncline.fleet.spoke.link import SPOKE, Link
+from syncline.gitops.destinations import Declared
+from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
+from syncline.kube.kinds.manifestworks import MANIFEST_WORK
+from syncline.kube.objects import GroupKind
+from syncline.kube.transport.kubeconfig import ClusterAccess
+
+MANAGER: Final = "work-agent"
+"""Field manager of the agent, as upstream's."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """``cluster``: name of the ManagedCluster; ``agent``: id of this agent; ``hub_url``: its hub's API server."""
+
+    cluster: str
+    agent: str
+    hub_url: str
+    entropy: Entropy = field(default_factory=Entropy)
+
+
+def agent_user(cluster: str, agent: str) -> UserInfo:
+    """Return the user that the certificate of an agent names, with its groups."""
+    groups = (PREFIX + cluster, CLUSTERS_GROUP, "system:authenticated")
+    return UserInfo(f"{PREFIX}{cluster}:{agent}", groups)
+
+
+def agent_scopes(cluster: str) -> dict[GroupKind, Scope | None]:
+    """Return what an agent watches on its hub: its own ManagedCluster, and its namespace; no definitions."""
+    inside = Scope(cluster)
+    return {
+        MANAGED_CLUSTER.group_kind: Scope(fields=f"metadata.name={cluster}"),
+        GroupKind("coordination.k8s.io", "Lease"): Scope(cluster, f"metadata.name={LEASE}"),
+        MANIFEST_WORK.group_kind: inside,
+        GroupKind("addon.open-cluster-management.io", "ManagedClusterAddOn"): inside,
+        GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): None,
+    }
+
+
+def agent_controllers(link: Link) -> tuple[Controller[Any], ...]:
+    """Return the controllers of an agent."""
+    return ()
+
+
+@dataclass(slots=True)
+class Spoke:
+    """The agent's own cluster, joined to the loop of its hub."""
+
+    way: Way
+    access: ClusterAccess
+    _remote: Remote | None = None
+
+    def snapshot(self) -> Snapshot | None:
+        remote = self._remote
+        return remote.joined.cache if remote is not None and remote.observed_whole else None
+
+    def problem(self) -> str:
+        if self._remote is None:
+            return "the cluster is not connected yet"
+        return self._remote.error
+
+    def handlers(self, cluster: str) -> Mapping[type, Handler]:
+        """Return the handlers of the cluster; raises OSError for another one."""
+        if cluster != SPOKE or self._remote is None:
+            raise ConnectionError(f"cluster {cluster} is not connected")
+        return self._remote.handlers
+
+    def follow(self, loop: ControlLoop, _wake: Wake) -> Callable[[], None]:
+        """Begin to watch the cluster; returns the function that stops it."""
+        driver = self.way.driver
+        joined = loop.join(SPOKE)
+        mine: dict[type, Handler] = dict.fromkeys(SYNC_ACTIONS, SyncHandler(joined.mapper))
+        mine |= kube_handlers(joined.mapper, driver.clock, MANAGER)
+        remote = self._remote = Remote(Declared(SPOKE, "", ""), joined, mine, anchor=None)
+        remote.stop = self.way.watch(self.access, remote, lambda: driver.reached(SPOKE))
+
+        def stop() -> None:
+            remote.stop()
+            loop.leave(SPOKE)
+
+        return stop
+
+
+def agent_role(settings: AgentSettings, way: Way, access: ClusterAccess) -> Role:
+    """Return the role of an agent. ``way`` watches its cluster, at ``access``."""
+    spoke = Spoke(way, access)
+    draws = settings.entropy.fork(f"agent/{settings.cluster}")
+    link = Link(
+        settings.cluster,
+        settings.agent,
+        settings.hub_url,
+        spoke.snapshot,
+        spoke.problem,
+        lambda: draws.uniform(0.0, 1.0),
+    )
+
+    def handlers(_cache: Snapshot, _clock: Clock) -> Mapping[type, Handler]:
+        return {}
+
+    return Role(
+        name="agent",
+        controllers=agent_controllers(link),
+        user=agent_user(settings.cluster, settings.agent),
+        manager=MANAGER,
+        handlers=handlers,
+        elsewhere=spoke.handlers,
+        follow=spoke.follow,
+        scopes=agent_scopes(settings.cluster),
+    )
+
+
+@contextlib.asynccontextmanager
+async def running_agent(
+    settings: AgentSettings,
+    hub: ClosablePort,
+    spoke: ClusterAccess,
+    port_of: Callable[[ClusterAccess], ClosablePort],
+    clock: Clock,
+    journal: Journal,
+) -> AsyncIterator[LiveDriver]:
+    """Yield the driver of an agent, whose ``run`` is left to the caller. ``hub``: the port to the hub, closed by the
+    caller; ``port_of`` opens the port to the cluster."""
+    driver = LiveDriver(clock, journal, hub, where=f"hub {settings.hub_url}")
+    way = LiveWay(driver, port_of)
+    driver.port = RoutedPort(hub, way)
+    async with contextlib.AsyncExitStack() as closing:
+        closing.push_async_callback(way.close)
+        closing.callback(start(agent_role(settings, way, spoke), driver))
+        yield driver

@@ -1,0 +1,260 @@
+"""A fleet in virtual time: a hub, its clusters and their agents, each on an embedded API, with one clock.
+
+Between each agent and its hub, and each agent and its cluster, is a :class:`Cable` that a test can cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncline.assembly.builtin import cluster_role
+from syncline.assembly.destinations import RoutedTransport, VirtualWay
+from syncline.assembly.embedded.core import ClusterCore, build_core
+from syncline.assembly.embedded.install import ensure_objects
+from syncline.assembly.fleet.agent import AgentSettings, agent_role, agent_user
+from syncline.assembly.roles import Role, SimulatedDriver, Wake, start
+from syncline.base.clock import VirtualClock
+from syncline.base.entropy import Entropy
+from syncline.base.journal import Journal
+from syncline.cluster.access.users import service_account_user
+from syncline.cluster.builtin import BuiltinSettings
+from syncline.cluster.storage.store import Store
+from syncline.control.executor import run_in_place
+from syncline.control.loop import ControlLoop
+from syncline.control.virtual import Actor, LoopActor, VirtualDriver
+from syncline.fleet.hub.clustersets.controller import binding_controller, set_controller
+from syncline.fleet.hub.placement.controller import placement_controller
+from syncline.fleet.hub.registration.controller import cluster_controller, lease_controller, taint_controller
+from syncline.fleet.spoke.link import SPOKE
+from syncline.kube.client import Request, Response, Transport
+from syncline.kube.errors import Unavailable
+from syncline.kube.kinds.managedclusters import hub_cluster_crds
+from syncline.kube.kinds.manifestworks import applied_work_crd, manifest_work_crd
+from syncline.kube.objects import Obj
+from syncline.kube.transport.kubeconfig import ClusterAccess
+from syncline.kube.transport.outbound import Stream
+from syncline.rehearsal.seams import SkewedActor, SkewedClock
+
+CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
+WORKS = "/apis/work.open-cluster-management.io/v1/namespaces/{}/manifestworks"
+HUB_URL = "https://hub.test:6443"
+MERGE = {"content-type": "application/merge-patch+json"}
+
+Wrap = Callable[[Transport], Transport]
+
+
+@dataclass(slots=True)
+class Cable:
+    """A connection that can be cut: requests get no answer, and watches end."""
+
+    inner: Transport
+    whole: bool = True
+    _streams: list[Stream] = field(default_factory=list)
+
+    def send(self, request: Request) -> Response:
+        if not self.whole:
+            return Response.refused(Unavailable("the server does not answer (cut off)"))
+        answer = self.inner.send(request)
+        if answer.stream is not None:
+            self._streams.append(answer.stream)
+        return answer
+
+    def cut(self) -> None:
+        self.whole = False
+        streams, self._streams = self._streams, []
+        for stream in streams:
+            ready = stream.on_ready
+            stream.close()
+            if ready is not None:
+                ready()
+
+    def mend(self) -> None:
+        self.whole = True
+
+
+@dataclass(slots=True)
+class _AgentDriver(SimulatedDriver):
+    """The driver of an agent, whose clock may be wrong."""
+
+    def drive(self, role: Role, loop: ControlLoop) -> Wake:
+        assert isinstance(self.clock, SkewedClock), "clocks of agents may be wrong"
+        self.actor = SkewedActor(loop, self.transport, self.order, clock=self.clock)
+        return loop.wake
+
+
+@dataclass(slots=True)
+class Site:
+    """One cluster: its API, and how its administrator sends requests."""
+
+    core: ClusterCore
+    admin: Transport
+    time: VirtualDriver
+    actors: list[Actor]
+
+    def send(self, verb: str, path: str, body: Any = None) -> Obj:
+        """Send a request and do what is due now. Raises ApiError."""
+        headers = MERGE if verb == "PATCH" else {}
+        path, _, text = path.partition("?")
+        query = dict(part.split("=", 1) for part in text.split("&") if part)
+        made: Obj = self.admin.send(Request(verb, path, query, headers=headers, body=body)).or_raise()
+        self.time.settle()
+        return made
+
+    def get(self, path: str) -> Obj:
+        return self.send("GET", path)
+
+    def absent(self, path: str) -> bool:
+        return self.admin.send(Request("GET", path)).status == 404
+
+
+@dataclass(slots=True)
+class Member(Site):
+    """A managed cluster with its agent. ``hub_cable`` and ``own_cable``: from the agent to the hub and to its API."""
+
+    name: str
+    clock: SkewedClock
+    hub_cable: Cable
+    own_cable: Cable
+    agent: LoopActor | None = None
+    stop: Callable[[], None] = lambda: None
+
+
+class Fleet:
+    """A hub and clusters ``names``, all accepted. ``wrap`` adds a transport before that of the hub's controllers."""
+
+    def __init__(self, *names: str, seed: int = 1, wrap: Wrap | None = None) -> None:
+        self.clock, self.entropy, self.journal = VirtualClock(), Entropy(seed), Journal()
+        self.time = VirtualDriver(self.clock)
+        hub = self._core("hub")
+        self.hub = Site(hub, hub.transport(), self.time, [])
+        self._cluster(self.hub)
+        self._hub_actor: LoopActor | None = None
+        self.start_hub(wrap)
+        self.members: dict[str, Member] = {}
+        for name in names:
+            self.add(name)
+        self.time.settle()
+
+    # -- the hub -------------------------------------------------------------------------------------------------
+
+    def start_hub(self, wrap: Wrap | None = None) -> None:
+        """Start the controllers of the hub, with an empty memory if they ran before."""
+        self.stop_hub()
+        role = hub_role()
+        transport = self.hub.core.transport()
+        run_in_place(ensure_objects(role.objects), self.hub.admin)
+        driver = SimulatedDriver(self.clock, self.journal, wrap(transport) if wrap else transport, strict=True)
+        start(role, driver)
+        self._hub_actor = driver.actor
+        self.time.add(driver.actor)
+
+    def stop_hub(self) -> None:
+        if self._hub_actor is not None:
+            self.time.actors.remove(self._hub_actor)
+        self._hub_actor = None
+
+    # -- clusters ------------------------------------------------------------------------------------------------
+
+    def add(self, name: str, *, accepted: bool = True, labels: Mapping[str, str] | None = None) -> Member:
+        """Add a cluster that is registered at the hub, and start its agent."""
+        core = self._core(name)
+        core_transport = core.transport()
+        hub = Cable(self.hub.core.transport(agent_user(name, "agent1")))
+        member = Member(
+            core, core_transport, self.time, [], name, SkewedClock(self.clock), hub, Cable(core.transport())
+        )
+        self._cluster(member)
+        run_in_place(ensure_objects(spoke_objects()), core_transport)
+        self.members[name] = member
+        self.hub.send("POST", CLUSTERS, managed_cluster(name, accepted=accepted, labels=labels))
+        self.start_agent(name)
+        return member
+
+    def start_agent(self, name: str, *, wrap_hub: Wrap | None = None, wrap_own: Wrap | None = None) -> None:
+        """Start the agent of a cluster, with an empty memory if it ran before."""
+        self.stop_agent(name)
+        member = self.members[name]
+        own: dict[str, Transport] = {SPOKE: wrap_own(member.own_cable) if wrap_own else member.own_cable}
+        home = wrap_hub(member.hub_cable) if wrap_hub else member.hub_cable
+        driver = _AgentDriver(member.clock, self.journal, RoutedTransport(home, own), strict=True)
+        settings = AgentSettings(name, "agent1", HUB_URL, self.entropy.fork(name))
+        role = agent_role(settings, VirtualWay(driver, self.time, own), ClusterAccess("https://spoke.test"))
+        member.stop = start(role, driver)
+        member.agent = driver.actor
+        self.time.add(driver.actor)
+
+    def stop_agent(self, name: str) -> None:
+        member = self.members[name]
+        if member.agent is not None:
+            member.stop()
+            self.time.actors.remove(member.agent)
+        member.agent = None
+
+    def cluster(self, name: str) -> Obj:
+        """Return the ManagedCluster of a member."""
+        return self.hub.get(f"{CLUSTERS}/{name}")
+
+    def work(self, cluster: str, name: str, *manifests: Obj, **spec: Any) -> Obj:
+        """Create a ManifestWork and do what is due now."""
+        return self.hub.send("POST", WORKS.format(cluster), manifest_work(cluster, name, *manifests, **spec))
+
+    # -- parts ---------------------------------------------------------------------------------------------------
+
+    def _core(self, name: str) -> ClusterCore:
+        core = build_core(store=Store(), clock=self.clock, entropy=self.entropy.fork(name))
+        core.bootstrap(port=6443)
+        return core
+
+    def _cluster(self, site: Site) -> None:
+        """Run the built-in controllers of a cluster."""
+        driver = SimulatedDriver(self.clock, self.journal, site.core.transport(), strict=True)
+        start(cluster_role(BuiltinSettings("virtual cluster", machines_tell=True)), driver)
+        site.actors.append(driver.actor)
+        self.time.add(driver.actor)
+
+
+def hub_role() -> Role:
+    """Return the controllers of the hub and the objects that they need."""
+    return Role(
+        name="hub",
+        controllers=(
+            cluster_controller(),
+            lease_controller(),
+            taint_controller(),
+            set_controller(),
+            binding_controller(),
+            placement_controller(),
+        ),
+        user=service_account_user("open-cluster-management-hub", "hub"),
+        manager="syncline-hub",
+        objects=(*hub_cluster_crds(), manifest_work_crd()),
+    )
+
+
+def spoke_objects() -> list[Obj]:
+    """Return the objects that an agent needs on its cluster."""
+    return [applied_work_crd()]
+
+
+def managed_cluster(name: str, *, accepted: bool = True, labels: Mapping[str, str] | None = None) -> Obj:
+    return {
+        "apiVersion": "cluster.open-cluster-management.io/v1",
+        "kind": "ManagedCluster",
+        "metadata": {"name": name, "labels": dict(labels or {})},
+        "spec": {"hubAcceptsClient": accepted, "leaseDurationSeconds": 60},
+    }
+
+
+def manifest_work(cluster: str, name: str, *manifests: Obj, **spec: Any) -> Obj:
+    return {
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {"name": name, "namespace": cluster},
+        "spec": {"workload": {"manifests": list(manifests)}, **spec},
+    }
+
+
+def config_map(name: str, namespace: str = "default", **data: str) -> Obj:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
