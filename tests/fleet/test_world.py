@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from tests.fleet.world import Fleet, config_map
 
 import syncline.assembly.fleet.agent as agents
 from syncline.control.cache import Snapshot
@@ -16,7 +17,6 @@ from syncline.control.plan import Create, Done, Plan
 from syncline.fleet.spoke.link import SPOKE, Link
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of
-from tests.fleet.world import Fleet, config_map
 
 MAPS = GroupKind("", "ConfigMap")
 

@@ -14,24 +14,21 @@ from syncline.assembly.destinations import RoutedTransport, VirtualWay
 from syncline.assembly.embedded.core import ClusterCore, build_core
 from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.fleet.agent import AgentSettings, agent_role, agent_user
+from syncline.assembly.fleet.hub import HubSettings, hub_role
+from syncline.assembly.fleet.objects import hub_objects
 from syncline.assembly.roles import Role, SimulatedDriver, Wake, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
-from syncline.cluster.access.users import service_account_user
 from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.storage.store import Store
 from syncline.control.executor import run_in_place
 from syncline.control.loop import ControlLoop
 from syncline.control.virtual import Actor, LoopActor, VirtualDriver
-from syncline.fleet.hub.clustersets.controller import binding_controller, set_controller
-from syncline.fleet.hub.placement.controller import placement_controller
-from syncline.fleet.hub.registration.controller import cluster_controller, lease_controller, taint_controller
 from syncline.fleet.spoke.link import SPOKE
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import Unavailable
-from syncline.kube.kinds.managedclusters import hub_cluster_crds
-from syncline.kube.kinds.manifestworks import applied_work_crd, manifest_work_crd
+from syncline.kube.kinds.manifestworks import applied_work_crd
 from syncline.kube.objects import Obj
 from syncline.kube.transport.kubeconfig import ClusterAccess
 from syncline.kube.transport.outbound import Stream
@@ -124,7 +121,10 @@ class Member(Site):
 class Fleet:
     """A hub and clusters ``names``, all accepted. ``wrap`` adds a transport before that of the hub's controllers."""
 
-    def __init__(self, *names: str, seed: int = 1, wrap: Wrap | None = None) -> None:
+    def __init__(
+        self, *names: str, seed: int = 1, wrap: Wrap | None = None, settings: HubSettings | None = None
+    ) -> None:
+        self._settings = settings or HubSettings()
         self.clock, self.entropy, self.journal = VirtualClock(), Entropy(seed), Journal()
         self.time = VirtualDriver(self.clock)
         hub = self._core("hub")
@@ -142,8 +142,8 @@ class Fleet:
     def start_hub(self, wrap: Wrap | None = None) -> None:
         """Start the controllers of the hub, with an empty memory if they ran before."""
         self.stop_hub()
-        role = hub_role()
-        transport = self.hub.core.transport()
+        role = hub_role(self._settings, objects=hub_objects())
+        transport = self.hub.core.transport(role.user)
         run_in_place(ensure_objects(role.objects), self.hub.admin)
         driver = SimulatedDriver(self.clock, self.journal, wrap(transport) if wrap else transport, strict=True)
         start(role, driver)
@@ -213,24 +213,6 @@ class Fleet:
         start(cluster_role(BuiltinSettings("virtual cluster", machines_tell=True)), driver)
         site.actors.append(driver.actor)
         self.time.add(driver.actor)
-
-
-def hub_role() -> Role:
-    """Return the controllers of the hub and the objects that they need."""
-    return Role(
-        name="hub",
-        controllers=(
-            cluster_controller(),
-            lease_controller(),
-            taint_controller(),
-            set_controller(),
-            binding_controller(),
-            placement_controller(),
-        ),
-        user=service_account_user("open-cluster-management-hub", "hub"),
-        manager="syncline-hub",
-        objects=(*hub_cluster_crds(), manifest_work_crd()),
-    )
 
 
 def spoke_objects() -> list[Obj]:

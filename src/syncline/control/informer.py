@@ -83,9 +83,7 @@ class Informer:
 
     def watch_request(self) -> Request:
         scope = self._scope
-        return client.watch(
-            self.info, scope.namespace, resource_version=self._version, field_selector=scope.fields
-        )
+        return client.watch(self.info, scope.namespace, resource_version=self._version, field_selector=scope.fields)
 
     def relist(self) -> None:
         """Make the next request a list."""
