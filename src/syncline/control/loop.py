@@ -20,7 +20,7 @@ from syncline.base.journal import Entry, Journal
 from syncline.control.cache import Cache
 from syncline.control.controller import EVERY, HOME, Controller, MapToKeys, Predicate
 from syncline.control.executor import Execution, HandlersOf, Together, execute
-from syncline.control.informer import WHOLE, Change, Scope
+from syncline.control.informer import Change, Scope
 from syncline.control.plan import (
     Apply,
     Create,
@@ -106,15 +106,13 @@ class Watched(Protocol):
 
     mapper: Mapper
     cache: Cache
+    scopes: Mapping[GroupKind, Scope | None]
+    """Kinds of which only a part is watched, or nothing (None)."""
 
     def wanted_kinds(self) -> set[GroupKind]: ...
 
     def needed_kinds(self) -> set[GroupKind]:
         """Return the kinds without which no controller can work."""
-        ...
-
-    def scope(self, kind: GroupKind) -> Scope | None:
-        """Return which objects of a kind are watched; None: none."""
         ...
 
     def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None: ...
@@ -128,6 +126,7 @@ class Joined:
     def __init__(self, loop: ControlLoop, name: str, leaves_out: Callable[[GroupKind], bool]) -> None:
         self.mapper = Mapper()
         self.cache = Cache(self.mapper)
+        self.scopes: Mapping[GroupKind, Scope | None] = {}
         self._loop, self._name, self._leaves_out = loop, name, leaves_out
 
     def wanted_kinds(self) -> set[GroupKind]:
@@ -135,9 +134,6 @@ class Joined:
 
     def needed_kinds(self) -> set[GroupKind]:
         return set()
-
-    def scope(self, kind: GroupKind) -> Scope | None:
-        return WHOLE
 
     def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None:
         self._loop.changed(kind, changes, self._name)
@@ -180,7 +176,7 @@ class ControlLoop:
         self._clock = clock
         self._strict = strict
         self._leaves_out = leaves_out
-        self._scopes = scopes
+        self.scopes = scopes
         self.joined: dict[str, Joined] = {}
         """The other clusters, by name."""
         self._own_writes: dict[Key, _OwnWrite] = {}
@@ -214,10 +210,6 @@ class ControlLoop:
     def needed_kinds(self) -> set[GroupKind]:
         """Return the kinds without which no controller can work."""
         return {controller.kind for controller in self.controllers.values() if controller.cluster in (HOME, EVERY)}
-
-    def scope(self, kind: GroupKind) -> Scope | None:
-        """Return which objects of a kind are watched at home; None: none."""
-        return self._scopes.get(kind, WHOLE)
 
     def kinds_of(self, mapper: Mapper, cluster: str, leaves_out: Callable[[GroupKind], bool]) -> set[GroupKind]:
         """Return :meth:`wanted_kinds` for any cluster."""

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 from syncline.base.action import Work
 from syncline.base.clock import Clock, steady_now
 from syncline.control.executor import Together
-from syncline.control.informer import Informer
+from syncline.control.informer import WHOLE, Informer
 from syncline.control.loop import ControlLoop, Watched
 from syncline.control.pools import Pools
 from syncline.control.virtual import CRDS
@@ -230,7 +230,7 @@ class LiveWatches:
         self.signs.discovery = ""
         wanted = self.watched.wanted_kinds() | {CRDS}
         for kind in sorted(wanted - set(self._informers)):
-            info, scope = self.watched.mapper.preferred(kind), self.watched.scope(kind)
+            info, scope = self.watched.mapper.preferred(kind), self.watched.scopes.get(kind, WHOLE)
             if info is not None and scope is not None:
                 informer = Informer(info, self.watched.cache, scope)
                 self._unlisted.add(kind)

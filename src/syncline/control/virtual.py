@@ -22,7 +22,7 @@ from syncline.base.action import Unfinished, Work
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.control.executor import run_in_place
-from syncline.control.informer import Informer
+from syncline.control.informer import WHOLE, Informer
 from syncline.control.loop import ControlLoop, Watched
 from syncline.control.workqueue import Key
 from syncline.kube.client import Batch, Transport, taking
@@ -132,7 +132,7 @@ class WatchActor:
         self.watched.mapper.replace(found)
         wanted = self.watched.wanted_kinds() | {CRDS}
         for kind in sorted(wanted - set(self._watching)):
-            info, scope = self.watched.mapper.preferred(kind), self.watched.scope(kind)
+            info, scope = self.watched.mapper.preferred(kind), self.watched.scopes.get(kind, WHOLE)
             if info is not None and scope is not None:
                 self._ranks += 1
                 self._watching[kind] = _Watching(self._ranks, Informer(info, self.watched.cache, scope))
