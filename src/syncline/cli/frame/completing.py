@@ -1,4 +1,4 @@
-"""Shell completion of names: Applications, projects, clusters, repositories, pools and nodes.
+"""Shell completion of names: Applications, clusters, Placements, pools, nodes and so on.
 
 While a shell completes, the group replaces an argument's type by :class:`Names`; nothing is imported before. Each
 completion is one request to the kubeconfig's cluster, bounded in time and number; if it fails, nothing is completed and
@@ -23,6 +23,7 @@ LIMIT_S = 2.0
 APPLICATIONS, SETS, PROJECTS, CLUSTERS, CONTEXTS = "applications", "applicationsets", "projects", "clusters", "contexts"
 REPOSITORIES, CREDENTIALS, NODES, POOLS = "repositories", "credentials", "nodes", "pools"
 CONFIGS, NAMESPACES = "machineconfigs", "namespaces"
+MANAGED, PLACEMENTS, WORKS = "managedclusters", "placements", "manifestworks"
 TARGETS = "targets"
 """Applications, and ApplicationSets as ``appset/NAME``."""
 KINDS = {
@@ -30,6 +31,7 @@ KINDS = {
     "appset": {"name": SETS, "names": SETS},
     "proj": {"name": PROJECTS, "names": PROJECTS, "project": PROJECTS},
     "cluster": {"wanted": CLUSTERS},
+    "placement": {"name": PLACEMENTS},
     "repo": {"url": REPOSITORIES, "urls": REPOSITORIES},
     "repocreds": {"urls": CREDENTIALS},
     "pool": {"name": POOLS, "names": POOLS},
@@ -49,6 +51,7 @@ OPTIONS = {
     "project": PROJECTS,
     "projects": PROJECTS,
     "pool": POOLS,
+    "clusters": MANAGED,
 }
 """Option of any command → the kind of its names."""
 NEW = {("app", "create"): None, ("proj", "create"): None, ("repo", "add"): None, ("node", "add"): None} | {
@@ -106,7 +109,8 @@ def names_for(kind: str, given: dict[str, object]) -> list[str]:
     if kind == CONTEXTS:
         return [one.name for one in named_contexts(kubeconfig or default_kubeconfig())]
     with Connection(kubeconfig, context) as link:
-        return _listed(link, kind, str(given.get("app_namespace") or given.get("namespace") or "argocd"))
+        usual = link.namespace if kind in (PLACEMENTS, WORKS) else "argocd"
+        return _listed(link, kind, str(given.get("app_namespace") or given.get("namespace") or usual))
 
 
 def _listed(link: Connection, kind: str, namespace: str) -> list[str]:
@@ -132,6 +136,8 @@ def _kind(kind: str) -> GVK:
     from syncline.kube.kinds.applicationset import APPLICATION_SET
     from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
     from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG, MACHINE_CONFIG_POOL
+    from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER, PLACEMENT
+    from syncline.kube.kinds.manifestworks import MANIFEST_WORK
     from syncline.kube.objects import GVK
 
     return {
@@ -140,6 +146,9 @@ def _kind(kind: str) -> GVK:
         PROJECTS: APP_PROJECT,
         POOLS: MACHINE_CONFIG_POOL,
         CONFIGS: MACHINE_CONFIG,
+        MANAGED: MANAGED_CLUSTER,
+        PLACEMENTS: PLACEMENT,
+        WORKS: MANIFEST_WORK,
         NODES: GVK("", "v1", "Node"),
         NAMESPACES: GVK("", "v1", "Namespace"),
     }[kind]

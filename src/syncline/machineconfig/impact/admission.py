@@ -6,7 +6,7 @@ called.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from syncline.control.cache import Snapshot
@@ -34,16 +34,17 @@ class Admitted:
 
 
 class Admission:
-    """Simulates admission; parses each definition once."""
+    """Simulates admission; parses each definition once. ``definitions``: those of the rooms' own kinds."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, definitions: Sequence[Obj] = ()) -> None:
         self._look = snapshot
+        self._definitions = definitions
         self._schemas: Mapping[GVK, Schema] | None = None
 
     def admit(self, obj: Obj, live: Obj | None) -> Admitted:
         """Return the admission result. For built-in kinds only the name is validated."""
         if self._schemas is None:
-            mine = (*machine_config_crds(), *openshift_config_crds())
+            mine = self._definitions or (*machine_config_crds(), *openshift_config_crds())
             self._schemas = _schemas(mine) | _schemas(self._look.objects(DEFINITIONS))
         schema = self._schemas.get(gvk_of(obj))
         wrong = [f'metadata.name: Invalid value: "{name_of(obj)}": {text}' for text in dns_subdomain(name_of(obj))]

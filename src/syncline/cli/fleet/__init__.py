@@ -1,0 +1,1 @@
+"""Commands about a hub and its clusters: Placements, works, acceptance."""

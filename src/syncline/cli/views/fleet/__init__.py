@@ -1,0 +1,1 @@
+"""Tables and texts about a hub and its clusters. Values in, text out; no requests."""
