@@ -15,11 +15,12 @@ from syncline.assembly.embedded.core import ClusterCore, build_core
 from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.fleet.agent import AgentSettings, agent_role, agent_user
 from syncline.assembly.fleet.hub import HubSettings, hub_role
-from syncline.assembly.fleet.objects import hub_objects
+from syncline.assembly.fleet.objects import hub_objects, spoke_objects
 from syncline.assembly.roles import Role, SimulatedDriver, Wake, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
+from syncline.cluster.access.pki import create_keys
 from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.storage.store import Store
 from syncline.control.executor import run_in_place
@@ -28,7 +29,6 @@ from syncline.control.virtual import Actor, LoopActor, VirtualDriver
 from syncline.fleet.spoke.link import SPOKE
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import Unavailable
-from syncline.kube.kinds.manifestworks import applied_work_crd
 from syncline.kube.objects import Obj
 from syncline.kube.transport.kubeconfig import ClusterAccess
 from syncline.kube.transport.outbound import Stream
@@ -210,14 +210,10 @@ class Fleet:
     def _cluster(self, site: Site) -> None:
         """Run the built-in controllers of a cluster."""
         driver = SimulatedDriver(self.clock, self.journal, site.core.transport(), strict=True)
-        start(cluster_role(BuiltinSettings("virtual cluster", machines_tell=True)), driver)
+        authority = create_keys(self.clock.now()).authority
+        start(cluster_role(BuiltinSettings("virtual cluster", machines_tell=True, authority=authority)), driver)
         site.actors.append(driver.actor)
         self.time.add(driver.actor)
-
-
-def spoke_objects() -> list[Obj]:
-    """Return the objects that an agent needs on its cluster."""
-    return [applied_work_crd()]
 
 
 def managed_cluster(name: str, *, accepted: bool = True, labels: Mapping[str, str] | None = None) -> Obj:

@@ -27,6 +27,8 @@ from syncline.control.loop import ControlLoop
 from syncline.fleet.hub.registration.leases import LEASE
 from syncline.fleet.hub.registration.requests import CLUSTERS_GROUP, PREFIX
 from syncline.fleet.spoke.link import SPOKE, Link
+from syncline.fleet.spoke.registration.controller import Registration, RegistrationSettings
+from syncline.fleet.spoke.registration.rotation import Credentials
 from syncline.gitops.destinations import Declared
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
@@ -45,6 +47,7 @@ class AgentSettings:
     agent: str
     hub_url: str
     entropy: Entropy = field(default_factory=Entropy)
+    registration: RegistrationSettings = field(default_factory=RegistrationSettings)
 
 
 def agent_user(cluster: str, agent: str) -> UserInfo:
@@ -109,8 +112,11 @@ class Spoke:
         return stop
 
 
-def agent_role(settings: AgentSettings, way: Way, access: ClusterAccess) -> Role:
-    """Return the role of an agent. ``way`` watches its cluster, at ``access``."""
+def agent_role(
+    settings: AgentSettings, way: Way, access: ClusterAccess, credentials: Credentials | None = None
+) -> Role:
+    """Return the role of an agent. ``way`` watches its cluster, at ``access``; ``credentials``: the certificate that it
+    keeps valid on the hub (None: it has another identity)."""
     spoke = Spoke(way, access)
     draws = settings.entropy.fork(f"agent/{settings.cluster}")
     link = Link(
@@ -122,12 +128,14 @@ def agent_role(settings: AgentSettings, way: Way, access: ClusterAccess) -> Role
         lambda: draws.uniform(0.0, 1.0),
     )
 
+    registration = Registration(link, way.driver.clock.now, credentials, settings.registration)
+
     def handlers(_cache: Snapshot, _clock: Clock) -> Mapping[type, Handler]:
-        return {}
+        return registration.handlers()
 
     return Role(
         name="agent",
-        controllers=agent_controllers(link),
+        controllers=(*registration.controllers(), *agent_controllers(link)),
         user=agent_user(settings.cluster, settings.agent),
         manager=MANAGER,
         handlers=handlers,
@@ -145,13 +153,14 @@ async def running_agent(
     port_of: Callable[[ClusterAccess], ClosablePort],
     clock: Clock,
     journal: Journal,
+    credentials: Credentials | None = None,
 ) -> AsyncIterator[LiveDriver]:
     """Yield the driver of an agent, whose ``run`` is left to the caller. ``hub``: the port to the hub, closed by the
-    caller; ``port_of`` opens the port to the cluster."""
+    caller; ``port_of`` opens the port to the cluster; ``credentials`` as in :func:`agent_role`."""
     driver = LiveDriver(clock, journal, hub, where=f"hub {settings.hub_url}")
     way = LiveWay(driver, port_of)
     driver.port = RoutedPort(hub, way)
     async with contextlib.AsyncExitStack() as closing:
         closing.push_async_callback(way.close)
-        closing.callback(start(agent_role(settings, way, spoke), driver))
+        closing.callback(start(agent_role(settings, way, spoke, credentials), driver))
         yield driver

@@ -9,8 +9,8 @@ from typing import Final
 
 from syncline.assembly.fleet.hub import BOOTSTRAP_NAMESPACE, HUB_MANAGER, HUB_NAMESPACE
 from syncline.fleet.hub.clustersets.defaults import SELECTORS, kept
-from syncline.kube.kinds.managedclusters import GROUP, hub_cluster_crds
-from syncline.kube.kinds.manifestworks import manifest_work_crd, replica_set_crd
+from syncline.kube.kinds.managedclusters import GROUP, cluster_claim_crd, hub_cluster_crds
+from syncline.kube.kinds.manifestworks import applied_work_crd, manifest_work_crd, replica_set_crd
 from syncline.kube.objects import Obj
 
 BOOTSTRAP_ACCOUNT: Final = "agent-registration-bootstrap"
@@ -42,6 +42,11 @@ def hub_objects() -> list[Obj]:
         _binding(HUB_MANAGER, "cluster-admin", HUB_MANAGER, HUB_NAMESPACE),
         *rest,
     ]
+
+
+def spoke_objects() -> list[Obj]:
+    """Return what an agent needs on its own cluster."""
+    return [applied_work_crd(), cluster_claim_crd()]
 
 
 def _bootstrap() -> tuple[Obj, Obj, Obj]:
