@@ -5,16 +5,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from syncline.assembly.roles import Role
+from syncline.base.action import Handler
+from syncline.base.clock import Clock
 from syncline.cluster.access.users import service_account_user
+from syncline.control.cache import Cache
 from syncline.control.controller import Controller
 from syncline.fleet.hub.clustersets.controller import binding_controller, set_controller
+from syncline.fleet.hub.clustersets.namespaces import namespace_controller
 from syncline.fleet.hub.placement.controller import placement_controller
-from syncline.fleet.hub.registration.controller import cluster_controller, lease_controller, taint_controller
+from syncline.fleet.hub.registration.approving import Approve, ApproveHandler, request_controller
+from syncline.fleet.hub.registration.automatic import acceptance_controller
+from syncline.fleet.hub.registration.controller import (
+    clock_controller,
+    cluster_controller,
+    lease_controller,
+    taint_controller,
+)
 from syncline.kube.objects import Obj
 
 HUB_MANAGER: Final = "syncline-hub-controller"
@@ -27,21 +38,32 @@ BOOTSTRAP_NAMESPACE: Final = "open-cluster-management"
 
 @dataclass(frozen=True, slots=True)
 class HubSettings:
-    """``control_namespace``: where Argo CD's objects live on the hub."""
+    """``control_namespace``: where Argo CD's objects live on the hub. ``auto_approve_users``: users whose requests for
+    a first certificate are approved, and whose clusters are accepted, without people; empty: none."""
 
     control_namespace: str = "argocd"
+    auto_approve_users: tuple[str, ...] = ()
 
 
-def hub_controllers(_settings: HubSettings) -> tuple[Controller[Any], ...]:
+def hub_controllers(settings: HubSettings) -> tuple[Controller[Any], ...]:
     """Return the controllers of a hub."""
+    users = settings.auto_approve_users
     return (
         cluster_controller(),
+        request_controller(users),
+        *((acceptance_controller(users),) if users else ()),
         lease_controller(),
+        clock_controller(),
         taint_controller(),
         set_controller(),
         binding_controller(),
+        namespace_controller(),
         placement_controller(),
     )
+
+
+def _handlers(cache: Cache, _clock: Clock) -> Mapping[type, Handler]:
+    return {Approve: ApproveHandler(cache.mapper)}
 
 
 def hub_role(settings: HubSettings, *, objects: Sequence[Obj] = ()) -> Role:
@@ -51,5 +73,6 @@ def hub_role(settings: HubSettings, *, objects: Sequence[Obj] = ()) -> Role:
         controllers=hub_controllers(settings),
         user=service_account_user(HUB_NAMESPACE, HUB_MANAGER),
         manager=HUB_MANAGER,
+        handlers=_handlers,
         objects=tuple(objects),
     )

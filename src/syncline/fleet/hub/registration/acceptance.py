@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import Final
 
 from syncline.base.action import Action
-from syncline.control.plan import Create, Delete, Done, Emit, Patch, Plan, Requeue
+from syncline.control.plan import Create, Delete, Done, Emit, Patch, Plan, Requeue, Result, Retry, SetStatus
 from syncline.control.plan import set_status as written_status
 from syncline.fleet.conditions import condition, is_true, with_condition
-from syncline.fleet.hub.registration.cleanup import next_to_go, remaining
+from syncline.fleet.hub.registration.cleanup import NOTHING_LEFT, next_to_go, remaining
 from syncline.fleet.hub.registration.health import UNLISTED_S
 from syncline.fleet.hub.registration.leases import ACCEPTED
 from syncline.fleet.hub.registration.rights import (
@@ -24,6 +24,7 @@ from syncline.fleet.hub.registration.rights import (
     namespaced_rights,
     own_rights,
 )
+from syncline.kube.errors import AlreadyExists, Conflict, Unanswered
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.objects import (
     Obj,
@@ -41,22 +42,32 @@ from syncline.kube.objects import (
 )
 
 FINALIZER: Final = "cluster.open-cluster-management.io/api-resource-cleanup"
+GC_FINALIZER: Final = "cluster.open-cluster-management.io/resource-cleanup"
+FINALIZERS: Final = (FINALIZER, GC_FINALIZER)
+"""What keeps a deleted cluster until its rights, add-ons and works are gone; upstream has a controller for each."""
 COMPONENT: Final = "managed-cluster-controller"
 REMAINING: Final = "works remain in the namespace of the cluster"
+LEFT: Final = "add-ons or works remain in the namespace of the cluster"
+MAX_MESSAGE: Final = 4096
+"""Characters of a condition about failed writes."""
+_PASSING: Final = (AlreadyExists, Conflict, Unanswered)
+"""Failures after which the key is planned again with what exists."""
 RECHECK_S: Final = 5.0
 """Seconds until works that keep the rights of their agent are looked at again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A cluster, its namespace and rights as they exist, by reference, and its works.
+    """A cluster, its namespace and rights as they exist, by reference, its works and add-ons.
 
-    ``unlisted``: kinds that are not known yet.
+    ``cluster``: None if there is none of this name; ``unlisted``: kinds that are not known yet.
     """
 
-    cluster: Obj
+    name: str
+    cluster: Obj | None
     live: dict[ObjectRef, Obj]
     works: tuple[Obj, ...]
+    addons: tuple[Obj, ...] = ()
     unlisted: tuple[str, ...] = ()
 
 
@@ -66,21 +77,24 @@ def plan_cluster(observed: Observed, now: datetime) -> Plan:
     if observed.unlisted:
         why = f"waiting for the first list of {', '.join(observed.unlisted)}"
         return Plan((), Requeue(UNLISTED_S, why), why)
+    if cluster is None:
+        return _absence(observed)
     if is_terminating(cluster):
-        return _departure(observed, now)
+        return _departure(observed, cluster, now)
     if dig(cluster, "spec", "hubAcceptsClient"):
-        return _acceptance(observed, now)
+        return _acceptance(observed, cluster, now)
     if not is_true(dig(cluster, "status", "conditions") or (), ACCEPTED):
         return Plan(why="the cluster is not accepted")
-    return _denial(observed, now)
+    return _denial(observed, cluster, now)
 
 
-def _acceptance(observed: Observed, now: datetime) -> Plan:
-    cluster, name = observed.cluster, name_of(observed.cluster)
+def _acceptance(observed: Observed, cluster: Obj, now: datetime) -> Plan:
+    name = observed.name
     wanted = (*common_roles(), *own_rights(name, accepted=True), *namespaced_rights(name))
     space = _repairs(observed, (namespace(name),))
     rest = _repairs(observed, wanted)
-    marked = () if FINALIZER in finalizers(cluster) else (_finalizers(cluster, [*finalizers(cluster), FINALIZER]),)
+    missing = [one for one in FINALIZERS if one not in finalizers(cluster)]
+    marked = (_finalizers(cluster, [*finalizers(cluster), *missing]),) if missing else ()
     steps = tuple(step for step in (space, marked, rest) if step)
     why = "the cluster is accepted"
     if space or rest:
@@ -90,9 +104,8 @@ def _acceptance(observed: Observed, now: datetime) -> Plan:
     return _with_condition(cluster, new, steps, now, "ManagedClusterAccepted", "accepted", why)
 
 
-def _denial(observed: Observed, now: datetime) -> Plan:
-    cluster, name = observed.cluster, name_of(observed.cluster)
-    writes = _repairs(observed, own_rights(name, accepted=False))
+def _denial(observed: Observed, cluster: Obj, now: datetime) -> Plan:
+    writes = _repairs(observed, own_rights(observed.name, accepted=False))
     removed = _unbound(observed)
     steps = tuple(step for step in (writes, *removed) if step)
     why = "the cluster is denied; its namespace stays"
@@ -102,27 +115,75 @@ def _denial(observed: Observed, now: datetime) -> Plan:
     return _with_condition(cluster, new, steps, now, "ManagedClusterDenied", "denied", why)
 
 
-def _departure(observed: Observed, now: datetime) -> Plan:
-    """Take back all rights; the work agent keeps its own until no work is left, and the cluster stays as long."""
-    cluster, why = observed.cluster, "the cluster is being deleted"
-    own = own_rights(name_of(cluster), accepted=True)
-    steps = tuple(step for step in (_deletions(observed, own), *_unbound(observed)) if step)
-    if observed.works:
-        going = tuple(Delete.of(one, why) for one in next_to_go(observed.works) if not is_terminating(one))
-        live: Obj = cluster.get("status") or {}
-        conditions = with_condition(live.get("conditions") or (), remaining("manifestworks", observed.works), now)
-        written = written_status(cluster, {**live, "conditions": conditions}, why)
-        return Plan((*steps, going), Requeue(RECHECK_S, REMAINING, background=True), why, written)
-    if FINALIZER not in finalizers(cluster):
+def _departure(observed: Observed, cluster: Obj, now: datetime) -> Plan:
+    """Take back all rights; the work agent keeps its own until no work is left, and the cluster stays as long. Add-ons
+    go before works: an add-on may remove with works what it left on the cluster."""
+    why = "the cluster is being deleted"
+    steps = _taken(observed)
+    held = next(((name, left) for name, left in _contents(observed) if left), None)
+    if held is not None:
+        name, left = held
+        going = tuple(Delete.of(one, why) for one in next_to_go(left) if not is_terminating(one))
+        written = _deleting(cluster, remaining(name, left), now)
+        return Plan((*steps, going), Requeue(RECHECK_S, LEFT, background=True), why, written)
+    kept = [one for one in finalizers(cluster) if one not in FINALIZERS]
+    if len(kept) == len(finalizers(cluster)):
         return Plan(steps, Done(), why)
-    left = _finalizers(cluster, [one for one in finalizers(cluster) if one != FINALIZER])
-    return Plan((*steps, (left,)), Done(), why)
+    written = _deleting(cluster, NOTHING_LEFT, now)
+    if written:
+        return Plan((*steps, written), Requeue(RECHECK_S, "the condition is written"), why)
+    text = f"resources in cluster {observed.name} are cleaned up"
+    event = Emit(cluster, "ResourceCleanupCompleted", text, "gc-controller")
+    return Plan((*steps, (_finalizers(cluster, kept),), (event,)), Done(), why)
+
+
+def _absence(observed: Observed) -> Plan:
+    """Take back the rights of a cluster that vanished without its finalizers. Its works stay: what deletes them on a
+    cluster must be a deletion, and not an absence."""
+    return Plan(_taken(observed), Done(), "there is no such cluster")
+
+
+def _taken(observed: Observed) -> tuple[tuple[Action, ...], ...]:
+    own = own_rights(observed.name, accepted=True)
+    return tuple(step for step in (_deletions(observed, own), *_unbound(observed)) if step)
+
+
+def _contents(observed: Observed) -> tuple[tuple[str, tuple[Obj, ...]], ...]:
+    return ("managedclusteraddons", observed.addons), ("manifestworks", observed.works)
+
+
+def _deleting(cluster: Obj, new: Obj, now: datetime) -> tuple[Action, ...]:
+    live: Obj = cluster.get("status") or {}
+    conditions = with_condition(live.get("conditions") or (), new, now)
+    return written_status(cluster, {**live, "conditions": conditions}, "what keeps the deletion")
+
+
+def settle_cluster(
+    observed: Observed, plan: Plan, results: tuple[Result, ...], now: datetime
+) -> tuple[Observed, Plan] | None:
+    """Say in the conditions of the cluster what could not be written or deleted."""
+    cluster = observed.cluster
+    failed = [one.error for one in results if not one.ok and not isinstance(one.error, _PASSING)]
+    if cluster is None or not failed or any(isinstance(one.action, SetStatus) for one in results):
+        return None
+    text = "\n".join(map(str, failed))[:MAX_MESSAGE]
+    if is_terminating(cluster):
+        new = condition("Deleting", "False", "ResourceError", text)
+        said = f"failed to cleanup resources in cluster {observed.name}:{text}"
+        event: tuple[Action, ...] = (Emit(cluster, "ResourceCleanupFail", said, "gc-controller", warning=True),)
+    elif dig(cluster, "spec", "hubAcceptsClient"):
+        new, event = condition(ACCEPTED, "False", "Error", text), ()
+    else:
+        return None
+    written = _deleting(cluster, new, now)
+    steps = (written, *((event,) if event else ())) if written else ()
+    return observed, Plan(steps, Retry(text), plan.why)
 
 
 def _unbound(observed: Observed) -> tuple[tuple[Action, ...], ...]:
     """Remove the RoleBindings. That for work keeps its finalizer while there are works, and loses it first else: a
     deletion changes the version that the write of finalizers requires."""
-    bindings = namespaced_rights(name_of(observed.cluster))
+    bindings = namespaced_rights(observed.name)
     released: list[Action] = []
     for one in () if observed.works else bindings:
         live = observed.live.get(ref_of(one))

@@ -36,3 +36,7 @@ def remaining(resource: str, objects: Sequence[Obj]) -> Obj:
     counts = f"the remaining count is {len(objects)}, the finalizer pending count is {held}"
     text = f"The resource {resource} is remaning, {counts}"  # upstream's spelling
     return condition("Deleting", "False", "ResourceRemaining", text)
+
+
+NOTHING_LEFT: Final = condition("Deleting", "True", "NoResource", "No cleaned resource in cluster ns.")
+"""The condition of a deleted cluster in whose namespace nothing is left."""

@@ -7,10 +7,11 @@ from typing import Final
 
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
-from syncline.fleet.hub.registration.acceptance import Observed, plan_cluster
-from syncline.fleet.hub.registration.health import Beat, plan_lease, plan_taints
+from syncline.fleet.hub.registration.acceptance import Observed, plan_cluster, settle_cluster
+from syncline.fleet.hub.registration.health import Beat, plan_clock, plan_lease, plan_taints
 from syncline.fleet.hub.registration.leases import CLUSTER_NAME, LEASE
 from syncline.fleet.hub.registration.rights import common_roles, namespace, namespaced_rights, own_rights
+from syncline.kube.kinds.managedaddons import MANAGED_ADDON
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.objects import (
@@ -28,6 +29,7 @@ from syncline.kube.objects import (
 
 CLUSTERS: Final = GroupKind(MANAGED_CLUSTER.group, MANAGED_CLUSTER.kind)
 LEASES: Final = GroupKind("coordination.k8s.io", "Lease")
+ADDONS: Final = MANAGED_ADDON.group_kind
 WORKS: Final = GroupKind(MANIFEST_WORK.group, MANIFEST_WORK.kind)
 _RBAC: Final = "rbac.authorization.k8s.io"
 RIGHTS: Final = tuple(GroupKind(_RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "RoleBinding"))
@@ -56,17 +58,17 @@ def _of_namespace(obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
 
 def cluster_controller() -> Controller[Observed]:
     """Return the controller that accepts and denies clusters, and takes back their rights."""
-    kinds = (NAMESPACES, *RIGHTS, WORKS)
+    kinds = (CLUSTERS, NAMESPACES, *RIGHTS, WORKS)
 
     def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
-        cluster = cache.get(ref)
-        if cluster is None:
-            return None
         own = (*own_rights(ref.name, accepted=True), *namespaced_rights(ref.name))
         found = ((ref_of(one), cache.get(ref_of(one))) for one in (namespace(ref.name), *common_roles(), *own))
-        unlisted = tuple(str(one) for one in kinds if not cache.has_synced(one))
+        # Without the definition of add-ons there are none.
+        needed = kinds if cache.mapper.preferred(ADDONS) is None else (*kinds, ADDONS)
+        unlisted = tuple(str(one) for one in needed if not cache.has_synced(one))
         live = {key: one for key, one in found if one is not None}
-        return Observed(cluster, live, tuple(cache.objects(WORKS, ref.name)), unlisted)
+        works, addons = (tuple(cache.objects(one, ref.name)) for one in (WORKS, ADDONS))
+        return Observed(ref.name, cache.get(ref), live, works, addons, unlisted)
 
     return Controller(
         name="managed-cluster",
@@ -75,10 +77,11 @@ def cluster_controller() -> Controller[Observed]:
         watches=(
             *(Watch(kind, _labelled) for kind in RIGHTS),
             Watch(NAMESPACES, _labelled),
-            Watch(WORKS, _of_namespace, lambda old, new: old is None or new is None),
+            *(Watch(kind, _of_namespace, lambda old, new: old is None or new is None) for kind in (WORKS, ADDONS)),
         ),
         observe=observe,
         plan=plan_cluster,
+        settle=settle_cluster,
     )
 
 
@@ -101,6 +104,29 @@ def lease_controller() -> Controller[Beat]:
         watches=(Watch(LEASES, keys),),
         observe=observe,
         plan=plan_lease,
+    )
+
+
+def clock_controller() -> Controller[Beat]:
+    """Return the controller that compares the clocks of agents with the hub's when they renew their leases."""
+
+    def observe(cache: Snapshot, ref: ObjectRef) -> Beat | None:
+        cluster, lease = cache.get(_named(ref.namespace)), cache.get(ref)
+        return None if cluster is None or lease is None else Beat(cluster, lease)
+
+    def renewed(old: Obj | None, new: Obj | None) -> bool:
+        """Only a renewal that was seen says what the agent's clock was then; the first list does not."""
+        if old is None or new is None or name_of(new) != LEASE:
+            return False
+        return bool(dig(old, "spec", "renewTime") != dig(new, "spec", "renewTime"))
+
+    return Controller(
+        name="cluster-clock",
+        kind=LEASES,
+        predicate=renewed,
+        reads=(CLUSTERS,),
+        observe=observe,
+        plan=plan_clock,
     )
 
 

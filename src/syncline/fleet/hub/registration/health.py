@@ -9,7 +9,7 @@ from typing import Final
 from syncline.base.action import Action
 from syncline.control.plan import Create, Done, Emit, Patch, Plan, Requeue, set_status
 from syncline.fleet.conditions import with_condition
-from syncline.fleet.hub.registration.leases import heartbeat, lost_message
+from syncline.fleet.hub.registration.leases import clock, heartbeat, lost_message
 from syncline.fleet.hub.registration.taints import tainted
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.objects import Obj, api_version, name_of, resource_version, uid_of
@@ -50,6 +50,19 @@ def plan_lease(observed: Beat, now: datetime) -> Plan:
     text, reason = lost_message(name), "AvailableUnknown"
     event = Emit(regarding, reason, text, "registration-controller", warning=True, event_action=reason)
     return Plan(((event,),), outcome, found.why, set_status(cluster, status, found.why))
+
+
+def plan_clock(observed: Beat, now: datetime) -> Plan:
+    """Plan the condition about the clock of an agent that renewed its lease just now."""
+    cluster = observed.cluster
+    found = clock(cluster, observed.lease or {}, now)
+    if found is None:
+        return Plan(why="the condition stays")
+    live: Obj = cluster.get("status") or {}
+    status = {**live, "conditions": with_condition(live.get("conditions") or (), found, now)}
+    text = f'update managed cluster "{name_of(cluster)}" clock synced condition to {found["status"]}.'
+    event = Emit(cluster, "ManagedClusterClockSyncedConditionUpdated", text, "clock-sync-controller")
+    return Plan((set_status(cluster, status, found["message"]), (event,)), Done(), found["message"])
 
 
 def plan_taints(cluster: Obj) -> Plan:

@@ -1,103 +1,21 @@
-"""The controllers of registration and of cluster sets on the embedded cluster in virtual time."""
+"""The controllers of registration and of cluster sets through the role, on the embedded cluster in virtual time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import pytest
+from tests.fleet.hub.hubs import BINDINGS, CLUSTER, GROUP, LEASE, ROLE, WORKS, Hub, hub_of
 
-from syncline.assembly.embedded.core import build_core
-from syncline.assembly.fleet.hub import HubSettings, hub_role
-from syncline.assembly.fleet.objects import hub_objects
-from syncline.assembly.roles import SimulatedDriver, start
-from syncline.base.clock import VirtualClock, format_micro_time
-from syncline.base.entropy import Entropy
-from syncline.base.journal import Journal
-from syncline.cluster.storage.store import Store
-from syncline.control.virtual import VirtualDriver
+from syncline.base.clock import format_micro_time
 from syncline.fleet.hub.clustersets.defaults import AUTO_UPDATE
 from syncline.fleet.hub.registration.leases import ACCEPTED, AVAILABLE
 from syncline.fleet.hub.registration.taints import UNAVAILABLE, UNREACHABLE
-from syncline.kube.client import Request, Transport
-from syncline.kube.objects import Obj, finalizers, name_of
-
-GROUP = "/apis/cluster.open-cluster-management.io"
-CLUSTER = f"{GROUP}/v1/managedclusters"
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-ROLE = f"{RBAC}/clusterroles/open-cluster-management:managedcluster:c1"
-BINDINGS = f"{RBAC}/namespaces/c1/rolebindings"
-WORKS = "/apis/work.open-cluster-management.io/v1/namespaces/c1/manifestworks"
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/c1/leases/managed-cluster-lease"
-MERGE = {"content-type": "application/merge-patch+json"}
-
-
-@dataclass
-class Hub:
-    """An embedded cluster with our controllers and one cluster, c1."""
-
-    admin: Transport
-    time: VirtualDriver
-    clock: VirtualClock
-
-    def send(self, verb: str, path: str, body: Any = None) -> Obj:
-        headers = MERGE if verb == "PATCH" else {}
-        made: Obj = self.admin.send(Request(verb, path, headers=headers, body=body)).or_raise()
-        self.time.until_idle()
-        return made
-
-    def get(self, path: str) -> Obj:
-        return self.send("GET", path)
-
-    def absent(self, path: str) -> bool:
-        return self.admin.send(Request("GET", path)).status == 404
-
-    def join(self, *, accepted: bool, duration: int = 60) -> None:
-        spec = {"hubAcceptsClient": accepted, "leaseDurationSeconds": duration}
-        kind = {"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster"}
-        metadata = {"name": "c1", "labels": {"cluster.open-cluster-management.io/clusterset": "s1"}}
-        self.send("POST", CLUSTER, {**kind, "metadata": metadata, "spec": spec})
-
-    def accept(self, value: bool) -> None:
-        self.send("PATCH", f"{CLUSTER}/c1", {"spec": {"hubAcceptsClient": value}})
-
-    def available(self, status: str) -> None:
-        found = [one for one in self.get(f"{CLUSTER}/c1")["status"]["conditions"] if one["type"] != AVAILABLE]
-        since = {"lastTransitionTime": "2026-01-01T00:00:00Z", "message": ""}
-        new = {"type": AVAILABLE, "status": status, "reason": "R", **since}
-        self.send("PATCH", f"{CLUSTER}/c1/status", {"status": {"conditions": [*found, new]}})
-
-    def condition(self, kind: str) -> tuple[str, str] | None:
-        found = self.get(f"{CLUSTER}/c1").get("status", {}).get("conditions", ())
-        return next(((one["status"], one["reason"]) for one in found if one["type"] == kind), None)
-
-    def taints(self) -> list[str]:
-        return [one["key"] for one in self.get(f"{CLUSTER}/c1")["spec"].get("taints", ())]
-
-    def bindings(self) -> list[str]:
-        return [name_of(one).rpartition(":")[2] for one in self.get(BINDINGS)["items"]]
-
-    def work(self, name: str = "w", priority: str = "") -> None:
-        kind = {"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork"}
-        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}}
-        spec = {"workload": {"manifests": [manifest]}}
-        notes = {"open-cluster-management.io/cleanup-priority": priority} if priority else {}
-        metadata = {"name": name, "namespace": "c1", "finalizers": ["a.b/agent"], "annotations": notes}
-        self.send("POST", WORKS, {**kind, "metadata": metadata, "spec": spec})
+from syncline.kube.client import Request
+from syncline.kube.objects import finalizers, name_of
 
 
 @pytest.fixture
 def hub() -> Hub:
-    clock = VirtualClock()
-    core = build_core(store=Store(), clock=clock, entropy=Entropy(1))
-    core.bootstrap(port=6443)
-    admin = core.transport()
-    role = hub_role(HubSettings(), objects=hub_objects())
-    driver = SimulatedDriver(clock, Journal(), admin, admin=admin, strict=True)
-    start(role, driver)
-    time = VirtualDriver(clock, [driver.actor])
-    time.until_idle()
-    return Hub(admin, time, clock)
+    return hub_of()
 
 
 def test_b1_a_cluster_that_is_not_accepted_has_no_namespace_lease_or_condition(hub: Hub) -> None:
