@@ -101,7 +101,7 @@ def test_absent_decisions_are_no_decision_to_delete() -> None:
     obj = replica_set()
     found = look(obj, [child(obj, "c1", DONE)], ["c1", "c2"], decided=False)
     assert not found.actions
-    assert "its works stay until it has" in found.errors[0]
+    assert "no work is deleted until they agree" in found.errors[0]
 
 
 def test_a_changed_template_reaches_works_one_place_at_a_time() -> None:

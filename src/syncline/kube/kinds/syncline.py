@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from syncline.kube.kinds.structure import AGE, STR, TIME, column, definition, kind_schema, obj
+from syncline.kube.kinds.structure import (
+    AGE,
+    CONDITION,
+    COUNT,
+    SELECTOR,
+    STR,
+    TIME,
+    column,
+    definition,
+    keyed,
+    kind_schema,
+    obj,
+)
 from syncline.kube.objects import GVK, Obj
 
 GROUP = "syncline.dev"
 VERSION = "v1alpha1"
 HOLD = GVK(GROUP, VERSION, "Hold")
+BUDGET = GVK(GROUP, VERSION, "FleetDisruptionBudget")
 MAX_POOLS = 200
 """Pools in one Hold; more than any cluster has."""
+MAX_PLACES = 2000
+"""Places in one FleetDisruptionBudget: with all of them taken its status stays below half a megabyte or so."""
 
 
 def hold_crd() -> Obj:
@@ -36,3 +51,56 @@ def hold_crd() -> Obj:
         AGE,
     )
     return definition(HOLD, "holds", schema, columns=columns, status=False)
+
+
+def budget_crd() -> Obj:
+    """CustomResourceDefinition ``fleetdisruptionbudgets.syncline.dev``: how many of the clusters that it selects may be
+    unavailable at once over all roll-outs."""
+    most = {
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "x-kubernetes-int-or-string": True,
+        "x-kubernetes-validations": [
+            {
+                "rule": "type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",
+                "message": "must be a number that is not negative, or a percentage from 0% to 100%",
+            }
+        ],
+        "description": "a number of clusters, or a percentage of those selected, rounded down",
+    }
+    spec = obj(
+        {
+            "clusterSelector": SELECTOR | {"description": "labels of ManagedClusters; {} selects all of them"},
+            "maxUnavailable": most,
+        },
+        "clusterSelector",
+        "maxUnavailable",
+        about="which clusters, and how many of them at most",
+    )
+    holder = obj(dict.fromkeys(("group", "kind", "name", "namespace", "uid"), STR), "kind", "name", "uid")
+    place = obj(
+        {"cluster": STR, "holder": holder, "holderUID": STR, "reason": STR, "since": TIME},
+        "cluster",
+        "holderUID",
+        "holder",
+        about="a roll-out that may disturb one cluster, reserved before it does",
+    )
+    status = obj(
+        {
+            "conditions": keyed(CONDITION, "type"),
+            "observedGeneration": COUNT,
+            "permitted": COUNT | {"description": "how many clusters may be unavailable at once"},
+            "places": keyed(place, "cluster", "holderUID", maxItems=MAX_PLACES),
+            "selected": COUNT | {"description": "accepted clusters that match"},
+            "unavailable": COUNT | {"description": "clusters with a place, and others that are not available"},
+        }
+    )
+    about = "Bounds how many of some clusters are unavailable at once, over all roll-outs that select them."
+    schema = kind_schema(spec, status, "spec", about=about)
+    columns = (
+        column("Max", ".spec.maxUnavailable"),
+        column("Selected", ".status.selected", "integer"),
+        column("Permitted", ".status.permitted", "integer"),
+        column("Unavailable", ".status.unavailable", "integer"),
+        AGE,
+    )
+    return definition(BUDGET, "fleetdisruptionbudgets", schema, short=("fdb",), columns=columns)

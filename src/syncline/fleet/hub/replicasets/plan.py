@@ -14,8 +14,10 @@ from typing import Final
 from syncline.base.action import Action
 from syncline.control.plan import Delete
 from syncline.fleet.conditions import condition, with_condition
+from syncline.fleet.hub.budgets.model import NO_BUDGETS, Fleet, Holder
+from syncline.fleet.hub.budgets.reserve import Reserving, Wait
 from syncline.fleet.hub.placement.model import GROUP_INDEX_LABEL, GROUP_NAME_LABEL
-from syncline.fleet.hub.replicasets.status import Counts, applied_condition, count_works, summary
+from syncline.fleet.hub.replicasets.status import Counts, applied_condition, count_works, summary, waiting_condition
 from syncline.fleet.hub.replicasets.works import (
     PLACEMENT_LABEL,
     set_key,
@@ -24,10 +26,18 @@ from syncline.fleet.hub.replicasets.works import (
     write_work,
 )
 from syncline.fleet.hub.rollout.decide import decide
-from syncline.fleet.hub.rollout.model import ClusterState, DecisionGroup, Group, RolloutError, State, clusters_of
-from syncline.fleet.hub.rollout.states import state_of
-from syncline.fleet.hub.rollout.strategy import strategy_of
-from syncline.kube.objects import Obj, dig, labels_of, name_of, namespace_of
+from syncline.fleet.hub.rollout.model import (
+    ClusterState,
+    Decision,
+    DecisionGroup,
+    Group,
+    RolloutError,
+    State,
+    clusters_of,
+)
+from syncline.fleet.hub.rollout.states import is_settled, state_of
+from syncline.fleet.hub.rollout.strategy import Kind, Strategy, strategy_of
+from syncline.kube.objects import Obj, dig, is_terminating, labels_of, name_of, namespace_of
 from syncline.kube.selectors import label_value_problems
 
 VERIFIED, ROLLED_OUT, APPLIED = "PlacementVerified", "PlacementRolledOut", "ManifestworkApplied"
@@ -36,23 +46,44 @@ _DECISION_LABEL: Final = "cluster.open-cluster-management.io/placement"
 
 @dataclass(frozen=True, slots=True)
 class SetObserved:
-    """What a plan needs: the set, its works (:func:`~syncline.fleet.hub.replicasets.works.works_of_set`), and the
-    Placements and PlacementDecisions of its namespace."""
+    """What a plan needs: the set, its works (:func:`~syncline.fleet.hub.replicasets.works.works_of_set`), Placements
+    and PlacementDecisions of its namespace, and the disruption budgets with the clusters that they count."""
 
     obj: Obj
     works: tuple[Obj, ...] = ()
     placements: Mapping[str, Obj] = field(default_factory=dict)
     decisions: tuple[Obj, ...] = ()
+    fleet: Fleet = NO_BUDGETS
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one placement of the set gets. ``clusters``: those that have, or get now, what is rolled out."""
+
+    name: str
+    actions: tuple[Action, ...] = ()
+    clusters: frozenset[str] = frozenset()
+    succeeded: int = 0
+    recheck: timedelta | None = None
+    error: str = ""
+    states: Mapping[str, ClusterState] = field(default_factory=dict)
+    """Of the clusters whose work is as the template."""
+    selected: Mapping[str, Group] = field(default_factory=dict)
+    decision: Decision = field(default_factory=Decision)
 
 
 @dataclass(frozen=True, slots=True)
 class SetPlan:
-    """``errors`` make the key be tried again; ``recheck``: when time alone may go on with a rollout."""
+    """``reservations`` come before the ``actions``. ``errors`` make the key be tried again; ``recheck``: when time may
+    go on with a rollout. ``waits``: what a disruption budget holds back."""
 
     actions: tuple[Action, ...]
     status: Obj
     errors: tuple[str, ...] = ()
     recheck: timedelta | None = None
+    reservations: tuple[Action, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 def plan_set(observed: SetObserved, now: datetime) -> SetPlan:
@@ -74,61 +105,101 @@ def plan_set(observed: SetObserved, now: datetime) -> SetPlan:
         for work in observed.works
         if labels_of(work).get(PLACEMENT_LABEL) not in names
     ]
-    parts: list[_Part] = []
+    reserving = _reserving(observed, now)
+    parts: list[Part] = []
+    verified = True
     for name, reference in zip(names, references, strict=True):
-        if name not in observed.placements:
-            verified = condition(VERIFIED, "False", "PlacementDecisionNotFound")
-            made = tuple(actions) + tuple(action for part in parts for action in part.actions)
-            return SetPlan(made, _with(status, now, verified))
-        parts.append(_deploy(observed, name, reference.get("rolloutStrategy") or {}, now))
-    status = _status(status, observed, parts, now)
+        verified = name in observed.placements
+        if not verified:
+            break
+        parts.append(_deploy(observed, name, reference.get("rolloutStrategy") or {}, reserving, now))
+    waits = reserving.waits()
+    if verified:
+        status = _status(status, observed, parts, now)
+    else:
+        status = _with(status, now, condition(VERIFIED, "False", "PlacementDecisionNotFound"))
     rechecks = [part.recheck for part in parts if part.recheck is not None]
     return SetPlan(
         (*actions, *(action for part in parts for action in part.actions)),
-        status,
-        tuple(part.error for part in parts if part.error),
-        min(rechecks, default=None),
+        _with(status, now, *waiting_condition(status, waits)),
+        tuple(part.error for part in parts if part.error) if verified else (),
+        min(rechecks, default=None) if verified else None,
+        reserving.writes(),
+        waits,
+        tuple(parts),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What one placement of the set gets. ``clusters``: those that have, or get now, what is rolled out."""
-
-    name: str
-    actions: tuple[Action, ...] = ()
-    clusters: frozenset[str] = frozenset()
-    succeeded: int = 0
-    recheck: timedelta | None = None
-    error: str = ""
+def _reserving(observed: SetObserved, now: datetime) -> Reserving:
+    """Return the places of the set: those of its works that have not succeeded stay, whatever the template says now."""
+    reserving = Reserving(observed.fleet, Holder.of(observed.obj), now)
+    for work in observed.works:
+        if not is_terminating(work) and not is_settled(work):
+            reserving.keep(namespace_of(work), f"ManifestWork {name_of(work)} has not succeeded")
+    return reserving
 
 
-def _deploy(observed: SetObserved, name: str, strategy: Obj, now: datetime) -> _Part:
+def _deploy(observed: SetObserved, name: str, given: Obj, reserving: Reserving, now: datetime) -> Part:
     works = {namespace_of(one): one for one in observed.works if labels_of(one).get(PLACEMENT_LABEL) == name}
     states = {at: state_of(one) for at, one in works.items() if not template_differs(observed.obj, one, name)}
-    succeeded = sum(one.state is State.SUCCEEDED for one in states.values())
     try:
         groups = decision_groups(name, observed.decisions)
-        decision = decide(strategy_of(strategy), groups, states.values(), now)
+        strategy = strategy_of(given)
+        decision = decide(strategy, groups, states.values(), now)
+        selected = clusters_of(groups)
+        if reserving.refused([*_beginning(decision, states), *_overtaken(strategy, selected, states)]):
+            decision = decide(strategy, groups, states.values(), now, reserving.shut(selected.keys() - states.keys()))
     except RolloutError as error:
-        return _Part(name, error=str(error))
-    selects = _selected(observed.placements[name])
-    if works and selects and not groups:
-        why = f"Placement {name} selects {selects} clusters but has no PlacementDecisions; its works stay until it has"
-        return _Part(name, clusters=frozenset(states), succeeded=succeeded, error=why)
+        return Part(name, error=str(error), states=states)
+    leaving = [work for cluster, work in works.items() if cluster not in selected]
+    unsure = _unsure(observed.placements[name], selected) if leaving else ""
     actions: list[Action] = []
     clusters = set(states)
     for state in decision.to_roll_out:
-        if state.state is State.TO_APPLY:
-            clusters.add(state.cluster)
-            write = write_work(work_of(observed.obj, state.cluster, name), works.get(state.cluster), _why(state))
-            actions += [write] if write else []
-    selected = clusters_of(groups)
-    for cluster, work in works.items():
-        if cluster not in selected:
-            clusters.discard(cluster)
-            actions.append(Delete.of(work, f"Placement {name} does not select the cluster any more"))
-    return _Part(name, tuple(actions), frozenset(clusters), succeeded, decision.recheck)
+        if state.state is not State.TO_APPLY:
+            continue
+        if state.cluster not in states and not reserving.take(state.cluster, f"Placement {name}: {_why(state)}"):
+            continue
+        clusters.add(state.cluster)
+        write = write_work(work_of(observed.obj, state.cluster, name), works.get(state.cluster), _why(state))
+        actions += [write] if write else []
+    if not unsure:
+        actions += [Delete.of(work, f"Placement {name} does not select the cluster any more") for work in leaving]
+        clusters -= {namespace_of(work) for work in leaving}
+    return Part(
+        name,
+        tuple(actions),
+        frozenset(clusters),
+        sum(one.state is State.SUCCEEDED for one in states.values()),
+        decision.recheck,
+        unsure,
+        states,
+        selected,
+        decision,
+    )
+
+
+def _beginning(decision: Decision, states: Mapping[str, ClusterState]) -> list[str]:
+    return [one.cluster for one in decision.to_roll_out if one.state is State.TO_APPLY and one.cluster not in states]
+
+
+def _overtaken(strategy: Strategy, selected: Mapping[str, Group], states: Mapping[str, ClusterState]) -> list[str]:
+    """Return the clusters whose turn by name has come, and that have not begun: if a budget holds them back, they wait
+    also while others take all places of the roll-out."""
+    last = max(states, default="")
+    return [one for one in selected if one < last and one not in states] if strategy.kind is Kind.PROGRESSIVE else []
+
+
+def _unsure(placement: Obj, selected: Mapping[str, Group]) -> str:
+    """Return why no work may be deleted now, empty if the decisions are complete: the pages of a Placement are written
+    one after the other, and a new page is empty at first."""
+    listed, counted = len(selected), _selected(placement)
+    if listed == counted:
+        return ""
+    return (
+        f"Placement {name_of(placement)} selects {counted} clusters and its PlacementDecisions list {listed}; "
+        "no work is deleted until they agree"
+    )
 
 
 def _why(state: ClusterState) -> str:
@@ -153,12 +224,12 @@ def decision_groups(placement: str, decisions: Iterable[Obj]) -> list[DecisionGr
     return [DecisionGroup(key, tuple(found[key])) for key in sorted(found)]
 
 
-def _status(status: Obj, observed: SetObserved, parts: Sequence[_Part], now: datetime) -> Obj:
+def _status(status: Obj, observed: SetObserved, parts: Sequence[Part], now: datetime) -> Obj:
     """Return the status: counts of the placements, then the conditions they make."""
     done = [part for part in parts if part.clusters or not part.error]
     selected = sum(_selected(observed.placements[part.name]) for part in done)
     total = sum(len(part.clusters) for part in done)
-    counts = {part.name: _counted(observed, part.name) for part in done} if total else {}
+    counts = {part.name: _counted(observed, part) for part in done} if total else {}
     all_counts = sum(counts.values(), Counts())
     verified = ("True", "AsExpected") if total else ("False", "PlacementDecisionEmpty")
     complete = selected == sum(part.succeeded for part in done)
@@ -177,16 +248,16 @@ def _status(status: Obj, observed: SetObserved, parts: Sequence[_Part], now: dat
     )
 
 
-def _counted(observed: SetObserved, name: str) -> Counts:
-    works = [one for one in observed.works if labels_of(one).get(PLACEMENT_LABEL) == name]
-    return count_works(one for one in works if not template_differs(observed.obj, one, name))
+def _counted(observed: SetObserved, part: Part) -> Counts:
+    works = (one for one in observed.works if labels_of(one).get(PLACEMENT_LABEL) == part.name)
+    return count_works(one for one in works if namespace_of(one) in part.states)
 
 
 def _selected(placement: Obj) -> int:
     return int(dig(placement, "status", "numberOfSelectedClusters") or 0)
 
 
-def _placement_summary(observed: SetObserved, part: _Part, counts: Counts) -> Obj:
+def _placement_summary(observed: SetObserved, part: Part, counts: Counts) -> Obj:
     placement = observed.placements[part.name]
     groups = len(dig(placement, "status", "decisionGroups") or ())
     text = f"{groups} ({len(part.clusters)} / {_selected(placement)} clusters applied)"

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from syncline.fleet.conditions import condition, is_true
+from syncline.fleet.conditions import condition, find_condition, is_true
+from syncline.fleet.hub.budgets.reserve import Wait
 from syncline.kube.objects import Obj, dig, is_terminating
+
+WAITING: Final = "WaitingForBudget"
+"""Condition of a set, which upstream does not have: clusters wait for a place in a FleetDisruptionBudget."""
+MAX_MESSAGE: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +62,14 @@ def applied_condition(kind: str, total: int, counts: Counts) -> Obj:
     if counts.available == total and not counts.progressing and not counts.degraded:
         return condition(kind, "True", "AsExpected")
     return condition(kind, "False", "Processing" if counts.progressing and not counts.degraded else "NotAsExpected")
+
+
+def waiting_condition(status: Obj, waits: Sequence[Wait]) -> tuple[Obj, ...]:
+    """Return the condition, without a time; none for a set that never waited."""
+    if waits:
+        text = "; ".join(one.sentence() for one in waits)[:MAX_MESSAGE]
+        reason = "NoPlaceFree" if any(one.budget for one in waits) else "BudgetsUnknown"
+        return (condition(WAITING, "True", reason, text),)
+    if find_condition(status.get("conditions") or (), WAITING) is None:
+        return ()
+    return (condition(WAITING, "False", "PlacesReserved", "No cluster waits for a FleetDisruptionBudget"),)

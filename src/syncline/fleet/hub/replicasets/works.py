@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -25,6 +26,9 @@ from syncline.kube.patching.patches import create_merge_patch
 SET_LABEL: Final = "work.open-cluster-management.io/manifestworkreplicaset"
 """``NAMESPACE.NAME`` of the set; its works are found by it."""
 PLACEMENT_LABEL: Final = "work.open-cluster-management.io/placementname"
+_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX, _MAX_NAME = 5, 63
+"""Letters, length of the suffix, and longest name of Kubernetes' own generated names."""
 
 
 def set_key(obj: Obj) -> str:
@@ -50,6 +54,21 @@ def work_of(obj: Obj, cluster: str, placement: str) -> Obj:
         },
         "spec": dig(obj, "spec", "manifestWorkTemplate") or {},
     }
+
+
+def named(wanted: Obj, uid: str) -> Obj:
+    """Return a new work with its name: that of the set and five characters, as a server would generate it, but always
+    the same for a set (``uid``), cluster and placement. So what is created twice (a cache that is behind, two replicas)
+    exists once."""
+    metadata = wanted["metadata"]
+    said = "\0".join((uid, metadata["namespace"], metadata["labels"][PLACEMENT_LABEL]))
+    digest = int.from_bytes(hashlib.sha256(said.encode()).digest()[:8])
+    suffix = ""
+    for _ in range(_SUFFIX):
+        digest, at = divmod(digest, len(_ALPHABET))
+        suffix += _ALPHABET[at]
+    name = metadata["generateName"][: _MAX_NAME - _SUFFIX] + suffix
+    return {**wanted, "metadata": {**metadata, "name": name}}
 
 
 def template_differs(obj: Obj, work: Obj, placement: str) -> bool:

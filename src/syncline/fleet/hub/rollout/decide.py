@@ -7,7 +7,7 @@ Failures stop further clusters, never those that have begun. Rules: ``rollout.go
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -24,17 +24,23 @@ from syncline.fleet.hub.rollout.strategy import Kind, Size, Strategy, mandatory_
 
 
 def decide(
-    strategy: Strategy, groups: Sequence[DecisionGroup], states: Iterable[ClusterState], now: datetime
+    strategy: Strategy,
+    groups: Sequence[DecisionGroup],
+    states: Iterable[ClusterState],
+    now: datetime,
+    passed_over: Set[str] = frozenset(),
 ) -> Decision:
     """Return what the rollout does at ``now``.
 
     ``groups`` are the decision groups of the Placement, ``states`` those of the clusters that have what is rolled out.
-    Raises :class:`RolloutError` for a size that is neither a number nor a percentage.
+    ``passed_over`` are clusters that cannot begin now (a budget has no place for them): where clusters begin one by one
+    they take no place of those that can; a group still waits for all of its own. Raises :class:`RolloutError` for a
+    size that is neither a number nor a percentage.
     """
     selected, listed = clusters_of(groups), list(states)
     current = [one for one in listed if one.cluster in selected]
     removed = tuple(sorted((one for one in listed if one.cluster not in selected), key=lambda one: one.cluster))
-    look = _Look(strategy.min_success, strategy.deadline, now)
+    look = _Look(strategy.min_success, strategy.deadline, now, passed_over)
     if strategy.kind is Kind.ALL:
         found = look.by_cluster(groups, len(selected), len(selected), current)
     else:
@@ -80,6 +86,7 @@ class _Look:
     min_success: timedelta
     deadline: timedelta | None
     now: datetime
+    passed_over: Set[str]
 
     def by_cluster(
         self, groups: Iterable[DecisionGroup], places: int, failures: int, current: list[ClusterState]
@@ -95,7 +102,7 @@ class _Look:
             return self._decision(held, True)
         known = {one.cluster for one in current}
         for cluster, group in clusters_of(groups).items():
-            if cluster not in known:
+            if cluster not in known and cluster not in self.passed_over:
                 held.taken.append(ClusterState(cluster, State.TO_APPLY, group))
                 if len(held.taken) >= places:
                     break

@@ -31,3 +31,23 @@ def state_of(work: Obj) -> ClusterState:
     state = State.FAILED if fails else State.PROGRESSING if runs else State.SUCCEEDED
     said = degraded if fails and degraded else progressing
     return ClusterState(cluster, state, since=time_or_none(said.get("lastTransitionTime")))
+
+
+def is_settled(work: Obj) -> bool:
+    """Return whether a work disturbs its cluster no longer, so that a place in a disruption budget may be given back.
+
+    It has succeeded; or, where no condition rule of it can say so (its state stays ToApply for ever), this generation
+    is applied and everything in it is there. Failure settles nothing, neither does a deadline that has passed.
+    """
+    if state_of(work).state is State.SUCCEEDED:
+        return True
+    configs = dig(work, "spec", "manifestConfigs") or ()
+    rules = (rule for config in configs for rule in config.get("conditionRules") or ())
+    if any(rule.get("condition") == "Progressing" for rule in rules):
+        return False
+    conditions = dig(work, "status", "conditions") or ()
+    found = [find_condition(conditions, kind) or {} for kind in ("Applied", "Available")]
+    return (
+        all(one.get("status") == "True" and one.get("observedGeneration") == generation(work) for one in found)
+        and (find_condition(conditions, "Degraded") or {}).get("status") != "True"
+    )

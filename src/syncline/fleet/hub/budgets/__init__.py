@@ -1,0 +1,1 @@
+"""FleetDisruptionBudgets: how many clusters are unavailable at once, over all roll-outs."""
