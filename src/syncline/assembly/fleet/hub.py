@@ -1,4 +1,4 @@
-"""The role of a hub: acceptance, leases, taints, cluster sets, Placements and works, in one loop.
+"""The role of a hub: acceptance, leases, taints, cluster sets, Placements, works and roll-outs, in one loop.
 
 ``syncline up --hub`` runs it on the embedded cluster, ``syncline controller --roles hub`` on any API.
 """
@@ -15,6 +15,7 @@ from syncline.base.clock import Clock
 from syncline.cluster.access.users import service_account_user
 from syncline.control.cache import Cache
 from syncline.control.controller import Controller
+from syncline.fleet.hub.budgets.controller import budget_controller
 from syncline.fleet.hub.clustersets.controller import binding_controller, set_controller
 from syncline.fleet.hub.clustersets.namespaces import namespace_controller
 from syncline.fleet.hub.placement.controller import placement_controller
@@ -26,6 +27,7 @@ from syncline.fleet.hub.registration.controller import (
     lease_controller,
     taint_controller,
 )
+from syncline.fleet.hub.replicasets.controller import replica_set_controller
 from syncline.kube.objects import Obj
 
 HUB_MANAGER: Final = "syncline-hub-controller"
@@ -59,6 +61,8 @@ def hub_controllers(settings: HubSettings) -> tuple[Controller[Any], ...]:
         binding_controller(),
         namespace_controller(),
         placement_controller(),
+        replica_set_controller(),
+        budget_controller(),
     )
 
 

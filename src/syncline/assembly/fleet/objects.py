@@ -11,6 +11,7 @@ from syncline.assembly.fleet.hub import BOOTSTRAP_NAMESPACE, HUB_MANAGER, HUB_NA
 from syncline.fleet.hub.clustersets.defaults import SELECTORS, kept
 from syncline.kube.kinds.managedclusters import GROUP, cluster_claim_crd, hub_cluster_crds
 from syncline.kube.kinds.manifestworks import applied_work_crd, manifest_work_crd, replica_set_crd
+from syncline.kube.kinds.syncline import budget_crd
 from syncline.kube.objects import Obj
 
 BOOTSTRAP_ACCOUNT: Final = "agent-registration-bootstrap"
@@ -28,6 +29,7 @@ def foreign_hub_objects() -> list[Obj]:
         *hub_cluster_crds(),
         manifest_work_crd(),
         replica_set_crd(),
+        budget_crd(),
         *_bootstrap(),
         *(made for name in SELECTORS if (made := kept(name, None).create) is not None),
     ]
