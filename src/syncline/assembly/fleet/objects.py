@@ -9,6 +9,7 @@ from typing import Final
 
 from syncline.assembly.fleet.hub import BOOTSTRAP_NAMESPACE, HUB_MANAGER, HUB_NAMESPACE
 from syncline.fleet.hub.clustersets.defaults import SELECTORS, kept
+from syncline.kube.kinds.managedaddons import HERE, addon_crds
 from syncline.kube.kinds.managedclusters import GROUP, cluster_claim_crd, hub_cluster_crds
 from syncline.kube.kinds.manifestworks import applied_work_crd, manifest_work_crd, replica_set_crd
 from syncline.kube.kinds.syncline import budget_crd
@@ -19,8 +20,11 @@ BOOTSTRAP_ROLE: Final = "open-cluster-management:bootstrap"
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 
-def foreign_hub_objects() -> list[Obj]:
-    """Return what a hub needs on another team's cluster, whose owner grants the rights of the controllers."""
+def foreign_hub_objects(conversion: Obj | None = None) -> list[Obj]:
+    """Return what a hub needs on another team's cluster, whose owner grants the rights of the controllers.
+
+    ``conversion``: who converts between the versions of add-ons (``kube/kinds/managedaddons.py``).
+    """
     return [
         *(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": n}}
@@ -30,6 +34,7 @@ def foreign_hub_objects() -> list[Obj]:
         manifest_work_crd(),
         replica_set_crd(),
         budget_crd(),
+        *addon_crds(conversion),
         *_bootstrap(),
         *(made for name in SELECTORS if (made := kept(name, None).create) is not None),
     ]
@@ -37,7 +42,8 @@ def foreign_hub_objects() -> list[Obj]:
 
 def hub_objects() -> list[Obj]:
     """As :func:`foreign_hub_objects`, with the account of the controllers and its rights, for the embedded cluster."""
-    spaces, rest = foreign_hub_objects()[:2], foreign_hub_objects()[2:]
+    made = foreign_hub_objects(HERE)
+    spaces, rest = made[:2], made[2:]
     return [
         *spaces,
         _account(HUB_MANAGER, HUB_NAMESPACE),

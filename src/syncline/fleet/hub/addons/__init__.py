@@ -1,0 +1,1 @@
+"""Add-ons on the hub: installed by Placements, configured, deployed as works, registered, watched over."""
