@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from syncline.assembly.embedded.live import LiveCluster, kubeconfig_text, running_cluster, write_private
+from syncline.assembly.fleet.hub import HubSettings
 from syncline.assembly.gitops import GitOpsSettings
 from syncline.assembly.settings import ClusterSettings
 from syncline.kube.client import Request, Transport
@@ -36,9 +37,12 @@ class Served:
 
 @contextlib.contextmanager
 def served_cluster(
-    folder: Path, settings: ClusterSettings | None = None, gitops: GitOpsSettings | None = None
+    folder: Path,
+    settings: ClusterSettings | None = None,
+    gitops: GitOpsSettings | None = None,
+    hub: HubSettings | None = None,
 ) -> Iterator[Served]:
-    """Start, yield, stop. ``folder`` takes the kubeconfig; ``gitops`` also runs the GitOps controllers."""
+    """Start, yield, stop. ``folder`` takes the kubeconfig; ``gitops`` and ``hub`` also run these controllers."""
     started: Future[Served] = Future()
     stops: list[asyncio.Event] = []
 
@@ -48,6 +52,8 @@ def served_cluster(
         async with running_cluster(settings or ClusterSettings()) as cluster:
             if gitops is not None:
                 await cluster.start_gitops(gitops)
+            if hub is not None:
+                await cluster.start_hub(hub)
             path = folder / "kubeconfig"
             write_private(path, kubeconfig_text(cluster))
             access = json.loads(path.read_text())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from syncline.assembly.embedded.core import build_core
@@ -24,6 +26,7 @@ from syncline.kube.client import PatchType, Transport
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import GVK, GroupKind, Obj, gvk_of, meta, name_of, namespace_of
 
+GOLDEN = Path(__file__).parent / "golden" / "fleet"
 CLUSTERS = "cluster.open-cluster-management.io"
 
 
@@ -108,3 +111,11 @@ def available(status: str, reason: str, message: str, since: str) -> Obj:
 
 def named(objects: Iterable[Obj]) -> list[str]:
     return [f"{namespace_of(one)}/{name_of(one)}" for one in objects]
+
+
+def golden(name: str, text: str) -> None:
+    """Compare with a golden file; SYNCLINE_GOLDEN=write writes it."""
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("SYNCLINE_GOLDEN") == "write":
+        path.write_text(text + "\n", encoding="utf-8")
+    assert text + "\n" == path.read_text(encoding="utf-8")

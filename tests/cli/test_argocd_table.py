@@ -15,7 +15,7 @@ from syncline.cli.main import cli, main
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
 OF_ARGOCD = 169
 """Commands in argocd's own reference, groups included."""
-OURS = {"appset diff"}
+OURS = {"appset diff", "cluster accept", "cluster deny", "cluster detach", "cluster sets"}
 """Commands of our own in its groups."""
 IMPLICIT = {"-h", "--help", "--kubeconfig", "--context", "-N", "--app-namespace"}
 EVERY = "every command"

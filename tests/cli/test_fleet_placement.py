@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.cli.commanding import Shell
-from tests.cli.fleethub import VirtualHub, bound_set, by_labels, cluster, placement, virtual_hub
+from tests.cli.fleethub import VirtualHub, bound_set, by_labels, cluster, golden, placement, virtual_hub
 
 from syncline.assembly.inspection.fleet import PlacementReport, offline_fleet, placement_changes, placement_report
 from syncline.cli.fleet.placement import READ
@@ -17,7 +17,6 @@ from syncline.cli.views.fleet.placement import describe_change, describe_report,
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER, PLACEMENT
 from syncline.kube.objects import Obj, ObjectRef
 
-GOLDEN = Path(__file__).parent / "golden" / "fleet"
 UNREACHABLE = {"key": "cluster.open-cluster-management.io/unreachable", "operator": "Exists"}
 REPLICA_SET: Obj = {
     "apiVersion": "work.open-cluster-management.io/v1alpha1",
@@ -57,10 +56,6 @@ def report(hub: VirtualHub, name: str = "web") -> PlacementReport:
     found = placement_report(hub.cache(READ), ObjectRef(*PLACEMENT.group_kind, "default", name), hub.clock.now())
     assert found is not None
     return found
-
-
-def golden(name: str, text: str) -> None:
-    assert text + "\n" == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def test_a_list_says_which_placements_are_satisfied_and_why_not(hub: VirtualHub) -> None:

@@ -1,9 +1,14 @@
-"""``syncline cluster``: destinations of Applications and managed clusters, in one list (column TYPE)."""
+"""``syncline cluster``: destinations of Applications and clusters of a hub, in one list.
+
+A cluster that is both has one row: REGISTERED in Argo CD, JOINED to the hub. What is of the hub alone is in
+``cli/fleet``.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,9 +30,10 @@ from syncline.cli.access.declared import (
 )
 from syncline.cli.frame.arguments import did_you_mean
 from syncline.cli.frame.failure import USAGE, CommandFailed
-from syncline.cli.frame.lazy import CONTEXT, Group
+from syncline.cli.frame.lazy import CONTEXT, LazyGroup
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.views.repository import Destination, cluster_rows
+from syncline.fleet.hub.registration.pending import stage_of
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.objects import GVK, GroupKind, Obj, dig, name_of, namespace_of
@@ -38,16 +44,32 @@ MANAGED_CLUSTER = GroupKind("cluster.open-cluster-management.io", "ManagedCluste
 AVAILABLE = {"True": "Successful", "False": "Failed"}
 
 
-@click.group(cls=Group, context_settings=CONTEXT)
+VERBS: dict[str, tuple[str, str]] = {
+    "accept": ("fleet.accepting:accept", "Accept clusters to the hub: approve their requests, set hubAcceptsClient."),
+    "add": ("remotes.cluster:add", "Declare the cluster of a kubeconfig's context as a destination."),
+    "deny": ("fleet.accepting:deny", "Take the rights of clusters back; nothing is deleted."),
+    "detach": ("fleet.accepting:detach", "Remove a cluster from the hub, and what its works made there."),
+    "get": ("remotes.cluster:get", "Show one cluster, without its credentials."),
+    "list": ("remotes.cluster:list_clusters", "List destinations and clusters of the hub."),
+    "rm": ("remotes.cluster:rm", "Remove a declared destination; what was synced there stays."),
+    "rotate-auth": ("remotes.cluster:rotate_auth", "Refused: credentials belong to who made them."),
+    "set": ("remotes.cluster:set_cluster", "Change the name, the namespaces or the labels of a destination."),
+    "sets": ("fleet.accepting:sets", "List cluster sets with their members and bindings."),
+}
+
+
+@click.command(cls=LazyGroup, table=VERBS, context_settings=CONTEXT)
 def cluster() -> None:
-    """Manage the clusters that Applications may name as destination, and list managed clusters.
+    """Manage clusters in both senses: destinations that Applications may name (REGISTERED, as argocd has them), and
+    clusters whose agent has joined this hub (JOINED, as Open Cluster Management has them).
 
     \b
     Example:  syncline cluster list
+              syncline cluster accept cluster1
     """
 
 
-@cluster.command()
+@click.command()
 @click.argument("wanted", metavar="CONTEXT")
 @click.option("--name", default="", help="Name of the cluster [default: that of the context].")
 @click.option("--from", "source", default=None, help="Kubeconfig with the context [default: $KUBECONFIG].")
@@ -140,17 +162,24 @@ def _encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-@cluster.command("list")
-@output_option("server", "json", "yaml")
+@click.command("list")
+@output_option("server", "wide", "json", "yaml")
 @namespace_options
 def list_clusters(output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
-    """List destinations and managed clusters. STATUS of other clusters is the last known one: no connection is made.
+    """List destinations (REGISTERED: Applications may name them) and clusters of the hub (JOINED: their agent has).
+    STATUS of other clusters is the last known one: no connection is made. `-o wide` adds the table of `syncline fleet`.
 
     \b
     Example:  syncline cluster list -o yaml
     """
     with Connection(kubeconfig, context) as link:
         found = _all(link, namespace)
+        if output == "wide" and any(one.joined for one in found):
+            from syncline.cli.fleet.status import states_of
+            from syncline.cli.views.fleet.clusters import fleet_table
+
+            print(f"{cluster_rows(found)}\n\n{fleet_table(states_of(link), link.now(), wide=True)}")
+            return
     if output in ("json", "yaml"):
         print_documents([one.to_obj() for one in found], output)
     elif output == "server":
@@ -159,24 +188,44 @@ def list_clusters(output: str | None, namespace: str, kubeconfig: str | None, co
         print(cluster_rows(found))
 
 
-@cluster.command()
+@click.command()
 @click.argument("wanted", metavar="SERVER | NAME")
 @output_option("json", "yaml")
 @namespace_options
 def get(wanted: str, output: str | None, namespace: str, kubeconfig: str | None, context: str | None) -> None:
-    """Show one cluster, without its credentials.
+    """Show one cluster, without its credentials; of a cluster of the hub also its conditions, works and requests.
 
     \b
     Example:  syncline cluster get in-cluster
     """
     with Connection(kubeconfig, context) as link:
-        found = [one for one in _all(link, namespace) if wanted.rstrip("/") in (one.server.rstrip("/"), one.name)]
+        every = _all(link, namespace)
+        found = [one for one in every if wanted.rstrip("/") in (one.server.rstrip("/"), one.name)]
+        if found and found[0].joined:
+            _print_joined(link, found[0], output)
+            return
     if not found:
-        raise CommandFailed(f"cluster '{wanted}' is not known; `syncline cluster list` shows those that are")
+        near = did_you_mean(wanted, [one.name for one in every])
+        raise CommandFailed(f"cluster '{wanted}' is not known; `syncline cluster list` shows those that are.{near}")
     print_documents(found[0].to_obj(), output or "yaml")
 
 
-@cluster.command()
+def _print_joined(link: Connection, found: Destination, output: str | None) -> None:
+    from syncline.cli.fleet.status import states_of
+    from syncline.cli.views.fleet.clusters import describe_cluster, fleet_obj
+
+    state = next((one for one in states_of(link) if one.name == found.name), None)
+    if state is None:
+        raise CommandFailed(f"ManagedCluster {found.name} was deleted a moment ago")
+    if output:
+        print_documents(found.to_obj() | {"managed": fleet_obj(state)}, output)
+        return
+    print(describe_cluster(state, link.now()))
+    if found.registered:
+        print(f"\nRegistered in Argo CD as destination {found.name}: {found.server}")
+
+
+@click.command()
 @click.argument("wanted", metavar="SERVER | NAME")
 @click.option("-y", "--yes", is_flag=True, help="Taken for compatibility; nothing is asked.")
 @namespace_options
@@ -191,7 +240,7 @@ def rm(wanted: str, yes: bool, namespace: str, kubeconfig: str | None, context: 
     print(f"Cluster '{wanted}' removed")
 
 
-@cluster.command("set")
+@click.command("set")
 @click.argument("wanted", metavar="SERVER | NAME")
 @click.option("--name", default="", help="A new name.")
 @click.option("--namespace", "namespaces", multiple=True, help="Manage only this namespace, '*' for all; repeatable.")
@@ -216,7 +265,7 @@ def set_cluster(wanted: str, name: str, namespace: str, **given: Any) -> None:
     print(f"Cluster '{wanted}' updated.")
 
 
-@cluster.command("rotate-auth")
+@click.command("rotate-auth")
 @click.argument("wanted", metavar="SERVER | NAME")
 @namespace_options
 def rotate_auth(wanted: str, namespace: str, kubeconfig: str | None, context: str | None) -> None:
@@ -251,7 +300,21 @@ def _all(link: Connection, namespace: str) -> list[Destination]:
         found.insert(0, _here(link))
     info = link.mapper.preferred(MANAGED_CLUSTER)
     managed = (link.ask(client.list_(info)).get("items") or []) if info is not None else []
-    return found + [managed_cluster(one) for one in sorted(managed, key=name_of)]
+    return merged(found, [managed_cluster(one) for one in sorted(managed, key=name_of)])
+
+
+def merged(declared_ones: Sequence[Destination], managed: Sequence[Destination]) -> list[Destination]:
+    """Return both lists as one: a destination with the name of a cluster of the hub is that cluster, as what makes
+    destinations of a Placement's clusters names them."""
+    joined = {one.name: one for one in managed}
+    known = {one.name for one in declared_ones}
+    both = [
+        replace(one, joined=mine.joined, status=mine.status, version=mine.version, message=mine.message)
+        if (mine := joined.get(one.name)) is not None
+        else one
+        for one in declared_ones
+    ]
+    return both + [one for one in managed if one.name not in known]
 
 
 def _is_disabled(link: Connection, namespace: str) -> bool:
@@ -277,7 +340,7 @@ def declared_cluster(secret: Obj) -> Destination:
 
 
 def managed_cluster(obj: Obj) -> Destination:
-    """Return a row for a ManagedCluster; its status is the condition Available."""
+    """Return a row for a cluster of the hub; its status is the condition Available."""
     urls = [str(one.get("url") or "") for one in dig(obj, "spec", "managedClusterClientConfigs", default=[])]
     conditions = {one.get("type"): one for one in dig(obj, "status", "conditions", default=[])}
     available = conditions.get("ManagedClusterConditionAvailable") or {}
@@ -287,5 +350,6 @@ def managed_cluster(obj: Obj) -> Destination:
         version=str(dig(obj, "status", "version", "kubernetes", default="")).removeprefix("v"),
         status=AVAILABLE.get(str(available.get("status")), "Unknown"),
         message=str(available.get("message") or ""),
-        kind="managed",
+        registered=False,
+        joined=stage_of(obj),
     )

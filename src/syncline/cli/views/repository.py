@@ -9,7 +9,7 @@ from syncline.cli.frame.output import table
 from syncline.kube.objects import Obj
 
 REPOSITORY_HEADERS = ("TYPE", "NAME", "REPO", "INSECURE", "OCI", "LFS", "CREDS", "STATUS", "MESSAGE", "PROJECT")
-CLUSTER_HEADERS = ("SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT", "TYPE")
+CLUSTER_HEADERS = ("SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT", "REGISTERED", "JOINED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,8 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """One cluster. ``kind``: ``destination`` for one that Applications may name, ``managed`` for a ManagedCluster."""
+    """One cluster. ``registered``: Applications may name it; ``joined``: how far it has joined the hub (``pending``,
+    ``denied``, ``accepted``, ``joined``, ``leaving``), empty if it is no cluster of the hub."""
 
     server: str
     name: str
@@ -51,7 +52,8 @@ class Destination:
     status: str = "Unknown"
     message: str = ""
     project: str = ""
-    kind: str = "destination"
+    registered: bool = True
+    joined: str = ""
     namespaces: tuple[str, ...] = ()
     """The only managed namespaces; empty: all."""
 
@@ -62,7 +64,9 @@ class Destination:
             "serverVersion": self.version,
             "namespaces": list(self.namespaces),
             "project": self.project,
-            "type": self.kind,
+            "type": "destination" if self.registered else "managed",
+            "registered": self.registered,
+            "joined": self.joined,
             "connectionState": {"status": self.status, "message": self.message},
         }
 
@@ -78,10 +82,13 @@ def repository_rows(found: Iterable[Declared]) -> str:
 
 
 def cluster_rows(found: Iterable[Destination]) -> str:
-    """Return the table of ``cluster list``; a restricted cluster shows its number of namespaces."""
+    """Return the table of ``cluster list``; a restricted cluster shows its number of namespaces. REGISTERED is Argo
+    CD's sense of a cluster, JOINED that of Open Cluster Management."""
     rows = []
     for one in found:
         server = f"{one.server} ({len(one.namespaces)} namespaces)" if one.namespaces else one.server
-        row = (server, one.name, one.version, one.status, one.message, one.project, one.kind)
+        joined = {"": "-", "joined": "yes"}.get(one.joined, one.joined)
+        both = ("yes" if one.registered else "no", joined)
+        row = (server, one.name, one.version, one.status, one.message, one.project, *both)
         rows.append([cell or " " for cell in row])
     return table(CLUSTER_HEADERS, rows)

@@ -1,0 +1,111 @@
+"""The commands of a fleet over HTTP, against one embedded hub with its controllers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.cli.commanding import Shell
+from tests.cli.fleethub import bound_set, placement
+from tests.cli.test_completing import offered
+from tests.fleet.hub.hubs import BOOTSTRAP, csr
+from tests.fleet.world import managed_cluster
+from tests.live import Served, served_cluster
+
+from syncline.assembly.fleet.hub import HubSettings
+from syncline.assembly.settings import ClusterSettings
+from syncline.kube.client import Request
+
+CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_cluster(tmp_path_factory.mktemp("hub"), ClusterSettings(nodes=0), hub=HubSettings()) as found:
+        yield found
+
+
+@pytest.fixture
+def shell(hub: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.setenv("KUBECONFIG", str(hub.kubeconfig))
+    return Shell(capsys, [])
+
+
+def ask_to_join(hub: Served, name: str, request: str, *, first: bool = True) -> None:
+    """What an agent does with the credentials that agents join with."""
+
+    async def ask() -> None:
+        transport = hub.cluster.core.transport(BOOTSTRAP)
+        if first:
+            transport.send(Request("POST", CLUSTERS, body=managed_cluster(name, accepted=False))).or_raise()
+        transport.send(Request("POST", CSRS, body=csr(name, request))).or_raise()
+
+    asyncio.run_coroutine_threadsafe(ask(), hub.loop).result(60)
+
+
+def test_a_cluster_is_accepted_denied_and_detached(hub: Served, shell: Shell) -> None:
+    ask_to_join(hub, "c1", "c1-r1")
+    assert "to be accepted: syncline cluster accept c1" in shell("fleet")
+    said = shell("cluster", "accept", "c1")
+    assert "certificatesigningrequest/c1-r1 approved: agent a1, asked by system:serviceaccount:" in said
+    assert "managedcluster/c1 accepted\nnext: the hub makes namespace c1" in said
+    assert "managedcluster/c1 was accepted before\nnext: no request of its agent is pending" in shell(
+        "cluster", "accept", "c1"
+    )
+    assert [one["stage"] for one in shell.json("fleet", "c1")] == ["accepted"]
+    (row,) = [one for one in shell.json("cluster", "list") if one["name"] == "c1"]
+    assert (row["type"], row["registered"], row["joined"]) == ("managed", False, "accepted")
+    assert "State:         accepted" in shell("cluster", "get", "c1")
+    ask_to_join(hub, "c1", "c1-r2", first=False)
+    said = shell("cluster", "deny", "c1")
+    assert "certificatesigningrequest/c1-r2 denied\nmanagedcluster/c1 denied\n" in said
+    said = shell("cluster", "detach", "c1", "--yes")
+    assert "managedcluster/c1: 0 works (0 of them leave their objects behind), 0 add-ons" in said
+
+
+def test_all_that_wait_are_shown_before_they_are_accepted(hub: Served, shell: Shell) -> None:
+    for name in ("w1", "w2"):
+        ask_to_join(hub, name, f"{name}-r1")
+    ask_to_join(hub, "w2", "w2-r2", first=False)
+    said = shell("cluster", "accept", "--all-pending", code=2)
+    assert "would be approved" in said and "nothing was accepted: add --yes, or name the clusters" in said
+    said = shell("cluster", "accept", "--all-pending", "--yes", code=1)
+    assert "managedcluster/w1 accepted" in said
+    assert "managedcluster/w2 not accepted: 2 requests with different keys ask for its name" in said
+    assert "managedcluster/w2 accepted" in shell("cluster", "accept", "w2", "--request", "w2-r2")
+
+
+def test_a_name_that_is_not_there_is_answered_with_a_similar_one(hub: Served, shell: Shell) -> None:
+    ask_to_join(hub, "spelling", "s-r1")
+    for words in (("cluster", "deny", "speling"), ("cluster", "detach", "speling"), ("cluster", "accept", "speling")):
+        assert "ManagedCluster speling does not exist" in shell(*words, code=20)
+    assert "Did you mean 'spelling'?" in shell("fleet", "speling", code=1)
+    assert offered("cluster", "accept", "spell") == ["spelling"]
+
+
+def test_placements_are_planned_applied_and_explained(hub: Served, shell: Shell, tmp_path: Path) -> None:
+    ask_to_join(hub, "p1", "p1-r1")
+    ask_to_join(hub, "p2", "p2-r1")
+    tolerated = {"key": "cluster.open-cluster-management.io/unreachable", "operator": "Exists"}
+    binding = [one for one in bound_set("global") if one["kind"] == "ManagedClusterSetBinding"]
+    named = [
+        {
+            "requiredClusterSelector": {
+                "celSelector": {"celExpressions": ["managedCluster.metadata.name.startsWith('p')"]}
+            }
+        }
+    ]
+    wanted = placement("pl", numberOfClusters=1, tolerations=[tolerated], predicates=named)
+    file = tmp_path / "placement.yaml"
+    file.write_text(yaml.safe_dump_all([*binding, wanted]), encoding="utf-8")
+    said = shell("placement", "plan", "-f", str(file), code=2)
+    assert "  + p1  score 100\n\nPlan: 1 to come\n" in said
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(yaml.safe_dump(placement("pl", numberOfClusters="x")), encoding="utf-8")
+    assert "the hub would refuse Placement pl" in shell("placement", "plan", "-f", str(wrong), code=4)
+    assert "Placement default/pl does not exist" in shell("placement", "explain", "pl", code=1)
+    assert shell("placement", "list", "-o", "name") == ""
