@@ -15,6 +15,7 @@ from syncline.base.clock import Clock
 from syncline.cluster.access.users import service_account_user
 from syncline.control.cache import Cache
 from syncline.control.controller import Controller
+from syncline.fleet.hub.addons.agentcontroller import template_controller
 from syncline.fleet.hub.addons.controller import cluster_addon_controller, managed_addon_controller, member_controller
 from syncline.fleet.hub.budgets.controller import budget_controller
 from syncline.fleet.hub.clustersets.controller import binding_controller, set_controller
@@ -67,6 +68,7 @@ def hub_controllers(settings: HubSettings) -> tuple[Controller[Any], ...]:
         cluster_addon_controller(),
         managed_addon_controller(),
         member_controller(),
+        template_controller(),
     )
 
 

@@ -224,7 +224,7 @@ def works_of(cache: Snapshot, addon: Obj) -> tuple[Obj, ...]:
     return tuple(one for one in found if namespace_of(one) in near)
 
 
-def _of_work(work: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+def of_work(work: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
     value = addon_of_work(work)
     return (managed_ref(*value.split("/", 1)),) if value else ()
 
@@ -261,7 +261,7 @@ def managed_addon_controller() -> Controller[ManagedObserved]:
         watches=(
             Watch(CLUSTER_WIDE, _of_parent, differ(uid_of, _spec, annotations_of)),
             Watch(CLUSTERS, _of_cluster, differ(annotations_of)),
-            Watch(WORKS, _of_work, differ(annotations_of, labels_of, generation, *_of_status("conditions"))),
+            Watch(WORKS, of_work, differ(annotations_of, labels_of, generation, *_of_status("conditions"))),
         ),
         indices=WORK_INDEX,
     )

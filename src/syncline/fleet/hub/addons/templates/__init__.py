@@ -1,0 +1,1 @@
+"""AddOnTemplates: manifests with variables, and what a deployment config changes in them."""
