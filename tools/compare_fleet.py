@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""A hub and a cluster in four combinations of Open Cluster Management's own programs and ours, told the same stories.
+
+    python -m tools.compare_fleet --programs DIR [--combination ours/theirs] [--only STORY] [--show] [--keep FOLDER]
+
+DIR holds ``registration``, ``work``, ``placement`` and ``addon`` of upstream, built; nothing is fetched or built here.
+``--combination`` names hub and agent; without it all four run, one after the other. Each has an embedded API of ours
+for the hub, another for the cluster, and nothing else. The stories are ``fleet/stories.yaml``, and two that are told in
+``fleet/telling.py``: a cluster joins; it falls silent, comes back, is denied and deleted. After each step all objects
+concerned are read, without times, ids and drawn names; the outcome of upstream's hub with upstream's agent is what
+the others are compared with. ``--recorded FILE`` keeps outcomes, so that one combination can run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tools.fleet.sides import OURS, THEIRS, Obj, Unmet, world_of
+from tools.fleet.telling import joining, leaving, tell
+
+COMBINATIONS = {f"{hub}/{agent}": (hub, agent) for hub in (THEIRS, OURS) for agent in (THEIRS, OURS)}
+MEASURE = f"{THEIRS}/{THEIRS}"
+
+
+def run(combination: str, programs: Path, folder: Path, only: frozenset[str]) -> Obj:
+    """What was seen, by story and step; a story that ended too early says why."""
+    hub, agent = COMBINATIONS[combination]
+    told: Obj = {}
+    begun = time.perf_counter()
+    with world_of(hub, agent, programs, folder) as world:
+        for name, story in (("joining", joining), ("", None), ("leaving", leaving)):
+            if story is None:
+                told |= tell(world, only)
+            elif not only or name in only or name == "joining":
+                try:
+                    told[name] = story(world)
+                except Unmet as unmet:
+                    told[name] = {"unmet": str(unmet)}
+                    if name == "joining":
+                        break
+            print(f"{combination:<14} {name or 'stories':<10} {time.perf_counter() - begun:6.1f} s", flush=True)
+        spent = {end: (each.cpu_s(), each.resident_mib()) for end, each in world.running.items()}
+    for end, (cpu_s, mib) in spent.items():
+        print(f"{combination:<14} {end:<10} {cpu_s:6.1f} s of CPU, {mib:.0f} MiB", flush=True)
+    return told
+
+
+def lines_of(value: Any, place: str = "") -> list[str]:
+    """One line for each scalar, with its path."""
+    if isinstance(value, dict) and value:
+        return [line for key in sorted(value) for line in lines_of(value[key], f"{place}.{key}")]
+    if isinstance(value, list) and value:
+        return [line for number, each in enumerate(value) for line in lines_of(each, f"{place}[{_name(each, number)}]")]
+    return [f"{place[1:]}: {json.dumps(value)}"]
+
+
+def _name(value: Any, number: int) -> str:
+    if isinstance(value, dict):
+        for key in ("type", "name", "ordinal"):
+            if isinstance(value.get(key), str):
+                return str(value[key])
+    return str(number)
+
+
+def differences(theirs: Any, mine: Any) -> list[str]:
+    """Lines that only one has, theirs with a minus."""
+    found = difflib.unified_diff(lines_of(theirs), lines_of(mine), lineterm="", n=0)
+    return [line for line in found if not line.startswith(("---", "+++", "@@"))]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=Path, required=True, metavar="DIR", help="folder of upstream's programs")
+    parser.add_argument("--combination", action="append", choices=sorted(COMBINATIONS), help="HUB/AGENT; repeatable")
+    parser.add_argument("--only", action="append", default=[], metavar="STORY", help="this story alone; repeatable")
+    parser.add_argument("--recorded", type=Path, metavar="FILE", help="outcomes, kept and read")
+    parser.add_argument("--show", action="store_true", help="print each difference")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep logs here")
+    chosen = parser.parse_args()
+    told = json.loads(chosen.recorded.read_text()) if chosen.recorded and chosen.recorded.exists() else {}
+    with tempfile.TemporaryDirectory(prefix="fleet-") as temporary:
+        for combination in chosen.combination or COMBINATIONS:
+            place = (chosen.keep or Path(temporary)) / combination.replace("/", "-")
+            shutil.rmtree(place, ignore_errors=True)
+            seen = run(combination, chosen.programs, place, frozenset(chosen.only))
+            told[combination] = (told.get(combination, {}) | seen) if chosen.only else seen
+            if chosen.recorded:
+                chosen.recorded.write_text(json.dumps(told, indent=1, sort_keys=True))
+    return _table(told, chosen)
+
+
+def _table(told: Obj, chosen: argparse.Namespace) -> int:
+    if MEASURE not in told:
+        print(f"no outcome of {MEASURE} to compare with; run it, with --recorded FILE to keep it")
+        return 2
+    others = [each for each in COMBINATIONS if each in told and each != MEASURE]
+    print(f"{'':<24}" + "".join(f"{each:>14}" for each in others))
+    differ = 0
+    for story, expected in told[MEASURE].items():
+        if chosen.only and story not in chosen.only:
+            continue
+        found = {each: differences(expected, told[each].get(story)) for each in others}
+        print(f"{story:<24}" + "".join(f"{_verdict(found[each]):>14}" for each in others))
+        differ += sum(bool(each) for each in found.values())
+        for each in others if chosen.show else ():
+            print("".join(f"    {each} {line}\n" for line in found[each]), end="")
+    return 1 if differ else 0
+
+
+def _verdict(lines: list[str]) -> str:
+    return "equal" if not lines else f"{len(lines)} lines"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
