@@ -158,12 +158,20 @@ class LiveDriver(Driver):
     where: str = "the API"
     """Name of the server in logs."""
     complaints: Complaints = field(default_factory=Complaints)
+    draw: Callable[[], float] | None = None
+    """Spreads attempts to reach a server with many clients; None: it has few."""
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     manager: LiveManager = field(init=False)
 
     def drive(self, role: Role, loop: ControlLoop) -> Wake:
         self.manager = LiveManager(
-            loop, self.port, self.clock, pools=Pools(role.work), where=self.where, complaints=self.complaints
+            loop,
+            self.port,
+            self.clock,
+            pools=Pools(role.work),
+            where=self.where,
+            complaints=self.complaints,
+            draw=self.draw,
         )
         self.manager.signs.by_the_clock = self.admin is None
         return self.manager.wake

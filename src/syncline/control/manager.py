@@ -128,9 +128,18 @@ class DirectPort:
             stream.close()
 
 
-def wait_s(failures: int, refused: ApiError | None) -> float:
-    """Return the seconds before the next attempt: 0 for the first one, but at least what the server asks for."""
+Draw = Callable[[], float]
+"""Returns a number from 0 to 1, by chance."""
+
+
+def wait_s(failures: int, refused: ApiError | None, draw: Draw | None = None) -> float:
+    """Return the seconds before the next attempt: 0 for the first one, but at least what the server asks for.
+
+    ``draw`` is for one of many clients of a server, which would come back to it at once: each wait is anywhere below a
+    bound twice as long."""
     wait = min(backoff_s(failures), MAX_AWAY_S) if failures else 0.0
+    if draw is not None:
+        wait *= 2 * draw()
     return max(wait, refused.retry_after_s if refused is not None else 0.0)
 
 
@@ -191,11 +200,14 @@ class LiveWatches:
         *,
         where: str = "the API",
         complaints: Complaints | None = None,
+        draw: Draw | None = None,
     ) -> None:
-        """``where`` names the server in logs; ``complaints`` is shared with other clients of the server."""
+        """``where`` names the server in logs; ``complaints`` is shared with other clients of the server; ``draw`` as in
+        :func:`wait_s`."""
         self.watched = watched
         self.signs = Signs(steady_now(clock))
         self._where = where
+        self._draw = draw
         self._complaints = complaints or Complaints()
         self._needed = watched.needed_kinds()
         self._port = port
@@ -226,7 +238,7 @@ class LiveWatches:
             except ApiError as error:
                 self._complain("what it serves", error)
                 self.signs.discovery = str(error)
-                await asyncio.sleep(wait_s(attempt + 1, error))
+                await asyncio.sleep(wait_s(attempt + 1, error, self._draw))
         self.signs.discovery = ""
         wanted = self.watched.wanted_kinds() | {CRDS}
         for kind in sorted(wanted - set(self._informers)):
@@ -312,7 +324,7 @@ class LiveWatches:
                 self._refused(informer, error, failures)
             if (self._steady() - began).total_seconds() >= STEADY_S:
                 failures = 0
-            await asyncio.sleep(wait_s(failures, refused))
+            await asyncio.sleep(wait_s(failures, refused, self._draw))
             failures += 1
 
     def _refused(self, informer: Informer, error: ApiError, failures: int) -> None:
@@ -372,10 +384,11 @@ class LiveManager:
         pools: Pools | None = None,
         where: str = "the API",
         complaints: Complaints | None = None,
+        draw: Draw | None = None,
     ) -> None:
         self.loop = loop
         self._wake = asyncio.Event()
-        self.watches = LiveWatches(loop, port, clock, self._wake.set, where=where, complaints=complaints)
+        self.watches = LiveWatches(loop, port, clock, self._wake.set, where=where, complaints=complaints, draw=draw)
         self.signs = self.watches.signs
         self._port = port
         self._clock = clock

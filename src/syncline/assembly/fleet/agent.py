@@ -157,7 +157,8 @@ async def running_agent(
 ) -> AsyncIterator[LiveDriver]:
     """Yield the driver of an agent, whose ``run`` is left to the caller. ``hub``: the port to the hub, closed by the
     caller; ``port_of`` opens the port to the cluster; ``credentials`` as in :func:`agent_role`."""
-    driver = LiveDriver(clock, journal, hub, where=f"hub {settings.hub_url}")
+    waits = settings.entropy.fork(f"waits/{settings.cluster}")
+    driver = LiveDriver(clock, journal, hub, where=f"hub {settings.hub_url}", draw=lambda: waits.uniform(0.0, 1.0))
     way = LiveWay(driver, port_of)
     driver.port = RoutedPort(hub, way)
     async with contextlib.AsyncExitStack() as closing:

@@ -1,0 +1,1 @@
+"""Agents of managed clusters as processes: joining, running, leaving, and the files that they keep."""
