@@ -10,12 +10,12 @@ from syncline.apply.diff.jq import Answers, Unknown
 from syncline.control.plan import Apply, Create, Delete, Patch, Replace
 from syncline.fleet.hub.works.admission import WorkRefused, check_manifests, executor_review
 from syncline.fleet.spoke.work.aggregation import aggregate, pruned
-from syncline.fleet.spoke.work.applying import applied_condition, plan_manifest
 from syncline.fleet.spoke.work.conditionrules import conditions_of
 from syncline.fleet.spoke.work.deletion import applied_work, delete_applied, hub_hash, next_inventory, untracked
 from syncline.fleet.spoke.work.executor import Target, reviews
 from syncline.fleet.spoke.work.feedback import feedback
-from syncline.fleet.spoke.work.ignoring import IgnoreFieldError, without_ignored
+from syncline.fleet.spoke.work.manifests.applying import applied_condition, plan_manifest
+from syncline.fleet.spoke.work.manifests.ignoring import IgnoreFieldError, without_ignored
 from syncline.fleet.spoke.work.ordering import in_order
 from syncline.fleet.spoke.work.ownership import Ownership, owned_by_work, reference_to
 from syncline.kube.errors import Conflict

@@ -26,13 +26,13 @@ from syncline.fleet.hub.works.admission import (
     executor_review,
 )
 from syncline.fleet.spoke.work.aggregation import aggregate, pruned
-from syncline.fleet.spoke.work.applying import plan_manifest
 from syncline.fleet.spoke.work.conditionrules import conditions_of
 from syncline.fleet.spoke.work.configs import config_of
 from syncline.fleet.spoke.work.deletion import delete_applied
 from syncline.fleet.spoke.work.executor import ExecutorError, Target, reviews
 from syncline.fleet.spoke.work.feedback import values_by_rule
-from syncline.fleet.spoke.work.ignoring import HASH, IgnoreFieldError, content_hash, without_ignored
+from syncline.fleet.spoke.work.manifests.applying import plan_manifest
+from syncline.fleet.spoke.work.manifests.ignoring import HASH, IgnoreFieldError, content_hash, without_ignored
 from syncline.fleet.spoke.work.ownership import Ownership, owned_by_work, owner_patch
 from syncline.kube.objects import Obj, name_of, namespace_of
 

@@ -20,6 +20,7 @@ from syncline.kube.objects import (
     name_of,
     namespace_of,
     owner_references,
+    ref_of,
 )
 from syncline.kube.selectors import Selector
 
@@ -191,6 +192,8 @@ class Cache:
         """The indices that may have values for objects of a kind."""
         self._shelves: dict[tuple[GroupKind, str], _Shelf] = {}
         self._views: dict[GroupKind, dict[Callable[[Obj], Any], _View]] = {}
+        self.keeps: Mapping[GroupKind, Callable[[ObjectRef], bool]] = {}
+        """For kinds of which only some objects are stored, a function that accepts those."""
 
     def add_index(self, name: str, values: IndexFn) -> None:
         """Declare an index before anything is cached."""
@@ -209,6 +212,8 @@ class Cache:
 
     def put(self, kind: GroupKind, obj: Obj) -> Obj | None:
         """Store the newest state of an object; return the previous one."""
+        if kind in self.keeps and not self.keeps[kind](ref_of(obj)):
+            return self.drop(kind, namespace_of(obj), name_of(obj))
         namespace, name = namespace_of(obj), name_of(obj)
         bucket = self._objects.setdefault(kind, {}).setdefault(namespace, {})
         old = bucket.get(name)

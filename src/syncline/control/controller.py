@@ -40,6 +40,8 @@ class Watch:
     when: Predicate | None = None
     cluster: str = HOME
     """The watched cluster: a name, :data:`HOME` or :data:`EVERY`. Keys belong to the cluster of the controller."""
+    wanted: bool = True
+    """False: only changes of kinds count that are watched for another reason."""
 
 
 def differ(*reads: Callable[[Obj], Any]) -> Predicate:

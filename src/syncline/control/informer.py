@@ -7,7 +7,7 @@ that ends is resumed from the last resourceVersion; after 410 (too old) the kind
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ from syncline.control.cache import Cache
 from syncline.kube import client
 from syncline.kube.client import Batch, Request, Response
 from syncline.kube.errors import ApiError, Unanswered, error_from_status
-from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of, resource_version
+from syncline.kube.objects import Obj, ResourceInfo, meta, name_of, namespace_of, resource_version
 
 CHANGES = ("ADDED", "MODIFIED", "DELETED")
 SHOWN_BYTES = 24
@@ -35,13 +35,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The objects of a kind that are watched: those of a namespace (empty: all), by a field selector."""
+    """The objects of a kind that are watched: those of a namespace (empty: all), by a field selector. ``metadata``:
+    only who they are and in which version is requested and cached (:data:`IDENTITY`)."""
 
     namespace: str = ""
     fields: str = ""
+    metadata: bool = False
 
 
 WHOLE = Scope()
+IDENTITY = ("name", "namespace", "uid", "resourceVersion", "generation")
+"""The metadata that is cached of an object whose kind is watched for its changes only."""
 
 
 class Informer:
@@ -59,17 +63,16 @@ class Informer:
         return not self._version
 
     def list_request(self) -> Request:
-        return client.list_(self.info, self._scope.namespace, field_selector=self._scope.fields)
+        scope = self._scope
+        return client.list_(self.info, scope.namespace, field_selector=scope.fields, metadata=scope.metadata)
 
     def whole_list(self) -> Generator[Request, Response, Obj]:
         """Request a list with all its pages; some proxies split lists unasked. Start again if a page token expires.
         Raises ApiError."""
         pages: list[Obj] = []
-        token = ""
+        token, first = "", self.list_request()
         for _ in range(MAX_PAGES):
-            answer = yield client.list_(
-                self.info, self._scope.namespace, field_selector=self._scope.fields, continue_=token
-            )
+            answer = yield replace(first, query={**first.query, "continue": token}) if token else first
             if token and answer.status == 410:
                 pages, token = [], ""
                 continue
@@ -83,7 +86,13 @@ class Informer:
 
     def watch_request(self) -> Request:
         scope = self._scope
-        return client.watch(self.info, scope.namespace, resource_version=self._version, field_selector=scope.fields)
+        return client.watch(
+            self.info,
+            scope.namespace,
+            resource_version=self._version,
+            field_selector=scope.fields,
+            metadata=scope.metadata,
+        )
 
     def relist(self) -> None:
         """Make the next request a list."""
@@ -97,7 +106,7 @@ class Informer:
         changes: list[Change] = []
         seen: set[tuple[str, str]] = set()
         for item in items:
-            obj = {"apiVersion": self.info.api_version, "kind": self.info.kind} | item
+            obj = self._cached({"apiVersion": self.info.api_version, "kind": self.info.kind} | item)
             seen.add((namespace_of(obj), name_of(obj)))
             old = self._cache.put(kind, obj)
             if old is None or resource_version(old) != resource_version(obj):
@@ -136,9 +145,17 @@ class Informer:
             self._cache.saw_revision(kind, version)
         if what == "BOOKMARK":
             return None
+        obj = self._cached(obj)
         if what == "DELETED":
             return Change(self._cache.drop(kind, namespace_of(obj), name_of(obj)) or obj, None)
         return Change(self._cache.put(kind, obj), obj)
+
+    def _cached(self, obj: Obj) -> Obj:
+        """Return the part of an object that is cached."""
+        if not self._scope.metadata:
+            return obj
+        known = {name: value for name, value in meta(obj).items() if name in IDENTITY}
+        return {"apiVersion": self.info.api_version, "kind": self.info.kind, "metadata": known}
 
     def failed(self, error: ApiError) -> None:
         """Record an error of list or watch. After 410 the kind is listed again; the driver repeats other requests."""

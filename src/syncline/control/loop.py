@@ -91,6 +91,8 @@ class _Route:
     """The cluster whose changes count; EVERY: each cluster."""
     of: str
     """The cluster of the keys; EVERY: that of the change."""
+    wanted: bool = True
+    """Whether the kind is watched for it."""
 
 
 @dataclass(slots=True)
@@ -108,6 +110,8 @@ class Watched(Protocol):
     cache: Cache
     scopes: Mapping[GroupKind, Scope | None]
     """Kinds of which only a part is watched, or nothing (None)."""
+    wanted_changed: Callable[[], None]
+    """Set by the driver, called when :meth:`wanted_kinds` changed."""
 
     def wanted_kinds(self) -> set[GroupKind]: ...
 
@@ -127,10 +131,22 @@ class Joined:
         self.mapper = Mapper()
         self.cache = Cache(self.mapper)
         self.scopes: Mapping[GroupKind, Scope | None] = {}
+        self.wanted_changed: Callable[[], None] = lambda: None
+        self._followed: frozenset[GroupKind] = frozenset()
         self._loop, self._name, self._leaves_out = loop, name, leaves_out
 
     def wanted_kinds(self) -> set[GroupKind]:
-        return self._loop.kinds_of(self.mapper, self._name, self._leaves_out)
+        return self._loop.kinds_of(self.mapper, self._name, self._leaves_out) | self._followed
+
+    def follow(self, kinds: frozenset[GroupKind], keeps: Callable[[ObjectRef], bool]) -> None:
+        """Watch the metadata of these kinds, too, instead of those of the last call. Of them only the objects that
+        ``keeps`` accepts are cached; changes of all are routed."""
+        own = self._loop.kinds_of(self.mapper, self._name, self._leaves_out)
+        others = {kind: scope for kind, scope in self.scopes.items() if kind not in self._followed}
+        self.scopes = {**dict.fromkeys(kinds - own, Scope(metadata=True)), **others}
+        self.cache.keeps = dict.fromkeys(kinds - own, keeps)
+        self._followed = kinds
+        self.wanted_changed()
 
     def needed_kinds(self) -> set[GroupKind]:
         return set()
@@ -177,6 +193,7 @@ class ControlLoop:
         self._strict = strict
         self._leaves_out = leaves_out
         self.scopes = scopes
+        self.wanted_changed: Callable[[], None] = lambda: None
         self.joined: dict[str, Joined] = {}
         """The other clusters, by name."""
         self._own_writes: dict[Key, _OwnWrite] = {}
@@ -213,7 +230,7 @@ class ControlLoop:
 
     def kinds_of(self, mapper: Mapper, cluster: str, leaves_out: Callable[[GroupKind], bool]) -> set[GroupKind]:
         """Return :meth:`wanted_kinds` for any cluster."""
-        routes = [route for route in self._routes if route.cluster in (cluster, EVERY)]
+        routes = [route for route in self._routes if route.cluster in (cluster, EVERY) and route.wanted]
         if any(route.kind is None for route in routes):
             listed = {i.group_kind for i in mapper.all() if {"list", "watch"} <= set(i.verbs)}
             return {kind for kind in listed - TWINS if not leaves_out(kind)}
@@ -515,7 +532,7 @@ def _routes(controllers: Iterable[Controller[Any]]) -> list[_Route]:
     routes: list[_Route] = []
     for each in controllers:
         routes.append(_Route(each.kind, each.name, None, each.predicate, each.cluster, each.cluster))
-        routes += [_Route(w.kind, each.name, w.keys, w.when, w.cluster, each.cluster) for w in each.watches]
+        routes += [_Route(w.kind, each.name, w.keys, w.when, w.cluster, each.cluster, w.wanted) for w in each.watches]
     return routes
 
 

@@ -214,6 +214,7 @@ class LiveWatches:
         self._clock = clock
         self._moved = moved
         self._rediscover = asyncio.Event()
+        watched.wanted_changed = self._rediscover.set
         self._informers: dict[GroupKind, asyncio.Task[None]] = {}
         self._relists: dict[GroupKind, Callable[[], None]] = {}
         self._looked: dict[GroupKind, asyncio.Event] = {}
@@ -249,7 +250,7 @@ class LiveWatches:
                 self.signs.watches[str(kind)] = WatchSigns(self._steady(), needed=kind in self._needed)
                 self._begin_watch(group, kind, informer)
         for kind in sorted(set(self._informers)):
-            if self.watched.mapper.preferred(kind) is None:
+            if self.watched.mapper.preferred(kind) is None or kind not in wanted:
                 self._informers.pop(kind).cancel()
                 self._relists.pop(kind)
                 self.signs.watches.pop(str(kind), None)

@@ -88,6 +88,7 @@ class WatchActor:
         """Kinds that cannot be read; they are requested again with every event."""
         self._ranks = 0
         self._stale_discovery = True
+        watched.wanted_changed = self._rediscover
         self._failed: set[GroupKind] = set()
         """Kinds whose last request failed."""
         self._again: datetime | None = None
@@ -138,9 +139,12 @@ class WatchActor:
                 self._watching[kind] = _Watching(self._ranks, Informer(info, self.watched.cache, scope))
                 self._news[kind] = None
         for kind in sorted(set(self._watching)):
-            if self.watched.mapper.preferred(kind) is None:
+            if self.watched.mapper.preferred(kind) is None or kind not in wanted:
                 self._forget(kind)
         return True
+
+    def _rediscover(self) -> None:
+        self._stale_discovery = True
 
     def _forget(self, kind: GroupKind) -> None:
         watching = self._watching.pop(kind)

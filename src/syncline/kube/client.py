@@ -211,11 +211,13 @@ def list_(
     field_selector: str = "",
     limit: int = 0,
     continue_: str = "",
+    metadata: bool = False,
 ) -> Request:
+    """``metadata``: ask for the metadata of the objects only; a server that cannot do that sends all of them."""
     query = _query(labelSelector=label_selector, fieldSelector=field_selector, limit=limit or None)
     if continue_:
         query["continue"] = continue_
-    return Request("GET", info.path(namespace), query)
+    return Request("GET", info.path(namespace), query, _metadata("PartialObjectMetadataList") if metadata else {})
 
 
 def watch(
@@ -225,7 +227,9 @@ def watch(
     resource_version: str = "",
     label_selector: str = "",
     field_selector: str = "",
+    metadata: bool = False,
 ) -> Request:
+    """``metadata``: as for :func:`list_`."""
     query = _query(
         watch=True,
         allowWatchBookmarks=True,
@@ -233,7 +237,11 @@ def watch(
         labelSelector=label_selector,
         fieldSelector=field_selector,
     )
-    return Request("GET", info.path(namespace), query)
+    return Request("GET", info.path(namespace), query, _metadata("PartialObjectMetadata") if metadata else {})
+
+
+def _metadata(shape: str) -> dict[str, str]:
+    return {"accept": f"application/json;as={shape};g=meta.k8s.io;v=v1,application/json"}
 
 
 def create(

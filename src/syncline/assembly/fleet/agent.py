@@ -7,10 +7,11 @@ may read: its ManagedCluster, and its namespace. It connects to both and listens
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from syncline.apply.asking import Evaluator
 from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
 from syncline.assembly.destinations import ClosablePort, LiveWay, Remote, RoutedPort, Way
 from syncline.assembly.roles import LiveDriver, Role, Wake, start
@@ -23,16 +24,20 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_handlers
 from syncline.control.informer import Scope
-from syncline.control.loop import ControlLoop
+from syncline.control.loop import ControlLoop, Joined
+from syncline.control.virtual import CRDS
 from syncline.fleet.hub.registration.leases import LEASE
 from syncline.fleet.hub.registration.requests import CLUSTERS_GROUP, PREFIX
 from syncline.fleet.spoke.link import SPOKE, Link
 from syncline.fleet.spoke.registration.controller import Registration, RegistrationSettings
 from syncline.fleet.spoke.registration.rotation import Credentials
+from syncline.fleet.spoke.work.controller import WorkAgent
+from syncline.fleet.spoke.work.manifests.actions import Follow
+from syncline.fleet.spoke.work.observe import APPLIED, WorkSettings
 from syncline.gitops.destinations import Declared
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
-from syncline.kube.objects import GroupKind
+from syncline.kube.objects import GroupKind, ObjectRef
 from syncline.kube.transport.kubeconfig import ClusterAccess
 
 MANAGER: Final = "work-agent"
@@ -48,6 +53,9 @@ class AgentSettings:
     hub_url: str
     entropy: Entropy = field(default_factory=Entropy)
     registration: RegistrationSettings = field(default_factory=RegistrationSettings)
+    work: WorkSettings = field(default_factory=WorkSettings)
+    evaluator: Evaluator | None = None
+    """Of the jq expressions of works; None: they are refused."""
 
 
 def agent_user(cluster: str, agent: str) -> UserInfo:
@@ -64,12 +72,13 @@ def agent_scopes(cluster: str) -> dict[GroupKind, Scope | None]:
         GroupKind("coordination.k8s.io", "Lease"): Scope(cluster, f"metadata.name={LEASE}"),
         MANIFEST_WORK.group_kind: inside,
         GroupKind("addon.open-cluster-management.io", "ManagedClusterAddOn"): inside,
-        GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): None,
+        CRDS: None,
+        APPLIED: None,
     }
 
 
 def agent_controllers(link: Link) -> tuple[Controller[Any], ...]:
-    """Return the controllers of an agent."""
+    """Return controllers beside those of registration and of works."""
     return ()
 
 
@@ -79,6 +88,9 @@ class Spoke:
 
     way: Way
     access: ClusterAccess
+    evaluator: Evaluator | None = None
+    """Of users' jq expressions."""
+    works: WorkAgent = field(init=False)
     _remote: Remote | None = None
 
     def snapshot(self) -> Snapshot | None:
@@ -102,6 +114,9 @@ class Spoke:
         joined = loop.join(SPOKE)
         mine: dict[type, Handler] = dict.fromkeys(SYNC_ACTIONS, SyncHandler(joined.mapper))
         mine |= kube_handlers(joined.mapper, driver.clock, MANAGER)
+        mine |= self.works.handlers(self.evaluator)
+        mine[Follow] = FollowHandler(joined, self.works.memory.tracks)
+        joined.scopes = {CRDS: Scope(metadata=True)}
         remote = self._remote = Remote(Declared(SPOKE, "", ""), joined, mine, anchor=None)
         remote.stop = self.way.watch(self.access, remote, lambda: driver.reached(SPOKE))
 
@@ -112,12 +127,25 @@ class Spoke:
         return stop
 
 
+@dataclass(frozen=True, slots=True)
+class FollowHandler:
+    """Performs :class:`Follow`. ``keeps``: the objects whose changes matter."""
+
+    joined: Joined
+    keeps: Callable[[ObjectRef], bool]
+
+    def handle(self, action: Follow) -> Generator[object, object, None]:
+        self.joined.follow(action.kinds, self.keeps)
+        return
+        yield
+
+
 def agent_role(
     settings: AgentSettings, way: Way, access: ClusterAccess, credentials: Credentials | None = None
 ) -> Role:
     """Return the role of an agent. ``way`` watches its cluster, at ``access``; ``credentials``: the certificate that it
     keeps valid on the hub (None: it has another identity)."""
-    spoke = Spoke(way, access)
+    spoke = Spoke(way, access, settings.evaluator)
     draws = settings.entropy.fork(f"agent/{settings.cluster}")
     link = Link(
         settings.cluster,
@@ -128,6 +156,7 @@ def agent_role(
         lambda: draws.uniform(0.0, 1.0),
     )
 
+    works = spoke.works = WorkAgent(link, settings.work)
     registration = Registration(link, way.driver.clock.now, credentials, settings.registration)
 
     def handlers(_cache: Snapshot, _clock: Clock) -> Mapping[type, Handler]:
@@ -135,7 +164,7 @@ def agent_role(
 
     return Role(
         name="agent",
-        controllers=(*registration.controllers(), *agent_controllers(link)),
+        controllers=(*registration.controllers(), *works.controllers(), *agent_controllers(link)),
         user=agent_user(settings.cluster, settings.agent),
         manager=MANAGER,
         handlers=handlers,

@@ -1,8 +1,8 @@
 """Deletes what a work has applied: its inventory, and what left it; pure.
 
 The inventory is ``status.appliedResources`` of the AppliedManifestWork: on the spoke, so that nothing is lost while the
-hub is away. Only an object with the recorded uid and with our reference is deleted. Rules: ``pkg/work/helper`` of
-upstream (reference ocm-pull-model §6.8).
+hub is away. Only an object with the recorded uid and with our reference is deleted; one that was about to be created
+has no uid yet. Rules: ``pkg/work/helper`` of upstream (reference ocm-pull-model §6.8).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def delete_applied(
         if has_other_works(obj, reference):
             left = owner_patch(obj, Ownership(reference, owned=False), f"{reason}; another work owns it, too")
             actions += [left] if left else []
-        elif uid_of(obj) == resource.get("uid"):
+        elif (resource.get("uid") or uid_of(obj)) == uid_of(obj):
             pending.append(resource)
             if not is_terminating(obj):
                 actions.append(Delete.of(obj, reason, propagation="Background"))

@@ -89,9 +89,11 @@ def owner_patch(live: Obj, ownership: Ownership, reason: str) -> Patch | None:
 
 def has_other_works(live: Obj, reference: Obj) -> bool:
     """Return whether another AppliedManifestWork owns the object."""
-    return any(
-        one.get("apiVersion") == reference["apiVersion"]
-        and one.get("kind") == APPLIED_WORK.kind
-        and one.get("uid") != reference["uid"]
-        for one in owner_references(live)
-    )
+    return bool(other_works(live, str(reference["uid"])))
+
+
+def other_works(live: Obj, uid: str) -> list[str]:
+    """Return the names of the AppliedManifestWorks that own an object, but for the one with ``uid``."""
+    version = f"{APPLIED_WORK.group}/{APPLIED_WORK.version}"
+    owners = [one for one in owner_references(live) if one.get("apiVersion") == version and one.get("uid") != uid]
+    return [str(one.get("name") or "") for one in owners if one.get("kind") == APPLIED_WORK.kind]

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 from syncline.apply.diff.jq import Answers
 from syncline.base.action import Action
-from syncline.control.plan import Apply, Create, Replace
+from syncline.control.plan import Apply, Create, Delete, Replace
 from syncline.fleet.conditions import condition
-from syncline.fleet.spoke.work.ignoring import HASH, IgnoreFieldError, content_hash, without_ignored
+from syncline.fleet.spoke.work.manifests.ignoring import HASH, IgnoreFieldError, content_hash, without_ignored
+from syncline.fleet.spoke.work.manifests.typed import contains, defaulted, kind_of, same, same_content, updated
 from syncline.fleet.spoke.work.ownership import Ownership, owner_patch
 from syncline.kube.objects import (
     Obj,
@@ -31,6 +33,19 @@ MANAGER: Final = "work-agent"
 _DEFAULT: Final[Mapping[str, Any]] = {"type": "Update"}
 
 
+class Depth(StrEnum):
+    """How a live object is compared with its manifest."""
+
+    READ = "read"
+    """Not at all: nothing is written."""
+    METADATA = "metadata"
+    """Its content is known to be as it was applied; labels, annotations and owners are compared."""
+    DRIFT = "drift"
+    """What the manifest says; what others have added stays."""
+    FULL = "full"
+    """All of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ManifestPlan:
     """What a manifest needs.
@@ -42,16 +57,23 @@ class ManifestPlan:
     write: Action | None
     why: str
     own_after: bool = False
+    first: Delete | None = None
+    """The live object must go first: a field differs that cannot be changed."""
 
 
 def plan_manifest(
-    manifest: Obj, live: Obj | None, strategy: Mapping[str, Any] | None, ownership: Ownership, answers: Answers
+    manifest: Obj,
+    live: Obj | None,
+    strategy: Mapping[str, Any] | None,
+    ownership: Ownership,
+    answers: Answers,
+    depth: Depth = Depth.FULL,
 ) -> ManifestPlan:
     """Return what one manifest needs.
 
     ``live``: the object on the spoke, None only if it does not exist; ``strategy``: ``updateStrategy`` in force;
-    ``answers``: of jq expressions. Raises :class:`~syncline.fleet.spoke.work.ignoring.IgnoreFieldError`, ValueError
-    for an unknown strategy, and ``apply.diff.jq.Unknown``.
+    ``answers``: of jq expressions. Raises :class:`~syncline.fleet.spoke.work.manifests.ignoring.IgnoreFieldError`,
+    ValueError for an unknown strategy or a manifest that contradicts itself, and ``apply.diff.jq.Unknown``.
     """
     manifest = _without_uid(manifest)
     match (strategy or _DEFAULT).get("type") or "Update":
@@ -63,9 +85,11 @@ def plan_manifest(
             return _owning(live, ownership, "it exists, and is only created (CreateOnly)")
         case "ServerSideApply":
             settings = dig(dict(strategy or {}), "serverSideApply") or {}
-            return _server_side(manifest, live, settings, ownership, answers)
+            return _server_side(manifest, live, settings, ownership, answers, depth)
         case "Update":
-            return _creation(manifest, ownership) if live is None else _update(manifest, live, ownership)
+            known = kind_of(manifest)
+            manifest = known.prepare(manifest, live) if known is not None else manifest
+            return _creation(manifest, ownership) if live is None else _update(manifest, live, ownership, depth)
         case other:
             allowed = "Update, CreateOnly, ReadOnly, ServerSideApply"
             raise ValueError(f"updateStrategy.type of a manifest is {other!r}; use one of {allowed}")
@@ -111,32 +135,58 @@ def _merged(live: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str
     return {key: value for key, value in {**live, **_kept(wanted)}.items() if key not in removed}
 
 
-def _update(manifest: Obj, live: Obj, ownership: Ownership) -> ManifestPlan:
+def _update(manifest: Obj, live: Obj, ownership: Ownership, depth: Depth) -> ManifestPlan:
     """Replace the content; labels, annotations and owners are merged, finalizers stay as they are."""
+    known = kind_of(manifest)
     labels = _merged(labels_of(live), labels_of(manifest))
     annotations = _merged(annotations_of(live), annotations_of(manifest))
     owners = ownership.applied_to(owner_references(live))
     merged = (labels, annotations, owners) != (labels_of(live), annotations_of(live), owner_references(live))
-    if not merged and _content(manifest) == _content(live):
+    if not merged and has_content(manifest, live, depth):
         return ManifestPlan(None, "it is as the manifest says")
     made = _with_meta(
-        manifest,
+        manifest if known is None else updated(known, manifest, live),
         labels=labels,
         annotations=annotations,
         ownerReferences=owners,
         finalizers=finalizers(live),
         resourceVersion=resource_version(live),
     )
+    if known is not None and known.recreated(live, made):
+        why = "it differs from the manifest in a field that cannot be changed"
+        return ManifestPlan(Create(_as_new(made), why), why, first=Delete.of(live, why))
     why = "it differs from the manifest"
     return ManifestPlan(Replace(made, why), why)
+
+
+def has_content(manifest: Obj, live: Obj, depth: Depth) -> bool:
+    """Return whether a live object has the content of its manifest, as far as ``depth`` compares it."""
+    if depth is Depth.METADATA:
+        return True
+    known, equal = kind_of(manifest), contains if depth is Depth.DRIFT else same
+    if known is not None:
+        return same_content(known, manifest, live, equal)
+    return equal(_content(live), _content(defaulted(manifest)))
 
 
 def _content(obj: Obj) -> Obj:
     return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
 
 
+_OF_ONE_OBJECT: Final = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
+
+
+def _as_new(obj: Obj) -> Obj:
+    return {**obj, "metadata": {key: value for key, value in meta(obj).items() if key not in _OF_ONE_OBJECT}}
+
+
 def _server_side(
-    manifest: Obj, live: Obj | None, settings: Mapping[str, Any], ownership: Ownership, answers: Answers
+    manifest: Obj,
+    live: Obj | None,
+    settings: Mapping[str, Any],
+    ownership: Ownership,
+    answers: Answers,
+    depth: Depth,
 ) -> ManifestPlan:
     """Apply; with ``ignoreFields`` only what changed on the hub since the last time."""
     sent: Obj = _without_empty_times(manifest)
@@ -147,9 +197,17 @@ def _server_side(
         if live is not None and annotations_of(live).get(HASH) == digest:
             return _owning(live, ownership, "the hub's content is the one applied last")
         sent = _annotated(sent if live is None else reduced, digest)
+    elif live is not None and depth is not Depth.FULL and contains(live, _said(sent)):
+        return _owning(live, ownership, "it is as the manifest says")
     why = "it does not exist" if live is None else "the manifest is applied"
     manager = str(settings.get("fieldManager") or MANAGER)
     return ManifestPlan(Apply(sent, manager, why, force=bool(settings.get("force"))), why, own_after=True)
+
+
+def _said(manifest: Obj) -> Obj:
+    """Return what a manifest says about its object, with the defaults of its content."""
+    metadata = {name: meta(manifest)[name] for name in ("labels", "annotations") if name in meta(manifest)}
+    return {**_content(defaulted(manifest)), "metadata": metadata}
 
 
 def _annotated(obj: Obj, digest: str) -> Obj:

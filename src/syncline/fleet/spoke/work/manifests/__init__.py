@@ -1,0 +1,1 @@
+"""The manifests of a work: how each is applied and looked at."""
