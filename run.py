@@ -28,6 +28,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
+WORKERS = str(min((os.cpu_count() or 1) + 1, 4))
+"""Tests wait for processes half of their time; each worker takes up to 3 GB."""
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 LAUNCHER = f"""#!{BIN / "python"}
 import sys
@@ -132,7 +134,7 @@ def test(rest: list[str]) -> int:
     checks = [
         ("ruff", [str(BIN / "ruff"), "check", "."]),
         ("mypy", [str(BIN / "mypy"), "--strict", "-p", "syncline"]),
-        ("pytest", [str(BIN / "python"), "-m", "pytest", "-n", "2", "--dist", "worksteal", *rest]),
+        ("pytest", [str(BIN / "python"), "-m", "pytest", "-n", WORKERS, "--dist", "worksteal", *rest]),
     ]
     failed = [name for name, command in checks if execute_here(*command) != 0]
     say(f"failed: {', '.join(failed)}" if failed else "all checks passed")

@@ -30,6 +30,23 @@ def start_children_from(sources: Path) -> None:
 
 start_children_from(SOURCES)
 
+MEMORY = Path("/dev/shm")
+ROOM_BYTES = 6 * 2**30
+"""What a whole run leaves at most, several times over."""
+
+
+def keep_folders_in_memory(memory: Path) -> None:
+    """Temporary folders of tests lie in memory where there is room and programs may be started from it: a run syncs
+    tens of thousands of files, and each waits for the disk."""
+    if not memory.is_dir() or not os.access(memory, os.W_OK) or "PYTEST_DEBUG_TEMPROOT" in os.environ:
+        return
+    there = os.statvfs(memory)
+    if there.f_bavail * there.f_frsize >= ROOM_BYTES and not there.f_flag & os.ST_NOEXEC:
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory)
+
+
+keep_folders_in_memory(MEMORY)
+
 SECONDS = Path(__file__).with_name("seconds.json")
 """Seconds of CPU of each file of tests, with its children: `tools/check.py` chooses by it what fits into a minute."""
 BEGUN = pytest.StashKey[float]()
@@ -41,6 +58,9 @@ settings.load_profile("house")
 
 Figure = Callable[[str, str], None]
 FIGURE = "figure"
+
+LONGEST = "tests/conformance/"
+"""Single tests of minutes: they begin first, so that no worker is left alone with one at the end."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -76,6 +96,7 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     marks.mark(items)
     recorded.say_what_is_absent(items)
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 @pytest.hookimpl(tryfirst=True)
