@@ -150,6 +150,15 @@ class Fleet:
         self._hub_actor = driver.actor
         self.time.add(driver.actor)
 
+    def start_role(self, role: Role) -> LoopActor:
+        """Run a further role on the hub."""
+        run_in_place(ensure_objects(role.objects), self.hub.admin)
+        driver = SimulatedDriver(self.clock, self.journal, self.hub.core.transport(role.user), strict=True)
+        start(role, driver)
+        self.time.add(driver.actor)
+        self.time.settle()
+        return driver.actor
+
     def stop_hub(self) -> None:
         if self._hub_actor is not None:
             self.time.actors.remove(self._hub_actor)

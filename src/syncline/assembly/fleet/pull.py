@@ -1,0 +1,60 @@
+"""The role of the pull model on a hub: Applications travel to clusters as works, and their status returns.
+
+It needs the role of the hub beside it (``hub.py``), in the same process or in another one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from syncline.assembly.roles import Role
+from syncline.cluster.access.users import service_account_user
+from syncline.fleet.pull.controller import PullSettings, pull_controllers
+from syncline.kube.kinds.applicationfleet import gitops_cluster_crd, report_crd
+from syncline.kube.kinds.applicationset import application_set_crd
+from syncline.kube.kinds.argoproj import crds
+from syncline.kube.kinds.managedclusters import hub_cluster_crds
+from syncline.kube.kinds.manifestworks import manifest_work_crd
+from syncline.kube.objects import Obj
+
+PULL_MANAGER: Final = "syncline-pull-controller"
+"""Field manager and service account."""
+
+
+def foreign_pull_objects(settings: PullSettings) -> list[Obj]:
+    """Return what the role needs on another team's cluster, whose owner grants its rights."""
+    namespace: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.argo_namespace}}
+    kinds = (*crds(), application_set_crd(), *hub_cluster_crds(), manifest_work_crd())
+    return [namespace, *kinds, gitops_cluster_crd(), report_crd()]
+
+
+def pull_objects(settings: PullSettings) -> list[Obj]:
+    """As :func:`foreign_pull_objects`, with the account of the controllers and its rights, for the embedded cluster."""
+    account = {"kind": "ServiceAccount", "name": PULL_MANAGER, "namespace": settings.argo_namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    return [
+        *foreign_pull_objects(settings),
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": PULL_MANAGER, "namespace": settings.argo_namespace},
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": PULL_MANAGER},
+            "roleRef": role,
+            "subjects": [account],
+        },
+    ]
+
+
+def pull_role(settings: PullSettings, *, objects: tuple[Obj, ...] = ()) -> Role:
+    """Return the role; ``objects``: what must exist first."""
+    return Role(
+        name="pull",
+        controllers=pull_controllers(settings),
+        user=service_account_user(settings.argo_namespace, PULL_MANAGER),
+        manager=PULL_MANAGER,
+        objects=objects,
+    )

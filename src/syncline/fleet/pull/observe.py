@@ -1,0 +1,178 @@
+"""Reads what the plans of the pull model need from the hub's cache; frozen, without a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from syncline.control.cache import OfKind, Snapshot
+from syncline.fleet.pull import names, settings
+from syncline.fleet.pull.names import Variant
+from syncline.fleet.pull.propagation import AppObserved
+from syncline.fleet.pull.report import Collected, ReportsObserved
+from syncline.kube.kinds.applicationfleet import GITOPS_CLUSTER, REPORT
+from syncline.kube.kinds.applicationset import APPLICATION_SET
+from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
+from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER, PLACEMENT_DECISION
+from syncline.kube.kinds.manifestworks import MANIFEST_WORK
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of, namespace_of
+
+APPS: Final = APPLICATION.group_kind
+WORKS: Final = MANIFEST_WORK.group_kind
+CLUSTERS: Final = MANAGED_CLUSTER.group_kind
+DECISIONS: Final = PLACEMENT_DECISION.group_kind
+PROJECTS: Final = APP_PROJECT.group_kind
+SETS: Final = APPLICATION_SET.group_kind
+REPORTS: Final = REPORT.group_kind
+GITOPS_CLUSTERS: Final = GITOPS_CLUSTER.group_kind
+CONFIG_MAPS: Final = GroupKind("", "ConfigMap")
+SETTINGS: Final = ("open-cluster-management", settings.NAME)
+"""Namespace and name of the ConfigMap that switches the ACM variant off."""
+DEPLOYMENTS: Final = GroupKind("apps", "Deployment")
+
+BY_TARGET: Final = "pull-target"
+"""Index of Applications by the cluster that pulls them."""
+BY_PROJECT: Final = "pull-project"
+"""Index of carried Applications by the name of their project."""
+BY_APP: Final = "pull-application"
+"""Index of ManifestWorks by ``NAMESPACE/NAME`` of the hub's Application that they carry."""
+BY_SET: Final = "pull-set"
+"""Index of ManifestWorks by ``NAMESPACE/NAME`` of the ApplicationSet of their Application."""
+
+
+def _target(app: Obj) -> Iterable[str]:
+    return (annotations_of(app)[names.CLUSTER],) if names.is_carried(app) else ()
+
+
+def _project(app: Obj) -> Iterable[str]:
+    return (str(dig(app, "spec", "project") or ""),) if names.is_carried(app) else ()
+
+
+def _carried(work: Obj) -> Iterable[str]:
+    found = names.hub_application(work)
+    return ("/".join(found),) if found is not None else ()
+
+
+def hosting_set(work: Obj) -> str:
+    """Return ``NAMESPACE/NAME`` of the ApplicationSet of a work's Application; empty: none."""
+    found = annotations_of(work).get(names.HOSTING_SET, "")
+    return found if names.SET in labels_of(work) and found.count("/") == 1 else ""
+
+
+INDICES: Final = {
+    BY_TARGET: OfKind(APPS, _target),
+    BY_PROJECT: OfKind(APPS, _project),
+    BY_APP: OfKind(WORKS, _carried),
+    BY_SET: OfKind(WORKS, lambda work: (found,) if (found := hosting_set(work)) else ()),
+}
+
+
+def unlisted(cache: Snapshot, kinds: Iterable[GroupKind]) -> str:
+    """Return the first of these kinds whose objects are not known: nothing follows from what is missing."""
+    return next((str(kind) for kind in kinds if not cache.has_synced(kind)), "")
+
+
+def variant_of(cache: Snapshot, namespace: str, chosen: Variant | None) -> Variant:
+    """Return whose rules apply to Applications of a namespace: ``chosen``, else those of Advanced Cluster Management
+    where a GitOpsCluster names the namespace (decision 43)."""
+    if chosen is not None:
+        return chosen
+    named = (
+        dig(one, "spec", "argoServer", "argoNamespace") or namespace_of(one) for one in cache.objects(GITOPS_CLUSTERS)
+    )
+    return Variant.ACM if namespace in named else Variant.BASIC
+
+
+@dataclass(frozen=True)
+class Carried:
+    """An Application of the hub, or what is left of one. ``unlisted``: a kind that is not known yet."""
+
+    namespace: str
+    name: str
+    variant: Variant
+    seen: AppObserved | None = field(repr=False)
+    """None: the Application is gone, or is not for a cluster to pull."""
+    works: Sequence[Obj] = field(default=(), repr=False)
+    """The works that carry it, in every namespace."""
+    disabled: bool = False
+    """The pull model is switched off: works stop to write."""
+    unlisted: str = ""
+
+
+def observe_app(cache: Snapshot, ref: ObjectRef, chosen: Variant | None) -> Carried | None:
+    """Read one Application; None if nothing carries it and nothing should."""
+    app = cache.get(ref)
+    carried = app is not None and names.is_carried(app)
+    works = cache.indexed(BY_APP, f"{ref.namespace}/{ref.name}")
+    if not carried and (app is not None or not works):
+        return None
+    variant = variant_of(cache, ref.namespace, chosen)
+    acm = variant is Variant.ACM
+    needed = (APPS, WORKS, CLUSTERS, GITOPS_CLUSTERS, *((DECISIONS, PROJECTS, CONFIG_MAPS) if acm else ()))
+    missing = unlisted(cache, needed)
+    off = acm and settings.is_disabled(cache.get(ObjectRef(*CONFIG_MAPS, *SETTINGS)))
+    if app is None or not carried:
+        return Carried(ref.namespace, ref.name, variant, None, works, off, missing)
+    target = annotations_of(app)[names.CLUSTER]
+    seen = AppObserved(
+        app,
+        cache.get(ObjectRef(*WORKS, target, names.work_name(app))),
+        cache.get(ObjectRef(*CLUSTERS, "", target)),
+        cache.objects(DECISIONS, ref.namespace) if acm else (),
+        cache.objects(PROJECTS) if acm else (),
+        _argo_namespaces(cache) if acm else (),
+    )
+    return Carried(ref.namespace, ref.name, variant, seen, works, off, missing)
+
+
+def _argo_namespaces(cache: Snapshot) -> list[str]:
+    parts = (one for one in cache.objects(DEPLOYMENTS) if labels_of(one).get("app.kubernetes.io/part-of") == "argocd")
+    return [namespace_of(one) for one in parts]
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A work and its Application; ``variant``: of the Application's namespace."""
+
+    work: Obj = field(repr=False)
+    variant: Variant
+    app: Obj | None = field(repr=False)
+
+
+def observe_work(cache: Snapshot, ref: ObjectRef, chosen: Variant | None) -> Reported | None:
+    """Read one work that carries an Application; None for others."""
+    work = cache.get(ref)
+    named = names.hub_application(work) if work is not None else None
+    if work is None or named is None or not names.returns_status(work):
+        return None
+    return Reported(work, variant_of(cache, named[0], chosen), application_of(cache, work))
+
+
+def application_of(cache: Snapshot, work: Obj) -> Obj | None:
+    """Return the hub's Application that a work carries; None if it does not exist, or is carried by another work.
+
+    An agent may write the annotations of the works of its cluster. So what they name counts only if the Application
+    itself names that cluster, and the work has its name: no cluster reports for an Application of another one.
+    """
+    named = names.hub_application(work)
+    app = cache.get(ObjectRef(*APPS, *named)) if named is not None else None
+    if app is None or annotations_of(app).get(names.CLUSTER) != namespace_of(work):
+        return None
+    return app if names.work_name(app) == name_of(work) else None
+
+
+def observe_report(cache: Snapshot, ref: ObjectRef) -> ReportsObserved | None:
+    """Read what the report of one ApplicationSet is made of; None while something that it needs is not listed."""
+    if unlisted(cache, (SETS, WORKS, REPORTS)):
+        return None
+    key = ref.namespace, ref.name
+    there = cache.get(ObjectRef(*SETS, *key)) is not None
+    report = cache.get(ref)
+    works = cache.indexed(BY_SET, "/".join(key))
+    if there:
+        works = [one for one in works if application_of(cache, one) is not None]
+    if report is None and not works:
+        return None
+    collected: dict[tuple[str, str], Collected] = {}
+    return ReportsObserved(frozenset({key} if there else ()), works, [report] if report else [], collected)
