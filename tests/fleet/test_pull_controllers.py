@@ -141,7 +141,7 @@ def test_b83_the_work_goes_with_its_application() -> None:
     assert [one["metadata"]["name"].rpartition("-")[0] for one in works(fleet)] == ["kept"]
 
 
-def _in_a_set(fleet: Fleet, *clusters: str) -> None:
+def in_a_set(fleet: Fleet, *clusters: str) -> None:
     template = {"metadata": {"name": "x"}, "spec": application("x")["spec"]}
     made = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet"}
     spec = {"generators": [], "template": template}
@@ -154,9 +154,24 @@ def _in_a_set(fleet: Fleet, *clusters: str) -> None:
         fleet.hub.send("POST", APPS.format("argocd"), app)
 
 
+def test_only_placeholders_of_clusters_go_with_them() -> None:
+    fleet = hub()
+    secrets = "/api/v1/namespaces/argocd/secrets"
+    labels = {"argocd.argoproj.io/secret-type": "cluster"}
+    kind = {"apiVersion": "v1", "kind": "Secret"}
+    metadata = {"name": "prod-secret", "labels": labels}
+    data = {"name": "prod", "server": "https://prod.test", "config": "{}"}
+    fleet.hub.send("POST", secrets, {**kind, "metadata": metadata, "stringData": data})
+    assert not fleet.hub.absent(f"{secrets}/c1-secret")
+    fleet.hub.send("DELETE", "/apis/cluster.open-cluster-management.io/v1/managedclusters/c1")
+    fleet.time.advance(60)
+    assert fleet.hub.absent(f"{secrets}/c1-secret")
+    assert not fleet.hub.absent(f"{secrets}/prod-secret")
+
+
 def test_b84_the_report_of_a_set_counts_its_clusters_in_strings() -> None:
     fleet = hub(None, "c1", "c2", "c3")
-    _in_a_set(fleet, "c1", "c2", "c3")
+    in_a_set(fleet, "c1", "c2", "c3")
     said = [("Healthy", "Synced"), ("Progressing", "Synced"), ("Degraded", "OutOfSync")]
     for work, (health, sync) in zip(works(fleet), said, strict=True):
         report(fleet, work, healthStatus=health, syncStatus=sync)
@@ -168,7 +183,7 @@ def test_b84_the_report_of_a_set_counts_its_clusters_in_strings() -> None:
 
 def test_b87_the_report_and_its_works_go_with_the_set() -> None:
     fleet = hub(PullSettings(Variant.BASIC), "c1")
-    _in_a_set(fleet, "c1")
+    in_a_set(fleet, "c1")
     assert not fleet.hub.absent(f"{REPORTS}/set")
     fleet.hub.send("DELETE", f"{SETS}/set")
     fleet.time.advance(60)
@@ -182,7 +197,7 @@ def test_the_acm_variant_carries_what_a_placement_of_the_namespace_selects() -> 
     metadata = {"name": "default", "namespace": "argocd"}
     projects = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects"
     fleet.hub.send("POST", projects, {**project, "metadata": metadata, "spec": {}})
-    _in_a_set(fleet, "c1")
+    in_a_set(fleet, "c1")
     assert works(fleet) == []
     decided = "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/argocd/placementdecisions"
     kind = {"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "PlacementDecision"}

@@ -65,6 +65,8 @@ class ControllerSettings:
     """Names in :data:`ROLES`, in its order. The first one serves the endpoints."""
     grace_s: float = 20.0
     """Seconds that running reconciles may take to end after the stop signal."""
+    pull_variant: str = ""
+    """``basic`` or ``acm``: whose rules the pull model follows; empty: by namespace."""
     patient: bool = False
     """Whether a refusal at the start (no credentials, rights or CRDs) is retried instead of raised."""
 
@@ -358,11 +360,19 @@ def _hub(settings: ControllerSettings) -> Served:
     return served_role(hub_role(mine, objects=foreign_hub_objects()), settings)
 
 
+def _pull(settings: ControllerSettings) -> Served:
+    from syncline.assembly.fleet.pull import foreign_pull_objects, pull_role, pull_settings
+
+    mine = pull_settings(settings.gitops.application.control_namespace, settings.pull_variant)
+    return served_role(pull_role(mine, objects=tuple(foreign_pull_objects(mine))), settings)
+
+
 SHARED = frozenset({APPLICATION.group_kind, APPLICATION_SET.group_kind})
 ROLES: Mapping[str, Callable[[ControllerSettings], Served]] = {
     "gitops": _gitops,
     "machineconfig": _machineconfig,
     "hub": _hub,
+    "pull": _pull,
 }
 
 

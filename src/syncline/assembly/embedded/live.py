@@ -138,6 +138,13 @@ class LiveCluster:
 
         return await self.run_role(hub_role(settings, objects=hub_objects()))
 
+    async def start_pull(self, control_namespace: str, variant: str = "") -> LiveManager:
+        """Run the controllers of the pull model; returns once they watch. ``variant``: ``basic``, ``acm`` or empty."""
+        from syncline.assembly.fleet.pull import pull_objects, pull_role, pull_settings
+
+        settings = pull_settings(control_namespace, variant)
+        return await self.run_role(pull_role(settings, objects=tuple(pull_objects(settings))))
+
     async def _start_config_server(self, namespace: str, host: str, port: int, cache: Snapshot) -> None:
         from syncline.assembly.endpoints import configserver
 

@@ -10,6 +10,7 @@ from typing import Final
 from syncline.assembly.roles import Role
 from syncline.cluster.access.users import service_account_user
 from syncline.fleet.pull.controller import PullSettings, pull_controllers
+from syncline.fleet.pull.names import Variant
 from syncline.kube.kinds.applicationfleet import gitops_cluster_crd, report_crd
 from syncline.kube.kinds.applicationset import application_set_crd
 from syncline.kube.kinds.argoproj import crds
@@ -19,6 +20,11 @@ from syncline.kube.objects import Obj
 
 PULL_MANAGER: Final = "syncline-pull-controller"
 """Field manager and service account."""
+
+
+def pull_settings(argo_namespace: str, variant: str) -> PullSettings:
+    """Return the settings of the role. ``variant``: ``basic``, ``acm``, or empty. Raises ValueError for another one."""
+    return PullSettings(Variant(variant) if variant else None, argo_namespace)
 
 
 def foreign_pull_objects(settings: PullSettings) -> list[Obj]:

@@ -31,6 +31,7 @@ from syncline.cli.serving.running import (
     hydrator_option,
     namespace_option,
     plugins_option,
+    pull_variant_option,
     with_options,
 )
 from syncline.control.leader import MAX_SHARDS, LeaderSettings
@@ -54,6 +55,7 @@ from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, l
 @endpoint_options
 @click.option("--node-name", envvar="NODE_NAME", default="", help="Node that this process runs on [env: NODE_NAME].")
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), default=None, help="Keep mirrors here.")
+@pull_variant_option
 @click.option("--grace", default=20.0, show_default=True, help="Seconds for passes in flight to end at a stop.")
 def controller(
     kubeconfig: str | None,
@@ -70,6 +72,7 @@ def controller(
     identity: str | None,
     node_name: str,
     cache: Path | None,
+    pull_variant: str | None,
     grace: float,
     **endpoints: Unpack[ServingOptions],
 ) -> int:
@@ -100,7 +103,9 @@ def controller(
             ),
             endpoints,
         )
-        settings = ControllerSettings(gitops, leader, chosen, grace_s=grace, patient=True)
+        settings = ControllerSettings(
+            gitops, leader, chosen, grace_s=grace, pull_variant=pull_variant or "", patient=True
+        )
         return _run(access, settings, name)
 
 

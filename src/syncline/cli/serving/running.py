@@ -207,6 +207,13 @@ hydrator_option = click.option(
 )
 
 
+pull_variant_option = click.option(
+    "--pull-variant",
+    type=click.Choice(["basic", "acm"]),
+    default=None,
+    help="Whose rules Applications follow that clusters pull [default: acm where a GitOpsCluster names their "
+    "namespace, else basic].",
+)
 run_commands_option = click.option(
     "--run-commands",
     is_flag=False,

@@ -27,6 +27,7 @@ from syncline.cli.serving.running import (
     hydrator_option,
     namespace_option,
     plugins_option,
+    pull_variant_option,
     run_cluster,
     run_commands_of,
     run_commands_option,
@@ -125,6 +126,7 @@ def _greet(
     help="HOST:PORT at which machines that join get their Ignition config (upstream: 22623); with --machine-config.",
 )
 @click.option("--hub", is_flag=True, help="A hub: clusters join it, Placements choose among them, works go to them.")
+@pull_variant_option
 @encrypt_option
 @run_commands_option
 def up(
@@ -144,6 +146,7 @@ def up(
     machine_config: bool,
     config_server_listen: str | None,
     hub: bool,
+    pull_variant: str | None,
     encryption: Path | None,
     run_commands: str | None,
     **endpoints: Unpack[ServingOptions],
@@ -195,6 +198,7 @@ def up(
             from syncline.assembly.fleet.hub import HubSettings
 
             await cluster.start_hub(HubSettings(namespace))
+            await cluster.start_pull(namespace, pull_variant or "")
         _greet(cluster, settings, config, namespace, machine_config=machine_config, hub=hub)
         await stop.wait()
         print("stopping", flush=True)

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
-from syncline.control.plan import Done, Plan, Replace, Requeue, Retry, SetStatus
+from syncline.control.plan import Delete, Done, Plan, Replace, Requeue, Retry, SetStatus
 from syncline.fleet.hub.sets import CLUSTER_SET_LABEL
 from syncline.fleet.pull import names
-from syncline.fleet.pull.clusters import plan_cluster
+from syncline.fleet.pull.clusters import is_placeholder, plan_cluster
 from syncline.fleet.pull.gitops import plan_gitops
 from syncline.fleet.pull.gitops_secrets import field_of, is_cluster_secret
 from syncline.fleet.pull.names import Variant
@@ -357,11 +357,13 @@ def secret_controller(settings: PullSettings) -> Controller[_SecretOf]:
     def plan(seen: _SecretOf, _now: datetime) -> Plan:
         if seen.unlisted:
             return Plan((), Requeue(UNLISTED_S, seen.unlisted), f"waiting for the first list of {seen.unlisted}")
-        secret = seen.secret if seen.secret is not None and is_cluster_secret(seen.secret) else None
-        if seen.secret is not None and secret is None:
-            return Plan(why=f"Secret {namespace}/{seen.name}-secret is not one of a cluster: it stays as it is")
+        secret = seen.secret
+        if secret is not None and not (is_cluster_secret(secret) and is_placeholder(secret, seen.name)):
+            return Plan(why=f"Secret {namespace}/{seen.name}-secret is not the placeholder: it stays as it is")
         if not seen.wanted and seen.cluster is not None:
-            return Plan(why=f"a GitOpsCluster gives namespace {namespace} its clusters")
+            # As one that is not of the GitOpsCluster, the Secret would keep it from writing its own.
+            why = f"a GitOpsCluster gives namespace {namespace} its clusters"
+            return Plan(((Delete.of(secret, why),),) if secret is not None else (), why=why)
         return plan_cluster(seen.name, seen.cluster, secret, namespace)
 
     def of_secret(secret: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
