@@ -131,19 +131,17 @@ class LiveCluster:
             await self._start_config_server(control_namespace, *config_server, manager.loop.cache)
         return manager
 
-    async def start_hub(self, settings: HubSettings) -> LiveManager:
-        """Install what a hub needs, and run its controllers; returns once they watch."""
+    async def start_hub(self, settings: HubSettings, pull_variant: str = "") -> LiveManager:
+        """Install what a hub needs, and run its controllers and those of the pull model; returns once they watch.
+        ``pull_variant``: ``basic``, ``acm``, or empty."""
         from syncline.assembly.fleet.hub import hub_role
         from syncline.assembly.fleet.objects import hub_objects
-
-        return await self.run_role(hub_role(settings, objects=hub_objects()))
-
-    async def start_pull(self, control_namespace: str, variant: str = "") -> LiveManager:
-        """Run the controllers of the pull model; returns once they watch. ``variant``: ``basic``, ``acm`` or empty."""
         from syncline.assembly.fleet.pull import pull_objects, pull_role, pull_settings
 
-        settings = pull_settings(control_namespace, variant)
-        return await self.run_role(pull_role(settings, objects=tuple(pull_objects(settings))))
+        manager = await self.run_role(hub_role(settings, objects=hub_objects()))
+        pulling = pull_settings(settings.control_namespace, pull_variant)
+        await self.run_role(pull_role(pulling, objects=tuple(pull_objects(pulling))))
+        return manager
 
     async def _start_config_server(self, namespace: str, host: str, port: int, cache: Snapshot) -> None:
         from syncline.assembly.endpoints import configserver

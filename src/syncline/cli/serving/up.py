@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Unpack
 
@@ -99,6 +100,13 @@ def _greet(
     print("Ctrl-C stops.", flush=True)
 
 
+def _check(problems: Mapping[str, bool]) -> None:
+    """Refuse options that contradict each other; raises CommandFailed."""
+    for problem, found in problems.items():
+        if found:
+            raise CommandFailed(problem, USAGE)
+
+
 @click.command()
 @click.option("--data", type=click.Path(file_okay=False, path_type=Path), default=None, help="Data directory.")
 @click.option("--memory", is_flag=True, help="Keep nothing.")
@@ -155,12 +163,15 @@ def up(
 
     Data is kept under $SYNCLINE_HOME (or the user's state folder); a second `up` on the same data refuses to start.
     """
-    if memory and data is not None:
-        raise CommandFailed("give --data or --memory, not both", USAGE)
-    if encryption is not None and memory:
-        raise CommandFailed("--encrypt-secrets is for data that is kept; leave --memory out", USAGE)
-    if config_server_listen is not None and not machine_config:
-        raise CommandFailed("--config-server-listen serves the configs of pools; add --machine-config", USAGE)
+    _check(
+        {
+            "give --data or --memory, not both": memory and data is not None,
+            "--encrypt-secrets is for data that is kept; leave --memory out": encryption is not None and memory,
+            "--config-server-listen serves the configs of pools; add --machine-config": (
+                config_server_listen is not None and not machine_config
+            ),
+        }
+    )
     home, config_server = state_directory(), endpoint_address("--config-server-listen", config_server_listen)
     host, port = host_and_port(listen, tls=True)
     commands = run_commands_of(run_commands)
@@ -197,8 +208,7 @@ def up(
         if hub:
             from syncline.assembly.fleet.hub import HubSettings
 
-            await cluster.start_hub(HubSettings(namespace))
-            await cluster.start_pull(namespace, pull_variant or "")
+            await cluster.start_hub(HubSettings(namespace), pull_variant or "")
         _greet(cluster, settings, config, namespace, machine_config=machine_config, hub=hub)
         await stop.wait()
         print("stopping", flush=True)

@@ -243,8 +243,8 @@ def _without_known(plan: Plan, *apps: Obj) -> Plan:
 
     Upstream writes at each change of a work: an Application that stays Healthy would be Progressing for a moment.
     """
-    known = {(namespace_of(one), name_of(one)): _told(one.get("status") or {}) for one in apps}
-    last = {(one.namespace, one.name): _told(one.new) for one in plan.actions if isinstance(one, SetStatus)}
+    known = {(namespace_of(one), name_of(one)): _reported(one.get("status") or {}) for one in apps}
+    last = {(one.namespace, one.name): _reported(one.new) for one in plan.actions if isinstance(one, SetStatus)}
     same = {key for key, status in last.items() if known.get(key) == status}
     steps = tuple(
         step
@@ -254,7 +254,7 @@ def _without_known(plan: Plan, *apps: Obj) -> Plan:
     return replace(plan, steps=steps)
 
 
-def _told(status: Obj) -> tuple[Any, ...]:
+def _reported(status: Obj) -> tuple[Any, ...]:
     """Return what a cluster says of an Application. The start of an operation counts only with its phase: without one
     it is the time of the pass."""
     operation = status.get("operationState") or {}
