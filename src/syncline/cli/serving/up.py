@@ -100,6 +100,12 @@ def _greet(
     print("Ctrl-C stops.", flush=True)
 
 
+async def _start_hub(cluster: LiveCluster, namespace: str, pull_variant: str) -> None:
+    from syncline.assembly.fleet.hub import HubSettings
+
+    await cluster.start_hub(HubSettings(namespace), pull_variant)
+
+
 def _check(problems: Mapping[str, bool]) -> None:
     """Refuse options that contradict each other; raises CommandFailed."""
     for problem, found in problems.items():
@@ -191,24 +197,15 @@ def up(
     config = kubeconfig_out or home / "kubeconfig"
     cache = (where or home) / "repositories"
     application = AppSettings(namespace, application_namespaces, hydrator, poll_s=poll, sync_timeout_s=sync_timeout)
-    gitops = with_options(
-        GitOpsSettings(
-            cache,
-            allow_local_repos=True,
-            plugins=checked_plugins(plugins),
-            application=application,
-        ),
-        endpoints,
-    )
+    sources = GitOpsSettings(cache, allow_local_repos=True, plugins=checked_plugins(plugins), application=application)
+    gitops = with_options(sources, endpoints)
 
     async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:
         await cluster.start_gitops(gitops)
         if machine_config:
             await cluster.start_machine_config(application.control_namespace, config_server)
         if hub:
-            from syncline.assembly.fleet.hub import HubSettings
-
-            await cluster.start_hub(HubSettings(namespace), pull_variant or "")
+            await _start_hub(cluster, namespace, pull_variant or "")
         _greet(cluster, settings, config, namespace, machine_config=machine_config, hub=hub)
         await stop.wait()
         print("stopping", flush=True)
