@@ -16,7 +16,7 @@ from syncline.fleet.spoke.work.deletion import hub_hash
 from syncline.fleet.spoke.work.eviction import AppliedObserved, observe_applied, plan_applied, settle_applied
 from syncline.fleet.spoke.work.manifests.actions import Drop, Follow, Look
 from syncline.fleet.spoke.work.manifests.handler import DropHandler, LookHandler
-from syncline.fleet.spoke.work.manifests.memory import Memory
+from syncline.fleet.spoke.work.manifests.memory import Memory, without
 from syncline.fleet.spoke.work.observe import APPLIED, DEFAULTS, WORKS, WorkObserved, WorkSettings, observe_work
 from syncline.fleet.spoke.work.plan import plan_work, settle_work
 from syncline.kube.objects import (
@@ -77,8 +77,10 @@ class WorkAgent:
         for one in results:
             if isinstance(one.action, Follow) and one.ok:
                 self.memory.followed = one.action.kinds
-        if observed.after is not None and all(one.ok for one in results):
-            self.memory.keep(ref_of(observed.work), observed.after, observed.dirty)
+        if observed.after is not None:
+            written = all(one.ok for one in results)
+            kept = observed.after if written else without(observed.after, observed.looked_at)
+            self.memory.keep(ref_of(observed.work), kept, observed.taken if written else {})
         return settle_work(observed, plan, results, now)
 
     def _work_of(self, applied: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:

@@ -108,6 +108,17 @@ class WorkObserved:
         return f"{self.hub}-{name_of(self.work)}"
 
     @property
+    def looked_at(self) -> frozenset[ObjectRef]:
+        """The objects that this reconcile has looked at."""
+        return frozenset(one.ref for one in self.manifests if one.ref is not None and one.ordinal in self.looked)
+
+    @property
+    def taken(self) -> dict[ObjectRef, str]:
+        """The changes that this reconcile has looked at."""
+        refs = self.looked_at
+        return {ref: version for ref, version in self.dirty.items() if ref in refs}
+
+    @property
     def conditions(self) -> list[Obj]:
         return dig(self.work, "status", "conditions") or []
 

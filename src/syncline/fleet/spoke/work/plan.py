@@ -214,17 +214,16 @@ def due(observed: WorkObserved, manifest: Manifest, entry: Obj | None, now: date
     if ref is None:
         return None
     may = Depth.DRIFT if _may_correct(remembered, observed, now) else Depth.READ
-    rests = observed.complete or is_complete(entry)
-    if rests:
+    if observed.complete or is_complete(entry):
         may = Depth.READ
     elif (applied := is_applied(entry, generation(observed.work))) is not True:
         if applied is None or _may_retry(remembered, ref, now):
             return Depth.FULL
-        rests, may = True, Depth.READ
+        may = Depth.READ
     elif _is_resync(observed, now) and _at_resync(observed, ref):
         return Depth.FULL
     if ref not in remembered.known or entry is None:
-        return Depth.READ if rests else Depth.DRIFT
+        return may
     if ref in observed.dirty:
         return may if _tokens(observed, now) >= 1 else None
     if ref in remembered.drifted and may is Depth.DRIFT:
@@ -319,7 +318,11 @@ def _remembered(observed: WorkObserved, now: datetime, waiting: bool) -> Remembe
         digest = _digest(manifest, observed) if looked.tried else last.digest if last else ""
         known[manifest.ref] = known_of(looked, digest, last)
     failed = any(one.error is not None and not one.refused and not one.contested for _, one in pairs)
-    failed |= any(one.unknown for one in observed.manifests) or any(one.error for one in observed.dropped.values())
+    failed |= (
+        observed.unanswered
+        or any(one.unknown for one in observed.manifests)
+        or any(one.error for one in observed.dropped.values())
+    )
     failures = before.failures + 1 if failed else before.failures if _is_waiting(observed, now) else 0
     made = replace(
         before,
@@ -398,7 +401,7 @@ def _outcome(observed: WorkObserved, after: Remembered, now: datetime) -> Outcom
         times.append((_correct_at(after, observed), "objects that others change", False))
     if any(one.pending for one in observed.dropped.values()):
         times.append((now + timedelta(seconds=_retry_s(after.failures + 1, 1.0)), "objects being deleted", False))
-    if set(observed.dirty) - {one.ref for one in observed.manifests if one.ordinal in observed.looked}:
+    if set(observed.dirty) - observed.looked_at:
         times.append((now + timedelta(seconds=observed.settings.status_s / 2), "objects that change often", False))
     when, why, background = min(
         ((when or now, why, background) for when, why, background in times), key=lambda one: one[0]

@@ -251,9 +251,10 @@ def _dropped(action: Drop) -> Generator[Request, Response, Dropped]:
     for one in found.actions:
         answer = yield _request(info, one)
         if isinstance(one, Delete):
-            gone = answer.status in (NotFound.code, Conflict.code)  # Conflict: another object has its name now
-            if gone or (answer.ok and answer.obj.get("kind") == "Status"):
+            if answer.status == NotFound.code or (answer.ok and answer.obj.get("kind") == "Status"):
                 return Dropped()
+            if answer.status == Conflict.code:
+                return Dropped(pending=True)  # if another object has its name now, the next look shows it
         answer.or_raise()
     return Dropped(pending=bool(found.pending))
 

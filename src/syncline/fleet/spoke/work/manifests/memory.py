@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -63,6 +63,11 @@ class Remembered:
 EMPTY = Remembered()
 
 
+def without(remembered: Remembered, refs: frozenset[ObjectRef]) -> Remembered:
+    """Return the memory without what is known of some objects: they are looked at again."""
+    return replace(remembered, known={ref: one for ref, one in remembered.known.items() if ref not in refs})
+
+
 @dataclass(slots=True)
 class _Entry:
     remembered: Remembered = EMPTY
@@ -105,7 +110,7 @@ class Memory:
         entry.refs = refs
 
     def keep(self, work: ObjectRef, remembered: Remembered, taken: Mapping[ObjectRef, str]) -> None:
-        """Replace what is known of a work. ``taken``: the changes that were looked at."""
+        """Replace what is known of a work. ``taken``: the changes that were looked at and reported."""
         entry = self._works.setdefault(work, _Entry())
         entry.remembered = remembered
         for ref, version in list(entry.dirty.items()):
