@@ -30,6 +30,7 @@ from syncline.fleet.hub.registration.controller import (
     taint_controller,
 )
 from syncline.fleet.hub.replicasets.controller import replica_set_controller
+from syncline.fleet.hub.works.completed import completed_work_controller
 from syncline.kube.objects import Obj
 
 HUB_MANAGER: Final = "syncline-hub-controller"
@@ -69,6 +70,7 @@ def hub_controllers(settings: HubSettings) -> tuple[Controller[Any], ...]:
         managed_addon_controller(),
         member_controller(),
         template_controller(),
+        completed_work_controller(),
     )
 
 
