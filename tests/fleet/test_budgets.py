@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from tests.fleet.rollouts import BUDGETS, CLUSTERS, REPLICA_SETS, Hub, controllers, hub_with, template
 
+from syncline.control.plan import Patch, SetStatus
 from syncline.fleet.hub.budgets.model import Fleet, Holder, Member
 from syncline.fleet.hub.budgets.reserve import Reserving
+from syncline.fleet.hub.replicasets.observe import SETS, observe
+from syncline.fleet.hub.replicasets.plan import plan_set
 from syncline.kube.errors import Invalid
 from syncline.kube.objects import Obj, ObjectRef
 
@@ -241,7 +245,7 @@ def test_while_budgets_cannot_be_read_nothing_begins_and_what_has_begun_stays() 
     reserving = Reserving(Fleet(unknown="cannot read FleetDisruptionBudgets: forbidden"), holder, NOW)
     reserving.keep("c1", "begun")
     assert not reserving.take("c2", "next")
-    assert reserving.writes() == ()
+    assert reserving.steps() == ()
     assert [wait.why for wait in reserving.waits()] == ["cannot read FleetDisruptionBudgets: forbidden"]
 
 
@@ -257,8 +261,24 @@ def test_a_place_reserved_before_a_crash_is_used_and_confirmed() -> None:
     clusters = {name: Member(name, {}, True, False, True, "") for name in FOUR}
     reserving = Reserving(Fleet((budget,), clusters), holder, NOW)
     assert [reserving.take(cluster, "next") for cluster in ("c1", "c2")] == [True, False]
-    (write,) = reserving.writes()
+    ((write,),) = reserving.steps()
     assert (write.resource_version, write.old == write.new) == ("7", True)
+
+
+def test_before_a_place_is_given_back_the_work_is_confirmed_to_be_the_one_that_succeeded(hub: Hub) -> None:
+    hub.budget(most=1)
+    hub.roll_out()
+    hub.settle()
+    hub.say("c1", Progressing="False")
+    work = hub.works()["c1"]
+    looked = observe(hub.role.loop.cache, ObjectRef(*SETS, "default", "foo"))
+    assert looked is not None
+    plan = plan_set(replace(looked.observed, works=(work,)), hub.clock.now())
+    (check,), (release,) = plan.reservations
+    assert isinstance(check, Patch)
+    assert check.body == {"metadata": {key: work["metadata"][key] for key in ("uid", "resourceVersion")}}
+    assert isinstance(release, SetStatus)
+    assert [one["cluster"] for one in release.new["places"]] == ["c2"]
 
 
 def test_the_status_of_a_budget_counts_distinct_clusters(hub: Hub) -> None:

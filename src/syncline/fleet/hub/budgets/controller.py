@@ -12,7 +12,7 @@ from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Done, Plan, Requeue, Retry, set_status
 from syncline.fleet.hub.budgets.model import Budget, Fleet, Holder, Member
 from syncline.fleet.hub.budgets.observe import BUDGETS, CLUSTERS, observe_fleet
-from syncline.fleet.hub.budgets.status import ends_at, outdated, status_of
+from syncline.fleet.hub.budgets.status import outdated, status_of
 from syncline.kube.kinds.manifestworks import REPLICA_SET
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, generation, ref_of, uid_of
 
@@ -42,7 +42,7 @@ def plan_budget(observed: Observed, now: datetime) -> Plan:
 
     status = status_of(observed.budget, clusters, exists, now)
     budget = Budget.of({**observed.budget, "status": status})
-    ends = [ends_at(place) for place in budget.places if outdated(place, budget, clusters, exists)]
+    ends = [place.settled_at for place in budget.places if outdated(place, budget, clusters, exists)]
     young = [(at - now).total_seconds() for at in ends if at is not None]
     outcome = Requeue(min(young), "an outdated place is not old enough to be taken back") if young else Done()
     why = "clusters and places are counted"

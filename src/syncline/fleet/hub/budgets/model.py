@@ -8,14 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, Final
 
+from syncline.base.clock import time_or_none
 from syncline.fleet.conditions import find_condition
 from syncline.kube.kinds.syncline import MAX_PLACES
 from syncline.kube.objects import Obj, ObjectRef, dig, is_terminating, labels_of, name_of, ref_of, uid_of
 from syncline.kube.selectors import Selector, SelectorError, label_selector_from
 
 AVAILABLE: Final = "ManagedClusterConditionAvailable"
+YOUNG: Final = timedelta(minutes=1)
+"""Age up to which a place is not given back for anything that is not seen: the replica that reserved it may have seen
+its holder, the labels of its cluster or the work written with it before another's cache shows them."""
 _PERCENT: Final = re.compile(r"(\d{1,3})%", re.ASCII)
 
 
@@ -104,6 +109,12 @@ class Place:
             "since": self.since,
             "reason": self.reason,
         }
+
+    @property
+    def settled_at(self) -> datetime | None:
+        """When all caches show what the holder did with it, and that there is a holder; None: at any time."""
+        since = time_or_none(self.since)
+        return None if since is None else since + YOUNG
 
     def sentence(self) -> str:
         return f"{self.cluster} is held by {self.holder}" + (f" since {self.since}" if self.since else "")

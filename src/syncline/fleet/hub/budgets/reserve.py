@@ -2,24 +2,27 @@
 
 Every roll-out uses it in its plan::
 
-    reserving = Reserving(fleet, Holder.of(obj), now)
+    reserving = Reserving(fleet, Holder.of(obj), now, done=those whose work is seen to have succeeded)
     for cluster in those it has begun that have not succeeded: reserving.keep(cluster, reason)
     if reserving.refused(those that are next): decide again with passed_over=reserving.shut(all that are selected)
     for cluster in those that would begin: if reserving.take(cluster, reason): write to it
-    reserving.writes()                       # a step before the one that writes to the clusters
+    reserving.steps()                        # come before the step that writes to the clusters
     reserving.waits()                        # what did not begin, and why
 
-A place that is neither kept nor taken is given back. The write of a budget's status has its resourceVersion as a
-precondition: of two roll-outs that see the same last place one loses the conflict, and a step that failed stops those
-after it, so nothing is written to a cluster without its place. After a crash in between, the place is still held by the
-roll-out, whose next plan uses it or gives it back.
+The write of a budget's status has its resourceVersion as a precondition: of two roll-outs that see the same last place
+one loses the conflict, and a step that failed stops those after it, so nothing is written to a cluster without its
+place. Budgets are written one after the other by name, so that no two roll-outs wait for each other in a circle.
+
+A place that is neither kept nor taken is given back: at once if its work is done, else when it is a minute old. Until
+then a cache may not show what was begun with it, by a replica that died for example. After a crash before the work was
+written the place is still held by the roll-out, whose next plan uses it, or gives it back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from syncline.base.clock import format_time
@@ -73,6 +76,13 @@ class Ledger:
     @property
     def permitted(self) -> int:
         return self.budget.permitted(self.selected)
+
+    def retain(self, now: datetime, done: Set[str]) -> None:
+        """Keep the own places that are too young to be given back, but for those of ``done``."""
+        for cluster, place in self.before.items():
+            if cluster not in done and now < (place.settled_at or now):
+                self.own[cluster] = place
+                self.counted.add(cluster)
 
     def has_room(self, cluster: str) -> bool:
         full = len(self.others) + len(self.own) >= MAX_PLACES and cluster not in self.own
@@ -130,21 +140,26 @@ def some(names: Sequence[str]) -> str:
 
 
 class Reserving:
-    """The places that one roll-out keeps and takes in one plan."""
+    """The places that one roll-out keeps and takes in one plan. ``done``: clusters whose work is seen to have
+    succeeded."""
 
-    def __init__(self, fleet: Fleet, holder: Holder, now: datetime) -> None:
-        self._fleet, self._holder, self._now = fleet, holder, format_time(now)
+    def __init__(self, fleet: Fleet, holder: Holder, now: datetime, done: Set[str] = frozenset()) -> None:
+        self._fleet, self._holder, self._now = fleet, holder, now
         known = () if fleet.unknown else fleet.budgets
         members = tuple(fleet.clusters.values())
-        self._ledgers = [Ledger.of(one, members, holder) for one in known]
+        self._ledgers = sorted((Ledger.of(one, members, holder) for one in known), key=lambda one: one.budget.name)
+        for ledger in self._ledgers:
+            ledger.retain(now, done)
+        self._used: set[str] = set()
         self._refused: dict[str, Ledger | str] = {}
 
     def keep(self, cluster: str, reason: str) -> None:
         """Note a cluster that the roll-out has begun and that has not succeeded: it has a place whether there is room
         or not (the budget may be younger, or the cluster selected since), and nothing further begins without room."""
+        self._used.add(cluster)
         for ledger in self._of(cluster):
             if len(ledger.others) + len(ledger.own) < MAX_PLACES:
-                ledger.add(Place(cluster, self._holder, self._now, reason))
+                ledger.add(self._place(cluster, reason))
 
     def shut(self, clusters: Iterable[str]) -> frozenset[str]:
         """Return those of ``clusters`` that cannot begin now, whatever the order."""
@@ -163,13 +178,31 @@ class Reserving:
             self._refused.setdefault(cluster, refusal)
             return False
         for ledger in self._of(cluster):
-            ledger.confirm |= cluster in ledger.before and cluster not in ledger.own
-            ledger.add(Place(cluster, self._holder, self._now, reason))
+            ledger.confirm |= cluster in ledger.before and cluster not in self._used
+            ledger.add(self._place(cluster, reason))
+        self._used.add(cluster)
         return True
 
-    def writes(self) -> tuple[SetStatus, ...]:
-        """Return one conditional status write for each budget whose places change."""
-        return tuple(write for ledger in self._ledgers for write in ledger.write())
+    def steps(self) -> tuple[tuple[SetStatus, ...], ...]:
+        """Return one conditional status write for each budget whose places change, each a step."""
+        return tuple(step for ledger in self._ledgers if (step := ledger.write()))
+
+    def given_back(self) -> frozenset[str]:
+        """Return the clusters that lose a place."""
+        return frozenset(cluster for one in self._ledgers for cluster in one.before.keys() - one.own.keys())
+
+    def recheck(self) -> timedelta | None:
+        """Return after which time a place that is not used is old enough to be given back."""
+        left = [
+            place.settled_at - self._now
+            for ledger in self._ledgers
+            for cluster, place in ledger.own.items()
+            if cluster not in self._used and place.settled_at is not None
+        ]
+        return min(left, default=None)
+
+    def _place(self, cluster: str, reason: str) -> Place:
+        return Place(cluster, self._holder, format_time(self._now), reason)
 
     def waits(self) -> tuple[Wait, ...]:
         """Return what waits, by what it waits for."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
-from syncline.base.clock import time_or_none
 from syncline.fleet.conditions import condition, with_conditions
 from syncline.fleet.hub.budgets.model import Budget, Holder, Member, Place
 from syncline.fleet.hub.budgets.reserve import Ledger
@@ -15,21 +13,10 @@ from syncline.kube.objects import Obj, generation
 IN_FORCE, EXHAUSTED = "InForce", "Exhausted"
 
 
-YOUNG: Final = timedelta(minutes=1)
-"""A place younger than this stays: another replica that reserved it may have seen its holder, or the labels of its
-cluster, before the caches here show them."""
-
-
 def outdated(place: Place, budget: Budget, clusters: Mapping[str, Member], exists: Callable[[Holder], bool]) -> bool:
     """Return whether nothing holds a place any more: the budget does not select its cluster, or its holder is gone."""
     cluster = clusters.get(place.cluster)
     return cluster is None or not budget.selects(cluster) or not exists(place.holder)
-
-
-def ends_at(place: Place) -> datetime | None:
-    """Return when an outdated place may be taken back; None: now."""
-    since = time_or_none(place.since)
-    return None if since is None else since + YOUNG
 
 
 def status_of(obj: Obj, clusters: Mapping[str, Member], exists: Callable[[Holder], bool], now: datetime) -> Obj:
@@ -38,7 +25,7 @@ def status_of(obj: Obj, clusters: Mapping[str, Member], exists: Callable[[Holder
     kept = [
         place
         for place in budget.places
-        if not outdated(place, budget, clusters, exists) or now < (ends_at(place) or now)
+        if not outdated(place, budget, clusters, exists) or now < (place.settled_at or now)
     ]
     before: Obj = obj.get("status") or {}
     pruned = {**obj, "status": {**before, "places": [one.written() for one in kept]}}

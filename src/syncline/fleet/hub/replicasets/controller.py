@@ -72,7 +72,7 @@ def plan(looked: Looked, now: datetime) -> Plan:
         return Plan(((_finalizers(obj, [*finalizers(obj), FINALIZER], why),),), why=f"add the finalizer: {why}")
     found = plan_set(looked.observed, now)
     actions = tuple(_named(one, uid_of(obj)) for one in found.actions)
-    steps = tuple(step for step in (found.reservations, actions) if step)
+    steps = tuple(step for step in (*found.reservations, actions) if step)
     status = (*set_status(obj, found.status, "how far the roll-out is"), *_events(obj, found))
     return Plan(steps, _outcome(found), _summary(found), status)
 

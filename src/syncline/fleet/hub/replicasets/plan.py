@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from syncline.base.action import Action
-from syncline.control.plan import Delete
+from syncline.control.plan import Delete, Patch
 from syncline.fleet.conditions import condition, with_condition
 from syncline.fleet.hub.budgets.model import NO_BUDGETS, Fleet, Holder
 from syncline.fleet.hub.budgets.reserve import Reserving, Wait
@@ -37,7 +37,17 @@ from syncline.fleet.hub.rollout.model import (
 )
 from syncline.fleet.hub.rollout.states import is_settled, state_of
 from syncline.fleet.hub.rollout.strategy import Kind, Strategy, strategy_of
-from syncline.kube.objects import Obj, dig, is_terminating, labels_of, name_of, namespace_of
+from syncline.kube.kinds.manifestworks import MANIFEST_WORK
+from syncline.kube.objects import (
+    Obj,
+    dig,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    resource_version,
+    uid_of,
+)
 from syncline.kube.selectors import label_value_problems
 
 VERIFIED, ROLLED_OUT, APPLIED = "PlacementVerified", "PlacementRolledOut", "ManifestworkApplied"
@@ -74,14 +84,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SetPlan:
-    """``reservations`` come before the ``actions``. ``errors`` make the key be tried again; ``recheck``: when time may
-    go on with a rollout. ``waits``: what a disruption budget holds back."""
+    """``reservations`` are steps before the ``actions``. ``errors`` make the key be tried again; ``recheck``: when time
+    may go on with a rollout. ``waits``: what a disruption budget holds back."""
 
     actions: tuple[Action, ...]
     status: Obj
     errors: tuple[str, ...] = ()
     recheck: timedelta | None = None
-    reservations: tuple[Action, ...] = ()
+    reservations: tuple[tuple[Action, ...], ...] = ()
     waits: tuple[Wait, ...] = ()
     parts: tuple[Part, ...] = ()
 
@@ -118,13 +128,13 @@ def plan_set(observed: SetObserved, now: datetime) -> SetPlan:
         status = _status(status, observed, parts, now)
     else:
         status = _with(status, now, condition(VERIFIED, "False", "PlacementDecisionNotFound"))
-    rechecks = [part.recheck for part in parts if part.recheck is not None]
+    rechecks = [one for one in (*(part.recheck for part in parts if verified), reserving.recheck()) if one is not None]
     return SetPlan(
         (*actions, *(action for part in parts for action in part.actions)),
         _with(status, now, *waiting_condition(status, waits)),
         tuple(part.error for part in parts if part.error) if verified else (),
-        min(rechecks, default=None) if verified else None,
-        reserving.writes(),
+        min(rechecks, default=None),
+        _reservations(observed, reserving),
         waits,
         tuple(parts),
     )
@@ -132,11 +142,32 @@ def plan_set(observed: SetObserved, now: datetime) -> SetPlan:
 
 def _reserving(observed: SetObserved, now: datetime) -> Reserving:
     """Return the places of the set: those of its works that have not succeeded stay, whatever the template says now."""
-    reserving = Reserving(observed.fleet, Holder.of(observed.obj), now)
-    for work in observed.works:
-        if not is_terminating(work) and not is_settled(work):
-            reserving.keep(namespace_of(work), f"ManifestWork {name_of(work)} has not succeeded")
+    unsettled = {
+        namespace_of(work): f"ManifestWork {name_of(work)} has not succeeded"
+        for work in observed.works
+        if not is_terminating(work) and not is_settled(work)
+    }
+    seen = {namespace_of(work) for work in observed.works if not is_terminating(work)}
+    reserving = Reserving(observed.fleet, Holder.of(observed.obj), now, seen - unsettled.keys())
+    for cluster, why in unsettled.items():
+        reserving.keep(cluster, why)
     return reserving
+
+
+def _reservations(observed: SetObserved, reserving: Reserving) -> tuple[tuple[Action, ...], ...]:
+    """Return the writes of places. Before one is given back, a patch that changes nothing and names the version of the
+    work makes sure that the work is still the one that has succeeded: a cache may be behind."""
+    given_back = reserving.given_back()
+    checks = tuple(
+        _check(work) for work in observed.works if namespace_of(work) in given_back and not is_terminating(work)
+    )
+    return tuple(step for step in (checks, *reserving.steps()) if step)
+
+
+def _check(work: Obj) -> Patch:
+    metadata = {"uid": uid_of(work), "resourceVersion": resource_version(work)}
+    why = "it has succeeded; make sure that it has not changed since"
+    return Patch(MANIFEST_WORK, namespace_of(work), name_of(work), {"metadata": metadata}, why)
 
 
 def _deploy(observed: SetObserved, name: str, given: Obj, reserving: Reserving, now: datetime) -> Part:
