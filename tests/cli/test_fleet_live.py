@@ -12,7 +12,7 @@ from tests.cli.commanding import Shell
 from tests.cli.fleethub import bound_set, placement
 from tests.cli.test_completing import offered
 from tests.fleet.hub.hubs import BOOTSTRAP, csr
-from tests.fleet.world import managed_cluster
+from tests.fleet.world import config_map, managed_cluster, manifest_work
 from tests.live import Served, served_cluster
 
 from syncline.assembly.fleet.hub import HubSettings
@@ -109,3 +109,26 @@ def test_placements_are_planned_applied_and_explained(hub: Served, shell: Shell,
     assert "the hub would refuse Placement pl" in shell("placement", "plan", "-f", str(wrong), code=4)
     assert "Placement default/pl does not exist" in shell("placement", "explain", "pl", code=1)
     assert shell("placement", "list", "-o", "name") == ""
+
+
+def test_works_are_listed_and_explained_with_their_cluster(hub: Served, shell: Shell) -> None:
+    ask_to_join(hub, "x1", "x1-r1")
+    shell("cluster", "accept", "x1")
+
+    async def send() -> None:
+        path = "/apis/work.open-cluster-management.io/v1/namespaces/x1/manifestworks"
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x1"}}
+        transport = hub.cluster.core.transport()
+        transport.send(Request("POST", "/api/v1/namespaces", body=space))
+        transport.send(Request("POST", path, body=manifest_work("x1", "shop", config_map("menu")))).or_raise()
+
+    asyncio.run_coroutine_threadsafe(send(), hub.loop).result(60)
+    assert shell("work", "list", "-n", "x1", "-o", "name") == ("manifestwork.work.open-cluster-management.io/x1/shop\n")
+    assert "0   ConfigMap default/menu   -" in shell("work", "get", "shop")
+    said = shell("work", "explain", "x1/shop", code=3)
+    assert "ManifestWork x1/shop Unreachable" in said and "ManagedCluster x1 Accepted" in said
+    assert shell("explain", "work/shop", "-n", "x1", code=3) in said
+    assert "└─ConfigMap default/menu  waiting" in shell("work", "tree", "shop", "-n", "x1")
+    assert "no cluster has a ManifestWork shap" in shell("work", "get", "shap", code=1)
+    assert "ManagedCluster x1 Accepted" in shell("explain", "managedcluster/x1", code=3)
+    assert offered("work", "get", "-n", "x1", "") == ["shop"]

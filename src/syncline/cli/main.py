@@ -56,6 +56,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "restore": ("serving.backup:put_back", "Put a backup into an empty data directory."),
     "up": ("serving.up:up", "Run the embedded cluster and the GitOps controllers on this machine."),
     "version": ("version:version", "Print the version."),
+    "work": ("fleet.work:work", "Show what clusters of a hub get, how it is there, and why it is not."),
 }
 """Name → (module:command, one line for ``--help``)."""
 

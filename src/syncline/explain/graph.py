@@ -14,6 +14,10 @@ from syncline.base.cause import Cause
 from syncline.base.clock import format_time, time_or_none
 from syncline.explain.advice import advice
 from syncline.explain.deletion import explain_deletion
+from syncline.explain.fleet.addons import ADDONS, explain_addon
+from syncline.explain.fleet.clusters import CLUSTERS, explain_cluster
+from syncline.explain.fleet.placements import PLACEMENTS, explain_placement
+from syncline.explain.fleet.works import WORKS, explain_work
 from syncline.explain.masking import masked_found
 from syncline.explain.pods import condition, explain_pod
 from syncline.explain.view import Found, View, one_line, warnings_of
@@ -47,7 +51,7 @@ BAD = (HealthStatus.DEGRADED, HealthStatus.MISSING, HealthStatus.UNKNOWN)
 
 def explain_object(view: View, obj: Obj) -> Found:
     """Explain one object; for a healthy object the result is its state."""
-    if is_terminating(obj):
+    if is_terminating(obj) and ref_of(obj).group_kind not in _DEPARTURES:
         return masked_found(view, explain_deletion(view, obj))
     return masked_found(view, _KINDS.get(ref_of(obj).group_kind, _by_health)(view, obj))
 
@@ -226,6 +230,8 @@ def _plain(obj: Obj, state: str, message: str, *because: Cause, fix: str = "") -
     )
 
 
+_DEPARTURES = (CLUSTERS, WORKS)
+"""Kinds whose agent cleans up when they are deleted; they explain that themselves."""
 _KINDS: dict[GroupKind, Callable[[View, Obj], Found]] = {
     GroupKind("", "Pod"): explain_pod,
     GroupKind("batch", "Job"): explain_job,
@@ -243,4 +249,8 @@ _KINDS: dict[GroupKind, Callable[[View, Obj], Found]] = {
     KUBELET_CONFIG.group_kind: _generating,
     CONTAINER_RUNTIME_CONFIG.group_kind: _generating,
     HOLDS: _hold,
+    CLUSTERS: explain_cluster,
+    WORKS: explain_work,
+    PLACEMENTS: explain_placement,
+    ADDONS: explain_addon,
 }

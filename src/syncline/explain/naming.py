@@ -9,10 +9,27 @@ from syncline.kube.objects import ObjectRef
 
 OF_ARGO = (APPLICATION.group_kind, APPLICATION_SET.group_kind)
 """Kinds that live in the namespace of Applications by default."""
-SHORT = {"app": "applications", "pool": "machineconfigpools"}
+SHORT = {
+    "app": "applications",
+    "pool": "machineconfigpools",
+    "work": "manifestworks",
+    "addon": "managedclusteraddons",
+}
 """Resources by short word; all other words are resolved as kubectl does."""
 MACHINES = ("machineconfigpools", "mcp", "machineconfig", "mc", "kubeletconfig", "ctrcfg", "machineconfignode")
 """Words for kinds that only a cluster with machine configuration has."""
+
+OF_A_HUB = (
+    "managedclusters",
+    "managedcluster",
+    "manifestworks",
+    "manifestwork",
+    "placement",
+    "managedclusteraddons",
+    "mwrs",
+)
+"""Words for kinds that only a hub has."""
+SERVED = ((MACHINES, "`syncline up --machine-config` serves it"), (OF_A_HUB, "`syncline up --hub` serves it"))
 
 
 class NamingError(ValueError):
@@ -29,7 +46,7 @@ def object_ref(mapper: Mapper, target: str, spaces: tuple[str, str]) -> ObjectRe
     kind = SHORT.get(parts[0].lower(), parts[0])
     info = mapper.by_name(kind)
     if info is None:
-        fix = "`syncline up --machine-config` serves it" if kind.lower() in MACHINES else "see `kubectl api-resources`"
+        fix = next((text for words, text in SERVED if kind.lower() in words), "see `kubectl api-resources`")
         raise NamingError(f"{target!r}: the cluster serves no kind {parts[0]!r}; {fix}")
     default = spaces[1] if info.group_kind in OF_ARGO else spaces[0]
     space = parts[1] if len(parts) == 3 else default

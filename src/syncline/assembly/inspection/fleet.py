@@ -117,6 +117,8 @@ class PlacementReport:
 
 def placement_report(cache: Cache, ref: ObjectRef, now: datetime) -> PlacementReport | None:
     """Return what the next reconcile of a Placement finds; None if there is no such Placement."""
+    for kind in SCHEDULING:
+        cache.objects(kind.group_kind)  # a cache that reads on demand then knows what may not be read
     observed = Reading().observe(cache, ref)
     if observed is None:
         return None

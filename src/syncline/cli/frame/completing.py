@@ -33,6 +33,7 @@ KINDS = {
     "cluster": {"wanted": CLUSTERS, "name": MANAGED, "names": MANAGED},
     "fleet": {"names": MANAGED},
     "placement": {"name": PLACEMENTS},
+    "work": {"name": WORKS},
     "repo": {"url": REPOSITORIES, "urls": REPOSITORIES},
     "repocreds": {"urls": CREDENTIALS},
     "pool": {"name": POOLS, "names": POOLS},
