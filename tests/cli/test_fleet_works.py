@@ -139,6 +139,15 @@ def test_what_the_agent_itself_may_not_do_is_granted_by_an_aggregated_role() -> 
     assert role["rules"][0]["resources"] == ["applications"] and role["rules"][0]["apiGroups"] == ["argoproj.io"]
 
 
+def test_an_object_that_several_works_write_is_named() -> None:
+    shared = said("syncline.dev/Shared", "True", "works a, b have this object, too")
+    work = stored(manifest_work("eu-1", "w", DEPLOYMENT), entry(0, DEPLOYMENT, APPLIED, AVAILABLE, shared))
+    work["status"]["conditions"] = [APPLIED, AVAILABLE]
+    assert "ManifestWork eu-1/w Shared" in text(
+        work, joined("eu-1")
+    ) and "works a, b have this object" in describe_work(work, NOW)
+
+
 def test_a_cluster_that_does_not_answer_is_the_cause_of_everything_on_it() -> None:
     away = joined("eu-2", "Unknown", "Registration agent stopped updating its lease.")
     golden("work-explain-unreachable", text(DENIED, away))

@@ -10,6 +10,7 @@ from syncline.explain.fleet.clusters import cluster_cause
 from syncline.explain.view import Found, View, one_line
 from syncline.fleet.conditions import find_condition
 from syncline.fleet.hub.works.explaining import APPLIED, Advice, ManifestState, advice_for, manifest_states
+from syncline.fleet.spoke.work.status import SHARED
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.objects import Obj, dig, finalizers, generation, is_terminating, name_of, namespace_of, ref_of
 
@@ -53,7 +54,8 @@ def _cause(work: Obj, state: str, message: str, *because: Cause, since: datetime
 
 def _state(failed: list[ManifestState]) -> str:
     kinds = {str((one.failed or {}).get("type")) for one in failed}
-    return "NotApplied" if APPLIED in kinds else "Degraded" if "Degraded" in kinds else "NotAvailable"
+    words = ((APPLIED, "NotApplied"), ("Available", "NotAvailable"), ("Degraded", "Degraded"), (SHARED, "Shared"))
+    return next((word for kind, word in words if kind in kinds), "Unclear")
 
 
 def _counts(states: list[ManifestState]) -> str:
@@ -98,6 +100,8 @@ def _without_refusal(said: Obj) -> str:
         return "it was deleted on the cluster; the agent makes it again at its next look (4 to 6 minutes)"
     if said.get("type") == "StatusFeedbackSynced":
         return "correct the feedbackRules of the work"
+    if said.get("type") == SHARED:
+        return "leave the manifest in one work, take it out of the others"
     return ""
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from syncline.base.clock import time_or_none
 from syncline.fleet.spoke.work.executor import RETRY_S, ExecutorError, executor_name
 from syncline.fleet.spoke.work.ownership import owned_by_work
+from syncline.fleet.spoke.work.status import SHARED
 from syncline.kube.objects import Obj, dig, generation, gvk_of, name_of, namespace_of
 from syncline.kube.rights import missing_right
 
@@ -52,7 +53,10 @@ class ManifestState:
         for kind in (APPLIED, AVAILABLE, FEEDBACK):
             if self.status(kind) == "False":
                 return self.conditions[kind]
-        return self.conditions["Degraded"] if self.status("Degraded") == "True" else None
+        for kind in ("Degraded", SHARED):
+            if self.status(kind) == "True":
+                return self.conditions[kind]
+        return None
 
     @property
     def title(self) -> str:
