@@ -16,6 +16,7 @@ from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.fleet.agent import AgentSettings, agent_role, agent_user
 from syncline.assembly.fleet.hub import HubSettings, hub_role
 from syncline.assembly.fleet.objects import hub_objects, spoke_objects
+from syncline.assembly.fleet.webhooks import INSIDE, admit_inside
 from syncline.assembly.roles import Role, SimulatedDriver, Wake, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
@@ -142,7 +143,8 @@ class Fleet:
     def start_hub(self, wrap: Wrap | None = None) -> None:
         """Start the controllers of the hub, with an empty memory if they ran before."""
         self.stop_hub()
-        role = hub_role(self._settings, objects=hub_objects())
+        admit_inside(self.hub.core, self._settings)
+        role = hub_role(self._settings, objects=hub_objects(INSIDE), reach=lambda: INSIDE)
         transport = self.hub.core.transport(role.user)
         run_in_place(ensure_objects(role.objects), self.hub.admin)
         driver = SimulatedDriver(self.clock, self.journal, wrap(transport) if wrap else transport, strict=True)

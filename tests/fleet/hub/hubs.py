@@ -12,6 +12,7 @@ from tests.fleet.registrations import request
 from syncline.assembly.embedded.core import ClusterCore, build_core
 from syncline.assembly.fleet.hub import HubSettings, hub_role
 from syncline.assembly.fleet.objects import BOOTSTRAP_ACCOUNT, hub_objects
+from syncline.assembly.fleet.webhooks import INSIDE, admit_inside
 from syncline.assembly.roles import SimulatedDriver, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
@@ -144,7 +145,9 @@ def hub_of(settings: HubSettings | None = None) -> Hub:
     core = build_core(store=Store(), clock=clock, entropy=Entropy(1))
     core.bootstrap(port=6443)
     admin = core.transport()
-    role = hub_role(settings or HubSettings(), objects=hub_objects())
+    settings = settings or HubSettings()
+    admit_inside(core, settings)
+    role = hub_role(settings, objects=hub_objects(INSIDE), reach=lambda: INSIDE)
     driver = SimulatedDriver(clock, Journal(), core.transport(role.user), admin=admin, strict=True)
     start(role, driver)
     time = VirtualDriver(clock, [driver.actor])

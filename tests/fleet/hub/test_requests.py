@@ -47,8 +47,28 @@ def test_b9_a_renewal_of_an_accepted_agent_is_approved_with_upstreams_reason(hub
 def test_b8_a_request_of_another_cluster_or_malformed_is_never_approved(hub: Hub, why: str) -> None:
     hub.join(accepted=True)
     hub.anyone_may_request()
-    ask(hub, agent("c1"), REFUSED[why])
+    ask(hub, UserInfo(agent("c1").name, ("system:authenticated",)), REFUSED[why])
     assert hub.approval() is None
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_b8_an_agent_may_not_even_write_a_request_for_others(hub: Hub, why: str) -> None:
+    hub.join(accepted=True)
+    answer = hub.asks(agent("c1"), "POST", CSRS, REFUSED[why])
+    assert answer.status == 403
+    assert hub.get(CSRS)["items"] == []
+
+
+def test_b9_an_agent_may_request_certificates_for_addons_of_its_cluster(hub: Hub) -> None:
+    hub.join(accepted=True)
+    name = f"{PREFIX}cluster:c1:addon:wm"
+    groups = [name, f"{PREFIX}addon:wm", "system:authenticated"]
+    ask(hub, agent("c1"), csr("c1", common_name=f"{name}:agent:a1", groups=groups))
+    signer = "example.com/addon"
+    ask(hub, agent("c1"), csr("c1", "r2", common_name="anybody", groups=["its-own"], signerName=signer))
+    other = csr("c1", "r3", common_name=f"{PREFIX}cluster:c2:addon:wm:agent:a1", groups=groups)
+    assert hub.asks(agent("c1"), "POST", CSRS, other).status == 403
+    assert hub.approval() is None, "requests of add-ons are for their own approvers"
 
 
 def test_b9_a_renewal_waits_until_the_agent_may_renew(hub: Hub) -> None:
@@ -99,12 +119,28 @@ def test_b7_a_cluster_of_a_configured_user_is_approved_and_accepted_once() -> No
     assert hub.condition(ACCEPTED) == ("False", "HubClusterAdminDenied")
 
 
-def test_b7_a_request_of_a_configured_user_for_another_cluster_accepts_nothing() -> None:
+def test_b7_a_cluster_that_joined_is_not_handed_to_who_knows_the_credentials_for_joining() -> None:
     hub = hub_of(TRUSTING)
     hub.join(accepted=False)
-    ask(hub, BOOTSTRAP, csr("c1", label="c2", common_name=f"{PREFIX}c2:a1"))
+    ask(hub, BOOTSTRAP, csr("c1"))
+    assert hub.approval() == REASON
+    since = {"lastTransitionTime": "2026-01-01T00:00:00Z", "message": "", "reason": "ManagedClusterJoined"}
+    joined = [{"type": "ManagedClusterJoined", "status": "True", **since}]
+    hub.send("PATCH", f"{CLUSTER}/c1/status", {"status": {"conditions": joined}})
+    ask(hub, BOOTSTRAP, csr("c1", "r2", common_name=f"{PREFIX}c1:thief"))
+    assert hub.approval("r2") is None
+
+
+def test_b7_a_request_of_a_configured_user_for_another_cluster_accepts_nothing() -> None:
+    hub = hub_of(HubSettings(auto_approve_users=("joe",)))
+    hub.join(accepted=False)
+    hub.anyone_may_request()
+    joe = UserInfo("joe", ("system:authenticated",))
+    ask(hub, joe, csr("c1", label="c2", common_name=f"{PREFIX}c2:a1"))
     assert hub.approval() is None
     assert hub.condition(ACCEPTED) is None
+    ask(hub, joe, csr("c1", "r2"))
+    assert hub.condition(ACCEPTED) == ("True", "HubClusterAdminAccepted")
 
 
 def test_b7_a_cluster_with_the_name_of_a_namespace_of_others_is_not_accepted_automatically() -> None:

@@ -137,8 +137,10 @@ class LiveCluster:
         from syncline.assembly.fleet.hub import hub_role
         from syncline.assembly.fleet.objects import hub_objects
         from syncline.assembly.fleet.pull import pull_objects, pull_role, pull_settings
+        from syncline.assembly.fleet.webhooks import INSIDE, answering
 
-        manager = await self.run_role(hub_role(settings, objects=hub_objects()))
+        self.working.caller.inside = answering(self.core, settings)
+        manager = await self.run_role(hub_role(settings, objects=hub_objects(INSIDE), reach=lambda: INSIDE))
         pulling = pull_settings(settings.control_namespace, pull_variant)
         await self.run_role(pull_role(pulling, objects=tuple(pull_objects(pulling))))
         return manager

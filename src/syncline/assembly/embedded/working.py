@@ -38,6 +38,8 @@ class Working:
     """Returns an in-process driver for a user."""
     begin: Callable[[Coroutine[Any, Any, None], str], None]
     """Starts a named task, cancelled with the cluster."""
+    caller: Caller
+    """Makes the calls of the API server to webhooks."""
 
 
 @contextlib.asynccontextmanager
@@ -77,7 +79,7 @@ async def working(
 
         begin(own.run(), "cluster controllers")
         try:
-            yield Working(journal, machines, endpoints, driver, begin)
+            yield Working(journal, machines, endpoints, driver, begin, caller)
         finally:
             stop()
             for task in tasks:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ from syncline.fleet.hub.addons.controller import cluster_addon_controller, manag
 from syncline.fleet.hub.budgets.controller import budget_controller
 from syncline.fleet.hub.clustersets.controller import binding_controller, set_controller
 from syncline.fleet.hub.clustersets.namespaces import namespace_controller
+from syncline.fleet.hub.confinement import KEPT_KINDS, Reach, policies, webhooks
+from syncline.fleet.hub.keeping import keeper
 from syncline.fleet.hub.placement.controller import placement_controller
 from syncline.fleet.hub.registration.approving import Approve, ApproveHandler, request_controller
 from syncline.fleet.hub.registration.automatic import acceptance_controller
@@ -30,6 +32,7 @@ from syncline.fleet.hub.registration.controller import (
     taint_controller,
 )
 from syncline.fleet.hub.replicasets.controller import replica_set_controller
+from syncline.fleet.hub.works.admission import MAX_BYTES
 from syncline.fleet.hub.works.completed import completed_work_controller
 from syncline.kube.objects import Obj
 
@@ -44,16 +47,21 @@ BOOTSTRAP_NAMESPACE: Final = "open-cluster-management"
 @dataclass(frozen=True, slots=True)
 class HubSettings:
     """``control_namespace``: where Argo CD's objects live on the hub. ``auto_approve_users``: users whose requests for
-    a first certificate are approved, and whose clusters are accepted, without people; empty: none."""
+    a first certificate are approved, and whose clusters are accepted, without people; empty: none.
+    ``manifest_limit``: bytes of the manifests of a ManifestWork that people and tools write."""
 
     control_namespace: str = "argocd"
     auto_approve_users: tuple[str, ...] = ()
+    manifest_limit: int = MAX_BYTES
 
 
-def hub_controllers(settings: HubSettings) -> tuple[Controller[Any], ...]:
-    """Return the controllers of a hub."""
+def hub_controllers(
+    settings: HubSettings, reach: Callable[[], Reach | None] = lambda: None
+) -> tuple[Controller[Any], ...]:
+    """Return the controllers of a hub. ``reach``: how the API server reaches its webhooks now; None: not yet."""
     users = settings.auto_approve_users
     return (
+        *(keeper(kind, lambda: guards(reach())) for kind in KEPT_KINDS),
         cluster_controller(),
         request_controller(users),
         *((acceptance_controller(users),) if users else ()),
@@ -78,11 +86,19 @@ def _handlers(cache: Cache, _clock: Clock) -> Mapping[type, Handler]:
     return {Approve: ApproveHandler(cache.mapper)}
 
 
-def hub_role(settings: HubSettings, *, objects: Sequence[Obj] = ()) -> Role:
-    """Return the role; ``objects``: what must exist first (``assembly/fleet/objects.py``)."""
+def guards(reach: Reach | None) -> tuple[Obj, ...]:
+    """Return the policies that confine agents, and the configurations of webhooks that can be reached."""
+    return (*policies(), *(webhooks(reach) if reach is not None else ()))
+
+
+def hub_role(
+    settings: HubSettings, *, objects: Sequence[Obj] = (), reach: Callable[[], Reach | None] = lambda: None
+) -> Role:
+    """Return the role; ``objects``: what must exist first (``assembly/fleet/objects.py``), ``reach``: as in
+    :func:`hub_controllers`."""
     return Role(
         name="hub",
-        controllers=hub_controllers(settings),
+        controllers=hub_controllers(settings, reach),
         user=service_account_user(HUB_NAMESPACE, HUB_MANAGER),
         manager=HUB_MANAGER,
         handlers=_handlers,

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from syncline.assembly.fleet.hub import BOOTSTRAP_NAMESPACE, HUB_MANAGER, HUB_NAMESPACE
+from syncline.assembly.fleet.hub import BOOTSTRAP_NAMESPACE, HUB_MANAGER, HUB_NAMESPACE, guards
 from syncline.fleet.hub.clustersets.defaults import SELECTORS, kept
+from syncline.fleet.hub.confinement import Reach
 from syncline.kube.kinds.managedaddons import HERE, addon_crds
 from syncline.kube.kinds.managedclusters import GROUP, cluster_claim_crd, hub_cluster_crds
 from syncline.kube.kinds.manifestworks import applied_work_crd, manifest_work_crd, replica_set_crd
@@ -20,10 +21,11 @@ BOOTSTRAP_ROLE: Final = "open-cluster-management:bootstrap"
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 
-def foreign_hub_objects(conversion: Obj | None = None) -> list[Obj]:
+def foreign_hub_objects(conversion: Obj | None = None, reach: Reach | None = None) -> list[Obj]:
     """Return what a hub needs on another team's cluster, whose owner grants the rights of the controllers.
 
-    ``conversion``: who converts between the versions of add-ons (``kube/kinds/managedaddons.py``).
+    ``conversion``: who converts between the versions of add-ons (``kube/kinds/managedaddons.py``); ``reach``: how the
+    webhooks are reached, None: not yet.
     """
     return [
         *(
@@ -37,12 +39,13 @@ def foreign_hub_objects(conversion: Obj | None = None) -> list[Obj]:
         *addon_crds(conversion),
         *_bootstrap(),
         *(made for name in SELECTORS if (made := kept(name, None).create) is not None),
+        *guards(reach),
     ]
 
 
-def hub_objects() -> list[Obj]:
+def hub_objects(reach: Reach | None = None) -> list[Obj]:
     """As :func:`foreign_hub_objects`, with the account of the controllers and its rights, for the embedded cluster."""
-    made = foreign_hub_objects(HERE)
+    made = foreign_hub_objects(HERE, reach)
     spaces, rest = made[:2], made[2:]
     return [
         *spaces,

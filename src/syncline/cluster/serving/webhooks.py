@@ -99,6 +99,8 @@ class Caller:
 
     def __init__(self, proxy: KeyPair | None = None) -> None:
         self._proxy = proxy
+        self.inside: Callable[[OutboundCall], Outcome | None] = lambda _call: None
+        """Returns the result of a call to a part of this process, None for all others."""
         self._parts = Threads("large request", PARTS)
         self._session: aiohttp.ClientSession | None = None
         self._contexts: OrderedDict[tuple[str, bool, bool], ssl.SSLContext] = OrderedDict()
@@ -132,6 +134,8 @@ class Caller:
         """Return the result of a call as an Outcome; raise only cancellation."""
         import aiohttp
 
+        if (found := self.inside(call)) is not None:
+            return found
         try:
             async with asyncio.timeout(call.timeout_s):
                 return await self._repeated(call)

@@ -17,6 +17,7 @@ from syncline.fleet.hub.sets import CLUSTER_SET_LABEL
 from syncline.kube.objects import Obj, dig, labels_of, name_of
 from syncline.kube.text.names import dns_label
 
+RESERVED: Final = "managed-clusters"
 _GROUP: Final = "cluster.open-cluster-management.io"
 
 
@@ -73,6 +74,8 @@ def check_cluster(cluster: Obj, old: Obj | None, user: Mapping[str, Any], *, ter
     _check_content(cluster)
     needs = []
     name = name_of(cluster)
+    if name == RESERVED and old is None:
+        raise Refused(f'metadata.name "{RESERVED}" is reserved: its group would be that of all agents')
     if dig(cluster, "spec", "hubAcceptsClient") and not dig(old, "spec", "hubAcceptsClient"):
         where = f'managedclusters/accept.{_GROUP} "{name}" is forbidden: '
         if terminating:

@@ -60,7 +60,8 @@ RECHECK_S: Final = 5.0
 class Observed:
     """A cluster, its namespace and rights as they exist, by reference, its works and add-ons.
 
-    ``cluster``: None if there is none of this name; ``unlisted``: kinds that are not known yet.
+    ``cluster``: None if there is none of this name; ``unlisted``: kinds that are not known yet; ``approved``: an agent
+    of the cluster may have a certificate.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Observed:
     works: tuple[Obj, ...]
     addons: tuple[Obj, ...] = ()
     unlisted: tuple[str, ...] = ()
+    approved: bool = False
 
 
 def plan_cluster(observed: Observed, now: datetime) -> Plan:
@@ -84,7 +86,9 @@ def plan_cluster(observed: Observed, now: datetime) -> Plan:
     if dig(cluster, "spec", "hubAcceptsClient"):
         return _acceptance(observed, cluster, now)
     if not is_true(dig(cluster, "status", "conditions") or (), ACCEPTED):
-        return Plan(why="the cluster is not accepted")
+        # With its certificate an agent may read whether it is accepted.
+        reads = _repairs(observed, own_rights(observed.name, accepted=False)) if observed.approved else ()
+        return Plan((reads,) if reads else (), Done(), "the cluster is not accepted")
     return _denial(observed, cluster, now)
 
 

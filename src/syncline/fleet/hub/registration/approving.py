@@ -17,9 +17,9 @@ from syncline.base.clock import format_time
 from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Emit, Patch, Plan, Result
-from syncline.fleet.conditions import find_condition
+from syncline.fleet.conditions import find_condition, is_true
 from syncline.fleet.hub.registration.leases import ACCEPTED, CLUSTER_NAME
-from syncline.fleet.hub.registration.requests import SIGNER, Verdict, bootstrap, renewal
+from syncline.fleet.hub.registration.requests import SIGNER, NotOfAgent, Verdict, bootstrap, renewal, subject_of
 from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
@@ -40,6 +40,7 @@ from syncline.kube.objects import (
 CSR: Final = GVK("certificates.k8s.io", "v1", "CertificateSigningRequest")
 REQUESTS: Final = CSR.group_kind
 _CLUSTERS: Final = MANAGED_CLUSTER.group_kind
+JOINED: Final = "ManagedClusterJoined"
 REASON: Final = "AutoApprovedByHubCSRApprovingController"
 MAX_BYTES: Final = 16 * 1024
 """Size limit of a request that is read; one with a large RSA key takes two kilobytes."""
@@ -72,10 +73,11 @@ class Approve(Action):
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """A request, and how many requests of its user exist."""
+    """A request, and how many requests of its user exist. ``joined``: the cluster of its label has an agent already."""
 
     csr: Obj
     of_user: int
+    joined: bool = False
 
 
 def review_request(spec: Obj) -> Request:
@@ -121,6 +123,17 @@ def is_decided(csr: Obj) -> bool:
     return any(find_condition(conditions, kind) is not None for kind in ("Approved", "Denied"))
 
 
+def is_of_agent(csr: Obj) -> bool:
+    """Return whether a request is approved and one of an agent for the cluster of its label."""
+    if find_condition(dig(csr, "status", "conditions") or (), "Approved") is None:
+        return False
+    try:
+        subject_of(csr, pem_of(csr))
+    except NotOfAgent:
+        return False
+    return True
+
+
 def pem_of(csr: Obj) -> str:
     """Return the decoded request; empty if it is too large or not text."""
     text = str(dig(csr, "spec", "request") or "")
@@ -141,7 +154,13 @@ def verdict_of(observed: Requested, users: Collection[str]) -> Verdict:
     if found.approved and observed.of_user > MAX_RENEWALS:
         why = f"{observed.of_user} requests of {dig(csr, 'spec', 'username')} exist, {MAX_RENEWALS} are the limit"
         return Verdict(False, why)
-    return bootstrap(csr, pem, users) if not found.approved and found.ask_next and users else found
+    if found.approved or not found.ask_next or not users:
+        return found
+    first = bootstrap(csr, pem, users)
+    if first.approved and observed.joined:
+        # Who knows the credentials for joining could else become the agent of any cluster.
+        return Verdict(False, f"cluster {labels_of(csr).get(CLUSTER_NAME)} has joined before; people may approve it")
+    return first
 
 
 def plan_request(observed: Requested, now: datetime, users: Collection[str]) -> Plan:
@@ -198,7 +217,9 @@ def request_controller(users: Collection[str] = ()) -> Controller[Requested]:
         csr = cache.get(ref)
         if csr is None or dig(csr, "spec", "signerName") != SIGNER:
             return None
-        return Requested(csr, cache.count(BY_USER, str(dig(csr, "spec", "username") or "")))
+        cluster = cache.get(ObjectRef(*_CLUSTERS, "", labels_of(csr).get(CLUSTER_NAME, "")))
+        joined = is_true(dig(cluster, "status", "conditions") or (), JOINED)
+        return Requested(csr, cache.count(BY_USER, str(dig(csr, "spec", "username") or "")), joined)
 
     def waiting(cluster: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         return [ref_of(one) for one in cache.indexed(BY_CLUSTER, name_of(cluster)) if not is_decided(one)]

@@ -8,6 +8,13 @@ from typing import Final
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.fleet.hub.registration.acceptance import Observed, plan_cluster, settle_cluster
+from syncline.fleet.hub.registration.approving import (
+    BY_CLUSTER,
+    REQUESTS,
+    cluster_of_request,
+    is_decided,
+    is_of_agent,
+)
 from syncline.fleet.hub.registration.health import Beat, plan_clock, plan_lease, plan_taints
 from syncline.fleet.hub.registration.leases import CLUSTER_NAME, LEASE
 from syncline.fleet.hub.registration.rights import common_roles, namespace, namespaced_rights, own_rights
@@ -68,7 +75,11 @@ def cluster_controller() -> Controller[Observed]:
         unlisted = tuple(str(one) for one in needed if not cache.has_synced(one))
         live = {key: one for key, one in found if one is not None}
         works, addons = (tuple(cache.objects(one, ref.name)) for one in (WORKS, ADDONS))
-        return Observed(ref.name, cache.get(ref), live, works, addons, unlisted)
+        approved = any(is_of_agent(one) for one in cache.indexed(BY_CLUSTER, ref.name))
+        return Observed(ref.name, cache.get(ref), live, works, addons, unlisted, approved)
+
+    def requested(csr: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        return [_named(name) for name in cluster_of_request(csr)]
 
     return Controller(
         name="managed-cluster",
@@ -77,6 +88,7 @@ def cluster_controller() -> Controller[Observed]:
         watches=(
             *(Watch(kind, _labelled) for kind in RIGHTS),
             Watch(NAMESPACES, _labelled),
+            Watch(REQUESTS, requested, differ(is_decided)),
             *(Watch(kind, _of_namespace, lambda old, new: old is None or new is None) for kind in (WORKS, ADDONS)),
         ),
         observe=observe,

@@ -64,6 +64,31 @@ def subject_of(csr: Obj, pem: str) -> Subject:
     return Subject(cluster, common_name)
 
 
+def check_agents_request(csr: Obj, pem: str, user: str) -> None:
+    """Check that an agent requests a certificate for itself, or for an add-on of its cluster; ``user``: who it is.
+    Raises :class:`NotOfAgent`."""
+    parts = user.removeprefix(PREFIX).split(":")
+    if not user.startswith(PREFIX) or len(parts) != 2 or not all(parts):
+        raise NotOfAgent(f"the user is not {PREFIX}CLUSTER:AGENT")
+    cluster, label = parts[0], labels_of(csr).get(CLUSTER_NAME)
+    if label != cluster:
+        raise NotOfAgent(f"its label {CLUSTER_NAME} is {label!r}, not {cluster!r}")
+    signer = str(dig(csr, "spec", "signerName") or "")
+    if signer != SIGNER and signer.partition("/")[0].endswith("kubernetes.io"):
+        raise NotOfAgent(f"its signer is {signer!r}, not {SIGNER!r} or one of an add-on")
+    common_name, groups = _names(pem)
+    if common_name == user and groups - {CLUSTERS_GROUP} == {PREFIX + cluster}:
+        return
+    addon = f"{PREFIX}cluster:{cluster}:addon:"
+    name = common_name.removeprefix(addon).partition(":")[0] if common_name.startswith(addon) else ""
+    allowed = {addon + name, f"{PREFIX}addon:{name}", "system:authenticated"} if name else {"system:authenticated"}
+    foreign = sorted(groups - allowed) if name else [common_name, *sorted(groups - allowed)]
+    if signer != SIGNER:  # its certificates are not for this API server, so only names of Kubernetes matter
+        foreign = [one for one in foreign if one.startswith("system:")]
+    if foreign:
+        raise NotOfAgent(f"{foreign[0]!r} is neither agent {user!r} nor an add-on of cluster {cluster!r}")
+
+
 def _names(pem: str) -> tuple[str, set[str]]:
     first = pem[pem.find(_BEGIN) :] if _BEGIN in pem else ""
     if not first.startswith(f"{_BEGIN}CERTIFICATE REQUEST-----"):
