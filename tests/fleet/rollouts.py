@@ -85,6 +85,9 @@ class Hub:
         new = {"type": "ManagedClusterConditionAvailable", "status": status, **since}
         self.send("PATCH", f"{CLUSTERS}/{name}/status", {"status": {"conditions": [new]}})
 
+    def label(self, name: str, **labels: str) -> None:
+        self.send("PATCH", f"{CLUSTERS}/{name}", {"metadata": {"labels": labels}})
+
     def placement(self, name: str = "pl", **spec: Any) -> None:
         kind = {"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement"}
         self.send("POST", PLACEMENTS, {**kind, "metadata": {"name": name, "namespace": "default"}, "spec": spec})

@@ -80,6 +80,7 @@ class Part:
     """Of the clusters whose work is as the template."""
     selected: Mapping[str, Group] = field(default_factory=dict)
     decision: Decision = field(default_factory=Decision)
+    kind: Kind = Kind.ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +208,7 @@ def _deploy(observed: SetObserved, name: str, given: Obj, reserving: Reserving, 
         states,
         selected,
         decision,
+        strategy.kind,
     )
 
 

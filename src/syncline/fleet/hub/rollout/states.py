@@ -33,6 +33,13 @@ def state_of(work: Obj) -> ClusterState:
     return ClusterState(cluster, state, since=time_or_none(said.get("lastTransitionTime")))
 
 
+def says_progress(work: Obj) -> bool:
+    """Return whether a condition rule of the work says how it progresses."""
+    configs = dig(work, "spec", "manifestConfigs") or ()
+    rules = (rule for config in configs for rule in config.get("conditionRules") or ())
+    return any(rule.get("condition") == "Progressing" for rule in rules)
+
+
 def is_settled(work: Obj) -> bool:
     """Return whether a work disturbs its cluster no longer, so that a place in a disruption budget may be given back.
 
@@ -41,9 +48,7 @@ def is_settled(work: Obj) -> bool:
     """
     if state_of(work).state is State.SUCCEEDED:
         return True
-    configs = dig(work, "spec", "manifestConfigs") or ()
-    rules = (rule for config in configs for rule in config.get("conditionRules") or ())
-    if any(rule.get("condition") == "Progressing" for rule in rules):
+    if says_progress(work):
         return False
     conditions = dig(work, "status", "conditions") or ()
     found = [find_condition(conditions, kind) or {} for kind in ("Applied", "Available")]
