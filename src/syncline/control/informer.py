@@ -36,11 +36,13 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The objects of a kind that are watched: those of a namespace (empty: all), by a field selector. ``metadata``:
-    only who they are and in which version is requested and cached (:data:`IDENTITY`)."""
+    only who they are and in which version is requested and cached (:data:`IDENTITY`). ``lean``: managedFields are not
+    cached; only for objects that are never written as a whole."""
 
     namespace: str = ""
     fields: str = ""
     metadata: bool = False
+    lean: bool = False
 
 
 WHOLE = Scope()
@@ -152,6 +154,8 @@ class Informer:
 
     def _cached(self, obj: Obj) -> Obj:
         """Return the part of an object that is cached."""
+        if self._scope.lean and "managedFields" in meta(obj):
+            return {**obj, "metadata": {name: each for name, each in meta(obj).items() if name != "managedFields"}}
         if not self._scope.metadata:
             return obj
         known = {name: value for name, value in meta(obj).items() if name in IDENTITY}

@@ -70,7 +70,7 @@ def agent_scopes(cluster: str) -> dict[GroupKind, Scope | None]:
     return {
         MANAGED_CLUSTER.group_kind: Scope(fields=f"metadata.name={cluster}"),
         GroupKind("coordination.k8s.io", "Lease"): Scope(cluster, f"metadata.name={LEASE}"),
-        MANIFEST_WORK.group_kind: inside,
+        MANIFEST_WORK.group_kind: Scope(cluster, lean=True),
         GroupKind("addon.open-cluster-management.io", "ManagedClusterAddOn"): inside,
         CRDS: None,
         APPLIED: None,
@@ -116,7 +116,7 @@ class Spoke:
         mine |= kube_handlers(joined.mapper, driver.clock, MANAGER)
         mine |= self.works.handlers(self.evaluator)
         mine[Follow] = FollowHandler(joined, self.works.memory.tracks)
-        joined.scopes = {CRDS: Scope(metadata=True)}
+        joined.scopes = {CRDS: Scope(metadata=True), APPLIED: Scope(lean=True)}
         remote = self._remote = Remote(Declared(SPOKE, "", ""), joined, mine, anchor=None)
         remote.stop = self.way.watch(self.access, remote, lambda: driver.reached(SPOKE))
 
