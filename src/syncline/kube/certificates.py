@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from syncline.base.secret import Secret
 from syncline.kube.objects import GVK, Obj
@@ -68,12 +68,19 @@ def certificate_request(
     *,
     expiration_s: int = 0,
     usages: Sequence[str] = CLIENT_USAGES,
+    units: Sequence[str] = (),
+    dns: Sequence[str] = (),
 ) -> Obj:
-    """Return a CertificateSigningRequest. ``expiration_s``: the wanted lifetime; 0: the signer's."""
+    """Return a CertificateSigningRequest. ``expiration_s``: the wanted lifetime; 0: the signer's. ``units``:
+    organizational units; ``dns``: names of a server."""
     key: Any = serialization.load_pem_private_key(key_pem.reveal().encode(), None)
-    named = [*((NameOID.ORGANIZATION_NAME, one) for one in identity.groups), (NameOID.COMMON_NAME, identity.user)]
+    groups = [(NameOID.ORGANIZATION_NAME, one) for one in identity.groups]
+    named = [*groups, *((NameOID.ORGANIZATIONAL_UNIT_NAME, one) for one in units), (NameOID.COMMON_NAME, identity.user)]
     asked = x509.Name([x509.NameAttribute(oid, text) for oid, text in named])
-    signed = x509.CertificateSigningRequestBuilder().subject_name(asked).sign(key, hashes.SHA256())
+    builder = x509.CertificateSigningRequestBuilder().subject_name(asked)
+    if dns:
+        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(one) for one in dns]), critical=False)
+    signed = builder.sign(key, hashes.SHA256())
     lifetime: Mapping[str, int] = {"expirationSeconds": expiration_s} if expiration_s else {}
     return {
         "apiVersion": CSR.api_version,
@@ -141,3 +148,45 @@ def _certificates(pem: str) -> list[x509.Certificate]:
         return x509.load_pem_x509_certificates(pem.encode())
     except (ValueError, UnsupportedAlgorithm) as error:
         raise CertificateError("there is no certificate in PEM") from error
+
+
+CLOCK_SKEW: Final = timedelta(minutes=5)
+"""How much earlier a certificate begins, for clients whose clock is behind."""
+
+
+def signed_certificate(request_pem: str, authority_pem: str, key_pem: Secret, now: datetime, life: timedelta) -> str:
+    """Return a certificate for client and server, with the names of the request, signed by an authority; it ends with
+    that at the latest. Raises :class:`CertificateError`."""
+    own = _certificates(authority_pem)[0]
+    ends = min(now + life, own.not_valid_after_utc)
+    if ends <= now:
+        raise CertificateError(f"signer has expired, expired time: {own.not_valid_after_utc}")
+    try:
+        request = x509.load_pem_x509_csr(request_pem.encode())
+        key: Any = serialization.load_pem_private_key(key_pem.reveal().encode(), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise CertificateError("the request, or the private key of the signer, cannot be read") from error
+    if not request.is_signature_valid:
+        raise CertificateError("the request is not signed by the key that it names")
+    if not is_of_key(authority_pem, key_pem):
+        raise CertificateError("the private key is not that of the certificate")
+    usages = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+    signer: Any = own.public_key()
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(request.subject)
+        .issuer_name(own.subject)
+        .public_key(request.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(ends)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(usages, critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), critical=False)
+    )
+    try:
+        names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        builder = builder.add_extension(names, critical=False)
+    except x509.ExtensionNotFound:
+        pass
+    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()

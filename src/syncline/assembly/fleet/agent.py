@@ -28,6 +28,7 @@ from syncline.control.loop import ControlLoop, Joined
 from syncline.control.virtual import CRDS
 from syncline.fleet.hub.registration.leases import LEASE
 from syncline.fleet.hub.registration.requests import CLUSTERS_GROUP, PREFIX
+from syncline.fleet.spoke.addons.controller import AddOns
 from syncline.fleet.spoke.link import SPOKE, Link
 from syncline.fleet.spoke.registration.controller import Registration, RegistrationSettings
 from syncline.fleet.spoke.registration.rotation import Credentials
@@ -46,7 +47,8 @@ MANAGER: Final = "work-agent"
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """``cluster``: name of the ManagedCluster; ``agent``: id of this agent; ``hub_url``: its hub's API server."""
+    """``cluster``: name of the ManagedCluster; ``agent``: id of this agent; ``hub_url``: its hub's API server;
+    ``hub_authority``: PEM of who signs the certificate of that, for the agents of add-ons."""
 
     cluster: str
     agent: str
@@ -56,6 +58,7 @@ class AgentSettings:
     work: WorkSettings = field(default_factory=WorkSettings)
     evaluator: Evaluator | None = None
     """Of the jq expressions of works; None: they are refused."""
+    hub_authority: str = ""
 
 
 def agent_user(cluster: str, agent: str) -> UserInfo:
@@ -158,13 +161,19 @@ def agent_role(
 
     works = spoke.works = WorkAgent(link, settings.work)
     registration = Registration(link, way.driver.clock.now, credentials, settings.registration)
+    addons = AddOns(link, way.driver.clock.now, settings.hub_authority)
 
     def handlers(_cache: Snapshot, _clock: Clock) -> Mapping[type, Handler]:
-        return registration.handlers()
+        return {**registration.handlers(), **addons.handlers()}
 
     return Role(
         name="agent",
-        controllers=(*registration.controllers(), *works.controllers(), *agent_controllers(link)),
+        controllers=(
+            *registration.controllers(),
+            *works.controllers(),
+            *addons.controllers(),
+            *agent_controllers(link),
+        ),
         user=agent_user(settings.cluster, settings.agent),
         manager=MANAGER,
         handlers=handlers,

@@ -15,8 +15,10 @@ from syncline.base.clock import Clock
 from syncline.cluster.access.users import service_account_user
 from syncline.control.cache import Cache
 from syncline.control.controller import Controller
-from syncline.fleet.hub.addons.agentcontroller import template_controller
+from syncline.fleet.hub.addons.agentcontroller import template_controller, template_request_controller
 from syncline.fleet.hub.addons.controller import cluster_addon_controller, managed_addon_controller, member_controller
+from syncline.fleet.hub.addons.requests import Sign
+from syncline.fleet.hub.addons.signing import SignHandler
 from syncline.fleet.hub.budgets.controller import budget_controller
 from syncline.fleet.hub.clustersets.controller import binding_controller, set_controller
 from syncline.fleet.hub.clustersets.namespaces import namespace_controller
@@ -79,11 +81,12 @@ def hub_controllers(
         member_controller(),
         template_controller(),
         completed_work_controller(),
+        template_request_controller(),
     )
 
 
-def _handlers(cache: Cache, _clock: Clock) -> Mapping[type, Handler]:
-    return {Approve: ApproveHandler(cache.mapper)}
+def _handlers(cache: Cache, clock: Clock) -> Mapping[type, Handler]:
+    return {Approve: ApproveHandler(cache.mapper), Sign: SignHandler(cache.mapper, clock.now)}
 
 
 def guards(reach: Reach | None) -> tuple[Obj, ...]:

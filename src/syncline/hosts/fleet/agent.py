@@ -258,7 +258,14 @@ class Agent:
         """Run the loop until the hub treats the cluster differently, the certificate ends, or ``stop``."""
         await self._prepare(credentials)
         joining = self.joining
-        settings = AgentSettings(joining.cluster, joining.agent, joining.hub, self.entropy, self.registration)
+        settings = AgentSettings(
+            joining.cluster,
+            joining.agent,
+            joining.hub,
+            self.entropy,
+            self.registration,
+            hub_authority=credentials.access.ca_pem,
+        )
         journal = Journal(limit=10_000)
         async with running_agent(
             settings, credentials.port, self.spoke, HttpPort, self.clock, journal, credentials

@@ -53,7 +53,8 @@ UNLISTED_S: Final = 1.0
 @dataclass(frozen=True, slots=True)
 class Observed:
     """An add-on on a cluster, the cluster, its works, the configs of built-in kinds that it is to have (None: missing),
-    and the RoleBindings of add-ons of this name. ``listed``: they are known."""
+    and the RoleBindings of add-ons of this name. ``listed``: they are known; ``orphan``: its ClusterManagementAddOn is
+    gone, so that it gets no more rights."""
 
     addon: Obj
     cluster: Obj | None
@@ -61,6 +62,7 @@ class Observed:
     configs: Mapping[GroupKind, Obj | None] = field(default_factory=dict)
     rights: Mapping[ObjectRef, Obj] = field(default_factory=dict)
     listed: bool = True
+    orphan: bool = False
 
 
 Make = Callable[[Obj, Obj, Mapping[GroupKind, Obj | None]], Agent]
@@ -150,6 +152,8 @@ def _status(addon: Obj, status: Obj, why: str) -> tuple[Action, ...]:
 def _registration(observed: Observed, agent: Agent, draft: _Draft) -> tuple[Action, ...]:
     """Say who the agent is on the hub, and return the writes of its rights."""
     addon, text = observed.addon, "Registration of the addon agent is configured"
+    if observed.orphan:
+        return ()
     if agent.registrations is None:
         draft.say(REGISTRATION_APPLIED, "True", "NilRegistration", text)
         return ()

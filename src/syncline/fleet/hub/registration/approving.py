@@ -17,6 +17,7 @@ from syncline.base.clock import format_time
 from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Emit, Patch, Plan, Result
+from syncline.fleet.addons import ADDON_LABEL
 from syncline.fleet.conditions import find_condition, is_true
 from syncline.fleet.hub.registration.leases import ACCEPTED, CLUSTER_NAME
 from syncline.fleet.hub.registration.requests import SIGNER, NotOfAgent, Verdict, bootstrap, renewal, subject_of
@@ -62,6 +63,7 @@ class Approve(Action):
     review: Obj | None
     stamp: str
     reason: str
+    message: str = "Auto approving Managed cluster agent certificate after SubjectAccessReview."
 
     @property
     def target(self) -> ObjectRef:
@@ -103,7 +105,7 @@ class ApproveHandler:
             "type": "Approved",
             "status": "True",
             "reason": REASON,
-            "message": "Auto approving Managed cluster agent certificate after SubjectAccessReview.",
+            "message": action.message,
             "lastUpdateTime": action.stamp,
             "lastTransitionTime": action.stamp,
         }
@@ -198,7 +200,13 @@ def cluster_of_request(csr: Obj) -> Iterable[str]:
 
 
 def _user_of_request(csr: Obj) -> Iterable[str]:
-    return (str(dig(csr, "spec", "username") or ""),) if dig(csr, "spec", "signerName") == SIGNER else ()
+    mine = dig(csr, "spec", "signerName") == SIGNER and not _of_addon(csr)
+    return (str(dig(csr, "spec", "username") or ""),) if mine else ()
+
+
+def _of_addon(csr: Obj) -> bool:
+    """Return whether a request is for the agent of an add-on, which another controller approves."""
+    return ADDON_LABEL in labels_of(csr)
 
 
 INDICES: Final = {BY_CLUSTER: OfKind(REQUESTS, cluster_of_request), BY_USER: OfKind(REQUESTS, _user_of_request)}
@@ -215,7 +223,7 @@ def request_controller(users: Collection[str] = ()) -> Controller[Requested]:
 
     def observe(cache: Snapshot, ref: ObjectRef) -> Requested | None:
         csr = cache.get(ref)
-        if csr is None or dig(csr, "spec", "signerName") != SIGNER:
+        if csr is None or dig(csr, "spec", "signerName") != SIGNER or _of_addon(csr):
             return None
         cluster = cache.get(ObjectRef(*_CLUSTERS, "", labels_of(csr).get(CLUSTER_NAME, "")))
         joined = is_true(dig(cluster, "status", "conditions") or (), JOINED)

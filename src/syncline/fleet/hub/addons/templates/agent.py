@@ -5,16 +5,18 @@ Rules: ``pkg/addon/templateagent`` of upstream.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from syncline.fleet.addons import BUILT_IN, DEPLOYMENT_CONFIGS, TEMPLATES, config_kind
 from syncline.fleet.hub.addons.agents import Agent, Permission, client_registration
+from syncline.fleet.hub.addons.requests import Authority
 from syncline.fleet.hub.addons.templates.decorating import Decoration, decorated, proxy_bundle
 from syncline.fleet.hub.addons.templates.values import registries, substituted, variables
 from syncline.kube.kinds.managedaddons import DEFAULT_NAMESPACE
 from syncline.kube.objects import GroupKind, Obj, dig, gvk_of, name_of, namespace_of
 
+HUB_NAMESPACE: Final = "open-cluster-management-hub"
 AGENT: Final = "-agent"
 """What follows the name of an add-on in the name of its agent."""
 
@@ -28,7 +30,7 @@ def uses_template(addon: Obj, cluster_addon: Obj | None) -> bool:
     return any(BUILT_IN.get(config_kind(one)) == TEMPLATES for one in supported)
 
 
-def template_agent(cluster: Obj, addon: Obj, configs: dict[GroupKind, Obj | None]) -> Agent:
+def template_agent(cluster: Obj, addon: Obj, configs: Mapping[GroupKind, Obj | None]) -> Agent:
     """Return what the template of an add-on makes for a cluster. ``configs``: the desired template and deployment
     config; None: it is named and does not exist."""
     supported = tuple(BUILT_IN)
@@ -109,3 +111,15 @@ def _namespace(template: Obj, config: Obj) -> str:
             if gvk_of(one).group == "apps" and one.get("kind") == kind:
                 return namespace_of(one)
     return DEFAULT_NAMESPACE
+
+
+def authorities(configs: Mapping[GroupKind, Obj | None]) -> tuple[tuple[str, Authority], ...]:
+    """Return the Secrets of the signers that a template names; without a namespace they are in the hub's own."""
+    found = []
+    for one in dig(configs.get(TEMPLATES), "spec", "registration") or ():
+        signer = one.get("customSigner") or {}
+        secret = signer.get("signingCA") or {}
+        if one.get("type") == "CustomSigner" and secret.get("name"):
+            at = Authority(str(secret.get("namespace") or HUB_NAMESPACE), str(secret["name"]))
+            found.append((str(signer.get("signerName")), at))
+    return tuple(found)
