@@ -206,6 +206,7 @@ class Agent:
         await join.run(bootstrap)
         access = self.place.hub()
         assert access is not None, "a join ends with credentials"
+        self._note_accepted()
         self.say(f"cluster {self.joining.cluster} has joined the hub {access.server}")
         return access
 

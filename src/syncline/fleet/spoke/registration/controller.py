@@ -154,7 +154,7 @@ class Registration:
                 validity = validity_of(self.credentials.certificate())
             except CertificateError:
                 return None
-            return ObservedRotation(cluster, validity, self._draw, rotating.asked is not None)
+            return ObservedRotation(cluster, validity, self._draw, rotating.asked is not None, rotating.condition)
 
         return Controller(
             name="certificate-rotation",

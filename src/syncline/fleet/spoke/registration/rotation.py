@@ -7,7 +7,7 @@ Rules: ``pkg/registration/register/csr`` of upstream (reference ocm-pull-model Â
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -89,12 +89,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The cluster on the hub, the validity of the certificate in use, and the draw that spreads agents."""
+    """The cluster on the hub, the validity of the certificate in use, and the draw that spreads agents. ``asked``: a
+    request is under way; ``condition``: what the hub should show of the last rotation by this process."""
 
     cluster: Obj
     validity: Validity
     draw: float
     asked: bool = False
+    condition: Obj | None = None
 
 
 def plan_rotation(observed: Observed, now: datetime) -> Plan:
@@ -104,7 +106,8 @@ def plan_rotation(observed: Observed, now: datetime) -> Plan:
     due = due_at(observed.validity, observed.draw)
     if not observed.asked and now < due:
         why = f"the certificate is valid until {observed.validity.ends:%Y-%m-%d %H:%M} UTC"
-        return Plan((), Requeue(min((due - now).total_seconds(), LOOK_S), why, background=True), why)
+        again = Requeue(min((due - now).total_seconds(), LOOK_S), why, background=True)
+        return Plan((), again, why, _report(observed.cluster, observed.condition, now))
     why = f"the certificate ends at {observed.validity.ends:%Y-%m-%d %H:%M} UTC"
     return Plan(((Rotate(why),),), Requeue(POLL_S, why, background=True), why)
 
@@ -118,33 +121,38 @@ def settle_rotation(
     found = results[-1]
     progress = found.value if isinstance(found.value, Progress) else None
     if progress is None:
-        text = f"Failed to create CSR {found.error}"
-        progress = Progress(str(found.error), not_rotated(text))
+        progress = Progress(str(found.error), not_rotated(f"Failed to create CSR {found.error}"))
     again = Requeue(progress.again_s, progress.why, background=True)
-    if progress.condition is None or clock_differs(observed.cluster):
-        return replace(observed, asked=True), Plan((), again, progress.why)
-    live: Obj = observed.cluster.get("status") or {}
+    return observed, Plan((), again, progress.why, _report(observed.cluster, progress.condition, now))
+
+
+def _report(cluster: Obj, condition: Obj | None, now: datetime) -> tuple[Action, ...]:
+    """Return what shows a condition on the hub; nothing if it is there already."""
+    live: Obj = cluster.get("status") or {}
     conditions = live.get("conditions") or ()
-    before = find_condition(conditions, str(progress.condition["type"]))
-    if before is not None and before.items() >= progress.condition.items():
-        return replace(observed, asked=True), Plan((), again, progress.why)
-    status = {**live, "conditions": with_condition(conditions, progress.condition, now)}
-    return replace(observed, asked=True), Plan(
-        (), again, progress.why, set_status(observed.cluster, status, "rotation")
-    )
+    if condition is None or clock_differs(cluster):
+        return ()
+    before = find_condition(conditions, str(condition["type"]))
+    if before is not None and before.items() >= condition.items():
+        return ()
+    return set_status(cluster, {**live, "conditions": with_condition(conditions, condition, now)}, "the last rotation")
 
 
 class Rotating:
-    """Handler of :class:`Rotate`; :attr:`asked` is the request under way. A restart forgets it and asks again."""
+    """Handler of :class:`Rotate`; :attr:`asked` is the request under way, :attr:`condition` what the hub is to show of
+    the last one. A restart forgets both, and asks again."""
 
     def __init__(self, cluster: str, agent: str, credentials: Credentials, expiration_s: int = 0) -> None:
         self._cluster, self._agent = cluster, agent
         self._credentials = credentials
         self._expiration_s = expiration_s
         self.asked: Asked | None = None
+        self.condition: Obj | None = None
 
     def handle(self, _action: Rotate) -> Generator[Request, Response, Progress]:
-        return (yield from self._ask() if self.asked is None else self._collect(self.asked))
+        progress = yield from self._ask() if self.asked is None else self._collect(self.asked)
+        self.condition = progress.condition or self.condition
+        return progress
 
     def _ask(self) -> Generator[Request, Response, Progress]:
         found = yield client.list_(REQUESTS, label_selector=f"{CLUSTER_NAME}={self._cluster}")

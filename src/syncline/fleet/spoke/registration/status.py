@@ -71,7 +71,8 @@ def plan_status(observed: Observed, now: datetime) -> Plan:
     status = reported(observed, now)
     why = "the status of the cluster"
     written = set_status(observed.cluster, status, why)
-    return Plan((_events(observed, status),) if written else (), again, why, written)
+    # Events after the write: one that loses a conflict is planned again, and would say everything twice.
+    return Plan((written, _events(observed, status)) if written else (), again, why)
 
 
 def settle_status(
