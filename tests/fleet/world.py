@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncline.assembly.builtin import cluster_role
-from syncline.assembly.destinations import RoutedTransport, VirtualWay
+from syncline.assembly.destinations import RemoteClusters, RoutedTransport, VirtualWay
 from syncline.assembly.embedded.core import ClusterCore, build_core
 from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.fleet.agent import AgentSettings, agent_role, agent_user
 from syncline.assembly.fleet.hub import HubSettings, hub_role
 from syncline.assembly.fleet.objects import hub_objects, spoke_objects
 from syncline.assembly.fleet.webhooks import INSIDE, admit_inside
+from syncline.assembly.gitops import gitops, gitops_user
 from syncline.assembly.roles import Role, SimulatedDriver, Wake, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
@@ -28,6 +29,8 @@ from syncline.control.executor import run_in_place
 from syncline.control.loop import ControlLoop
 from syncline.control.virtual import Actor, LoopActor, VirtualDriver
 from syncline.fleet.spoke.link import SPOKE
+from syncline.gitops.application.manifests import SourceReader
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import Unavailable
 from syncline.kube.objects import Obj
@@ -156,6 +159,19 @@ class Fleet:
         """Run a further role on the hub."""
         run_in_place(ensure_objects(role.objects), self.hub.admin)
         driver = SimulatedDriver(self.clock, self.journal, self.hub.core.transport(role.user), strict=True)
+        start(role, driver)
+        self.time.add(driver.actor)
+        self.time.settle()
+        return driver.actor
+
+    def start_gitops(self, site: Site, reader: SourceReader, settings: AppSettings | None = None) -> LoopActor:
+        """Run the GitOps controllers of a cluster, on the cluster itself."""
+        chosen = settings or AppSettings()
+        user = gitops_user(chosen.control_namespace)
+        driver = SimulatedDriver(self.clock, self.journal, site.core.transport(user), strict=True)
+        remotes = RemoteClusters(VirtualWay(driver, self.time, {}), chosen.control_namespace)
+        role = gitops(reader, chosen, remotes, seed=self.entropy.fork("sets").uid()).role
+        run_in_place(ensure_objects(role.objects), site.admin)
         start(role, driver)
         self.time.add(driver.actor)
         self.time.settle()

@@ -71,6 +71,14 @@ def is_cluster_secret(obj: Obj) -> bool:
     return labels_of(obj).get(SECRET_TYPE) == "cluster"
 
 
+def is_placeholder(secret: Obj) -> bool:
+    """Return whether a Secret stands for a cluster that pulls its Applications: it has no credential, and an address
+    that nothing connects to. Generators see the cluster by it. Source: OCM's Argo CD integrations."""
+    data, cluster = dig(secret, "data", default={}) or {}, _parse(secret)
+    address = f"https://{cluster.name}-control-plane"
+    return not secret_text(data.get("config")) and cluster.server in (address, f"{address}:6443")
+
+
 def cluster_access(secret: Obj) -> ClusterAccess:
     """Parse the access data in ``config`` of the Secret. Raises :class:`ClusterError`; its text contains no value."""
     data = dig(secret, "data", default={}) or {}

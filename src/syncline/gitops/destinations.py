@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from syncline.argo.clusters import clusters_of, declared_twice, is_cluster_secret
+from syncline.argo.clusters import clusters_of, declared_twice, is_cluster_secret, is_placeholder
 from syncline.base.action import Action
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
@@ -62,7 +62,11 @@ def destination_controller(
     def observe(cache: Snapshot, ref: ObjectRef) -> ObservedDestinations | None:
         if ref.namespace != control_namespace:
             return None
-        found = [obj for obj in cache.objects(SECRETS, control_namespace) if is_cluster_secret(obj)]
+        found = [
+            obj
+            for obj in cache.objects(SECRETS, control_namespace)
+            if is_cluster_secret(obj) and not is_placeholder(obj)
+        ]
         twice = declared_twice(clusters_of(found))
         elsewhere: Mapping[str, Obj] = {
             one.server: secret

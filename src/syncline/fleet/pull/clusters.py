@@ -7,18 +7,7 @@ from __future__ import annotations
 
 from syncline.argo.clusters import SECRET_TYPE
 from syncline.control.plan import Create, Delete, Plan
-from syncline.fleet.pull.gitops_secrets import field_of
 from syncline.kube.objects import Obj, is_terminating
-
-
-def placeholder(cluster: str) -> str:
-    """Return the address in the Secret of a cluster that pulls."""
-    return f"https://{cluster}-control-plane:6443"
-
-
-def is_placeholder(secret: Obj, cluster: str) -> bool:
-    """Return whether a Secret is one that :func:`plan_cluster` made: without a credential, with the placeholder."""
-    return field_of(secret, "server") == placeholder(cluster) and not field_of(secret, "config")
 
 
 def plan_cluster(name: str, cluster: Obj | None, secret: Obj | None, namespace: str) -> Plan:
@@ -37,6 +26,6 @@ def plan_cluster(name: str, cluster: Obj | None, secret: Obj | None, namespace: 
             "labels": {SECRET_TYPE: "cluster"},
         },
         "type": "Opaque",
-        "stringData": {"name": name, "server": placeholder(name)},
+        "stringData": {"name": name, "server": f"https://{name}-control-plane:6443"},
     }
     return Plan(((Create(made, f"let generators see cluster {name}"),),), why=f"cluster {name} has no Secret")

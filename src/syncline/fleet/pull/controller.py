@@ -12,14 +12,15 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
+from syncline.argo.clusters import is_cluster_secret, is_placeholder
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Delete, Done, Plan, Replace, Requeue, Retry, SetStatus
 from syncline.fleet.hub.sets import CLUSTER_SET_LABEL
 from syncline.fleet.pull import names
-from syncline.fleet.pull.clusters import is_placeholder, plan_cluster
+from syncline.fleet.pull.clusters import plan_cluster
 from syncline.fleet.pull.gitops import plan_gitops
-from syncline.fleet.pull.gitops_secrets import field_of, is_cluster_secret
+from syncline.fleet.pull.gitops_secrets import field_of
 from syncline.fleet.pull.names import Variant
 from syncline.fleet.pull.observe import (
     APPS,
@@ -358,7 +359,7 @@ def secret_controller(settings: PullSettings) -> Controller[_SecretOf]:
         if seen.unlisted:
             return Plan((), Requeue(UNLISTED_S, seen.unlisted), f"waiting for the first list of {seen.unlisted}")
         secret = seen.secret
-        if secret is not None and not (is_cluster_secret(secret) and is_placeholder(secret, seen.name)):
+        if secret is not None and not (is_cluster_secret(secret) and is_placeholder(secret)):
             return Plan(why=f"Secret {namespace}/{seen.name}-secret is not the placeholder: it stays as it is")
         if not seen.wanted and seen.cluster is not None:
             # As one that is not of the GitOpsCluster, the Secret would keep it from writing its own.
