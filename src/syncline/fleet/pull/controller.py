@@ -15,12 +15,12 @@ from typing import Any, Final
 from syncline.argo.clusters import is_cluster_secret, is_placeholder
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
-from syncline.control.plan import Delete, Done, Plan, Replace, Requeue, Retry, SetStatus
+from syncline.control.plan import Create, Delete, Done, Plan, Replace, Requeue, Retry, SetStatus
 from syncline.fleet.hub.sets import CLUSTER_SET_LABEL
 from syncline.fleet.pull import names
 from syncline.fleet.pull.clusters import plan_cluster
 from syncline.fleet.pull.gitops import plan_gitops
-from syncline.fleet.pull.gitops_secrets import field_of
+from syncline.fleet.pull.gitops_secrets import OURS, field_of
 from syncline.fleet.pull.names import Variant
 from syncline.fleet.pull.observe import (
     APPS,
@@ -295,8 +295,20 @@ def report_controller() -> Controller[ReportsObserved]:
             Watch(APPS, of_app, lambda old, new: old is None or new is None),
         ),
         observe=observe_report,
-        plan=lambda seen, _now: plan_reports(seen),
+        plan=lambda seen, _now: _in_one_write(plan_reports(seen)),
     )
+
+
+def _in_one_write(plan: Plan) -> Plan:
+    """Return the plan with a new report written once, with its content: upstream creates it empty and then fills it."""
+    steps: list[tuple[Any, ...]] = []
+    for step in plan.steps:
+        last = steps[-1][0] if steps else None
+        if isinstance(step[0], Replace) and isinstance(last, Create) and step[0].target == last.target:
+            steps[-1] = (replace(last, obj=step[0].obj),)
+        else:
+            steps.append(step)
+    return replace(plan, steps=tuple(steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +371,7 @@ def secret_controller(settings: PullSettings) -> Controller[_SecretOf]:
         if seen.unlisted:
             return Plan((), Requeue(UNLISTED_S, seen.unlisted), f"waiting for the first list of {seen.unlisted}")
         secret = seen.secret
-        if secret is not None and not (is_cluster_secret(secret) and is_placeholder(secret)):
+        if secret is not None and not _is_own(secret, seen.name):
             return Plan(why=f"Secret {namespace}/{seen.name}-secret is not the placeholder: it stays as it is")
         if not seen.wanted and seen.cluster is not None:
             # As one that is not of the GitOpsCluster, the Secret would keep it from writing its own.
@@ -385,6 +397,12 @@ def secret_controller(settings: PullSettings) -> Controller[_SecretOf]:
         observe=observe,
         plan=plan,
     )
+
+
+def _is_own(secret: Obj, cluster: str) -> bool:
+    """Return whether a Secret is the placeholder of a cluster, and not one that a GitOpsCluster made."""
+    ours = is_cluster_secret(secret) and is_placeholder(secret) and OURS not in labels_of(secret)
+    return ours and field_of(secret, "name") == cluster
 
 
 @dataclass(frozen=True)
