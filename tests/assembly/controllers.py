@@ -17,6 +17,7 @@ from tests.live import Served
 
 from syncline.assembly.controller import ControllerSettings, Replica, serve_controller
 from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.settings import HubWebhookSettings
 from syncline.base.clock import SystemClock
 from syncline.control.leader import LeaderSettings
 from syncline.gitops.application.observing.observe import AppSettings
@@ -78,6 +79,7 @@ def start(
     traces: TraceSettings | None = None,
     clock: SystemClock | None = None,
     roles: tuple[str, ...] = ("gitops",),
+    hub_webhooks: HubWebhookSettings | None = None,
 ) -> Running:
     """A replica that watches; with ``endpoints`` it takes webhooks and shows metrics, both at ``ANY``.
 
@@ -94,7 +96,7 @@ def start(
         metrics_labels=("team", "example.com/tier") if endpoints else (),
         traces=traces,
     )
-    settings = ControllerSettings(gitops, leader, roles)
+    settings = ControllerSettings(gitops, leader, roles, hub_webhooks=hub_webhooks)
     ready: Future[tuple[Replica, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def serve() -> None:

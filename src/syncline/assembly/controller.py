@@ -27,6 +27,7 @@ from syncline.assembly.jumps import tell_jumps
 from syncline.assembly.ports import HttpPort
 from syncline.assembly.roles import LiveDriver, Role, gated, start
 from syncline.assembly.running import Ports, running_gitops
+from syncline.assembly.settings import HubWebhookSettings
 from syncline.base.clock import Clock, SystemClock, steady_now
 from syncline.base.journal import Journal
 from syncline.cluster.access.users import UserInfo
@@ -67,6 +68,12 @@ class ControllerSettings:
     """Seconds that running reconciles may take to end after the stop signal."""
     pull_variant: str = ""
     """``basic`` or ``acm``: whose rules the pull model follows; empty: by namespace."""
+    auto_approve_users: tuple[str, ...] = ()
+    """Role hub: users whose first requests are approved, and whose clusters are accepted, without people."""
+    manifest_limit: int = 512_000
+    """Role hub: bytes of the manifests of a ManifestWork."""
+    hub_webhooks: HubWebhookSettings | None = None
+    """Role hub: where its webhooks listen; None: the API server asks no webhook."""
     patient: bool = False
     """Whether a refusal at the start (no credentials, rights or CRDs) is retried instead of raised."""
 
@@ -355,9 +362,27 @@ def _machineconfig(settings: ControllerSettings) -> Served:
 def _hub(settings: ControllerSettings) -> Served:
     from syncline.assembly.fleet.hub import HubSettings, hub_role
     from syncline.assembly.fleet.objects import foreign_hub_objects
+    from syncline.assembly.fleet.webhookserver import WITHOUT_WEBHOOKS, WebhookServer
 
-    mine = HubSettings(settings.gitops.application.control_namespace)
-    return served_role(hub_role(mine, objects=foreign_hub_objects()), settings)
+    namespace = settings.gitops.application.control_namespace
+    mine = HubSettings(namespace, settings.auto_approve_users, settings.manifest_limit)
+    found, hooks = WebhookServer(mine), settings.hub_webhooks
+    role = hub_role(mine, objects=foreign_hub_objects(), reach=lambda: found.reach)
+    served = served_role(replace(role, follow=found.follow), settings)
+
+    @contextlib.asynccontextmanager
+    async def running(
+        replica: Replica, driver_of: Callable[[UserInfo], LiveDriver]
+    ) -> AsyncIterator[tuple[LiveDriver, Ports]]:
+        if hooks is None:
+            log.warning("%s", WITHOUT_WEBHOOKS)
+        async with contextlib.AsyncExitStack() as stack:
+            listens = found.serving(hooks, replica.port, replica.clock) if hooks is not None else None
+            more = await stack.enter_async_context(listens) if listens is not None else {}
+            driver, ports = await stack.enter_async_context(served.running(replica, driver_of))
+            yield driver, {**ports, **more}
+
+    return replace(served, running=running)
 
 
 def _pull(settings: ControllerSettings) -> Served:

@@ -17,7 +17,9 @@ __all__ = [
     "KEYS",
     "MACHINES",
     "SCRATCH",
+    "HUB_WEBHOOK_SERVICE",
     "ClusterSettings",
+    "HubWebhookSettings",
     "RunCommands",
     "SettingError",
     "TraceSettings",
@@ -74,6 +76,22 @@ class ClusterSettings:
     max_requests_inflight: int = 400
     """Concurrent reading requests; with the next, the seats that priority levels share (Kubernetes' defaults)."""
     max_mutating_requests_inflight: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class HubWebhookSettings:
+    """Where the webhooks of a hub listen, and where its API server finds them.
+
+    ``url``: ``https://HOST:PORT``; empty: the Service :data:`HUB_WEBHOOK_SERVICE`, port 443.
+    """
+
+    host: str
+    port: int
+    url: str = ""
+
+
+HUB_WEBHOOK_SERVICE = ("syncline-hub-webhook", "open-cluster-management-hub", 443)
+"""Name, namespace and port of the Service in ``deploy/hub.yaml``."""
 
 
 class SettingError(ValueError):

@@ -44,11 +44,18 @@ Endpoint = Callable[[Mapping[str, str], bytes], Awaitable[Answer]]
 
 @contextlib.asynccontextmanager
 async def listening(
-    host: str, port: int, endpoints: Mapping[tuple[str, str], Endpoint], names: Sequence[str] = ()
+    host: str,
+    port: int,
+    endpoints: Mapping[tuple[str, str], Endpoint],
+    names: Sequence[str] = (),
+    *,
+    tls: ssl.SSLContext | None = None,
+    at_once: int = MAX_AT_ONCE,
+    max_body: int = MAX_BODY,
 ) -> AsyncIterator[int]:
     """Serve ``endpoints``, by method and path, until the context ends; yields the port. ``names``: further host names
     of this address. Raises :class:`ListenError`."""
-    slots = asyncio.Semaphore(MAX_AT_ONCE)
+    slots = asyncio.Semaphore(at_once)
     guard = BrowserGuard(host, tuple(names))
 
     @web.middleware
@@ -57,11 +64,11 @@ async def listening(
     ) -> web.StreamResponse:
         return await guarded(handler, guard, plainly)(request)
 
-    app = web.Application(client_max_size=MAX_BODY, middlewares=[watched])
+    app = web.Application(client_max_size=max_body, middlewares=[watched])
     for (method, path), endpoint in endpoints.items():
         app.router.add_route(method, path, _handler(endpoint, slots))
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
-    async with begun(runner, host, port) as taken:
+    async with begun(runner, host, port, tls) as taken:
         yield taken
 
 

@@ -8,12 +8,14 @@ import platform
 import signal
 from pathlib import Path
 from typing import Unpack
+from urllib.parse import urlsplit
 
 import click
 
 from syncline.assembly.controller import ROLES, ControllerSettings, Replica, StartError, serve_controller
 from syncline.assembly.endpoints.listening import ListenError
 from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.settings import HubWebhookSettings
 from syncline.base.clock import SystemClock
 from syncline.base.entropy import Entropy
 from syncline.base.interpreter import tune_interpreter
@@ -26,8 +28,11 @@ from syncline.cli.serving.running import (
     ServingOptions,
     application_namespaces_option,
     application_set_options,
+    approved_users,
     checked_plugins,
+    endpoint_address,
     endpoint_options,
+    hub_options,
     hydrator_option,
     namespace_option,
     plugins_option,
@@ -53,6 +58,14 @@ from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, l
 @click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Hold Leases while working.")
 @click.option("--identity", default=None, help="Name in the Leases [default: host name and a random end].")
 @endpoint_options
+@hub_options
+@click.option("--hub-webhook-listen", default=None, help="Hub: HOST:PORT of its admission webhooks, in HTTPS.")
+@click.option(
+    "--hub-webhook-url",
+    default="",
+    metavar="URL",
+    help="Hub: https://HOST:PORT at which the API server finds them [default: the Service of deploy/hub.yaml].",
+)
 @click.option("--node-name", envvar="NODE_NAME", default="", help="Node that this process runs on [env: NODE_NAME].")
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), default=None, help="Keep mirrors here.")
 @pull_variant_option
@@ -74,6 +87,8 @@ def controller(
     cache: Path | None,
     pull_variant: str | None,
     grace: float,
+    hub_webhook_listen: str | None,
+    hub_webhook_url: str,
     **endpoints: Unpack[ServingOptions],
 ) -> int:
     """Run controllers against the cluster of a kubeconfig, or of the pod that this runs in: those of GitOps unless
@@ -104,7 +119,15 @@ def controller(
             endpoints,
         )
         settings = ControllerSettings(
-            gitops, leader, chosen, grace_s=grace, pull_variant=pull_variant or "", patient=True
+            gitops,
+            leader,
+            chosen,
+            grace_s=grace,
+            pull_variant=pull_variant or "",
+            auto_approve_users=approved_users(endpoints),
+            manifest_limit=endpoints["manifest_limit"],
+            hub_webhooks=_hub_webhooks(hub_webhook_listen, hub_webhook_url, chosen),
+            patient=True,
         )
         return _run(access, settings, name)
 
@@ -118,6 +141,20 @@ def _roles(text: str, webhook_listen: str | None) -> tuple[str, ...]:
     if webhook_listen is not None and "gitops" not in named:
         raise CommandFailed("--webhook-listen: only the role gitops takes webhooks; add it to --roles", USAGE)
     return tuple(name for name in ROLES if name in named)
+
+
+def _hub_webhooks(listen: str | None, url: str, roles: tuple[str, ...]) -> HubWebhookSettings | None:
+    address = endpoint_address("--hub-webhook-listen", listen)
+    if url and address is None:
+        raise CommandFailed("--hub-webhook-url: nothing listens there; add --hub-webhook-listen HOST:PORT", USAGE)
+    if address is None:
+        return None
+    if "hub" not in roles:
+        raise CommandFailed("--hub-webhook-listen: these are webhooks of the role hub; add it to --roles", USAGE)
+    parts = urlsplit(url)
+    if url and (parts.scheme != "https" or not parts.hostname or parts.path not in ("", "/") or parts.query):
+        raise CommandFailed(f"--hub-webhook-url {url!r}: write https://HOST:PORT", USAGE)
+    return HubWebhookSettings(*address, url.rstrip("/"))
 
 
 def _access(kubeconfig: str | None, context: str | None) -> ClusterAccess:

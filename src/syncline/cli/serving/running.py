@@ -183,8 +183,30 @@ class SetOptions(TypedDict):
     scm_no_proxy: str
 
 
-class ServingOptions(EndpointOptions, SetOptions):
-    """The values of both."""
+def hub_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--auto-approve-users`` and ``--manifest-limit``."""
+    limit = "Hub: bytes of the manifests of a ManifestWork."
+    command = click.option("--manifest-limit", type=click.IntRange(1), default=512_000, show_default=True, help=limit)(
+        command
+    )
+    users = "Hub: users whose clusters are accepted and get certificates without people; by comma, repeatable."
+    return click.option("--auto-approve-users", multiple=True, metavar="USER", help=users)(command)
+
+
+class HubOptions(TypedDict):
+    """The values of :func:`hub_options`."""
+
+    auto_approve_users: tuple[str, ...]
+    manifest_limit: int
+
+
+def approved_users(given: HubOptions) -> tuple[str, ...]:
+    """Return the users of ``--auto-approve-users``."""
+    return tuple(user for text in given["auto_approve_users"] for user in map(str.strip, text.split(",")) if user)
+
+
+class ServingOptions(EndpointOptions, SetOptions, HubOptions):
+    """The values of all."""
 
 
 def set_settings(given: SetOptions) -> ApplicationSetSettings:

@@ -17,14 +17,17 @@ from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.machines.node import label_pairs
 from syncline.cli.serving.running import (
     NODES,
+    HubOptions,
     ServingOptions,
     application_namespaces_option,
     application_set_options,
+    approved_users,
     checked_plugins,
     encrypt_option,
     endpoint_address,
     endpoint_options,
     host_and_port,
+    hub_options,
     hydrator_option,
     namespace_option,
     plugins_option,
@@ -100,10 +103,11 @@ def _greet(
     print("Ctrl-C stops.", flush=True)
 
 
-async def _start_hub(cluster: LiveCluster, namespace: str, pull_variant: str) -> None:
+async def _start_hub(cluster: LiveCluster, namespace: str, given: HubOptions, pull_variant: str) -> None:
     from syncline.assembly.fleet.hub import HubSettings
 
-    await cluster.start_hub(HubSettings(namespace), pull_variant)
+    settings = HubSettings(namespace, approved_users(given), given["manifest_limit"])
+    await cluster.start_hub(settings, pull_variant)
 
 
 def _check(problems: Mapping[str, bool]) -> None:
@@ -123,6 +127,7 @@ def _check(problems: Mapping[str, bool]) -> None:
 @click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write it here.")
 @namespace_option
 @endpoint_options
+@hub_options
 @plugins_option
 @application_namespaces_option
 @application_set_options
@@ -205,7 +210,7 @@ def up(
         if machine_config:
             await cluster.start_machine_config(application.control_namespace, config_server)
         if hub:
-            await _start_hub(cluster, namespace, pull_variant or "")
+            await _start_hub(cluster, namespace, endpoints, pull_variant or "")
         _greet(cluster, settings, config, namespace, machine_config=machine_config, hub=hub)
         await stop.wait()
         print("stopping", flush=True)

@@ -166,7 +166,7 @@ class ClusterKeys:
 
 def create_keys(now: datetime, hosts: Sequence[str] = ()) -> ClusterKeys:
     """Create keys in memory. ``hosts`` are additional names or addresses of the server."""
-    authority = CertificateAuthority(_new_authority(now))
+    authority = CertificateAuthority(new_authority(now))
     signing = SigningKey.from_pem(_key_pem(ec.generate_private_key(ec.SECP256R1())).reveal())
     return ClusterKeys(authority, _new_server(authority, now, hosts), _new_admin(authority, now), signing)
 
@@ -174,7 +174,7 @@ def create_keys(now: datetime, hosts: Sequence[str] = ()) -> ClusterKeys:
 def load_or_create_keys(directory: Path, now: datetime, hosts: Sequence[str] = ()) -> ClusterKeys:
     """Load the keys in ``directory``; create missing ones, renew leaves that end soon or lack a host."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    pair = _read_pair(directory, "ca") or _write_pair(directory, "ca", _new_authority(now))
+    pair = _read_pair(directory, "ca") or _write_pair(directory, "ca", new_authority(now))
     authority = CertificateAuthority(pair)
     server = _read_pair(directory, "server")
     if server is None or not _serves(server, authority, now, hosts):
@@ -242,7 +242,8 @@ def user_of_certificate(der: bytes) -> tuple[UserInfo, datetime, datetime]:
 # -- making -------------------------------------------------------------------------------------------------------
 
 
-def _new_authority(now: datetime) -> KeyPair:
+def new_authority(now: datetime) -> KeyPair:
+    """Return a new CA, valid for :data:`CA_LIFETIME`."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _subject("syncline-ca", ())
     certificate = (
