@@ -139,17 +139,23 @@ class Hub:
         return [one["reason"] for one in self.get(f"/api/v1/namespaces/{namespace}/events")["items"]]
 
 
-def hub_of(settings: HubSettings | None = None) -> Hub:
-    """A new hub."""
-    clock = VirtualClock()
-    core = build_core(store=Store(), clock=clock, entropy=Entropy(1))
+def core_of() -> ClusterCore:
+    """A new cluster."""
+    core = build_core(store=Store(), clock=VirtualClock(), entropy=Entropy(1))
     core.bootstrap(port=6443)
-    admin = core.transport()
-    settings = settings or HubSettings()
+    return core
+
+
+def hub_of(settings: HubSettings | None = None, core: ClusterCore | None = None) -> Hub:
+    """A hub; ``core``: a cluster where everything is installed, whose account has its own rights."""
+    objects = hub_objects(INSIDE) if core is None else []
+    core, settings = core or core_of(), settings or HubSettings()
+    assert isinstance(core.clock, VirtualClock)
     admit_inside(core, settings)
-    role = hub_role(settings, objects=hub_objects(INSIDE), reach=lambda: INSIDE)
-    driver = SimulatedDriver(clock, Journal(), core.transport(role.user), admin=admin, strict=True)
+    role = hub_role(settings, objects=objects, reach=lambda: INSIDE)
+    admin = core.transport()
+    driver = SimulatedDriver(core.clock, Journal(), core.transport(role.user), admin=admin, strict=True)
     start(role, driver)
-    time = VirtualDriver(clock, [driver.actor])
+    time = VirtualDriver(core.clock, [driver.actor])
     time.until_idle()
-    return Hub(core, admin, time, clock)
+    return Hub(core, admin, time, core.clock)
