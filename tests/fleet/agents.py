@@ -16,6 +16,8 @@ from syncline.kube.objects import Obj, dig
 
 APPLIED = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks"
 HUB_URL = "https://hub.test:6443"
+VERBS = ["create", "update", "patch", "get", "delete"]
+"""What an executor needs."""
 
 
 @dataclass(slots=True)
@@ -115,7 +117,8 @@ class Place:
         marks = len(self.hub.seen), len(self.own.seen)
         yield table
         table["hub"] = [one for one in self.hub.seen[marks[0] :] if "manifestworks" in one]
-        table["own"] = [one for one in self.own.seen[marks[1] :] if "/livez" not in one and "/healthz" not in one]
+        probes = ("/livez", "/healthz", "/version")
+        table["own"] = [one for one in self.own.seen[marks[1] :] if not one.endswith(probes)]
 
 
 def path(name: str) -> str:
@@ -124,3 +127,45 @@ def path(name: str) -> str:
 
 def maps(name: str, namespace: str = "default") -> str:
     return f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+
+
+# -- objects ------------------------------------------------------------------------------------------------------
+
+
+def namespace(name: str) -> Obj:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def definition(plural: str, kind: str) -> Obj:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": plural, "singular": kind.lower(), "kind": kind}
+    spec = {"group": "example.io", "scope": "Namespaced", "names": names, "versions": [version]}
+    metadata = {"name": f"{plural}.example.io"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def custom(kind: str, name: str, space: str = "default", **fields: Any) -> Obj:
+    return {"apiVersion": "example.io/v1", "kind": kind, "metadata": {"name": name, "namespace": space}, **fields}
+
+
+def deployment(name: str, replicas: int = 1) -> Obj:
+    labels = {"app": name}
+    container = {"name": "c", "image": "example.com/c:1"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+def config(kind: str, name: str, group: str = "", **options: Any) -> Obj:
+    return {"resourceIdentifier": {"group": group, "resource": kind, "name": name, "namespace": "default"}, **options}
+
+
+def executor(name: str) -> Obj:
+    return {"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "default", "name": name}}}

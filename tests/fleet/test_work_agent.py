@@ -5,16 +5,25 @@ The tests share a fleet: each has works and objects of its own names.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from tests.fleet.agents import APPLIED, HUB_URL, Place, maps, path
+from tests.fleet.agents import (
+    APPLIED,
+    HUB_URL,
+    VERBS,
+    Place,
+    config,
+    custom,
+    definition,
+    deployment,
+    executor,
+    maps,
+    namespace,
+    path,
+)
 from tests.fleet.world import Fleet, config_map
 
 from syncline.fleet.spoke.work.deletion import hub_hash
 from syncline.kube.objects import Obj, dig, finalizers, owner_references
-
-VERBS = ["create", "update", "patch", "get", "delete"]
 
 
 @pytest.fixture(scope="module")
@@ -25,41 +34,6 @@ def shared() -> Place:
 @pytest.fixture
 def place(shared: Place) -> Place:
     return shared
-
-
-def namespace(name: str) -> Obj:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-
-
-def definition(plural: str, kind: str) -> Obj:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": plural, "singular": kind.lower(), "kind": kind}
-    spec = {"group": "example.io", "scope": "Namespaced", "names": names, "versions": [version]}
-    metadata = {"name": f"{plural}.example.io"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": metadata,
-        "spec": spec,
-    }
-
-
-def custom(kind: str, name: str, space: str = "default", **fields: Any) -> Obj:
-    return {"apiVersion": "example.io/v1", "kind": kind, "metadata": {"name": name, "namespace": space}, **fields}
-
-
-def deployment(name: str, replicas: int = 1) -> Obj:
-    labels = {"app": name}
-    container = {"name": "c", "image": "example.com/c:1"}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
-    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-    metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
-
-
-def config(kind: str, name: str, group: str = "", **options: Any) -> Obj:
-    return {"resourceIdentifier": {"group": group, "resource": kind, "name": name, "namespace": "default"}, **options}
 
 
 def test_b48_the_finalizer_is_there_before_any_object(place: Place) -> None:
@@ -267,10 +241,6 @@ def test_b65_what_leaves_the_work_goes_unless_another_work_has_it(place: Place) 
     assert [one["name"].rpartition("-b65")[2] for one in owner_references(left)] == ["-other"]
     resources = dig(place.applied("b65"), "status", "appliedResources")
     assert [one["name"] for one in resources] == ["b65-c"]
-
-
-def executor(name: str) -> Obj:
-    return {"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "default", "name": name}}}
 
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
