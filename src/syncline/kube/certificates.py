@@ -76,7 +76,8 @@ def certificate_request(
     key: Any = serialization.load_pem_private_key(key_pem.reveal().encode(), None)
     groups = [(NameOID.ORGANIZATION_NAME, one) for one in identity.groups]
     named = [*groups, *((NameOID.ORGANIZATIONAL_UNIT_NAME, one) for one in units), (NameOID.COMMON_NAME, identity.user)]
-    asked = x509.Name([x509.NameAttribute(oid, text) for oid, text in named])
+    # Names of agents may be longer than X.520 allows; Kubernetes does not limit them.
+    asked = x509.Name([x509.NameAttribute(oid, text, _validate=False) for oid, text in named])
     builder = x509.CertificateSigningRequestBuilder().subject_name(asked)
     if dns:
         builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(one) for one in dns]), critical=False)

@@ -104,6 +104,16 @@ def join(
     return run_until_stopped(body)
 
 
+def agent_of(line: str, name: str, kubeconfig: str) -> Agent:
+    """Return the agent of a cluster that joins with a line, as the command without further options. Raises
+    CommandFailed."""
+    problem = name_problem(name)
+    if problem:
+        raise CommandFailed(f"--name {name}: {problem}", USAGE)
+    place, joining = registered(state_directory(), _invitation(line, None), name, kubeconfig, "")
+    return Agent(place, joining, spoke_of(joining), SystemClock(), sayer(joining, ()))
+
+
 def registered(
     home: Path, invitation: Invitation, name: str, kubeconfig: str, context: str, proxy_url: str = ""
 ) -> tuple[Place, Joining]:

@@ -110,6 +110,24 @@ async def _start_hub(cluster: LiveCluster, namespace: str, given: HubOptions, pu
     await cluster.start_hub(settings, pull_variant)
 
 
+async def _start_agent(cluster: LiveCluster, line: str, name: str, kubeconfig: Path) -> None:
+    """Join a hub, and run the agent of this cluster in this process. Raises CommandFailed."""
+    from syncline.cli.fleet.join import agent_of
+
+    agent = agent_of(line, name, str(kubeconfig.resolve()))
+
+    async def run() -> None:
+        from syncline.hosts.fleet.joining import JoinError
+        from syncline.hosts.fleet.places import PlaceError
+
+        try:
+            await agent.run(asyncio.Event())
+        except (JoinError, PlaceError) as error:
+            print(f"error: {error}", flush=True)
+
+    cluster.working.begin(run(), "fleet agent")
+
+
 def _check(problems: Mapping[str, bool]) -> None:
     """Refuse options that contradict each other; raises CommandFailed."""
     for problem, found in problems.items():
@@ -145,6 +163,8 @@ def _check(problems: Mapping[str, bool]) -> None:
     help="HOST:PORT at which machines that join get their Ignition config (upstream: 22623); with --machine-config.",
 )
 @click.option("--hub", is_flag=True, help="A hub: clusters join it, Placements choose among them, works go to them.")
+@click.option("--join", "join_line", default="", metavar="LINE", help="Join the hub of `syncline hub token`, too.")
+@click.option("--name", "cluster_name", default="", help="With --join: name of this cluster on the hub.")
 @pull_variant_option
 @encrypt_option
 @run_commands_option
@@ -165,6 +185,8 @@ def up(
     machine_config: bool,
     config_server_listen: str | None,
     hub: bool,
+    join_line: str,
+    cluster_name: str,
     pull_variant: str | None,
     encryption: Path | None,
     run_commands: str | None,
@@ -178,6 +200,7 @@ def up(
         {
             "give --data or --memory, not both": memory and data is not None,
             "--encrypt-secrets is for data that is kept; leave --memory out": encryption is not None and memory,
+            "--join LINE needs --name NAME, and the other way round": bool(join_line) != bool(cluster_name),
             "--config-server-listen serves the configs of pools; add --machine-config": (
                 config_server_listen is not None and not machine_config
             ),
@@ -212,6 +235,8 @@ def up(
         if hub:
             await _start_hub(cluster, namespace, endpoints, pull_variant or "")
         _greet(cluster, settings, config, namespace, machine_config=machine_config, hub=hub)
+        if join_line:
+            await _start_agent(cluster, join_line, cluster_name, config)
         await stop.wait()
         print("stopping", flush=True)
         return 0

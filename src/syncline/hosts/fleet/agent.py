@@ -20,6 +20,7 @@ from syncline.assembly.fleet.agent import AgentSettings, running_agent
 from syncline.assembly.fleet.objects import spoke_objects
 from syncline.assembly.ports import HttpPort
 from syncline.assembly.roles import LiveDriver
+from syncline.assembly.scripts.expressions import Expressions
 from syncline.base.clock import Clock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
@@ -259,18 +260,20 @@ class Agent:
         """Run the loop until the hub treats the cluster differently, the certificate ends, or ``stop``."""
         await self._prepare(credentials)
         joining = self.joining
+        expressions, journal = Expressions(), Journal(limit=10_000)
         settings = AgentSettings(
             joining.cluster,
             joining.agent,
             joining.hub,
             self.entropy,
             self.registration,
+            evaluator=expressions,
             hub_authority=credentials.access.ca_pem,
         )
-        journal = Journal(limit=10_000)
-        async with running_agent(
-            settings, credentials.port, self.spoke, HttpPort, self.clock, journal, credentials
-        ) as driver:
+        async with contextlib.AsyncExitStack() as closing:
+            closing.callback(expressions.close)
+            running = running_agent(settings, credentials.port, self.spoke, HttpPort, self.clock, journal, credentials)
+            driver = await closing.enter_async_context(running)
             self.driver = driver
             self.joined.set()
             tasks = [
