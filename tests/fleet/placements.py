@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from tests.fleet.recordings import sparse, untimed
 
 from syncline.control.plan import Create, Delete, Emit, Patch, Requeue, Retry, SetStatus, Stalled
-from syncline.fleet.hub.placement.model import PLACEMENT_LABEL, Cluster, Hub, decided_names
+from syncline.fleet.hub.placement.grouping import Group, pages
+from syncline.fleet.hub.placement.model import PLACEMENT_LABEL, Cluster, Code, Hub, decided_names
 from syncline.fleet.hub.placement.plan import Observed, PlacementPlan, plan_placement
 from syncline.kube.objects import Obj, labels_of, name_of, namespace_of
 from syncline.kube.patching.patches import json_merge_patch
@@ -55,11 +57,7 @@ def one_pass(given: Pass, now: datetime) -> Pass:
         "placementStatus": status,
         "placementDecisions": [_shown(one) for one in after.values()],
         "events": _as_recorded(events, created),
-        "error": plan.outcome.error
-        if isinstance(plan.outcome, Retry)
-        else plan.outcome.reason
-        if isinstance(plan.outcome, Stalled)
-        else None,
+        "error": _error(plan),
         "requeueAfter": plan.outcome.after_s if isinstance(plan.outcome, Requeue) else None,
     }
     if found is not None:
@@ -78,6 +76,15 @@ def one_pass(given: Pass, now: datetime) -> Pass:
             },
         }
     return result
+
+
+def _error(plan: PlacementPlan) -> str | None:
+    """Return the error of the pass. That of a warning is one too where the end of a toleration comes first."""
+    if isinstance(plan.outcome, Retry):
+        return plan.outcome.error
+    if isinstance(plan.outcome, Stalled):
+        return plan.outcome.reason
+    return plan.status_found.message if plan.status_found.code is Code.WARNING else None
 
 
 def _carried_out(plan: PlacementPlan, after: dict[tuple[str, str], Obj]) -> tuple[list[Emit], set[str]]:
@@ -189,3 +196,13 @@ def _cut(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _cut(one) for key, one in value.items()}
     return _until_compiler(value) if isinstance(value, str) else value
+
+
+Paged = dict[str, frozenset[str]]
+
+
+def paged(*groups: Iterable[str]) -> Paged:
+    """The clusters of each page of decision groups."""
+    placement = {"metadata": {"name": "pl", "namespace": "ns", "uid": "u"}}
+    made = pages(placement, [Group(str(at), tuple(sorted(one))) for at, one in enumerate(groups)])
+    return {name_of(one): frozenset(decided_names(one)) for one in made.decisions}

@@ -179,3 +179,66 @@ def test_a_change_wakes_only_the_placements_that_read_it(hub: Hub) -> None:
     assert hub.settle() == ["any", "cel", "env"] and hub.decisions("any") == [[]]
     hub.patch(path, {"metadata": {"labels": {CLUSTER_SET_LABEL: "s2"}}})
     assert hub.settle() == ["any", "cel", "env", "other"] and hub.condition("any") == "AllManagedClusterSetsEmpty"
+
+
+def spread_by(region: str, *, when: str = "DoNotSchedule", skew: int = 1) -> Obj:
+    term = {"topologyKey": region, "topologyKeyType": "Label", "maxSkew": skew, "whenUnsatisfiable": when}
+    return {"spreadConstraints": [term]}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "when", "expected"),
+    [
+        ("", "DoNotSchedule", ["a1", "a2", "a3", "a4"]),
+        ("true", "DoNotSchedule", ["a1", "a2", "b1"]),
+        ("true", "ScheduleAnyway", ["a1", "a2", "b1", "z1"]),
+    ],
+)
+def test_clusters_are_spread_only_where_the_annotation_asks_for_it(
+    hub: Hub, annotation: str, when: str, expected: list[str]
+) -> None:
+    hub.bound_set()
+    for number in range(1, 6):
+        hub.cluster(f"a{number}", region="a")
+    hub.cluster("b1", region="b")
+    hub.cluster("z1")
+    hub.placement(numberOfClusters=4, spreadPolicy=spread_by("region", when=when))
+    path = "v1beta1/namespaces/default/placements/pl"
+    hub.patch(path, {"metadata": {"annotations": {"syncline.dev/spread": annotation}}})
+    hub.settle()
+    assert hub.decisions() == [expected]
+    reason = "AllDecisionsScheduled" if len(expected) == 4 else "NotAllDecisionsScheduled"
+    assert hub.condition() == reason
+
+
+def test_a_changed_topology_and_the_annotation_itself_wake_a_spread_placement(hub: Hub) -> None:
+    hub.bound_set()
+    for number in range(1, 4):
+        hub.cluster(f"a{number}", region="a")
+    hub.placement(numberOfClusters=2, spreadPolicy=spread_by("region"))
+    hub.settle()
+    path = "v1beta1/namespaces/default/placements/pl"
+    hub.patch(path, {"metadata": {"annotations": {"syncline.dev/spread": "true"}}})
+    assert hub.settle() == ["pl"]
+    hub.patch("v1/managedclusters/a3", {"metadata": {"labels": {"region": "b"}}})
+    assert hub.settle() == ["pl"]
+    assert hub.decisions() == [["a1", "a3"]]
+
+
+def test_decision_groups_that_exchange_clusters_end_as_they_should(hub: Hub) -> None:
+    hub.bound_set()
+    for name, ring in (("c1", "x"), ("c2", "y")):
+        hub.cluster(name, ring=ring)
+
+    def groups(*rings: str) -> Obj:
+        selectors = [{"labelSelector": {"matchLabels": {"ring": ring}}} for ring in rings]
+        named = zip(("first", "second"), selectors, strict=True)
+        listed = [{"groupName": name, "groupClusterSelector": selector} for name, selector in named]
+        return {"groupStrategy": {"decisionGroups": listed}}
+
+    hub.placement(decisionStrategy=groups("x", "y"))
+    hub.settle()
+    assert hub.decisions() == [["c1"], ["c2"]]
+    hub.patch("v1beta1/namespaces/default/placements/pl", {"spec": {"decisionStrategy": groups("y", "x")}})
+    hub.settle()
+    assert hub.decisions() == [["c2"], ["c1"]]

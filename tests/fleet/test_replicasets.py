@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.fleet.placements import paged
 from tests.fleet.recordings import NOW
 
 from syncline.base.clock import format_time
 from syncline.control.plan import Create, Delete, Patch
 from syncline.fleet.hub.placement.model import GROUP_INDEX_LABEL, GROUP_NAME_LABEL
+from syncline.fleet.hub.placement.ordering import layers
 from syncline.fleet.hub.replicasets.plan import SetObserved, SetPlan, finish, plan_set
 from syncline.fleet.hub.replicasets.works import work_of
 from syncline.kube.objects import Obj, namespace_of
@@ -95,6 +98,43 @@ def test_b76_a_cluster_that_leaves_the_placement_loses_its_work() -> None:
     changed["spec"] = {"workload": {"manifests": []}}
     found = look(obj, [child(obj, "c1", DONE), child(obj, "c2", DONE), changed], ["c1"])
     assert [one.uid for one in found.actions if isinstance(one, Delete)] == ["uid-c2", "uid-c3"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_while_pages_are_rewritten_no_cluster_that_stays_loses_its_work(seed: int) -> None:
+    chance = random.Random(seed)
+    names = [f"c{number:03}" for number in range(240)]
+    had = [name for name in names if chance.random() < 0.9]
+    has = sorted({*had} ^ {*chance.sample(names, 3)})
+    obj = replica_set()
+    works = tuple(child(obj, name, DONE) for name in had)
+    state = paged(had)
+    for layer in layers(paged(had), paged(has)):
+        for name, clusters in layer.items():
+            state[name] = clusters
+            for counted in (had, has):  # the status of the Placement is written before or after
+                plan = plan_set(SetObserved(obj, works, {"pl": placed(len(counted))}, written(state)), NOW)
+                deleted = {one.namespace for one in plan.actions if isinstance(one, Delete)}
+                assert not deleted & {*has}
+
+
+def placed(count: int) -> Obj:
+    return {"metadata": {"name": "pl"}, "status": {"numberOfSelectedClusters": count}}
+
+
+def written(state: dict[str, frozenset[str]]) -> tuple[Obj, ...]:
+    labels = {PLACEMENT: "pl", GROUP_INDEX_LABEL: "0", GROUP_NAME_LABEL: ""}
+    return tuple(
+        {"metadata": {"labels": labels}, "status": {"decisions": [{"clusterName": one} for one in sorted(clusters)]}}
+        for clusters in state.values()
+    )
+
+
+def test_a_new_page_that_is_empty_for_a_moment_deletes_nothing() -> None:
+    obj = replica_set()
+    works = tuple(child(obj, name, DONE) for name in SIX)
+    state = {"pl-decision-1": frozenset(SIX[:3]), "pl-decision-2": frozenset[str]()}
+    assert not plan_set(SetObserved(obj, works, {"pl": placed(6)}, written(state)), NOW).actions
 
 
 def test_absent_decisions_are_no_decision_to_delete() -> None:

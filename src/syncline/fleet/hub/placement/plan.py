@@ -6,8 +6,8 @@ are those of upstream. The status of the Placement is written last. Rules: ``syn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -16,7 +16,8 @@ from syncline.control.plan import Create, Delete, Done, Emit, Outcome, Patch, Pl
 from syncline.control.plan import set_status as written_status
 from syncline.fleet.hub.placement.grouping import Pages, grouped, pages
 from syncline.fleet.hub.placement.memory import Memory
-from syncline.fleet.hub.placement.model import DISABLED, SUCCESS, Code, Hub, Schedule, Status
+from syncline.fleet.hub.placement.model import DISABLED, SUCCESS, Code, Hub, Schedule, Status, decided_names
+from syncline.fleet.hub.placement.ordering import layers
 from syncline.fleet.hub.placement.scheduling import schedule
 from syncline.fleet.hub.placement.status import status_of
 from syncline.fleet.hub.sets import SetError
@@ -107,12 +108,10 @@ def summary(found: Schedule, status: Status) -> str:
 def _outcome(found: Schedule, status: Status, now: datetime) -> Outcome:
     if status.failed:
         return Stalled(status.message, "change spec of the Placement")
-    if status.code is Code.WARNING:
-        return Retry(status.message)
-    if found.requeue_at is None:
-        return Done()
-    after = max((found.requeue_at - now).total_seconds(), 0.0)
-    return Requeue(after, "a toleration of a selected cluster ends")
+    if found.requeue_at is not None:  # also with a warning: a back-off may be longer
+        after = max((found.requeue_at - now).total_seconds(), 0.0)
+        return Requeue(after, "a toleration of a selected cluster ends")
+    return Retry(status.message) if status.code is Code.WARNING else Done()
 
 
 # -- PlacementDecisions ----------------------------------------------------------------------------------------
@@ -121,7 +120,8 @@ def _outcome(found: Schedule, status: Status, now: datetime) -> Outcome:
 def bind(placement: Obj, hub: Hub, wanted: Pages, found: Schedule, status: Status) -> tuple[tuple[Action, ...], ...]:
     """Return the steps that make the PlacementDecisions as wanted, and the Events about them."""
     creates: list[Action] = []
-    writes: list[Action] = []
+    labels: list[Action] = []
+    writes: dict[str, Action] = {}
     events: list[Action] = []
     text = _once(lambda: scores_text(found))
     for decision in wanted.decisions:
@@ -130,18 +130,46 @@ def bind(placement: Obj, hub: Hub, wanted: Pages, found: Schedule, status: Statu
             creates.append(Create(_without_status(decision), "a page of decisions is new"))
             events.append(_event(placement, "Create", _said(placement, decision, "created")))
         if _decided(live or {}) != _decided(decision):
-            writes.append(_status(decision, live))
+            writes[name_of(decision)] = _status(decision, live)
             events.append(_updated(placement, decision, status))
             if found.totals:
                 events.append(_event(placement, "Update", text(), subject="Score"))
         elif live is not None and labels_of(live) != labels_of(decision):
-            writes.append(_relabelled(decision, live))
+            labels.append(_relabelled(decision, live))
     names = {name_of(one) for one in wanted.decisions}
     for live in hub.decisions:
         if name_of(live) not in names:
-            writes.append(Delete.of(live, "the page is not needed any more"))
+            writes[name_of(live)] = Delete.of(live, "the page is not needed any more")
             events.append(_event(placement, "Delete", _said(placement, live, "deleted")))
-    return tuple(tuple(step) for step in (creates, writes, _distinct(events)) if step)
+    steps = (creates, labels, *_ordered(hub, wanted, writes), _distinct(events))
+    return tuple(tuple(step) for step in steps if step)
+
+
+def _ordered(hub: Hub, wanted: Pages, writes: dict[str, Action]) -> Iterator[list[Action]]:
+    """Yield the writes of pages in the order that hides no cluster (``ordering.py``)."""
+    before = {name_of(one): frozenset(decided_names(one)) for one in hub.decisions}
+    after = {name_of(one): frozenset(decided_names(one)) for one in wanted.decisions}
+    written: set[str] = set()
+    for layer in layers(before, after):
+        step: list[Action] = []
+        for name in sorted(layer.keys() & writes.keys()):
+            action = writes[name]
+            if isinstance(action, SetStatus) and layer[name] != after[name]:
+                decided = [{"clusterName": one, "reason": ""} for one in sorted(layer[name])]
+                step.append(replace(action, new={**action.new, "decisions": decided}))
+            else:
+                step.append(_after_another(action) if name in written else action)
+                del writes[name]
+            written.add(name)
+        yield step
+    yield list(writes.values())
+
+
+def _after_another(action: Action) -> Action:
+    """Return a write that follows one of the same plan: the version that was seen is not that of the page any more."""
+    if isinstance(action, SetStatus):
+        return replace(action, old={**action.old, "decisions": None}, resource_version="")
+    return action
 
 
 def scores_text(found: Schedule) -> str:
