@@ -81,9 +81,15 @@ def _rights(binding: Obj) -> Iterable[str]:
     return filter(None, (labels_of(binding).get(ADDON_LABEL),))
 
 
-def agent_controller(name: str, make: Make, mine: Callable[[Obj, Obj | None], bool]) -> Controller[Observed]:
+def _nothing(_cluster: Obj) -> object:
+    return None
+
+
+def agent_controller(
+    name: str, make: Make, mine: Callable[[Obj, Obj | None], bool], seen: Callable[[Obj], object] = _nothing
+) -> Controller[Observed]:
     """Return the controller that deploys the agents of the add-ons that are ``mine``: asked with an add-on and its
-    ClusterManagementAddOn, None if that is gone."""
+    ClusterManagementAddOn, None if that is gone. ``seen``: what of a cluster ``make`` reads beside its mirrors."""
 
     def observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         addon, parent = _pair(cache, ref)
@@ -125,7 +131,7 @@ def agent_controller(name: str, make: Make, mine: Callable[[Obj, Obj | None], bo
         plan=plan_agent(make),
         watches=(
             Watch(CLUSTER_WIDE, of_parent, differ(lambda parent: parent.get("spec"))),
-            Watch(CLUSTERS, of_cluster, differ(health)),
+            Watch(CLUSTERS, of_cluster, differ(health, seen)),
             Watch(DEPLOYMENT_CONFIGS, of_config, differ(lambda config: config.get("spec"))),
             Watch(TEMPLATES, of_config, differ(lambda config: config.get("spec"))),
             Watch(BINDINGS, of_binding, differ(lambda one: (one.get("subjects"), one.get("roleRef")))),
