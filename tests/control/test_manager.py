@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 
+import pytest
 from tests.controllers import controller_of
 
 from syncline.base.clock import VirtualClock
@@ -17,6 +18,7 @@ from syncline.cluster.api import Api
 from syncline.cluster.resources.registry import Registry
 from syncline.cluster.serving.direct import DirectTransport
 from syncline.cluster.storage.store import Store
+from syncline.control import manager
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.executor import kube_handlers
@@ -25,7 +27,7 @@ from syncline.control.loop import ControlLoop
 from syncline.control.manager import PASSES_PER_TURN, REQUESTS_PER_TURN, WATCH_BATCH, DirectPort, LiveManager
 from syncline.control.plan import Create, Plan
 from syncline.kube.client import Batch, Request, Response
-from syncline.kube.errors import Forbidden
+from syncline.kube.errors import ApiError, Forbidden, Gone, Unavailable
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of
 
@@ -228,6 +230,45 @@ def test_of_a_kind_that_is_looked_at_in_part_only_that_part_is_known() -> None:
         return [*known, str(served.passes())]
 
     assert asyncio.run(observed()) == ["2"]
+
+
+class _Returning(DirectPort):
+    """A port to a server that is away for three watches of ConfigMaps, and comes back with another history."""
+
+    def __init__(self, inner: Counted) -> None:
+        super().__init__(inner)
+        self.answers = [Unavailable("away"), Unavailable("away"), Unavailable("away"), Gone("too old resource version")]
+
+    async def watch(self, request: Request) -> AsyncIterator[Batch]:
+        if self.answers and "configmaps" in request.path:
+            raise self.answers.pop(0)
+        async for batch in super().watch(request):
+            yield batch
+
+
+def test_a_server_that_is_back_with_another_history_is_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not after one more of the waits, which have grown while it was away."""
+    waits: list[int] = []
+
+    def noted(failures: int, _refused: ApiError | None, _draw: object = None) -> float:
+        waits.append(failures)
+        return 0.0
+
+    async def observed() -> None:
+        served = Served()
+        port = _Returning(served.transport)
+        served.manager.watches._port = port
+        served.create("one")
+        running = asyncio.create_task(served.manager.run())
+        await served.turns(lambda: not port.answers)
+        served.create("two")
+        await served.turns(lambda: served.passes() >= 2)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    monkeypatch.setattr(manager, "wait_s", noted)
+    asyncio.run(observed())
+    assert waits == [0, 1, 2, 0]
 
 
 class _Reading(Counting):

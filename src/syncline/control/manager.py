@@ -298,7 +298,7 @@ class LiveWatches:
         failures = 0
         while True:
             refused: ApiError | None = None
-            began = self._steady()
+            began, resumes = self._steady(), not informer.needs_list
             self.signs.watched(name, began)
             try:
                 if informer.needs_list:
@@ -322,6 +322,8 @@ class LiveWatches:
                     self.signs.watched(name, self._steady(), trouble="")
             except ApiError as error:
                 refused = error
+                if resumes and error.code == Gone.code:
+                    failures = 0  # the server is back and has a new history: list at once
                 self._refused(informer, error, failures)
             if (self._steady() - began).total_seconds() >= STEADY_S:
                 failures = 0
