@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.fleet.hub.hubs import BINDINGS, CLUSTER, GROUP, LEASE, ROLE, WORKS, Hub, hub_of
+from tests.fleet.hub.hubs import BINDINGS, CLUSTER, GROUP, LEASE, RBAC, ROLE, WORKS, Hub, hub_of
 
 from syncline.base.clock import format_micro_time
 from syncline.fleet.hub.clustersets.defaults import AUTO_UPDATE
+from syncline.fleet.hub.registration.acceptance import GC_FINALIZER
 from syncline.fleet.hub.registration.leases import ACCEPTED, AVAILABLE
 from syncline.fleet.hub.registration.taints import UNAVAILABLE, UNREACHABLE
 from syncline.kube.client import Request
@@ -23,6 +24,24 @@ def test_b1_a_cluster_that_is_not_accepted_has_no_namespace_lease_or_condition(h
     assert hub.absent("/api/v1/namespaces/c1")
     assert hub.absent(LEASE)
     assert hub.condition(ACCEPTED) is None
+    assert finalizers(hub.get(f"{CLUSTER}/c1")) == [GC_FINALIZER]
+    assert hub.taints() == [UNREACHABLE]
+
+
+SHARED = [f"{RBAC}/clusterroles/open-cluster-management:managedcluster:{part}" for part in ("registration", "work")]
+
+
+def test_b1_roles_of_all_agents_exist_as_long_as_there_is_a_cluster(hub: Hub) -> None:
+    assert all(map(hub.absent, SHARED))
+    hub.join(accepted=False)
+    for path in SHARED:
+        before = hub.get(path)["rules"]
+        hub.send("PATCH", path, {"rules": []})
+        assert hub.get(path)["rules"] == before
+        hub.send("DELETE", path)
+        assert hub.get(path)["rules"] == before
+    hub.send("DELETE", f"{CLUSTER}/c1")
+    assert all(map(hub.absent, SHARED))
 
 
 def test_b3_an_accepted_cluster_has_a_namespace_and_rights(hub: Hub) -> None:
@@ -145,3 +164,22 @@ def test_b29_people_may_keep_a_selector_of_their_own(hub: Hub) -> None:
     hub.send("PATCH", GLOBAL_SET, {"spec": {"clusterSelector": selector}})
     hub.time.advance(60)
     assert hub.get(GLOBAL_SET)["spec"]["clusterSelector"] == selector
+
+
+def test_b27_b28_a_placement_says_which_sets_it_may_choose_from(hub: Hub) -> None:
+    path = f"{GROUP}/v1beta1/namespaces/default/placements"
+    kind = {"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement"}
+    hub.send("POST", path, {**kind, "metadata": {"name": "p", "namespace": "default"}, "spec": {}})
+
+    def reason() -> str:
+        conditions = hub.get(f"{path}/p")["status"]["conditions"]
+        return str(next(one["reason"] for one in conditions if one["type"] == "PlacementSatisfied"))
+
+    assert reason() == "NoManagedClusterSetBindings"
+    version = {"apiVersion": "cluster.open-cluster-management.io/v1beta2", "kind": "ManagedClusterSetBinding"}
+    metadata = {"name": "default", "namespace": "default"}
+    binding = {**version, "metadata": metadata, "spec": {"clusterSet": "default"}}
+    hub.send("POST", f"{GROUP}/v1beta2/namespaces/default/managedclustersetbindings", binding)
+    assert reason() == "AllManagedClusterSetsEmpty"
+    hub.send("PATCH", f"{path}/p", {"spec": {"clusterSets": ["s1"]}})
+    assert reason() == "NoIntersection"

@@ -33,6 +33,7 @@ from syncline.fleet.hub.registration.controller import (
     lease_controller,
     taint_controller,
 )
+from syncline.fleet.hub.registration.roles import role_controller
 from syncline.fleet.hub.replicasets.controller import replica_set_controller
 from syncline.fleet.hub.works.admission import MAX_BYTES
 from syncline.fleet.hub.works.completed import completed_work_controller
@@ -65,6 +66,7 @@ def hub_controllers(
     return (
         *(keeper(kind, lambda: guards(reach())) for kind in KEPT_KINDS),
         cluster_controller(),
+        role_controller(),
         request_controller(users),
         *((acceptance_controller(users),) if users else ()),
         lease_controller(),

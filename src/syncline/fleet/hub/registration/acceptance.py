@@ -43,7 +43,7 @@ from syncline.kube.objects import (
 
 FINALIZER: Final = "cluster.open-cluster-management.io/api-resource-cleanup"
 GC_FINALIZER: Final = "cluster.open-cluster-management.io/resource-cleanup"
-FINALIZERS: Final = (FINALIZER, GC_FINALIZER)
+FINALIZERS: Final = (GC_FINALIZER, FINALIZER)
 """What keeps a deleted cluster until its rights, add-ons and works are gone; upstream has a controller for each."""
 COMPONENT: Final = "managed-cluster-controller"
 REMAINING: Final = "works remain in the namespace of the cluster"
@@ -88,7 +88,8 @@ def plan_cluster(observed: Observed, now: datetime) -> Plan:
     if not is_true(dig(cluster, "status", "conditions") or (), ACCEPTED):
         # With its certificate an agent may read whether it is accepted.
         reads = _repairs(observed, own_rights(observed.name, accepted=False)) if observed.approved else ()
-        return Plan((reads,) if reads else (), Done(), "the cluster is not accepted")
+        marked = _marked(cluster, (GC_FINALIZER,))
+        return Plan(tuple(step for step in (marked, reads) if step), Done(), "the cluster is not accepted")
     return _denial(observed, cluster, now)
 
 
@@ -97,8 +98,7 @@ def _acceptance(observed: Observed, cluster: Obj, now: datetime) -> Plan:
     wanted = (*common_roles(), *own_rights(name, accepted=True), *namespaced_rights(name))
     space = _repairs(observed, (namespace(name),))
     rest = _repairs(observed, wanted)
-    missing = [one for one in FINALIZERS if one not in finalizers(cluster)]
-    marked = (_finalizers(cluster, [*finalizers(cluster), *missing]),) if missing else ()
+    marked = _marked(cluster, FINALIZERS)
     steps = tuple(step for step in (space, marked, rest) if step)
     why = "the cluster is accepted"
     if space or rest:
@@ -218,6 +218,11 @@ def _repairs(observed: Observed, objects: Iterable[Obj]) -> tuple[Action, ...]:
         if fields:
             found.append(Patch(gvk_of(one), namespace_of(one), name_of(one), fields, "the rights of an agent"))
     return tuple(found)
+
+
+def _marked(cluster: Obj, wanted: tuple[str, ...]) -> tuple[Action, ...]:
+    missing = [one for one in wanted if one not in finalizers(cluster)]
+    return (_finalizers(cluster, [*finalizers(cluster), *missing]),) if missing else ()
 
 
 def _finalizers(obj: Obj, wanted: list[str]) -> Patch:
