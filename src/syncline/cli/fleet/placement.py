@@ -5,6 +5,7 @@ Decisions are those of the hub's own functions (``fleet/hub/placement``), on wha
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 import click
@@ -35,12 +36,13 @@ from syncline.cli.views.fleet.placement import (
 from syncline.control.cache import Cache
 from syncline.fleet.hub.admission import Refused
 from syncline.kube import client
-from syncline.kube.errors import Forbidden
+from syncline.kube.errors import Forbidden, NotFound
 from syncline.kube.kinds.managedclusters import PLACEMENT
 from syncline.kube.kinds.manifestworks import REPLICA_SET
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, gvk_of, meta, name_of
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, gvk_of, meta, name_of, namespace_of
 from syncline.kube.rights import missing_right
 
+NAMESPACE = GVK("", "v1", "Namespace")
 RESOURCE = f"placement.{PLACEMENT.group}"
 LIST = "syncline placement list -A"
 MANAGER = "syncline-plan"
@@ -198,8 +200,9 @@ def plan(
         with Connection(kubeconfig, context) as link:
             hub_kind(link, PLACEMENT)
             cache, space = read_fleet(link, READ), namespace or link.namespace
+            coming = {name_of(one) for one in wanted if one["kind"] == "Namespace"}
             for one in _placed(cache, wanted, space):
-                _dry_run(link, one)
+                _dry_run(link, one, coming)
             found = _planned(cache, wanted, space, link.now())
     if output:
         print_documents([change_obj(one) for one in found], output)
@@ -213,7 +216,7 @@ def plan(
 def _planned(cache: Cache, wanted: list[Obj], space: str, now: datetime) -> list[PlacementChange]:
     placed = _placed(cache, wanted, space)
     for one in wanted:
-        if cache.mapper.preferred(gvk_of(one).group_kind) is None:
+        if one["kind"] != "Namespace" and cache.mapper.preferred(gvk_of(one).group_kind) is None:
             click.echo(
                 f"warning: left out: {one['kind']} {name_of(one)} is no part of what a Placement reads", err=True
             )
@@ -234,11 +237,15 @@ def _placed(cache: Cache, wanted: list[Obj], space: str) -> list[Obj]:
     return found
 
 
-def _dry_run(link: Connection, obj: Obj) -> None:
+def _dry_run(link: Connection, obj: Obj, coming: Collection[str]) -> None:
     """Ask the hub whether it would take an object. Raises CommandFailed for a refusal; only that of a right is
-    reported, since a person may plan what others apply."""
+    reported, since a person may plan what others apply. ``coming``: namespaces of the files; in one that is not there
+    yet the hub takes nothing."""
     info = link.mapper.find(gvk_of(obj))
     if info is None:
+        return
+    space = namespace_of(obj)
+    if space in coming and link.send(client.get(link.resource(NAMESPACE), "", space)).status == NotFound.code:
         return
     answer = link.send(client.server_side_apply(info, obj, field_manager=MANAGER, dry_run=True, force=True))
     if answer.status == Forbidden.code and missing_right(str(answer.refusal())) is not None:
