@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from tests.live import Served, served_cluster
 
 from syncline.assembly.fleet.hub import HubSettings
 from syncline.assembly.settings import ClusterSettings
+from syncline.cli.access.connection import Connection
 from syncline.kube.client import Request
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -37,14 +37,11 @@ def shell(hub: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
 
 def ask_to_join(hub: Served, name: str, request: str, *, first: bool = True) -> None:
     """What an agent does with the credentials that agents join with."""
-
-    async def ask() -> None:
-        transport = hub.cluster.core.transport(BOOTSTRAP)
+    headers = {"impersonate-user": BOOTSTRAP.name}
+    with Connection(str(hub.kubeconfig)) as link:
         if first:
-            transport.send(Request("POST", CLUSTERS, body=managed_cluster(name, accepted=False))).or_raise()
-        transport.send(Request("POST", CSRS, body=csr(name, request))).or_raise()
-
-    asyncio.run_coroutine_threadsafe(ask(), hub.loop).result(60)
+            link.ask(Request("POST", CLUSTERS, headers=headers, body=managed_cluster(name, accepted=False)))
+        link.ask(Request("POST", CSRS, headers=headers, body=csr(name, request)))
 
 
 def test_a_cluster_is_accepted_denied_and_detached(hub: Served, shell: Shell) -> None:
@@ -115,14 +112,10 @@ def test_works_are_listed_and_explained_with_their_cluster(hub: Served, shell: S
     ask_to_join(hub, "x1", "x1-r1")
     shell("cluster", "accept", "x1")
 
-    async def send() -> None:
+    with Connection(str(hub.kubeconfig)) as link:
+        link.send(Request("POST", "/api/v1/namespaces", body={"metadata": {"name": "x1"}}))
         path = "/apis/work.open-cluster-management.io/v1/namespaces/x1/manifestworks"
-        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x1"}}
-        transport = hub.cluster.core.transport()
-        transport.send(Request("POST", "/api/v1/namespaces", body=space))
-        transport.send(Request("POST", path, body=manifest_work("x1", "shop", config_map("menu")))).or_raise()
-
-    asyncio.run_coroutine_threadsafe(send(), hub.loop).result(60)
+        link.ask(Request("POST", path, body=manifest_work("x1", "shop", config_map("menu"))))
     assert shell("work", "list", "-n", "x1", "-o", "name") == ("manifestwork.work.open-cluster-management.io/x1/shop\n")
     assert "0   ConfigMap default/menu   -" in shell("work", "get", "shop")
     said = shell("work", "explain", "x1/shop", code=3)

@@ -17,6 +17,7 @@ from syncline.explain.deletion import explain_deletion
 from syncline.explain.fleet.addons import ADDONS, explain_addon
 from syncline.explain.fleet.clusters import CLUSTERS, explain_cluster
 from syncline.explain.fleet.placements import PLACEMENTS, explain_placement
+from syncline.explain.fleet.replicasets import BUDGETS, SETS, explain_budget, explain_set
 from syncline.explain.fleet.works import WORKS, explain_work
 from syncline.explain.masking import masked_found
 from syncline.explain.pods import condition, explain_pod
@@ -253,4 +254,6 @@ _KINDS: dict[GroupKind, Callable[[View, Obj], Found]] = {
     WORKS: explain_work,
     PLACEMENTS: explain_placement,
     ADDONS: explain_addon,
+    SETS: explain_set,
+    BUDGETS: explain_budget,
 }

@@ -13,6 +13,7 @@ SHORT = {
     "app": "applications",
     "pool": "machineconfigpools",
     "work": "manifestworks",
+    "mwrs": "manifestworkreplicasets",
     "addon": "managedclusteraddons",
 }
 """Resources by short word; all other words are resolved as kubectl does."""

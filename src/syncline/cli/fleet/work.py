@@ -14,7 +14,17 @@ from syncline.cli.frame.lazy import CONTEXT, Group
 from syncline.cli.frame.output import output_option, print_documents, print_names, print_table
 from syncline.cli.frame.terminal import one_cell
 from syncline.cli.views.cause import describe_cause
-from syncline.cli.views.fleet.work import describe_work, manifest_table, work_obj, work_rows, work_state, work_tree
+from syncline.cli.views.fleet.work import (
+    describe_work,
+    manifest_table,
+    outlook_obj,
+    outlook_table,
+    work_obj,
+    work_rows,
+    work_state,
+    work_tree,
+)
+from syncline.explain.fleet.replicasets import outlook
 from syncline.explain.graph import cause_to_obj, explain_object
 from syncline.explain.view import View
 from syncline.fleet.hub.replicasets.works import set_key, works_of_set
@@ -163,18 +173,20 @@ def explain(name: str, namespace: str | None, output: str | None, kubeconfig: st
         obj = _set(link, name, namespace) or _work(link, name, namespace)
         cache = pulled(link, {})
         cache.put(MANIFEST_WORK.group_kind if obj["kind"] == MANIFEST_WORK.kind else REPLICA_SET.group_kind, obj)
-        now = link.now()
-        found = explain_object(View(cache, now), obj)
+        view = View(cache, link.now())
+        found = explain_object(view, obj)
+        rows = outlook(view, obj).clusters if obj["kind"] == REPLICA_SET.kind else ()
     for text in cache.sentences():
         click.echo(f"warning: {text}", err=True)
-    granting = _granting(obj, now) if obj["kind"] == MANIFEST_WORK.kind else []
+    is_work = obj["kind"] == MANIFEST_WORK.kind
+    granting = _granting(obj, view.now) if is_work else []
     if output:
         document = cause_to_obj(found.cause) | {"blocked": found.blocked}
-        print_documents(document | ({"create": granting} if granting else {}), output)
+        document |= {"create": granting} if granting else {}
+        print_documents(document | ({} if is_work else {"clusters": [outlook_obj(one) for one in rows]}), output)
         return BLOCKED if found.blocked else 0
-    print(describe_cause(found.cause, now))
-    if obj["kind"] == MANIFEST_WORK.kind:
-        print(f"\n{manifest_table(manifest_states(obj))}")
+    print(describe_cause(found.cause, view.now))
+    print(f"\n{manifest_table(manifest_states(obj)) if is_work else outlook_table(rows)}")
     if granting:
         print(f"\nOn cluster {namespace_of(obj)} this would grant the missing right:\n---")
         _print_manifests(granting)

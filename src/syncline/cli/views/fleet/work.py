@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from syncline.base.clock import time_or_none
+from syncline.base.clock import format_time, time_or_none
 from syncline.cli.frame.output import age, one_line, table
 from syncline.fleet.conditions import find_condition
+from syncline.fleet.hub.replicasets.explaining import Outlook
 from syncline.fleet.hub.replicasets.works import PLACEMENT_LABEL, SET_LABEL
 from syncline.fleet.hub.works.explaining import APPLIED, AVAILABLE, ManifestState, manifest_states
 from syncline.kube.objects import Obj, annotations_of, dig, generation, is_terminating, labels_of, name_of, namespace_of
@@ -16,6 +17,8 @@ HEADERS = ("CLUSTER", "NAME", "MANIFESTS", "APPLIED", "AVAILABLE", "STATE", "FRO
 WIDE_HEADERS = ("EXECUTOR", "GENERATION", "MESSAGE")
 MAX_MANIFESTS = 200
 """Manifests that a table shows; ``-o json`` has all."""
+MAX_CLUSTERS = 200
+"""Clusters that a table shows."""
 APPLICATION = "apps.open-cluster-management.io/hub-application-"
 ADDON_NAME = "open-cluster-management.io/addon-name"
 
@@ -164,3 +167,39 @@ def work_tree(work: Obj, lead: str = "") -> list[str]:
         wrong = one_line(str((one.failed or {}).get("message") or ""))
         lines.append(f"{branch}{one.title}  {shown}{values}{f': {wrong}' if wrong else ''}")
     return lines
+
+
+def outlook_table(rows: Sequence[Outlook]) -> str:
+    """Return how far each cluster of a replica set is, and what it waits for until when."""
+    cells = [
+        (
+            one.placement or "-",
+            one.cluster,
+            f"{one.group.index}{f' {one.group.name}' if one.group.name else ''}",
+            one.work or "-",
+            one.state or "-",
+            one.next.value,
+            format_time(one.until) if one.until else "-",
+            one.budget or "-",
+            one_line(one.why),
+        )
+        for one in rows[:MAX_CLUSTERS]
+    ]
+    text = table(("PLACEMENT", "CLUSTER", "GROUP", "WORK", "STATE", "NEXT", "UNTIL", "BUDGET", "WHY"), cells)
+    more = len(rows) - MAX_CLUSTERS
+    return text + (f"\n… and {more} more (-o json shows all)" if more > 0 else "")
+
+
+def outlook_obj(one: Outlook) -> Obj:
+    """Return one cluster of a replica set for ``-o json``."""
+    return {
+        "placement": one.placement,
+        "cluster": one.cluster,
+        "group": {"index": one.group.index, "name": one.group.name},
+        "work": one.work,
+        "state": one.state,
+        "next": one.next.value,
+        "until": format_time(one.until) if one.until else None,
+        "budget": one.budget,
+        "why": one.why,
+    }
