@@ -348,3 +348,15 @@ def test_an_inventory_whose_work_is_gone_is_evicted_after_an_hour(place: Place) 
     place.settle(200)
     assert place.applied("lost") is None
     assert place.there(maps("lost")) is None
+
+
+def test_a_work_whose_inventory_cannot_be_written_says_so(place: Place) -> None:
+    name = "long" + "g" * 200
+    place.work(name, config_map("long"))
+    place.settle(60)
+    assert place.condition(name, "Applied") == ("False", "AppliedManifestWorkFailed")
+    text = place.get(name)["status"]["conditions"][0]["message"]
+    assert text.startswith("Failed to apply manifest work: the inventory of the work cannot be written: ")
+    place.delete(name)
+    place.settle(60)
+    assert place.gone(name)

@@ -80,16 +80,18 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class WorkObserved:
-    """``problem``: why the cluster cannot be looked at. ``dirty``: objects that changed since they were looked at, with
-    their versions. ``followed``: the kinds whose changes arrive now; ``wanted``: those to be watched; ``asked``: those
-    that the driver was asked for. ``draw``: a number from 0 to 1. ``looked`` and ``dropped``: what this reconcile has
-    done so far, by ordinal and by identity; ``after``: what to remember when its status is written."""
+    """``problem``: why the cluster cannot be looked at; ``lasts``: that does not end by itself. ``dirty``: objects that
+    changed since they were looked at, with their versions. ``followed``: the kinds whose changes arrive now;
+    ``wanted``: those to be watched; ``asked``: those that the driver was asked for. ``draw``: a number from 0 to 1.
+    ``looked`` and ``dropped``: what this reconcile has done so far, by ordinal and by identity; ``unanswered``: the
+    cluster did not answer a part of it; ``after``: what to remember when its status is written."""
 
     work: Obj
     hub: str
     agent: str
     settings: WorkSettings
     problem: str = ""
+    lasts: bool = False
     applied: Obj | None = None
     manifests: tuple[Manifest, ...] = ()
     remembered: Remembered = EMPTY
@@ -156,7 +158,8 @@ def observe_work(
     spoke = link.spoke()
     problem = problem_of(spoke, link)
     if spoke is None or problem:
-        return replace(observed, problem=problem)
+        lasts = spoke is not None and bool(spoke.unread(ObjectRef(*APPLIED, "", "")))
+        return replace(observed, problem=problem, lasts=lasts)
     applied = spoke.get(ObjectRef(*APPLIED, "", observed.applied_name))
     if is_terminating(work):
         memory.forget(ref)

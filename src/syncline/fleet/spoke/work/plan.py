@@ -16,11 +16,13 @@ from typing import Final
 
 from syncline.base.action import Action
 from syncline.control.plan import Create, Outcome, Patch, Plan, Requeue, Result, SetStatus, set_status
+from syncline.fleet.conditions import condition, find_condition, with_condition
 from syncline.fleet.spoke.link import SPOKE
 from syncline.fleet.spoke.work.deletion import applied_work, identity
 from syncline.fleet.spoke.work.executor import RETRY_S
 from syncline.fleet.spoke.work.manifests.actions import Drop, Follow, Known, Look
 from syncline.fleet.spoke.work.manifests.applying import Depth
+from syncline.fleet.spoke.work.manifests.due import correct_at, due, is_past, pace_s, tokens
 from syncline.fleet.spoke.work.manifests.handler import known_of
 from syncline.fleet.spoke.work.manifests.ignoring import content_hash
 from syncline.fleet.spoke.work.manifests.memory import Remembered
@@ -31,11 +33,10 @@ from syncline.fleet.spoke.work.removal import FINALIZER, plan_removal, settle_re
 from syncline.fleet.spoke.work.status import (
     entries_of,
     inventory_of,
-    is_applied,
-    is_complete,
     planned_inventory,
     work_status,
 )
+from syncline.kube.errors import BadRequest, Forbidden, Invalid
 from syncline.kube.kinds.manifestworks import APPLIED_WORK
 from syncline.kube.objects import (
     Obj,
@@ -54,8 +55,6 @@ from syncline.kube.objects import (
 
 UNREADABLE_S: Final = 30.0
 """How long a work waits for a cluster that cannot be read, if nothing announces that it can."""
-BURST: Final = 5
-"""Looks at changes of a work's objects that need not wait; then one each :attr:`WorkSettings.status_s`."""
 FIRST_RETRY_S: Final = 0.5
 PATIENCE: Final = 5
 """Attempts, about fifteen seconds, before a kind counts as missing that a definition of the same work brings."""
@@ -71,7 +70,9 @@ def plan_work(observed: WorkObserved, now: datetime) -> Plan:
         why = "hold the work, so that what it brings is removed with it"
         return Plan(((Patch(gvk_of(work), namespace_of(work), name_of(work), body, why),),), why=why)
     if observed.problem:
-        return Plan(outcome=Requeue(UNREADABLE_S, observed.problem, background=True), why=observed.problem)
+        again = Requeue(UNREADABLE_S, observed.problem, background=True)
+        report = _not_begun(observed, observed.problem, now) if observed.lasts else ()
+        return Plan(outcome=again, why=observed.problem, status=report)
     if observed.complete:
         return plan_looks(observed, now)
     wanted = applied_work(observed.hub, observed.agent, name_of(work))
@@ -102,9 +103,26 @@ def settle_work(
     begun = any(isinstance(one.action, Create | Patch) for one in results)
     if begun and all(one.ok for one in results):
         return observed, plan_looks(observed, now)
+    refused = next((one.error for one in results if isinstance(one.error, Forbidden | Invalid | BadRequest)), None)
+    if begun and refused is not None:
+        text = f"the inventory of the work cannot be written: {refused}"
+        report = _not_begun(observed, text, now)
+        again = Requeue(UNREADABLE_S, text, background=True)
+        return replace(observed, after=observed.remembered), Plan(outcome=again, why=text, status=report)
     if begun or (observed.applied is None and not observed.complete) or is_terminating(observed.applied or {}):
         return None
     return _concluded(_with_results(observed, results), now)
+
+
+def _not_begun(observed: WorkObserved, why: str, now: datetime) -> tuple[Action, ...]:
+    """Return the report that nothing of a new work can be applied. Upstream's agent only logs it."""
+    text, number = f"Failed to apply manifest work: {why}", generation(observed.work)
+    applied = condition("Applied", "False", "AppliedManifestWorkFailed", text, number)
+    before = find_condition(observed.conditions, "Applied")
+    if before is not None and (before.get("observedGeneration") == number or before.get("status") == "True"):
+        return ()
+    status = {**(observed.work.get("status") or {}), "conditions": with_condition(observed.conditions, applied, now)}
+    return set_status(observed.work, status, "report to the hub")
 
 
 def _with_inventory(observed: WorkObserved, results: tuple[Result, ...]) -> WorkObserved:
@@ -117,8 +135,7 @@ def _with_inventory(observed: WorkObserved, results: tuple[Result, ...]) -> Work
 
 
 def _with_results(observed: WorkObserved, results: tuple[Result, ...]) -> WorkObserved:
-    ordinals = {one.ref: one.ordinal for one in observed.manifests}
-    looked = {ordinals[one.action.ref]: one.value for one in results if isinstance(one.action, Look) and one.ok}
+    looked = {one.action.ordinal: one.value for one in results if isinstance(one.action, Look) and one.ok}
     dropped = {identity(one.action.resource): one.value for one in results if isinstance(one.action, Drop) and one.ok}
     return replace(observed, looked=looked, dropped=dropped, unanswered=not all(one.ok for one in results))
 
@@ -135,10 +152,9 @@ def plan_looks(observed: WorkObserved, now: datetime) -> Plan:
     new = [one for one, look in looks if look.depth is not Depth.READ]
     if observed.applied is not None and new and planned_inventory(observed, new) != observed.inventory:
         steps.append(_set_inventory(observed, planned_inventory(observed, new), "note what is about to be applied"))
-    if looks:
-        steps.append(tuple(look for _, look in looks))
-    if observed.was_applied and not observed.complete and (drops := tuple(_drops(observed))):
-        steps.append(drops)
+    steps += ((look,) for _, look in looks)  # one after the other: where the cluster does not answer, the rest waits
+    if observed.was_applied and not observed.complete:
+        steps += ((drop,) for drop in _drops(observed))
     why = f"{len(looks)} of {len(observed.manifests)} objects are due" if looks else "nothing is due"
     return Plan(tuple(steps), why=why)
 
@@ -166,6 +182,7 @@ def _looks(observed: WorkObserved, now: datetime) -> Iterator[tuple[Manifest, Lo
             yield (
                 manifest,
                 Look(
+                    ordinal,
                     manifest.ref,
                     manifest.info,
                     manifest.obj,
@@ -206,75 +223,6 @@ def _known(observed: WorkObserved, ref: ObjectRef) -> Known | None:
 
 def _is_open(remembered: Remembered, ref: ObjectRef) -> bool:
     return ref in remembered.drifted or ref in remembered.added or ref in remembered.contested
-
-
-def due(observed: WorkObserved, manifest: Manifest, entry: Obj | None, now: datetime) -> Depth | None:
-    """Return how deep the object of a manifest is looked at now, None if not at all."""
-    ref, remembered = manifest.ref, observed.remembered
-    if ref is None:
-        return None
-    may = Depth.DRIFT if _may_correct(remembered, observed, now) else Depth.READ
-    if observed.complete or is_complete(entry):
-        may = Depth.READ
-    elif (applied := is_applied(entry, generation(observed.work))) is not True:
-        if applied is None or _may_retry(remembered, ref, now):
-            return Depth.FULL
-        may = Depth.READ
-    elif _is_resync(observed, now) and _at_resync(observed, ref):
-        return Depth.FULL
-    if ref not in remembered.known or entry is None:
-        return may
-    if ref in observed.dirty:
-        return may if _tokens(observed, now) >= 1 else None
-    if ref in remembered.drifted and may is Depth.DRIFT:
-        return may
-    return may if ref.group_kind not in observed.followed and _is_past(_poll_at(observed), now) else None
-
-
-def _may_retry(remembered: Remembered, ref: ObjectRef, now: datetime) -> bool:
-    if ref in remembered.contested:
-        return _is_past(remembered.resync, now)
-    return _is_past(remembered.refused_until if ref in remembered.refused else remembered.retry, now)
-
-
-def _is_past(when: datetime | None, now: datetime) -> bool:
-    return when is None or when <= now
-
-
-def _is_resync(observed: WorkObserved, now: datetime) -> bool:
-    return observed.remembered.resync is not None and observed.remembered.resync <= now
-
-
-def _at_resync(observed: WorkObserved, ref: ObjectRef) -> bool:
-    """Return whether an object is applied at the resync: nothing announces a change of rights."""
-    return bool(dig(observed.work, "spec", "executor")) or ref in observed.remembered.added
-
-
-def _correct_at(remembered: Remembered, observed: WorkObserved) -> datetime | None:
-    """Return when a change of others may be undone again: at once, then each time after twice the time, so that two who
-    write the same field do not write all the time."""
-    if remembered.corrected is None or not remembered.corrections:
-        return None
-    settings = observed.settings
-    wait = min(settings.status_s * 2.0 ** (min(remembered.corrections, 20) - 1), settings.resync_s)
-    return remembered.corrected + timedelta(seconds=wait)
-
-
-def _may_correct(remembered: Remembered, observed: WorkObserved, now: datetime) -> bool:
-    return _is_past(_correct_at(remembered, observed), now)
-
-
-def _tokens(observed: WorkObserved, now: datetime) -> float:
-    """Return how many looks at changes need not wait now."""
-    remembered = observed.remembered
-    if remembered.spent is None:
-        return float(BURST)
-    passed = (now - remembered.spent).total_seconds()
-    return min(float(BURST), remembered.tokens + passed / observed.settings.status_s)
-
-
-def _poll_at(observed: WorkObserved) -> datetime | None:
-    return observed.remembered.polled
 
 
 # -- conclusion ---------------------------------------------------------------------------------------------------
@@ -374,11 +322,11 @@ def _with_pace(made: Remembered, observed: WorkObserved, now: datetime) -> Remem
     """Return the memory with the looks and corrections of this reconcile counted."""
     settings, before, refs = observed.settings, observed.remembered, {one.ref: one for one in observed.manifests}
     unfollowed = [one for one in refs if one is not None and one.group_kind not in observed.followed]
-    if unfollowed and _is_past(before.polled, now):
+    if unfollowed and is_past(before.polled, now):
         made = replace(made, polled=now + timedelta(seconds=settings.status_s * (1 + 0.9 * observed.draw)))
     looked = [ref for ref, one in refs.items() if one.ordinal in observed.looked]
     if any(ref in observed.dirty for ref in looked):
-        made = replace(made, tokens=_tokens(observed, now) - 1, spent=now)
+        made = replace(made, tokens=tokens(observed, now) - 1, spent=now)
     undone = any(
         observed.looked[refs[ref].ordinal].wrote and (ref in observed.dirty or ref in before.drifted) for ref in looked
     )
@@ -398,11 +346,11 @@ def _outcome(observed: WorkObserved, after: Remembered, now: datetime) -> Outcom
     if after.retry is not None and after.retry > now:
         times.append((after.retry, "manifests that could not be applied", after.failures > PATIENCE))
     if after.drifted:
-        times.append((_correct_at(after, observed), "objects that others change", False))
+        times.append((correct_at(after, observed), "objects that others change", False))
     if any(one.pending for one in observed.dropped.values()):
         times.append((now + timedelta(seconds=_retry_s(after.failures + 1, 1.0)), "objects being deleted", False))
     if set(observed.dirty) - observed.looked_at:
-        times.append((now + timedelta(seconds=observed.settings.status_s / 2), "objects that change often", False))
+        times.append((now + timedelta(seconds=pace_s(observed) / 2), "objects that change often", False))
     when, why, background = min(
         ((when or now, why, background) for when, why, background in times), key=lambda one: one[0]
     )

@@ -28,10 +28,11 @@ class Known:
 class Look(Action):
     """Read the object of a manifest; unless ``depth`` is READ, make it what the manifest says.
 
-    With an executor its rights are asked first, unless nothing may be written. ``known``: how it was when it was right
-    last; an object of that version is left alone.
+    With an executor its rights are asked before anything is written, and always if ``depth`` is FULL. ``known``: how
+    it was when it was right last; an object of that version is left alone.
     """
 
+    ordinal: int
     ref: ObjectRef
     info: ResourceInfo
     manifest: Obj = field(repr=False)

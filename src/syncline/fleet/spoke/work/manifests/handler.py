@@ -61,7 +61,7 @@ class LookHandler:
 
     def handle(self, action: Look) -> Generator[Any, Any, Looked]:
         try:
-            if action.depth is not Depth.READ and action.executor is not None:
+            if action.depth is Depth.FULL and action.executor is not None:
                 yield from _reviewed(action)
         except Refused as error:
             live = yield from _existing(action)
@@ -86,6 +86,8 @@ class LookHandler:
                 return replace(live, wrote=wrote)
             try:
                 plan = plan_manifest(action.manifest, live.obj, action.strategy, action.ownership, answers, depth)
+                if plan.write is not None and action.depth is Depth.DRIFT and action.executor is not None:
+                    yield from _reviewed(action)
                 left = yield from _performed(action, plan, live.obj)
             except Unknown as unknown:
                 if self._evaluator is None:
@@ -99,6 +101,8 @@ class LookHandler:
                 continue
             except _AWAY:
                 raise
+            except Refused as error:
+                return replace(live, error=error, refused=True)
             except (ApiError, ValueError) as error:
                 return replace(live, error=error)
             wrote = plan.write is not None

@@ -39,7 +39,7 @@ class Remembered:
     added: frozenset[ObjectRef] = frozenset()
     """Objects to whose content others have added, which is replaced at the resync."""
     polled: datetime | None = None
-    """When the objects of kinds that are not followed were read."""
+    """When the objects of kinds that are not followed are read next."""
     resync: datetime | None = None
     """When everything is applied again that a change of rights or of others can concern."""
     refused: frozenset[ObjectRef] = frozenset()
@@ -56,7 +56,7 @@ class Remembered:
     """Writes in a row that undid changes of others; each waits twice as long as the one before."""
     corrected: datetime | None = None
     tokens: float = 0.0
-    """How often changes may still be looked at at once; see ``plan.py``."""
+    """How often changes may still be looked at at once; see ``due.py``."""
     spent: datetime | None = None
 
 
