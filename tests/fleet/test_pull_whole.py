@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -44,16 +45,20 @@ class Rows(Source):
         return 0
 
 
-@pytest.fixture
-def fleet() -> Fleet:
+def fleet_of(sources: Mapping[str, Source]) -> Fleet:
     made, settings = Fleet(), PullSettings()
     made.start_role(pull_role(settings, objects=tuple(pull_objects(settings))))
     made.start_gitops(made.hub, Rows())
-    for name in ("c1", "c2"):
+    for name, source in sources.items():
         member = made.add(name)
-        made.start_gitops(member, Source(config_map("web", cluster=name)))
+        made.start_gitops(member, source)
     made.time.settle()
     return made
+
+
+@pytest.fixture
+def fleet() -> Fleet:
+    return fleet_of({name: Source(config_map("web", cluster=name)) for name in ("c1", "c2")})
 
 
 def test_an_application_travels_is_synced_by_its_cluster_and_reports_home(fleet: Fleet) -> None:
@@ -66,3 +71,45 @@ def test_an_application_travels_is_synced_by_its_cluster_and_reports_home(fleet:
     assert fleet.hub.absent(WEB)
     summary = fleet.hub.get(f"{REPORTS}/set")["statuses"]["summary"]
     assert (summary["clusters"], summary["healthy"], summary["synced"]) == ("2", "2", "2")
+
+
+def test_what_failed_in_a_cluster_is_on_the_hub_with_its_message() -> None:
+    long = "x" * 600
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "no-services"},
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [
+                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["services"]}
+                ]
+            },
+            "validations": [{"expression": "false", "message": f"services are made by the network team {long}"}],
+        },
+    }
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "no-services"},
+        "spec": {"policyName": "no-services", "validationActions": ["Deny"]},
+    }
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "ui", "namespace": "default"}}
+    fleet = fleet_of({"c1": Source(config_map("web"), {**service, "spec": {"ports": [{"port": 80}]}})})
+    admission = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    fleet.members["c1"].send("POST", f"{admission}ies", policy)
+    fleet.members["c1"].send("POST", f"{admission}ybindings", binding)
+    fleet.hub.send("POST", SETS, _set("c1"))
+    fleet.time.advance(1200)
+    app = fleet.hub.get(f"{APPS.format('argocd')}/web-c1")
+    state = app["status"]["operationState"]
+    assert state["phase"] == "Failed"
+    (row,) = state["syncResult"]["resources"]
+    assert (row["kind"], row["name"], row["status"]) == ("Service", "ui", "SyncFailed")
+    assert f"services are made by the network team {long}" in row["message"], "the message is whole"
+    (entry,) = fleet.hub.get(f"{REPORTS}/set")["statuses"]["clusterConditions"]
+    texts = [one["message"] for one in entry["conditions"]]
+    assert any("services are made by the network team" in text for text in texts)
+    assert all(len(text) <= 515 and (len(text) < 515 or text.endswith("...")) for text in texts)
+    listed = fleet.hub.get(f"{REPORTS}/set")["statuses"]["resources"]
+    assert {"apiVersion": "v1", "kind": "Service", "name": "ui", "namespace": "default"} in listed

@@ -29,6 +29,7 @@ from syncline.control.virtual import CRDS
 from syncline.fleet.hub.registration.leases import LEASE
 from syncline.fleet.hub.registration.requests import CLUSTERS_GROUP, PREFIX
 from syncline.fleet.spoke.addons.controller import AddOns
+from syncline.fleet.spoke.applications.controller import report_controller
 from syncline.fleet.spoke.link import SPOKE, Link
 from syncline.fleet.spoke.registration.controller import Registration, RegistrationSettings
 from syncline.fleet.spoke.registration.rotation import Credentials
@@ -38,6 +39,7 @@ from syncline.fleet.spoke.work.observe import APPLIED, WorkSettings
 from syncline.gitops.destinations import Declared
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
+from syncline.kube.kinds.syncline import REPORT
 from syncline.kube.objects import GroupKind, ObjectRef
 from syncline.kube.transport.kubeconfig import ClusterAccess
 
@@ -75,6 +77,7 @@ def agent_scopes(cluster: str) -> dict[GroupKind, Scope | None]:
         GroupKind("coordination.k8s.io", "Lease"): Scope(cluster, f"metadata.name={LEASE}"),
         MANIFEST_WORK.group_kind: Scope(cluster, lean=True),
         GroupKind("addon.open-cluster-management.io", "ManagedClusterAddOn"): inside,
+        REPORT.group_kind: inside,
         CRDS: None,
         APPLIED: None,
     }
@@ -82,7 +85,7 @@ def agent_scopes(cluster: str) -> dict[GroupKind, Scope | None]:
 
 def agent_controllers(link: Link) -> tuple[Controller[Any], ...]:
     """Return controllers beside those of registration and of works."""
-    return ()
+    return (report_controller(link),)
 
 
 @dataclass(slots=True)

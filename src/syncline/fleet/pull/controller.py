@@ -19,6 +19,7 @@ from syncline.control.plan import Create, Delete, Done, Plan, Replace, Requeue, 
 from syncline.fleet.hub.sets import CLUSTER_SET_LABEL
 from syncline.fleet.pull import names
 from syncline.fleet.pull.clusters import plan_cluster
+from syncline.fleet.pull.details import RIGHTS, plan_details, report_rights
 from syncline.fleet.pull.gitops import plan_gitops
 from syncline.fleet.pull.gitops_secrets import OURS, field_of
 from syncline.fleet.pull.names import Variant
@@ -30,6 +31,7 @@ from syncline.fleet.pull.observe import (
     CONFIG_MAPS,
     DECISIONS,
     DEPLOYMENTS,
+    DETAILS,
     GITOPS_CLUSTERS,
     INDICES,
     PROJECTS,
@@ -38,9 +40,11 @@ from syncline.fleet.pull.observe import (
     SETTINGS,
     WORKS,
     Carried,
+    Detailed,
     Reported,
     hosting_set,
     observe_app,
+    observe_details,
     observe_report,
     observe_work,
     unlisted,
@@ -58,6 +62,7 @@ from syncline.kube.objects import (
     annotations_of,
     dig,
     finalizers,
+    is_terminating,
     labels_of,
     meta,
     name_of,
@@ -68,15 +73,18 @@ from syncline.kube.objects import (
 UNLISTED_S: Final = 1.0
 """Seconds until a key is looked at again at the start of the process, when not everything was listed yet."""
 SECRETS: Final = GroupKind("", "Secret")
+NAMESPACES: Final = GroupKind("", "Namespace")
+ROLES: Final = GroupKind("rbac.authorization.k8s.io", "Role")
+ROLE_BINDINGS: Final = GroupKind("rbac.authorization.k8s.io", "RoleBinding")
 PLACEMENTS: Final = PLACEMENT.group_kind
 _READ_BY_GITOPS: Final = {
     "GitOpsCluster": GITOPS_CLUSTERS,
-    "Namespace": GroupKind("", "Namespace"),
+    "Namespace": NAMESPACES,
     "Service": GroupKind("", "Service"),
     "ServiceAccount": GroupKind("", "ServiceAccount"),
     "ConfigMap": CONFIG_MAPS,
-    "Role": GroupKind("rbac.authorization.k8s.io", "Role"),
-    "RoleBinding": GroupKind("rbac.authorization.k8s.io", "RoleBinding"),
+    "Role": ROLES,
+    "RoleBinding": ROLE_BINDINGS,
     "Placement": PLACEMENTS,
     "PlacementDecision": DECISIONS,
     "ManagedCluster": CLUSTERS,
@@ -104,12 +112,18 @@ def pull_controllers(settings: PullSettings) -> tuple[Controller[Any], ...]:
         status_controller(settings),
         report_controller(),
         report_status_controller(settings),
+        details_controller(),
+        rights_controller(),
         secret_controller(settings),
         gitops_controller(),
     )
 
 
 # -- Applications to works ---------------------------------------------------------------------------------------------
+
+
+def _comes_or_goes(old: Obj | None, new: Obj | None) -> bool:
+    return old is None or new is None
 
 
 def _content(app: Obj) -> tuple[Any, ...]:
@@ -168,7 +182,7 @@ def application_controller(settings: PullSettings) -> Controller[Carried]:
         predicate=differ(_content),
         watches=(
             Watch(WORKS, of_work, written),
-            Watch(CLUSTERS, of_cluster, lambda old, new: old is None or new is None),
+            Watch(CLUSTERS, of_cluster, _comes_or_goes),
             Watch(PROJECTS, of_project, differ(lambda one: one.get("spec"))),
             Watch(DECISIONS, of_namespace, differ(lambda one: dig(one, "status", "decisions"))),
             Watch(GITOPS_CLUSTERS, of_gitops, differ(lambda one: one.get("spec"))),
@@ -286,13 +300,18 @@ def report_controller() -> Controller[ReportsObserved]:
         owner = names.owning_set(app)
         return (ObjectRef(*REPORTS, namespace_of(app), owner),) if owner and names.is_carried(app) else ()
 
+    def of_details(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        work = cache.get(ObjectRef(*WORKS, namespace_of(obj), name_of(obj)))
+        return of_work(work, cache) if work is not None else ()
+
     return Controller(
         name="applicationset-report",
         kind=REPORTS,
         watches=(
             Watch(WORKS, of_work, differ(_feedback, annotations_of, labels_of)),
-            Watch(SETS, of_set, lambda old, new: old is None or new is None),
-            Watch(APPS, of_app, lambda old, new: old is None or new is None),
+            Watch(SETS, of_set, _comes_or_goes),
+            Watch(DETAILS, of_details, differ(lambda one: one.get("report"))),
+            Watch(APPS, of_app, _comes_or_goes),
         ),
         observe=observe_report,
         plan=lambda seen, _now: _in_one_write(plan_reports(seen)),
@@ -345,6 +364,79 @@ def report_status_controller(settings: PullSettings) -> Controller[_ReportOfApps
     )
 
 
+def details_controller() -> Controller[Detailed]:
+    """Return the controller that brings failures with their messages back onto Applications, in both variants."""
+
+    def plan(seen: Detailed, _now: datetime) -> Plan:
+        if seen.app is None:
+            return Plan(why="its Application is gone, or is carried by another work")
+        return plan_details(seen.app, seen.report)
+
+    def of_work(work: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        return (ObjectRef(*DETAILS, namespace_of(work), name_of(work)),)
+
+    def of_app(app: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        if names.is_carried(app):
+            yield ObjectRef(*DETAILS, annotations_of(app)[names.CLUSTER], names.work_name(app))
+
+    return Controller(
+        name="pulled-details",
+        kind=DETAILS,
+        predicate=differ(lambda one: one.get("report")),
+        watches=(
+            Watch(WORKS, of_work, differ(annotations_of)),
+            Watch(APPS, of_app, differ(lambda one: dig(one, "status", "operationState", "phase"))),
+        ),
+        observe=observe_details,
+        plan=plan,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _RightsOf:
+    missing: tuple[Obj, ...]
+    unlisted: str
+
+
+def rights_controller() -> Controller[_RightsOf]:
+    """Return the controller of the one Role in the namespace of each accepted cluster that agents have beyond
+    upstream's: to report on Applications."""
+
+    def observe(cache: Snapshot, ref: ObjectRef) -> _RightsOf | None:
+        cluster = cache.get(ref)
+        if cluster is None or is_terminating(cluster) or not dig(cluster, "spec", "hubAcceptsClient"):
+            return None
+        if cache.get(ObjectRef("", "Namespace", "", ref.name)) is None:
+            return None
+        missing = tuple(one for one in report_rights(ref.name) if cache.get(ref_of(one)) is None)
+        return _RightsOf(missing, unlisted(cache, (ROLES, ROLE_BINDINGS)))
+
+    def plan(seen: _RightsOf, _now: datetime) -> Plan:
+        if seen.unlisted:
+            return Plan((), Requeue(UNLISTED_S, seen.unlisted), f"waiting for the first list of {seen.unlisted}")
+        why = "agents report on Applications"
+        return Plan(tuple((Create(one, why),) for one in seen.missing), why=why)
+
+    def of_namespace(namespace: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        return (ObjectRef(*CLUSTERS, "", name_of(namespace)),)
+
+    def of_rights(obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        return (ObjectRef(*CLUSTERS, "", namespace_of(obj)),) if name_of(obj) == RIGHTS else ()
+
+    return Controller(
+        name="pull-rights",
+        kind=CLUSTERS,
+        predicate=differ(lambda one: dig(one, "spec", "hubAcceptsClient"), is_terminating),
+        watches=(
+            Watch(NAMESPACES, of_namespace, _comes_or_goes),
+            Watch(ROLES, of_rights, _comes_or_goes),
+            Watch(ROLE_BINDINGS, of_rights, _comes_or_goes),
+        ),
+        observe=observe,
+        plan=plan,
+    )
+
+
 # -- clusters of Argo CD -----------------------------------------------------------------------------------------------
 
 
@@ -391,7 +483,7 @@ def secret_controller(settings: PullSettings) -> Controller[_SecretOf]:
         kind=CLUSTERS,
         predicate=differ(lambda one: meta(one).get("deletionTimestamp")),
         watches=(
-            Watch(SECRETS, of_secret, lambda old, new: old is None or new is None),
+            Watch(SECRETS, of_secret, _comes_or_goes),
             Watch(GITOPS_CLUSTERS, of_gitops, differ(lambda one: one.get("spec"))),
         ),
         observe=observe,
@@ -442,7 +534,7 @@ def gitops_controller() -> Controller[_Gitops]:
         predicate=lambda _old, _new: False,
         watches=(
             Watch(GITOPS_CLUSTERS, every, differ(lambda one: one.get("spec"), annotations_of)),
-            Watch(PLACEMENTS, every, lambda old, new: old is None or new is None),
+            Watch(PLACEMENTS, every, _comes_or_goes),
             Watch(DECISIONS, every, differ(lambda one: dig(one, "status", "decisions"))),
             Watch(CLUSTERS, every, differ(lambda one: _bare(labels_of(one)))),
             Watch(SECRETS, of_secret, differ(labels_of, lambda one: one.get("data"))),

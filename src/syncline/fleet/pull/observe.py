@@ -8,14 +8,16 @@ from typing import Final
 
 from syncline.control.cache import OfKind, Snapshot
 from syncline.fleet.pull import names, settings
+from syncline.fleet.pull.details import collected_from
 from syncline.fleet.pull.names import Variant
 from syncline.fleet.pull.propagation import AppObserved
-from syncline.fleet.pull.report import Collected, ReportsObserved
+from syncline.fleet.pull.report import ReportsObserved
 from syncline.kube.kinds.applicationfleet import GITOPS_CLUSTER, REPORT
 from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER, PLACEMENT_DECISION
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
+from syncline.kube.kinds.syncline import REPORT as DETAIL
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of, namespace_of
 
 APPS: Final = APPLICATION.group_kind
@@ -25,6 +27,7 @@ DECISIONS: Final = PLACEMENT_DECISION.group_kind
 PROJECTS: Final = APP_PROJECT.group_kind
 SETS: Final = APPLICATION_SET.group_kind
 REPORTS: Final = REPORT.group_kind
+DETAILS: Final = DETAIL.group_kind
 GITOPS_CLUSTERS: Final = GITOPS_CLUSTER.group_kind
 CONFIG_MAPS: Final = GroupKind("", "ConfigMap")
 SETTINGS: Final = ("open-cluster-management", settings.NAME)
@@ -174,5 +177,22 @@ def observe_report(cache: Snapshot, ref: ObjectRef) -> ReportsObserved | None:
         works = [one for one in works if application_of(cache, one) is not None]
     if report is None and not works:
         return None
-    collected: dict[tuple[str, str], Collected] = {}
+    found = (cache.get(ObjectRef(*DETAILS, namespace_of(one), name_of(one))) for one in works)
+    collected = {key: collected_from(one for one in found if one is not None)}
     return ReportsObserved(frozenset({key} if there else ()), works, [report] if report else [], collected)
+
+
+@dataclass(frozen=True)
+class Detailed:
+    """The ApplicationReport of a cluster, and the hub's Application that it is about."""
+
+    report: Obj = field(repr=False)
+    app: Obj | None = field(repr=False)
+
+
+def observe_details(cache: Snapshot, ref: ObjectRef) -> Detailed | None:
+    """Read one ApplicationReport. It has the name and the namespace of the work, which names the Application."""
+    report, work = cache.get(ref), cache.get(ObjectRef(*WORKS, ref.namespace, ref.name))
+    if report is None or work is None:
+        return None
+    return Detailed(report, application_of(cache, work))

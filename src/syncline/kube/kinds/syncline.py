@@ -9,6 +9,7 @@ from syncline.kube.kinds.structure import (
     SELECTOR,
     STR,
     TIME,
+    atomic,
     column,
     definition,
     keyed,
@@ -21,6 +22,13 @@ GROUP = "syncline.dev"
 VERSION = "v1alpha1"
 HOLD = GVK(GROUP, VERSION, "Hold")
 BUDGET = GVK(GROUP, VERSION, "FleetDisruptionBudget")
+REPORT = GVK(GROUP, VERSION, "ApplicationReport")
+MAX_FAILED = 1000
+"""Failed resources in one ApplicationReport."""
+MAX_REPORTED = 5000
+"""Resources in one ApplicationReport."""
+MAX_MESSAGE = 32_768
+"""Characters of one text in an ApplicationReport."""
 MAX_POOLS = 200
 """Pools in one Hold; more than any cluster has."""
 MAX_PLACES = 2000
@@ -51,6 +59,41 @@ def hold_crd() -> Obj:
         AGE,
     )
     return definition(HOLD, "holds", schema, columns=columns, status=False)
+
+
+def report_crd() -> Obj:
+    """CustomResourceDefinition ``applicationreports.syncline.dev``: what a cluster reports of an Application that it
+    pulls. Agents write it in the namespace of their cluster."""
+    text = STR | {"maxLength": MAX_MESSAGE}
+
+    def texts(*names: str) -> Obj:
+        return obj(dict.fromkeys(names, text))
+
+    identity = ("group", "version", "kind", "namespace", "name")
+    content = obj(
+        {
+            "application": texts("namespace", "name") | {"description": "the Application on the cluster"},
+            "health": texts("status", "message"),
+            "sync": texts("status", "revision"),
+            "operation": texts("phase", "message", "startedAt", "finishedAt", "revision"),
+            "conditions": atomic(texts("type", "message", "lastTransitionTime"), maxItems=100),
+            "failed": atomic(texts(*identity, "reason", "message"), maxItems=MAX_FAILED)
+            | {"description": "what failed in the last operation, and what is not well"},
+            "resources": atomic(texts(*identity, "status", "health"), maxItems=MAX_REPORTED),
+            "omitted": COUNT | {"description": "how many resources are left out: the report would be too large"},
+        },
+        "application",
+    )
+    schema = kind_schema(None, None, "report", about="How an Application fares in the cluster that pulls it.")
+    schema["properties"]["report"] = content
+    columns = (
+        column("Application", ".report.application.name"),
+        column("Sync", ".report.sync.status"),
+        column("Health", ".report.health.status"),
+        column("Operation", ".report.operation.phase"),
+        AGE,
+    )
+    return definition(REPORT, "applicationreports", schema, columns=columns, status=False, namespaced=True)
 
 
 def budget_crd() -> Obj:

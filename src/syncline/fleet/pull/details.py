@@ -1,0 +1,166 @@
+"""What a cluster's ApplicationReport adds on the hub: failures with their messages, on Applications and in the report
+of their ApplicationSet; pure.
+
+Upstream's report of a set takes errors from a search index that cuts them at 512 characters (behaviour 86); here they
+come with the agent's report, and the Application on the hub has them whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from syncline.control.plan import Plan, set_status
+from syncline.fleet.pull.report import Collected
+from syncline.kube.objects import Obj, copied, is_terminating, namespace_of
+
+MAX_TEXT: Final = 512
+"""Characters of a text in a MulticlusterApplicationSetReport, as upstream's collector cuts them."""
+_NOT_LISTED: Final = frozenset({"ApplicationSet", "Application", "EndpointSlice", "Pod", "ReplicaSet", "Cluster"})
+"""Kinds that upstream's collector leaves out of the resources of a set."""
+_FAILED: Final = ("Failed", "Error")
+
+
+def plan_details(app: Obj, report: Obj) -> Plan:
+    """Plan what an ApplicationReport adds to the status of the hub's Application; fields that work feedback brings stay
+    as they are."""
+    if is_terminating(app):
+        return Plan(why="the Application is being deleted")
+    old: Obj = app.get("status") or {}
+    new = with_details(old, report.get("report") or {})
+    if new == old:
+        return Plan(why="the Application has these details")
+    why = f"cluster {namespace_of(report)} reports it"
+    return Plan(why=why, status=set_status(app, new, why, subresource=""))
+
+
+def with_details(status: Obj, report: Mapping[str, Any]) -> Obj:
+    """Return a status with the conditions, the operation and the resources that a cluster reports."""
+    made: Obj = copied(status)
+    operation = report.get("operation") or {}
+    if operation.get("phase"):
+        state = {**(made.get("operationState") or {}), **_given(operation, "phase", "startedAt")}
+        for key in ("message", "finishedAt"):
+            state.pop(key, None)
+        state |= _given(operation, "message", "finishedAt")
+        state.setdefault("operation", {})
+        rows = [_row(one) for one in report.get("failed") or () if one.get("reason") in (*_FAILED, "SyncFailed")]
+        state["syncResult"] = {"revision": operation.get("revision", ""), **({"resources": rows} if rows else {})}
+        made["operationState"] = state
+    health = report.get("health") or {}
+    if health.get("status"):
+        kept = made.get("health") or {}
+        made["health"] = {**{key: one for key, one in kept.items() if key != "message"}, **_given(health, "message")}
+    _put_list(made, "conditions", [_condition(one) for one in report.get("conditions") or ()])
+    _put_list(made, "resources", [_resource(one) for one in report.get("resources") or ()])
+    return made
+
+
+def _given(values: Mapping[str, Any], *keys: str) -> Obj:
+    return {key: values[key] for key in keys if values.get(key)}
+
+
+def _put_list(status: Obj, key: str, values: list[Obj]) -> None:
+    if values:
+        status[key] = values
+    else:
+        status.pop(key, None)
+
+
+def _condition(one: Mapping[str, Any]) -> Obj:
+    return {"type": str(one.get("type") or ""), "message": str(one.get("message") or ""), **_time(one)}
+
+
+def _time(one: Mapping[str, Any]) -> Obj:
+    return _given(one, "lastTransitionTime")
+
+
+def _row(one: Mapping[str, Any]) -> Obj:
+    """Return an entry of ``syncResult.resources``; its message is the one of the cluster."""
+    made = {key: str(one.get(key) or "") for key in ("group", "version", "kind", "namespace", "name")}
+    phase = {"hookPhase": one["reason"]} if one.get("reason") in _FAILED else {}
+    return {**made, "status": "SyncFailed", "message": str(one.get("message") or ""), **phase}
+
+
+def _resource(one: Mapping[str, Any]) -> Obj:
+    made = _given(one, "group", "version", "kind", "namespace", "name", "status")
+    return {**made, "health": {"status": one["health"]}} if one.get("health") else made
+
+
+# -- the report of a set -----------------------------------------------------------------------------------------------
+
+
+def collected_from(reports: Iterable[Obj]) -> Collected:
+    """Return what ApplicationReports add to the report of their set: the resources of the first cluster and all that
+    failed in any, and the errors of each cluster."""
+    resources: dict[tuple[str, ...], Obj] = {}
+    conditions: list[Obj] = []
+    for number, one in enumerate(sorted(reports, key=namespace_of)):
+        content = one.get("report") or {}
+        listed = () if number else content.get("resources") or ()
+        for each in (*listed, *(content.get("failed") or ())):
+            if each.get("kind") not in _NOT_LISTED:
+                found = _identity(each)
+                resources.setdefault(tuple(found.values()), found)
+        if said := errors_of(content):
+            conditions.append({"cluster": namespace_of(one), "conditions": said})
+    ordered = sorted(resources.values(), key=lambda one: (one["name"], one["kind"]))
+    return Collected(tuple(ordered), tuple(conditions))
+
+
+def _identity(one: Mapping[str, Any]) -> Obj:
+    group, version = str(one.get("group") or ""), str(one.get("version") or "")
+    named = {key: str(one.get(key) or "") for key in ("kind", "name", "namespace")}
+    return {"apiVersion": f"{group}/{version}" if group else version, **named}
+
+
+def errors_of(report: Mapping[str, Any]) -> list[Obj]:
+    """Return the errors of an Application as conditions: its own, that of a failed operation, and each resource that
+    failed, unless another one has the text already."""
+    found = [
+        (str(one.get("type")), str(one.get("message") or ""))
+        for one in report.get("conditions") or ()
+        if "Error" in str(one.get("type")) or "Warning" in str(one.get("type"))
+    ]
+    operation = report.get("operation") or {}
+    if operation.get("phase") in _FAILED:
+        found.append(("OperationError", str(operation.get("message") or "")))
+    for one in report.get("failed") or ():
+        what = "/".join(part for part in (str(one.get("namespace") or ""), str(one.get("name") or "")) if part)
+        message = str(one.get("message") or one.get("reason") or "")
+        if not any(message in text for _, text in found):
+            found.append(("ResourceError", f"{one.get('kind')} {what}: {message}"))
+    return [{"type": kind, "message": _cut(text)} for kind, text in found if text]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
+
+
+# -- rights ------------------------------------------------------------------------------------------------------------
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+RIGHTS: Final = "syncline:reports"
+"""Name of the Role and the RoleBinding in the namespace of each cluster."""
+RULE: Final[Obj] = {
+    "apiGroups": ["syncline.dev"],
+    "resources": ["applicationreports"],
+    "verbs": ["create", "delete", "get", "list", "patch", "watch"],
+}
+
+
+def report_rights(cluster: str) -> tuple[Obj, Obj]:
+    """Return the one Role that an agent has beyond upstream's, and its binding (decision 42)."""
+    metadata = {"name": RIGHTS, "namespace": cluster, "labels": {"open-cluster-management.io/cluster-name": cluster}}
+    version = f"{_RBAC}/v1"
+    group = {"kind": "Group", "apiGroup": _RBAC, "name": f"system:open-cluster-management:{cluster}"}
+    return (
+        {"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": [RULE]},
+        {
+            "apiVersion": version,
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": RIGHTS},
+            "subjects": [group],
+        },
+    )

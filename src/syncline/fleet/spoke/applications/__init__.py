@@ -1,0 +1,1 @@
+"""What an agent reports of the Applications that its cluster pulls."""

@@ -1,0 +1,104 @@
+"""The ApplicationReport of an Application that a work brought to a cluster; pure. :func:`report_of`.
+
+Feedback of works carries five values. A report carries what people need when something failed: the message of the
+operation, each resource that failed with its message, conditions, and the resources with their health. Nothing of the
+manifests is in it, so no value of a Secret.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+from syncline.kube.kinds.syncline import MAX_FAILED, MAX_MESSAGE, MAX_REPORTED, REPORT
+from syncline.kube.objects import Obj, dig, name_of, namespace_of
+
+MAX_BYTES: Final = 900_000
+"""Size of a report as JSON; with more, resources that are well are left out, and counted."""
+_IDENTITY: Final = ("group", "version", "kind", "namespace", "name")
+_BAD_PHASES: Final = ("Failed", "Error")
+_BAD_HEALTH: Final = ("Degraded", "Missing")
+
+
+def report_of(app: Obj, work: Obj) -> Obj:
+    """Return the report of an Application on the cluster. ``work``: the ManifestWork on the hub that brought it, which
+    owns the report."""
+    status: Obj = app.get("status") or {}
+    operation: Obj = status.get("operationState") or {}
+    failed = _failed(status, operation)
+    resources = [_resource(one) for one in _dicts(status.get("resources"))]
+    content: Obj = {
+        "application": {"namespace": namespace_of(app), "name": name_of(app)},
+        "health": _texts(status.get("health"), ("status", "message")),
+        "sync": _texts(status.get("sync"), ("status", "revision")),
+        "operation": _operation(operation),
+        "conditions": [
+            _texts(one, ("type", "message", "lastTransitionTime")) for one in _dicts(status.get("conditions"))
+        ][:100],
+        "failed": failed[:MAX_FAILED],
+        "resources": resources[:MAX_REPORTED],
+        "omitted": max(len(resources) - MAX_REPORTED, 0) + max(len(failed) - MAX_FAILED, 0),
+    }
+    owner = {"apiVersion": work["apiVersion"], "kind": work["kind"], "name": name_of(work)}
+    return {
+        "apiVersion": REPORT.api_version,
+        "kind": REPORT.kind,
+        "metadata": {
+            "name": name_of(work),
+            "namespace": namespace_of(work),
+            "ownerReferences": [{**owner, "uid": work["metadata"]["uid"]}],
+        },
+        "report": _bounded({key: value for key, value in content.items() if value}),
+    }
+
+
+def _dicts(value: Any) -> list[Obj]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _texts(value: Any, keys: Iterable[str]) -> Obj:
+    """Return the fields that are text, cut at the bound of the kind."""
+    found = ((key, value.get(key)) for key in keys) if isinstance(value, dict) else ()
+    return {key: text[:MAX_MESSAGE] for key, text in found if isinstance(text, str) and text}
+
+
+def _operation(operation: Obj) -> Obj:
+    made = _texts(operation, ("phase", "message", "startedAt", "finishedAt"))
+    revision = dig(operation, "syncResult", "revision")
+    return {**made, "revision": revision[:MAX_MESSAGE]} if isinstance(revision, str) and revision else made
+
+
+def _resource(one: Obj) -> Obj:
+    health = _texts(one.get("health"), ("status",)).get("status")
+    made = _texts(one, (*_IDENTITY, "status"))
+    return {**made, "health": health} if health else made
+
+
+def _failed(status: Obj, operation: Obj) -> list[Obj]:
+    """Return what failed in the last operation, then what is not well, each resource once."""
+    found: dict[tuple[str, ...], Obj] = {}
+    for one in _dicts(dig(operation, "syncResult", "resources")):
+        if one.get("status") == "SyncFailed" or one.get("hookPhase") in _BAD_PHASES:
+            reason = one.get("hookPhase") if one.get("hookPhase") in _BAD_PHASES else one.get("status")
+            found[_key(one)] = {**_texts(one, (*_IDENTITY, "message")), "reason": str(reason)}
+    for one in _dicts(status.get("resources")):
+        health = _texts(one.get("health"), ("status", "message"))
+        if health.get("status") in _BAD_HEALTH and _key(one) not in found:
+            said = {"message": health["message"]} if "message" in health else {}
+            found[_key(one)] = {**_texts(one, _IDENTITY), **said, "reason": health["status"]}
+    return list(found.values())
+
+
+def _key(one: Obj) -> tuple[str, ...]:
+    return tuple(str(one.get(key) or "") for key in ("group", "kind", "namespace", "name"))
+
+
+def _bounded(content: Obj) -> Obj:
+    """Return the content, without as many resources, and then failures, as make it too large for an object."""
+    for part in ("resources", "failed", "conditions"):
+        while len(json.dumps(content)) > MAX_BYTES and content.get(part):
+            kept = content[part][: len(content[part]) // 2]
+            lost = len(content[part]) - len(kept)
+            content = {**content, part: kept, "omitted": content.get("omitted", 0) + lost}
+    return content
