@@ -104,7 +104,7 @@ class Join:
         began = steady_now(self.clock)
         while True:
             try:
-                waiting = await self._step(port, bootstrap)
+                waiting = await self.step(port, bootstrap)
             except Unanswered as error:
                 self._tell(f"the hub does not answer, trying again: {error}")
                 wait = away.next_s()
@@ -124,8 +124,8 @@ class Join:
                 raise JoinError(f"{self._said}; --timeout is over: `syncline join` again goes on from here")
             await asyncio.sleep(wait)
 
-    async def _step(self, port: Port, bootstrap: ClusterAccess) -> Waiting | None:
-        """Do what can be done now; return what is missing."""
+    async def step(self, port: Port, bootstrap: ClusterAccess) -> Waiting | None:
+        """Do what can be done now; return what is missing. Raises JoinError, ApiError, OSError."""
         cluster = await self._proposed(port)
         if self.place.hub() is not None:
             return waiting_for(cluster, None)
