@@ -131,6 +131,14 @@ def test_the_deployment_asks_for_options_that_the_command_has() -> None:
     assert context.params["webhook_listen"] == "0.0.0.0:8081"
 
 
+def test_the_deployment_of_the_agent_asks_for_options_that_the_command_has() -> None:
+    from syncline.cli.fleet.agent import agent
+
+    deployment = next(obj for obj in manifests("agent.yaml") if obj["kind"] == "Deployment")
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert agent.make_context("agent", list(arguments)).params["in_cluster"]
+
+
 def test_an_image_says_what_the_deployment_runs_and_its_bytes_depend_on_its_layer_alone(tmp_path: Path) -> None:
     pod = next(m for m in manifests("controller.yaml") if m["kind"] == "Deployment")["spec"]["template"]["spec"]
     (container,) = pod["containers"]

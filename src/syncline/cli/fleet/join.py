@@ -21,6 +21,7 @@ from syncline.fleet.spoke.registration.invitation import MAX_LINE, Invitation, I
 from syncline.fleet.spoke.registration.proposing import name_problem
 from syncline.hosts.fleet.agent import Agent
 from syncline.hosts.fleet.places import Joining, Place, PlaceError, place_of
+from syncline.hosts.fleet.secrets import SECRET, pushing
 
 ID_LENGTH: Final = 5
 
@@ -43,6 +44,13 @@ ID_LENGTH: Final = 5
 @click.option(
     "--certificate-seconds", default=0, show_default=True, help="Lifetime of certificates to ask for; 0: the hub's."
 )
+@click.option(
+    "--credentials",
+    type=click.Choice(["file", "secret"]),
+    default="file",
+    show_default=True,
+    help="secret: also in Secrets of this cluster, as upstream's agents, for `syncline agent --in-cluster`.",
+)
 @click.option("--no-run", is_flag=True, help="End when the cluster has joined; `syncline agent` runs it then.")
 def join(
     line: str,
@@ -53,6 +61,7 @@ def join(
     proxy_url: str,
     timeout: float,
     certificate_seconds: int,
+    credentials: str,
     no_run: bool,
 ) -> int:
     """Join this cluster to a hub with a LINE that `syncline hub token` printed there (-: read it from standard input).
@@ -75,14 +84,19 @@ def join(
     place, joining = registered(
         state_directory(), invitation, name, own_kubeconfig(kubeconfig), context or "", proxy_url
     )
+    if credentials == SECRET:
+        joining = replace(joining, keep=SECRET)
+        place.keep_joining(joining)
+    spoke = spoke_of(joining)
     agent = Agent(
         place,
         joining,
-        spoke_of(joining),
+        spoke,
         SystemClock(),
         sayer(joining, ()),
         registration=RegistrationSettings(expiration_s=certificate_seconds),
         within_s=timeout or None,
+        changed=pushing(place, joining, spoke),
     )
 
     async def body(stop: asyncio.Event) -> int:

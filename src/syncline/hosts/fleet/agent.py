@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -111,6 +112,8 @@ class Agent:
     registration: RegistrationSettings = field(default_factory=RegistrationSettings)
     within_s: float | None = None
     """Seconds after which a join gives up; None: never."""
+    changed: Callable[[], Awaitable[None]] | None = None
+    """Called after the credentials in the directory changed; raises ApiError, which is said."""
     joined: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the agent's loop runs."""
     standing: Standing | None = None
@@ -171,6 +174,13 @@ class Agent:
             else:
                 await self._rest((quiet if standing in QUIET else away).next_s())
 
+    async def _tell_change(self) -> None:
+        try:
+            if self.changed is not None:
+                await self.changed()
+        except ApiError as error:
+            self.say(f"the credentials are kept in {self.place.folder}, but not in the cluster: {error}")
+
     async def _rest(self, seconds: float) -> None:
         """Wait, but not long once the agent is to leave: then the hub is asked often."""
         while seconds > 0:
@@ -208,6 +218,7 @@ class Agent:
         access = self.place.hub()
         assert access is not None, "a join ends with credentials"
         self._note_accepted()
+        await self._tell_change()
         self.say(f"cluster {self.joining.cluster} has joined the hub {access.server}")
         return access
 
@@ -319,6 +330,7 @@ class Agent:
             await asyncio.sleep(LOOK_S)
             if (now_is := _stamp(self.place.hub_file)) != stamp:
                 stamp = now_is
+                await self._tell_change()
                 with contextlib.suppress(PlaceError):
                     access = self.place.hub()
                     if access is not None and access != credentials.access:

@@ -14,6 +14,7 @@ from syncline.assembly.ports import HttpPort
 from syncline.control.manager import Port
 from syncline.hosts.fleet.joining import CLUSTERS, Say
 from syncline.hosts.fleet.places import Joining, Place
+from syncline.hosts.fleet.secrets import SECRET, SecretKeep
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.errors import ApiError
@@ -64,6 +65,11 @@ async def clean_up(place: Place, joining: Joining, spoke: ClusterAccess, say: Sa
             say(f"{count} AppliedManifestWorks of the hub were left; {'their objects stay' if keep else 'they go'}")
     except ApiError as error:
         say(f"what the hub applied could not be cleaned up: {error}; look at kubectl get appliedmanifestworks")
+    try:
+        if joining.keep == SECRET:
+            await SecretKeep(port).remove()
+    except ApiError as error:
+        say(f"the Secrets of the agent could not be deleted: {error}")
     finally:
         await port.close()
     (place.folder / MARK).unlink(missing_ok=True)

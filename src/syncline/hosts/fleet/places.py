@@ -44,6 +44,8 @@ class Joining:
     context: str = ""
     expires: str = ""
     """When the token of the line ends, or ""."""
+    keep: str = ""
+    """"secret": its credentials are kept in Secrets of the cluster, too."""
     accepted: str = ""
     """"yes" once the hub accepted the cluster."""
 
@@ -111,6 +113,10 @@ class Place:
         if access.tls_server_name:
             made["clusters"][0]["cluster"]["tls-server-name"] = access.tls_server_name
         self._write("hub.kubeconfig", made)
+
+    def keep_text(self, name: str, text: str) -> None:
+        """Keep a kubeconfig as it is."""
+        write_private(self.folder / name, text)
 
     def pending(self) -> Pending | None:
         fields = self._read("pending.json")
