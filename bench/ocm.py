@@ -12,7 +12,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -106,10 +106,10 @@ def check_programs(programs: Path, names: Sequence[str]) -> None:
 
 
 @contextlib.contextmanager
-def kept(commands: dict[str, Sequence[str]], folder: Path) -> Iterator[Programs]:
-    """Run the commands until the block ends; each writes to ``folder/NAME.log``."""
+def kept(commands: dict[str, Sequence[str]], folder: Path, more: Mapping[str, str] | None = None) -> Iterator[Programs]:
+    """Run the commands until the block ends, with ``more`` in their environment; each writes to ``folder/NAME.log``."""
     folder.mkdir(parents=True, exist_ok=True)
-    environment = os.environ | {"HOME": str(folder), "TMPDIR": str(folder), "GOMAXPROCS": "1"}
+    environment = os.environ | {"HOME": str(folder), "TMPDIR": str(folder), "GOMAXPROCS": "1", **(more or {})}
     parts = {
         name: Kept(command, folder / f"{name}.log", environment | {"POD_NAME": name})
         for name, command in commands.items()

@@ -7,8 +7,8 @@ DIR holds ``registration``, ``work``, ``placement`` and ``addon`` of upstream, b
 ``--combination`` names hub and agent; without it all four run, one after the other. Each has an embedded API of ours
 for the hub, another for the cluster, and nothing else. The stories are ``fleet/stories.yaml``, and two that are told in
 ``fleet/telling.py``: a cluster joins; it falls silent, comes back, is denied and deleted. After each step all objects
-concerned are read, without times, ids and drawn names; the outcome of upstream's hub with upstream's agent is what
-the others are compared with. ``--recorded FILE`` keeps outcomes, so that one combination can run again.
+concerned are read, without times, ids, zeros and drawn names; the others are compared with the outcome of upstream's
+hub with upstream's agent. ``--recorded FILE`` keeps outcomes, so that one combination can run again.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -23,10 +24,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import yaml
 from tools.fleet.sides import OURS, THEIRS, Obj, Unmet, world_of
 from tools.fleet.telling import joining, leaving, tell
 
 COMBINATIONS = {f"{hub}/{agent}": (hub, agent) for hub in (THEIRS, OURS) for agent in (THEIRS, OURS)}
+KNOWN = Path(__file__).with_name("fleet") / "known.yaml"
 MEASURE = f"{THEIRS}/{THEIRS}"
 
 
@@ -70,6 +73,12 @@ def _name(value: Any, number: int) -> str:
     return str(number)
 
 
+def meant(story: str, lines: list[str]) -> list[str]:
+    """Those of the lines that ``fleet/known.yaml`` gives a reason for."""
+    known = [re.compile(each["lines"]) for each in yaml.safe_load(KNOWN.read_text())]
+    return [line for line in lines if any(each.search(f".{story}.{line[1:]}") for each in known)]
+
+
 def differences(theirs: Any, mine: Any) -> list[str]:
     """Lines that only one has, theirs with a minus."""
     found = difflib.unified_diff(lines_of(theirs), lines_of(mine), lineterm="", n=0)
@@ -103,20 +112,28 @@ def _table(told: Obj, chosen: argparse.Namespace) -> int:
         return 2
     others = [each for each in COMBINATIONS if each in told and each != MEASURE]
     print(f"{'':<24}" + "".join(f"{each:>14}" for each in others))
-    differ = 0
+    differ, shown = 0, {}
     for story, expected in told[MEASURE].items():
         if chosen.only and story not in chosen.only:
             continue
-        found = {each: differences(expected, told[each].get(story)) for each in others}
-        print(f"{story:<24}" + "".join(f"{_verdict(found[each]):>14}" for each in others))
-        differ += sum(bool(each) for each in found.values())
-        for each in others if chosen.show else ():
-            print("".join(f"    {each} {line}\n" for line in found[each]), end="")
+        cells = []
+        for each in others:
+            lines = differences(expected, told[each].get(story))
+            known = meant(story, lines)
+            differ += len(known) < len(lines)
+            cells.append(f"{_verdict(len(lines) - len(known), len(known)):>14}")
+            if chosen.show:
+                shown[f"{each} {story}"] = [line for line in lines if line not in known]
+        print(f"{story:<24}" + "".join(cells))
+    for what, lines in shown.items():
+        print("".join(f"{what} {line}\n" for line in lines), end="")
     return 1 if differ else 0
 
 
-def _verdict(lines: list[str]) -> str:
-    return "equal" if not lines else f"{len(lines)} lines"
+def _verdict(unknown: int, known: int) -> str:
+    if unknown:
+        return f"{unknown} lines"
+    return "meant" if known else "equal"
 
 
 if __name__ == "__main__":

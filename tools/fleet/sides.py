@@ -16,9 +16,11 @@ from bench.processes import Blocking, Running, apiserver, free_port, running, sy
 from cryptography import x509
 
 from syncline.assembly.fleet.objects import BOOTSTRAP_ACCOUNT, BOOTSTRAP_NAMESPACE, foreign_hub_objects
+from syncline.fleet.spoke.registration.invitation import Invitation
 from syncline.kube.kinds.managedaddons import addon_crds
 from syncline.kube.kinds.managedclusters import cluster_claim_crd
 from syncline.kube.kinds.manifestworks import applied_work_crd
+from syncline.kube.transport.kubeconfig import load_kubeconfig
 
 LIMIT_S, LOOK_S = 60.0, 0.2
 CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
@@ -186,11 +188,13 @@ def their_agent(world: World, bootstrap: Path) -> contextlib.AbstractContextMana
 
 
 def our_agent(world: World, bootstrap: Path) -> contextlib.AbstractContextManager[Programs]:
-    command = syncline(
-        *("agent", "--name", world.cluster, "--bootstrap-kubeconfig", str(bootstrap)),
-        *("--kubeconfig", str(world.spoke.kubeconfig), "--state", str(world.folder / "agent-state")),
-    )
-    return kept({f"{world.cluster}-syncline": command}, world.folder / "agent")
+    access = load_kubeconfig(bootstrap)
+    assert access.token is not None, "agents join with the token of an account"
+    line = Invitation(access.server, access.token, access.ca_pem).line()
+    where = ("--name", world.cluster, "--kubeconfig", str(world.spoke.kubeconfig))
+    command = syncline("join", line, *where)
+    home = {"SYNCLINE_HOME": str(world.folder / "agent-home")}
+    return kept({f"{world.cluster}-syncline": command}, world.folder / "agent", home)
 
 
 @contextlib.contextmanager
