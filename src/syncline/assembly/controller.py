@@ -35,6 +35,7 @@ from syncline.control.controller import Controller
 from syncline.control.leader import LeaderSettings, Share, release_all, shard_of, share_round
 from syncline.control.manager import LiveManager, drive, wait_s
 from syncline.control.vitals import Complaints, Health, LeaseSigns
+from syncline.fleet.spoke.klusterlet.model import Agents
 from syncline.kube.errors import ApiError, Forbidden, Unanswered, Unauthorized, Unavailable
 from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -74,6 +75,8 @@ class ControllerSettings:
     """Role hub: bytes of the manifests of a ManifestWork."""
     hub_webhooks: HubWebhookSettings | None = None
     """Role hub: where its webhooks listen; None: the API server asks no webhook."""
+    agents: Agents | None = None
+    """Who runs the agents of Klusterlets; needed by that role."""
     patient: bool = False
     """Whether a refusal at the start (no credentials, rights or CRDs) is retried instead of raised."""
 
@@ -392,12 +395,20 @@ def _pull(settings: ControllerSettings) -> Served:
     return served_role(pull_role(mine, objects=tuple(foreign_pull_objects(mine))), settings)
 
 
+def _klusterlet(settings: ControllerSettings) -> Served:
+    from syncline.assembly.fleet.klusterlet import foreign_klusterlet_objects, klusterlet_role
+
+    assert settings.agents is not None, "this role comes with who runs its agents"
+    return served_role(klusterlet_role(settings.agents, objects=foreign_klusterlet_objects()), settings)
+
+
 SHARED = frozenset({APPLICATION.group_kind, APPLICATION_SET.group_kind})
 ROLES: Mapping[str, Callable[[ControllerSettings], Served]] = {
     "gitops": _gitops,
     "machineconfig": _machineconfig,
     "hub": _hub,
     "pull": _pull,
+    "klusterlet": _klusterlet,
 }
 
 

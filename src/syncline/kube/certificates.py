@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +21,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from syncline.base.secret import Secret
 from syncline.kube.objects import GVK, Obj
+
+warnings.filterwarnings("ignore", "Attribute's length must be", UserWarning)
+# X.520 bounds names at 64 characters, Kubernetes does not: those of agents are longer (prefix, cluster, uid).
 
 CSR: Final = GVK("certificates.k8s.io", "v1", "CertificateSigningRequest")
 CLIENT_USAGES: Final = ("digital signature", "client auth")

@@ -14,6 +14,7 @@ from tests.cluster.world import World
 
 from syncline.base.clock import EPOCH
 from syncline.cluster.access.pki import create_keys, user_of_certificate
+from syncline.kube.certificates import Identity, certificate_request, client_key
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 AUTHORITY = create_keys(EPOCH).authority
@@ -58,6 +59,15 @@ def test_an_approved_request_gets_a_certificate_of_its_subject_for_the_time_it_a
     user, _, end = user_of_certificate(issued.public_bytes(serialization.Encoding.DER))
     assert (user.name, user.groups) == ("jane", ("devs",))
     assert (end - world.clock.now()).total_seconds() == 86400
+
+
+@pytest.mark.filterwarnings("ignore:Attribute's length must be")
+def test_names_may_be_longer_than_x520_has_them_as_those_of_agents_are() -> None:
+    name = f"system:open-cluster-management:{'c' * 63}:3474ac7f-a14e-4617-97b6-ae45c523ea6d"
+    asked = certificate_request(Identity(name, (name,)), client_key(), "kubernetes.io/kube-apiserver-client", {})
+    world = world_with(asked["spec"]["request"], "kube-apiserver-client", CLIENT)
+    user, _, _ = user_of_certificate(certificate(decide(world)).public_bytes(serialization.Encoding.DER))
+    assert (user.name, user.groups) == (name, (name,))
 
 
 @pytest.mark.parametrize(("asked", "given"), [(600, 600), (10**9, 365 * 86400)])

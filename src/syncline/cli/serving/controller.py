@@ -20,7 +20,7 @@ from syncline.base.clock import SystemClock
 from syncline.base.entropy import Entropy
 from syncline.base.interpreter import tune_interpreter
 from syncline.base.scratch import scratch
-from syncline.cli.access.connection import connection_options, default_kubeconfig
+from syncline.cli.access.connection import connection_options, default_kubeconfig, state_directory
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.terminal import start_logging
 from syncline.cli.serving.eventloop import event_loop_runner
@@ -40,6 +40,7 @@ from syncline.cli.serving.running import (
     with_options,
 )
 from syncline.control.leader import MAX_SHARDS, LeaderSettings
+from syncline.fleet.spoke.klusterlet.model import Agents
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 
@@ -127,9 +128,16 @@ def controller(
             auto_approve_users=approved_users(endpoints),
             manifest_limit=endpoints["manifest_limit"],
             hub_webhooks=_hub_webhooks(hub_webhook_listen, hub_webhook_url, chosen),
+            agents=_agents(access) if "klusterlet" in chosen else None,
             patient=True,
         )
         return _run(access, settings, name)
+
+
+def _agents(access: ClusterAccess) -> Agents:
+    from syncline.hosts.fleet.klusterlets import KlusterletAgents
+
+    return KlusterletAgents(state_directory(), access, SystemClock())
 
 
 def _roles(text: str, webhook_listen: str | None) -> tuple[str, ...]:

@@ -103,6 +103,18 @@ def _greet(
     print("Ctrl-C stops.", flush=True)
 
 
+async def _start_always(cluster: LiveCluster, gitops: GitOpsSettings, home: Path, kubeconfig: Path) -> None:
+    """Start the controllers that every such cluster has: those of GitOps, and of Klusterlets that may come."""
+    from syncline.assembly.fleet.klusterlet import klusterlet_role
+    from syncline.base.clock import SystemClock
+    from syncline.hosts.fleet.klusterlets import KlusterletAgents
+    from syncline.kube.transport.kubeconfig import load_kubeconfig
+
+    await cluster.start_gitops(gitops)
+    agents = KlusterletAgents(home, load_kubeconfig(kubeconfig), SystemClock())
+    await cluster.run_role(klusterlet_role(agents))
+
+
 async def _start_hub(cluster: LiveCluster, namespace: str, given: HubOptions, pull_variant: str) -> None:
     from syncline.assembly.fleet.hub import HubSettings
 
@@ -229,7 +241,7 @@ def up(
     gitops = with_options(sources, endpoints)
 
     async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:
-        await cluster.start_gitops(gitops)
+        await _start_always(cluster, gitops, home, config)
         if machine_config:
             await cluster.start_machine_config(application.control_namespace, config_server)
         if hub:

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import ipaddress
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,6 +24,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from syncline.base.secret import Secret
 from syncline.cluster.access.users import ADMIN, UserInfo
 from syncline.kube.objects import Obj
+
+warnings.filterwarnings("ignore", "Attribute's length must be", UserWarning)
+# X.520 bounds names at 64 characters; Kubernetes signs requests with longer ones.
 
 CA_LIFETIME = timedelta(days=3650)
 LEAF_LIFETIME = timedelta(days=365)

@@ -1,0 +1,1 @@
+"""Klusterlets: the agent of a cluster as an object of that cluster."""
