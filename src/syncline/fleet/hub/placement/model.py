@@ -55,9 +55,12 @@ class Hub:
     scores: Mapping[tuple[str, str], Obj] = field(default_factory=dict)
     """AddOnPlacementScores by cluster and name."""
 
-    @property
-    def selected_before(self) -> frozenset[str]:
-        return frozenset(name for one in self.decisions for name in decided_names(one))
+    selected_before: frozenset[str] = field(init=False)
+    """The clusters of ``decisions``."""
+
+    def __post_init__(self) -> None:
+        found = frozenset(name for one in self.decisions for name in decided_names(one))
+        object.__setattr__(self, "selected_before", found)
 
 
 def decided_names(decision: Obj) -> list[str]:

@@ -36,6 +36,10 @@ class Reading:
 
     def __init__(self) -> None:
         self._made: dict[GroupKind, tuple[int, Any]] = {}
+        self._pages: dict[int, list[str]] = {}
+        """The counted pages of decisions, by their identity in the cache's view."""
+        self._counts: Counter[str] = Counter()
+        self._counted_version = -1
 
     def observe(self, cache: Snapshot, ref: ObjectRef) -> Observed | None:
         placement = cache.get(ref)
@@ -56,8 +60,7 @@ class Reading:
     def _hub(self, cache: Snapshot, ref: ObjectRef) -> Hub:
         selector = selector_from_labels({PLACEMENT_LABEL: ref.name})
         decisions = tuple(cache.selected(DECISIONS, ref.namespace, selector))
-        counts = self._once(cache, DECISIONS, lambda: Counter(_all_decided(cache)))
-        elsewhere = Counter(counts)
+        elsewhere = self._counted(cache).copy()
         elsewhere.subtract(name for one in decisions for name in decided_names(one))
         return Hub(
             clusters=self._once(cache, CLUSTERS, lambda: {one.name: one for one in cache.views(CLUSTERS, _cluster)}),
@@ -70,6 +73,18 @@ class Reading:
                 cache, SCORES, lambda: {(namespace_of(one), name_of(one)): one for one in cache.objects(SCORES)}
             ),
         )
+
+    def _counted(self, cache: Snapshot) -> Counter[str]:
+        """Return how often each cluster is decided on. Pages that have not changed are not counted again."""
+        version = cache.changes(DECISIONS)
+        if version != self._counted_version:
+            pages = {id(names): names for names in cache.views(DECISIONS, _decided)}
+            for key in self._pages.keys() - pages.keys():
+                self._counts.subtract(self._pages[key])
+            for key in pages.keys() - self._pages.keys():
+                self._counts.update(pages[key])
+            self._pages, self._counted_version = pages, version
+        return self._counts
 
     def _once(self, cache: Snapshot, kind: GroupKind, make: Callable[[], T]) -> T:
         version = cache.changes(kind)
@@ -86,10 +101,6 @@ def _cluster(obj: Obj) -> Cluster:
 
 def _decided(decision: Obj) -> list[str]:
     return decided_names(decision)
-
-
-def _all_decided(cache: Snapshot) -> Iterable[str]:
-    return (name for names in cache.views(DECISIONS, _decided) for name in names)
 
 
 # -- whom a change concerns ------------------------------------------------------------------------------------

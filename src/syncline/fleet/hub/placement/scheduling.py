@@ -33,9 +33,7 @@ def schedule(placement: Obj, hub: Hub, now: datetime, memory: Memory | None = No
     memory = memory or Memory()
     bound = valid_bindings(hub.bindings, hub.sets)
     eligible = eligible_sets(placement, bound)
-    found = (one for name in eligible for one in memory.members(hub, name))
-    known = {one.name: one for one in found if not one.terminating}
-    candidates = tuple(known[name] for name in sorted(known))
+    candidates = memory.candidates(hub, eligible)
     filters: list[Filtered] = []
     prioritized: list[Prioritized] = []
     try:

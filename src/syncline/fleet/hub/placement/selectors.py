@@ -107,25 +107,17 @@ def passing(
     if not clusters or not dig(placement, "spec", "predicates"):
         return tuple(clusters)
     selectors = predicates_of(placement)
+
+    def passes(cluster: Cluster) -> bool:
+        return any(one.matches(cluster, scores) for one in selectors)
+
+    verdicts.use(selectors, len(clusters))
+    if not reads_scores(expressions_of(placement)):
+        return verdicts.passing(clusters, passes)
     of_cluster: dict[str, list[Obj]] = {}
-    if reads_scores(expressions_of(placement)):
-        for (name, _), score in scores.items():
-            of_cluster.setdefault(name, []).append(score)
-    verdicts.use(selectors, {one.name: one for one in clusters})
-    found = []
-    for cluster in clusters:
-        stamp = (cluster, *of_cluster.get(cluster.name, ()))
-        passes = verdicts.of(cluster, stamp)
-        if passes is None:
-            passes = _passes(cluster, selectors, scores)
-            verdicts.keep(cluster, stamp, passes)
-        if passes:
-            found.append(cluster)
-    return tuple(found)
-
-
-def _passes(cluster: Cluster, selectors: Sequence[ClusterSelector], scores: Mapping[tuple[str, str], Obj]) -> bool:
-    return any(one.matches(cluster, scores) for one in selectors)
+    for (name, _), score in scores.items():
+        of_cluster.setdefault(name, []).append(score)
+    return verdicts.passing_with(clusters, of_cluster, passes)
 
 
 def refusals(placement: Obj, cluster: Cluster, scores: Mapping[tuple[str, str], Obj]) -> list[str]:
