@@ -80,9 +80,9 @@ def test_a_cluster_that_has_begun_says_how_far_it_is(
     hub: Hub, conditions: dict[str, str], given: dict[str, str], expected: tuple[str, str]
 ) -> None:
     hub.roll_out(type="Progressive", maxConcurrency=1, **given)
-    hub.time.settle()
+    hub.time.advance(0.4)
     hub.say("c1", **conditions)
-    hub.time.settle()
+    hub.time.advance(0.4)
     move, why = outlook(hub)[0]
     assert move == expected[0]
     assert why.startswith(expected[1])

@@ -50,6 +50,10 @@ CONTROLLER: Final = "manifest-work-replica-set"
 FINALIZER: Final = "work.open-cluster-management.io/manifest-work-cleanup"
 UNLISTED_S: Final = 1.0
 """Seconds until a set is looked at again at the start of the process, when not everything was listed yet."""
+DEBOUNCE_S: Final = 0.2
+"""Agents of many clusters report at the same time."""
+MOST_IN_PLACE: Final = 200
+"""Works up to which a set is planned on the event loop; with more, in a thread."""
 UNKNOWN_S: Final = 10.0
 """Seconds until a set is looked at again that waits for something else than a place."""
 LONGEST_S: Final = 1800.0
@@ -141,6 +145,8 @@ def replica_set_controller() -> Controller[Looked]:
             Watch(BUDGETS, waiting_sets, differ(lambda one: one.get("status"))),
         ),
         reads=(CLUSTERS,),
+        debounce_s=DEBOUNCE_S,
+        beside=lambda looked: namespace_of(looked.observed.obj) if len(looked.observed.works) > MOST_IN_PLACE else None,
         indices=indices(),
         observe=observe,
         plan=plan,

@@ -12,7 +12,6 @@ from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.objects import (
     Obj,
     annotations_of,
-    copied,
     dig,
     labels_of,
     name_of,
@@ -26,6 +25,7 @@ from syncline.kube.patching.patches import create_merge_patch
 SET_LABEL: Final = "work.open-cluster-management.io/manifestworkreplicaset"
 """``NAMESPACE.NAME`` of the set; its works are found by it."""
 PLACEMENT_LABEL: Final = "work.open-cluster-management.io/placementname"
+_CREATED: Final = "creationTimestamp"
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX, _MAX_NAME = 5, 63
 """Letters, length of the suffix, and longest name of Kubernetes' own generated names."""
@@ -73,8 +73,8 @@ def named(wanted: Obj, uid: str) -> Obj:
 
 def template_differs(obj: Obj, work: Obj, placement: str) -> bool:
     """Return whether the spec of a work is not that of the template; labels do not count."""
-    wanted = work_of(obj, namespace_of(work), placement)
-    return _comparable(wanted["spec"]) != _comparable(work.get("spec") or {})
+    wanted, live = work_of(obj, namespace_of(work), placement)["spec"], work.get("spec") or {}
+    return bool(wanted != live) and _comparable(wanted) != _comparable(live)
 
 
 def write_work(wanted: Obj, live: Obj | None, why: str) -> Action | None:
@@ -108,11 +108,19 @@ def _comparable(spec: Obj) -> Obj:
 
 
 def _untimed(manifest: Obj) -> Obj:
-    made: Obj = copied(manifest)
-    for metadata in (made.get("metadata"), dig(made, "spec", "template", "metadata")):
-        if isinstance(metadata, dict):
-            metadata.pop("creationTimestamp", None)
+    made: Obj = _without_time(_without_time(manifest, "metadata"), "spec", "template", "metadata")
     return made
+
+
+def _without_time(value: Any, *path: str) -> Any:
+    """Return the value without the time of creation in the metadata at a path; it is not copied where there is none."""
+    if not isinstance(value, dict):
+        return value
+    if not path:
+        return {key: one for key, one in value.items() if key != _CREATED} if _CREATED in value else value
+    inner = value.get(path[0])
+    made = _without_time(inner, *path[1:])
+    return value if made is inner else {**value, path[0]: made}
 
 
 def _filled(value: Any) -> Any:
