@@ -7,7 +7,7 @@ from tests.fleet.addons.hubs import CONFIGS, WIDE, Addons, by, cluster_addon, ma
 from tests.fleet.world import CLUSTERS
 
 from syncline.fleet.addons import spec_hash
-from syncline.kube.objects import owner_references
+from syncline.kube.objects import Obj, owner_references
 
 PROGRESSING = "Progressing"
 
@@ -181,3 +181,57 @@ def test_add_ons_of_a_cluster_that_does_not_answer_are_unknown(fleet: Addons) ->
     fleet.available("c1", "Unknown")
     assert fleet.said("c1", "Available") == ("Unknown", "R", "m")
     assert fleet.cluster("c1")["metadata"]["labels"][LABEL] == "unreachable"
+
+
+BUDGETS = "/apis/syncline.dev/v1alpha1/fleetdisruptionbudgets"
+
+
+def _budget(most: int) -> Obj:
+    spec = {"clusterSelector": {}, "maxUnavailable": most}
+    return {
+        "apiVersion": "syncline.dev/v1alpha1",
+        "kind": "FleetDisruptionBudget",
+        "metadata": {"name": "b"},
+        "spec": spec,
+    }
+
+
+@pytest.mark.parametrize("placed", [True, False], ids=["of a placement", "of add-ons that people made"])
+def test_a_rollout_of_an_add_on_stays_within_the_budgets_of_the_fleet(fleet: Addons, placed: bool) -> None:
+    fleet.placement("p")
+    fleet.config("d", agentInstallNamespace="one")
+    fleet.hub.send("POST", BUDGETS, _budget(1))
+    placements = (by("p"),) if placed else ()
+    fleet.hub.send("POST", WIDE, cluster_addon("a", *placements, configs=(supported("d"),)))
+    for cluster in () if placed else ("c1", "c2", "c3"):
+        fleet.hub.send("POST", managed(cluster), of_kind("ManagedClusterAddOn", "a", {}, cluster))
+    fleet.settle()
+    done = []
+    for cluster in ("c1", "c2", "c3"):
+        configured = [one for one in ("c1", "c2", "c3") if fleet.desired(one)]
+        assert configured == [*done, cluster]
+        places = fleet.hub.get(f"{BUDGETS}/b")["status"]["places"]
+        assert [(one["cluster"], one["holder"]["kind"]) for one in places] == [(cluster, "ClusterManagementAddOn")]
+        _applied(fleet, cluster)
+        fleet.settle()
+        done.append(cluster)
+    assert fleet.hub.get(f"{BUDGETS}/b")["status"].get("places", []) == []
+
+
+def test_an_unavailable_cluster_holds_up_a_rollout_that_a_budget_bounds(fleet: Addons) -> None:
+    fleet.placement("p", tolerations=[{"operator": "Exists"}])
+    fleet.config("d", agentInstallNamespace="one")
+    fleet.hub.send("POST", BUDGETS, _budget(1))
+    fleet.available("c3", "False")
+    fleet.hub.send("POST", WIDE, cluster_addon("a", by("p"), configs=(supported("d"),)))
+    fleet.settle()
+    assert [one for one in ("c1", "c2", "c3") if fleet.desired(one)] == ["c3"], "it counts already"
+    _applied(fleet, "c3")
+    fleet.settle()
+    assert fleet.desired("c1") == []
+    said = fleet.said("c1", "Configured")
+    assert said is not None
+    assert "FleetDisruptionBudget b permits 1 unavailable, and c3 is not available" in said[2]
+    fleet.available("c3", "True")
+    fleet.settle()
+    assert [one for one in ("c1", "c2") if fleet.desired(one)] == ["c1"]

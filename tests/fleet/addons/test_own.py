@@ -80,12 +80,14 @@ def test_a_function_that_raises_says_so_in_the_status() -> None:
 
 def test_an_add_on_that_asks_for_a_role_gets_a_certificate_of_the_hub() -> None:
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "open-cluster-management-agent-addon"}}
-    fleet = Own(AddOn("a", lambda _cluster: [space], placement="default/all", hub_role="view"))
+    fleet = Own(AddOn("with-a-longer-name", lambda _cluster: [space], placement="default/all", hub_role="view"))
     fleet.placement("all")
     fleet.settle(30)
-    assert not fleet.own.absent("/api/v1/namespaces/open-cluster-management-agent-addon/secrets/a-hub-kubeconfig")
+    assert not fleet.own.absent(
+        "/api/v1/namespaces/open-cluster-management-agent-addon/secrets/with-a-longer-name-hub-kubeconfig"
+    )
     bindings = fleet.hub.get("/apis/rbac.authorization.k8s.io/v1/namespaces/c1/rolebindings")["items"]
-    assert "open-cluster-management:a:clusterrole:agent" in map(name_of, bindings)
+    assert "open-cluster-management:with-a-longer-name:clusterrole:agent" in map(name_of, bindings)
 
 
 MAP: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}

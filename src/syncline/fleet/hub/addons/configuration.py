@@ -26,6 +26,7 @@ from syncline.fleet.addons import (
 )
 from syncline.fleet.conditions import condition, find_condition, with_condition
 from syncline.fleet.hub.addons.progressions import Hashes
+from syncline.fleet.hub.budgets.reserve import Reserving
 from syncline.fleet.hub.rollout.decide import decide
 from syncline.fleet.hub.rollout.model import ClusterState, Decision, DecisionGroup, RolloutError, State, clusters_of
 from syncline.fleet.hub.rollout.strategy import strategy_of
@@ -74,6 +75,8 @@ class _Node:
     configured: set[str] = field(default_factory=set)
     """Clusters of the Placement that no later one chose."""
     decision: Decision = field(default_factory=Decision)
+    turn: set[str] = field(default_factory=set)
+    """Clusters whose add-on gets, or keeps, what it is to have."""
 
     def add(self, addon: Obj) -> None:
         desired = _with_own(self.desired, addon)
@@ -85,9 +88,11 @@ def configure(
     chosen: Sequence[Chosen],
     addons: Iterable[Obj],
     hashes: Hashes,
+    reserving: Reserving,
     now: datetime,
 ) -> Configured:
-    """Decide for the add-ons of one ClusterManagementAddOn. ``defaults``: with their hashes."""
+    """Decide for the add-ons of one ClusterManagementAddOn. ``defaults``: with their hashes; ``reserving``: the places
+    of its roll-outs in disruption budgets."""
     default = _Node(_by_kind(defaults))
     live = {namespace_of(one): one for one in addons}
     nodes: list[_Node] = []
@@ -100,12 +105,22 @@ def configure(
         node.configured = {cluster for cluster in node.configured if owners[cluster] is node}
     for cluster, addon in live.items():
         owners.get(cluster, default).add(_refreshed(addon, hashes))
-    errors = tuple(filter(None, (_decide(node, now) for node in nodes)))
+    errors = tuple(filter(None, (_decide(node, reserving, now) for node in nodes)))
     default.decision = Decision(
         tuple(one.state for one in default.members.values() if one.state.state is not State.SUCCEEDED)
     )
-    statuses = {cluster: status for node in (*nodes, default) for cluster, status in _statuses(node, hashes, now)}
-    rechecks = [node.decision.recheck for node in nodes if node.decision.recheck is not None]
+    for node in (*nodes, default):
+        node.turn = {
+            one.cluster
+            for one in sorted(node.decision.to_roll_out, key=lambda one: one.cluster)
+            if one.cluster in node.members
+            and (one.state is not State.TO_APPLY or reserving.take(one.cluster, _why(node, one)))
+        }
+    waits = {cluster: one.why for one in reserving.waits() for cluster in one.clusters}
+    every = (*nodes, default)
+    statuses = {cluster: status for node in every for cluster, status in _statuses(node, hashes, waits, now)}
+    times = (reserving.recheck(), *(node.decision.recheck for node in nodes))
+    rechecks = [one for one in times if one is not None]
     made = tuple(_progressed(node, now) for node in nodes)
     return Configured(statuses, made, min(rechecks, default=None), errors)
 
@@ -166,13 +181,32 @@ def rollout_state(addon: Obj, desired: Desired) -> ClusterState:
     return ClusterState(cluster, State.SUCCEEDED, since=since if said.get("reason") == "Completed" else None)
 
 
-def _decide(node: _Node, now: datetime) -> str:
-    """Let the rollout of a Placement decide; return why it cannot."""
+def _why(node: _Node, state: ClusterState) -> str:
+    progression = {} if node.chosen is None else node.chosen.progression
+    at = f"Placement {progression.get('namespace')}/{progression.get('name')}: " if progression else ""
+    return f"{at}the add-on's configuration changes (decision group {state.group.index})"
+
+
+def unsettled(addon: Obj) -> bool:
+    """Return whether an add-on has not yet been seen with the configs that it was given."""
+    references = dig(addon, "status", "configReferences") or ()
+    return any(one.get("lastAppliedConfig") != one.get("desiredConfig") for one in references)
+
+
+def _decide(node: _Node, reserving: Reserving, now: datetime) -> str:
+    """Let the rollout of a Placement decide; return why it cannot. Clusters for which a budget has no place take none
+    of those that the rollout has."""
     assert node.chosen is not None
     states = sorted((one.state for one in node.members.values()), key=lambda one: one.cluster)
+    waiting = {one.cluster for one in states if one.state is State.TO_APPLY}
     try:
         strategy = strategy_of(_strategy(node.chosen))
         node.decision = decide(strategy, node.chosen.groups, states, now)
+        begin = [one.cluster for one in node.decision.to_roll_out if one.cluster in waiting]
+        if reserving.refused(begin):
+            shut = reserving.shut(waiting)
+            states = [one for one in states if one.cluster not in shut]
+            node.decision = decide(strategy, node.chosen.groups, states, now, shut)
     except RolloutError as error:
         at = f"{node.chosen.progression.get('namespace')}/{node.chosen.progression.get('name')}"
         return f"the rollout strategy of placement {at} cannot be followed: {error}"
@@ -188,9 +222,10 @@ def _strategy(chosen: Chosen) -> Obj:
     return {**given, "progressive": {**(given.get("progressive") or {}), "maxConcurrency": size or "100%"}}
 
 
-def _statuses(node: _Node, hashes: Hashes, now: datetime) -> Iterable[tuple[str, Obj]]:
-    """Yield the status of each add-on: with its configs where it is their turn, else what the condition says."""
-    turn = {one.cluster for one in node.decision.to_roll_out}
+def _statuses(node: _Node, hashes: Hashes, waits: Mapping[str, str], now: datetime) -> Iterable[tuple[str, Obj]]:
+    """Yield the status of each add-on: with its configs where it is their turn, else what the condition says.
+    ``waits``: why clusters wait for a budget."""
+    turn = node.turn
     for cluster, member in node.members.items():
         status: Obj = member.addon.get("status") or {}
         if cluster in turn:
@@ -201,6 +236,7 @@ def _statuses(node: _Node, hashes: Hashes, now: datetime) -> Iterable[tuple[str,
             new = condition(CONFIGURED, "True", "ConfigurationsConfigured", "Configurations configured")
         elif member.state.state is State.TO_APPLY:
             text = "Configurations updated and not configured yet"
+            text += f": {waits[cluster]}" if cluster in waits else ""
             new = condition(CONFIGURED, "False", "ConfigurationsNotConfigured", text)
         else:
             yield cluster, status
@@ -234,7 +270,7 @@ def _reference(config: Config) -> Obj:
 def _progressed(node: _Node, now: datetime) -> Obj:
     """Return the progression of a Placement with its condition; when all is done, with what was applied."""
     assert node.chosen is not None
-    progression, turn = node.chosen.progression, {one.cluster for one in node.decision.to_roll_out}
+    progression, turn = node.chosen.progression, node.turn
     upgrading = sum(cluster in turn for cluster in node.members)
     resting = [one for cluster, one in node.members.items() if cluster not in turn and _inherits(one, node.desired)]
     done, failed = (sum(one.state.state is state for one in resting) for state in (State.SUCCEEDED, State.FAILED))

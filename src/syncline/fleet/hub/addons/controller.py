@@ -30,6 +30,7 @@ from syncline.fleet.hub.addons.managed import Observed as ManagedObserved
 from syncline.fleet.hub.addons.managed import plan_managed
 from syncline.fleet.hub.addons.plan import Observed, Placed, plan_cluster_addon
 from syncline.fleet.hub.addons.progressions import by_placement, named_configs
+from syncline.fleet.hub.budgets.observe import BUDGETS, observe_fleet
 from syncline.fleet.hub.replicasets.plan import decision_groups
 from syncline.fleet.hub.rollout.model import RolloutError
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER, PLACEMENT, PLACEMENT_DECISION
@@ -107,7 +108,12 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> Observed | None:
         config_hashes(cache, (*named_configs(obj), *own)),
         {name_of(one): one for one in cache.objects(CLUSTERS)} if by_placement(obj) else {},
         tuple(str(one) for one in kinds if not cache.has_synced(one)),
+        observe_fleet(cache),
     )
+
+
+def _every(_budget: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return [ref_of(one) for one in cache.objects(CLUSTER_WIDE)]
 
 
 def _same_name(addon: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
@@ -161,6 +167,7 @@ def cluster_addon_controller() -> Controller[Observed]:
             Watch(DECISIONS, _of_decision, differ(labels_of, *_of_status("decisions"))),
             Watch(DEPLOYMENT_CONFIGS, _of_config, differ(_spec)),
             Watch(TEMPLATES, _of_config, differ(_spec)),
+            Watch(BUDGETS, _every, differ(_spec, *_of_status("places", "currentUnavailable", "conditions"))),
         ),
         reads=(CLUSTERS,),
         indices={

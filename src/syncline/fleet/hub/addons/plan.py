@@ -8,14 +8,19 @@ from datetime import datetime
 from typing import Final
 
 from syncline.base.action import Action
-from syncline.control.plan import Done, Outcome, Plan, Requeue, Stalled, set_status
+from syncline.control.plan import Done, Outcome, Patch, Plan, Requeue, Stalled, set_status
 from syncline.fleet.addons import desired_of, managed_by_hub
-from syncline.fleet.hub.addons.configuration import Chosen, configure
+from syncline.fleet.hub.addons.configuration import Chosen, configure, unsettled
 from syncline.fleet.hub.addons.installing import installs, unknown
 from syncline.fleet.hub.addons.progressions import Hashes, by_placement, default_references, progressions
+from syncline.fleet.hub.budgets.model import NO_BUDGETS, Fleet, Holder
+from syncline.fleet.hub.budgets.reserve import Reserving
 from syncline.fleet.hub.rollout.model import DecisionGroup
-from syncline.kube.objects import Obj, dig, is_terminating, namespace_of
+from syncline.kube.kinds.managedaddons import MANAGED_ADDON
+from syncline.kube.objects import Obj, dig, is_terminating, name_of, namespace_of, resource_version, uid_of
 
+UNKNOWN_S: Final = 10.0
+"""Seconds until a key is looked at again while the budgets cannot be read."""
 UNLISTED_S: Final = 1.0
 """Seconds until a key is looked at again at the start of the process, when not everything was listed yet."""
 
@@ -32,7 +37,7 @@ class Placed:
 @dataclass(frozen=True, slots=True)
 class Observed:
     """A ClusterManagementAddOn, its add-ons, the Placements that it names, by namespace and name, the hashes of its
-    configs, and the ManagedClusters. ``unlisted``: kinds that are not known yet."""
+    configs, the ManagedClusters, and the disruption budgets. ``unlisted``: kinds that are not known yet."""
 
     cluster_addon: Obj
     addons: tuple[Obj, ...]
@@ -40,6 +45,7 @@ class Observed:
     hashes: Hashes
     clusters: Mapping[str, Obj]
     unlisted: tuple[str, ...] = ()
+    fleet: Fleet = NO_BUDGETS
 
 
 def plan_cluster_addon(observed: Observed, now: datetime) -> Plan:
@@ -57,8 +63,10 @@ def plan_cluster_addon(observed: Observed, now: datetime) -> Plan:
     entries = progressions(obj, observed.hashes)
     chosen, problems = _chosen(observed, entries)
     defaults = [config for config in map(desired_of, references) if config is not None]
-    found = configure(defaults, chosen, observed.addons, observed.hashes, now)
-    problems = (*problems, *found.errors)
+    reserving = _reserving(observed, now)
+    found = configure(defaults, chosen, observed.addons, observed.hashes, reserving, now)
+    waits = reserving.waits()
+    problems = (*problems, *found.errors, *(one.sentence() for one in waits))
     made = {_at(one): one for one in found.progressions}
     status = _written(obj, references, [made.get(_at(one), one) for one in entries], "the state of its rollouts")
     changes: list[Action] = []
@@ -70,10 +78,35 @@ def plan_cluster_addon(observed: Observed, now: datetime) -> Plan:
     outcome: Outcome = Done()
     if found.recheck is not None:
         outcome = Requeue(found.recheck.total_seconds(), "a rollout goes on by time", background=True)
+    elif any(not one.budget for one in waits):
+        outcome = Requeue(UNKNOWN_S, why, background=True)
     elif found.errors:
         outcome = Stalled(why, "correct spec.installStrategy.placements[].rolloutStrategy")
-    steps = (tuple(changes),) if changes else ()
+    steps = tuple(step for step in (*_reservations(observed, reserving), tuple(changes)) if step)
     return Plan(steps, outcome, why, status, together=True)
+
+
+def _reserving(observed: Observed, now: datetime) -> Reserving:
+    """Return the places of the add-on: those of clusters that are not seen with what they were given stay."""
+    live = {namespace_of(one): one for one in observed.addons if not is_terminating(one)}
+    begun = {cluster for cluster, one in live.items() if unsettled(one)}
+    reserving = Reserving(observed.fleet, Holder.of(observed.cluster_addon), now, live.keys() - begun)
+    for cluster in sorted(begun):
+        reserving.keep(cluster, "the configuration of the add-on is not applied there yet")
+    return reserving
+
+
+def _reservations(observed: Observed, reserving: Reserving) -> tuple[tuple[Action, ...], ...]:
+    """Return the writes of places, each a step. Before one is given back, a patch that changes nothing makes sure that
+    the add-on is as it was seen."""
+    back = reserving.given_back()
+    checks = tuple(_check(one) for one in observed.addons if namespace_of(one) in back and not is_terminating(one))
+    return checks, *reserving.steps()
+
+
+def _check(addon: Obj) -> Patch:
+    body = {"metadata": {"uid": uid_of(addon), "resourceVersion": resource_version(addon)}}
+    return Patch(MANAGED_ADDON, namespace_of(addon), name_of(addon), body, "make sure that it has not changed")
 
 
 def _at(entry: Obj) -> tuple[str, str]:
