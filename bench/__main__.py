@@ -29,6 +29,7 @@ from bench import (
     pool,
     separate,
     syncing,
+    threeagents,
     verbs,
     virtual,
     watching,
@@ -47,6 +48,7 @@ LISTED = 500
 WATCHERS = 50
 ALONE: dict[str, Any] = {
     "virtual": virtual,
+    "agents": threeagents,
     "applications": applications,
     "bombs": bombs,
     "butane": butane,
