@@ -19,6 +19,8 @@ from syncline.assembly.settings import ClusterSettings, HubWebhookSettings
 from syncline.base.secret import Secret
 from syncline.control.executor import run_in_place
 from syncline.control.leader import LeaderSettings
+from syncline.fleet.hub.admitting import MUTATE_CLUSTER
+from syncline.fleet.hub.converting import CONVERT, CRD, NAMES
 from syncline.kube.client import Request
 from syncline.kube.objects import ResourceInfo
 from syncline.kube.transport.kubeconfig import ClusterAccess, load_kubeconfig
@@ -31,6 +33,7 @@ CLUSTER = {"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "Manag
 CLUSTER_INFO = ResourceInfo(
     "cluster.open-cluster-management.io", "v1", "ManagedCluster", "managedclusters", namespaced=False
 )
+CRD_INFO = ResourceInfo(*CRD, "customresourcedefinitions", namespaced=False)
 HOOK_INFO = ResourceInfo(
     "admissionregistration.k8s.io",
     "v1",
@@ -69,6 +72,11 @@ def test_webhooks_of_a_hub_are_asked_over_https_and_survive_another_process(clus
     cluster.ask(
         Request("POST", CLUSTERS, body={**CLUSTER, "metadata": {"name": "c1"}, "spec": {"hubAcceptsClient": True}})
     )
+    client_config = made["webhooks"][0]["clientConfig"]
+    convert = client_config | {"url": client_config["url"].replace(MUTATE_CLUSTER, CONVERT)}
+    crd = cluster.watch_until(CRD_INFO, "", NAMES[0], lambda one: "webhook" in one["spec"].get("conversion", {}))
+    assert crd["spec"]["conversion"]["webhook"]["clientConfig"] == convert
+    assert [one["served"] for one in crd["spec"]["versions"]] == [True, True]
     accepted = cluster.watch_until(CLUSTER_INFO, "", "c1", _accepted_and_tainted)
     assert accepted["metadata"]["labels"] == {"cluster.open-cluster-management.io/clusterset": "default"}
     answer = cluster.api.send(Request("POST", CLUSTERS, body={**CLUSTER, "metadata": {"name": "managed-clusters"}}))

@@ -23,6 +23,7 @@ from syncline.fleet.hub.budgets.controller import budget_controller
 from syncline.fleet.hub.clustersets.controller import binding_controller, set_controller
 from syncline.fleet.hub.clustersets.namespaces import namespace_controller
 from syncline.fleet.hub.confinement import KEPT_KINDS, Reach, policies, webhooks
+from syncline.fleet.hub.converting import conversion_controller
 from syncline.fleet.hub.keeping import keeper
 from syncline.fleet.hub.placement.controller import placement_controller
 from syncline.fleet.hub.registration.approving import Approve, ApproveHandler, request_controller
@@ -65,6 +66,7 @@ def hub_controllers(
     users = settings.auto_approve_users
     return (
         *(keeper(kind, lambda: guards(reach())) for kind in KEPT_KINDS),
+        conversion_controller(reach),
         cluster_controller(),
         role_controller(),
         request_controller(users),

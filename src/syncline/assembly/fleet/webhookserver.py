@@ -34,9 +34,10 @@ from syncline.control.loop import ControlLoop
 from syncline.control.manager import Port, drive
 from syncline.fleet.hub.admitting import PATHS, answered
 from syncline.fleet.hub.confinement import KEPT_KINDS, Reach
+from syncline.fleet.hub.converting import CONVERT, CRD, NAMES, converted
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError, Conflict, NotFound
-from syncline.kube.objects import Obj, ref_of
+from syncline.kube.objects import Obj, ObjectRef, ref_of
 
 log = logging.getLogger("syncline.assembly")
 
@@ -127,6 +128,8 @@ class WebhookServer:
             ref = ref_of(one)
             if ref.group_kind in KEPT_KINDS:
                 self._wake(f"kept-{ref.kind.lower()}", ref)
+        for name in NAMES:
+            self._wake("addon-conversion", ObjectRef(*CRD.group_kind, "", name))
 
     @contextlib.asynccontextmanager
     async def serving(
@@ -137,9 +140,9 @@ class WebhookServer:
         # No client trusts this certificate: the address can be listened on before the authority is known.
         first = CertificateAuthority(new_authority(clock.now())).issue(names[0], now=clock.now(), server_names=names)
         tls = tls_context(first, "")
-        served: Mapping[tuple[str, str], Endpoint] = {
+        served: dict[tuple[str, str], Endpoint] = {
             ("POST", path): partial(self._answer, path, port, clock) for path in PATHS
-        }
+        } | {("POST", CONVERT): _convert}
         async with listening(
             hooks.host, hooks.port, served, names, tls=tls, at_once=AT_ONCE, max_body=MAX_REVIEW_BYTES
         ) as taken:
@@ -186,6 +189,14 @@ class WebhookServer:
         except ApiError as error:
             return Answer(503, f"{error}\n")
         return Answer(200, msgspec.json.encode(made).decode(), "application/json")
+
+
+async def _convert(_headers: Mapping[str, str], body: bytes) -> Answer:
+    try:
+        made = converted(body)
+    except (ValueError, msgspec.DecodeError) as error:
+        return Answer(400, f"{error}\n")
+    return Answer(200, msgspec.json.encode(made).decode(), "application/json")
 
 
 def names_of(hooks: HubWebhookSettings) -> tuple[str, ...]:
