@@ -59,6 +59,8 @@ class ManifestPlan:
     own_after: bool = False
     first: Delete | None = None
     """The live object must go first: a field differs that cannot be changed."""
+    instead: tuple[Delete, Create] | None = None
+    """What is done if the API refuses the write for a field that is immutable."""
 
 
 def plan_manifest(
@@ -156,7 +158,8 @@ def _update(manifest: Obj, live: Obj, ownership: Ownership, depth: Depth) -> Man
         why = "it differs from the manifest in a field that cannot be changed"
         return ManifestPlan(Create(_as_new(made), why), why, first=Delete.of(live, why))
     why = "it differs from the manifest"
-    return ManifestPlan(Replace(made, why), why)
+    instead = (Delete.of(live, why), Create(_as_new(made), why)) if known is not None and known.immutable else None
+    return ManifestPlan(Replace(made, why), why, instead=instead)
 
 
 def has_content(manifest: Obj, live: Obj, depth: Depth) -> bool:

@@ -29,6 +29,7 @@ from syncline.kube.errors import (
     ApiError,
     Conflict,
     Forbidden,
+    Invalid,
     NotFound,
     TooManyRequests,
     Unanswered,
@@ -38,6 +39,8 @@ from syncline.kube.objects import Obj, ResourceInfo, generation, resource_versio
 
 CONFLICT_TRIES: Final = 4
 """Attempts of a write that meets a newer object."""
+IMMUTABLE: Final = "field is immutable"
+"""What the API says about a field that is never changed."""
 MOST_QUESTIONS: Final = 20
 """Rounds of jq expressions of one manifest."""
 _NO_EVALUATOR: Final = "JQ expressions cannot be evaluated here: the agent has no evaluator"
@@ -163,6 +166,10 @@ def _performed(action: Look, plan: ManifestPlan, live: Obj | None) -> Generator[
     if plan.write is None:
         return live
     answer = yield _request(action.info, plan.write)
+    if plan.instead is not None and answer.status == Invalid.code and IMMUTABLE in answer.refusal().message:
+        for one in plan.instead:
+            answer = yield _request(action.info, one)
+            answer.or_raise()
     left: Obj = answer.or_raise()
     after = owner_patch(left, action.ownership, "own") if plan.own_after else None
     if after is not None:

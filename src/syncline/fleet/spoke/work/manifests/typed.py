@@ -21,11 +21,12 @@ from syncline.kube.defaults.fill import fill_defaults
 from syncline.kube.errors import BadRequest
 from syncline.kube.objects import GVK, Obj, annotations_of, copied, dig, gvk_of, labels_of, meta
 
+_RBAC: Final = "rbac.authorization.k8s.io"
 SPEC_HASH: Final = "operator.openshift.io/spec-hash"
 """Annotation with the hash of the manifest's spec, on kinds whose live spec cannot be compared with it."""
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _BUNDLE, _SERVICE_BUNDLE = "ca-bundle.crt", "service-ca.crt"
-_ENCODE: Final = msgspec.json.Encoder(order="deterministic").encode
+_ENCODE: Final = msgspec.json.Encoder().encode
 
 
 class ManifestError(ValueError):
@@ -47,12 +48,15 @@ def _always(_old: Obj, _new: Obj) -> bool:
 @dataclass(frozen=True, slots=True)
 class Typed:
     """How one kind is updated. ``content``: the fields that the manifest decides. ``recreated``: whether the change
-    from a live to a wanted object needs a deletion first. ``hashed``: the fields are compared by :data:`SPEC_HASH`, and
-    ``shown`` of them with the live object."""
+    from a live to a wanted object needs a deletion first; ``immutable``: so does a change that the API refuses for a
+    field that is immutable. ``tolerant``: returns the manifest as it is compared, if not as it is written. ``hashed``:
+    the fields are compared by :data:`SPEC_HASH`, and ``shown`` of them with the live object."""
 
     content: tuple[str, ...] = ("spec",)
     prepare: Prepare = _as_it_is
     recreated: Callable[[Obj, Obj], bool] = _always
+    immutable: bool = False
+    tolerant: Prepare | None = None
     hashed: bool = False
     shown: tuple[str, ...] = ()
 
@@ -71,6 +75,8 @@ def updated(known: Typed, manifest: Obj, live: Obj) -> Obj:
 def same_content(known: Typed, manifest: Obj, live: Obj, equal: Callable[[Any, Any], bool]) -> bool:
     """Return whether a live object has the content of the (prepared) manifest. ``equal``: how a live and a wanted value
     are compared, :func:`same` or :func:`contains`."""
+    if known.tolerant is not None:
+        manifest = known.tolerant(manifest, live)
     if known.hashed:
         wanted = defaulted(manifest)
         return all(equal(dig(live, "spec", name), dig(wanted, "spec", name)) for name in known.shown)
@@ -117,9 +123,49 @@ def with_annotation(manifest: Obj, name: str, value: str) -> Obj:
     return {**manifest, "metadata": metadata}
 
 
+def _service(manifest: Obj, _live: Obj | None) -> Obj:
+    """Go has no missing numbers: a port without a target has 0, for which the API takes the port itself."""
+    spec = manifest.get("spec") or {}
+    if spec.get("ports"):
+        ports = [_ordered({"targetPort": 0, **one}, _SERVICE_PORT) for one in spec["ports"]]
+        spec = {**spec, "ports": ports}
+    return _hashed({**manifest, "spec": _ordered(spec, _SERVICE)}, None)
+
+
+def _driver(manifest: Obj, _live: Obj | None) -> Obj:
+    return _hashed({**manifest, "spec": _ordered(manifest.get("spec") or {}, _DRIVER)}, None)
+
+
 def _hashed(manifest: Obj, _live: Obj | None) -> Obj:
-    digest = hashlib.sha256(_ENCODE(manifest.get("spec") or {})).hexdigest()
-    return with_annotation(manifest, SPEC_HASH, digest)
+    """Add the hash of the spec as upstream computes it: of Go's JSON, with the fields in the order of their type."""
+    text = _ENCODE(_dense(manifest["spec"]) or {}).decode()
+    for plain, escaped in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
+        text = text.replace(plain, escaped)
+    return with_annotation(manifest, SPEC_HASH, hashlib.sha256(text.encode()).hexdigest())
+
+
+def _ordered(value: Obj, names: tuple[str, ...]) -> Obj:
+    """Return a map with these keys first, and maps in it with sorted keys."""
+    known = {name: _sorted(value[name]) for name in names if name in value}
+    return {**known, **{name: _sorted(each) for name, each in sorted(value.items()) if name not in known}}
+
+
+def _sorted(value: Any) -> Any:
+    return {name: _sorted(value[name]) for name in sorted(value)} if isinstance(value, dict) else value
+
+
+_SERVICE_PORT: Final = ("name", "protocol", "appProtocol", "port", "targetPort", "nodePort")
+_SERVICE: Final = (
+    *("ports", "selector", "clusterIP", "clusterIPs", "type", "externalIPs", "sessionAffinity", "loadBalancerIP"),
+    *("loadBalancerSourceRanges", "externalName", "externalTrafficPolicy", "healthCheckNodePort"),
+    *("publishNotReadyAddresses", "sessionAffinityConfig", "ipFamilies", "ipFamilyPolicy"),
+    *("allocateLoadBalancerNodePorts", "loadBalancerClass", "internalTrafficPolicy", "trafficDistribution"),
+)
+_DRIVER: Final = (
+    *("attachRequired", "podInfoOnMount", "volumeLifecycleModes", "storageCapacity", "fsGroupPolicy"),
+    *("tokenRequests", "requiresRepublish", "seLinuxMount", "nodeAllocatableUpdatePeriodSeconds"),
+    "serviceAccountTokenInSecrets",
+)
 
 
 def _secret(manifest: Obj, live: Obj | None) -> Obj:
@@ -133,19 +179,25 @@ def _secret(manifest: Obj, live: Obj | None) -> Obj:
     made = {name: value for name, value in manifest.items() if name != "stringData"}
     if live is not None and manifest.get("type") == "kubernetes.io/service-account-token":
         data = {**(live.get("data") or {}), **data}
-    return {**made, "data": data, "type": manifest.get("type") or "Opaque"}
+    kind = {"type": manifest.get("type") or "Opaque"} if live is not None else {}
+    return {**made, "data": data, **kind}
 
 
 def _config_map(manifest: Obj, live: Obj | None) -> Obj:
-    """Keep the certificates that an operator of the cluster puts in where the manifest asks for them."""
-    data = dict(manifest.get("data") or {})
-    there = (live or {}).get("data") or {}
-    asked = (
-        (_BUNDLE, labels_of(manifest).get("config.openshift.io/inject-trusted-cabundle")),
-        (_SERVICE_BUNDLE, annotations_of(manifest).get("service.beta.openshift.io/inject-cabundle")),
-    )
-    kept = {key: there[key] for key, wanted in asked if wanted == "true" and key in there and key not in data}
-    return {**manifest, "data": {**data, **kept}} if kept else manifest
+    """Keep the certificates that the network operator puts in where the manifest asks for them."""
+    asked = labels_of(manifest).get("config.openshift.io/inject-trusted-cabundle")
+    return _with_live(manifest, live, _BUNDLE) if asked == "true" else manifest
+
+
+def _config_map_compared(manifest: Obj, live: Obj | None) -> Obj:
+    """Those of the service-ca operator are no difference; after a write it puts them in again."""
+    asked = annotations_of(manifest).get("service.beta.openshift.io/inject-cabundle")
+    return _with_live(manifest, live, _SERVICE_BUNDLE) if asked == "true" else manifest
+
+
+def _with_live(manifest: Obj, live: Obj | None, key: str) -> Obj:
+    data, there = manifest.get("data") or {}, (live or {}).get("data") or {}
+    return {**manifest, "data": {**data, key: there[key]}} if key in there and key not in data else manifest
 
 
 def _keeping(*paths: tuple[str, ...]) -> Prepare:
@@ -175,7 +227,18 @@ def _cluster_role(manifest: Obj, live: Obj | None) -> Obj:
     return {**manifest, "rules": live.get("rules")}
 
 
-def _definition(manifest: Obj, _live: Obj | None) -> Obj:
+def _binding(manifest: Obj, live: Obj | None) -> Obj:
+    """The groups of the role and of users are written out, as the API fills them in."""
+    role = {"apiGroup": "", **(manifest.get("roleRef") or {})}
+    if live is None:
+        return {**manifest, "roleRef": role}
+    users = [{**one, "apiGroup": _RBAC} if one.get("kind") == "User" else one for one in manifest.get("subjects") or ()]
+    return {**manifest, "roleRef": {**role, "apiGroup": _RBAC}, "subjects": users}
+
+
+def _definition(manifest: Obj, live: Obj | None) -> Obj:
+    if live is None:
+        return manifest
     spec = dict(manifest.get("spec") or {})
     names = dict(spec.get("names") or {})
     kind = str(names.get("kind") or "")
@@ -204,15 +267,17 @@ def _storage_class(manifest: Obj, live: Obj | None) -> Obj:
 
 
 def _changes(*fields: str) -> Callable[[Obj, Obj], bool]:
-    return lambda live, wanted: any(not same(live.get(name), defaulted(wanted).get(name)) for name in fields)
+    def differ(live: Obj, wanted: Obj) -> bool:
+        one, other = defaulted(live), defaulted(wanted)
+        return any(not same(one.get(name), other.get(name)) for name in fields)
+
+    return differ
 
 
-def _secret_recreated(live: Obj, wanted: Obj) -> bool:
-    changed = live.get("immutable") and not same(live.get("data"), wanted.get("data"))
-    return bool(changed) or (live.get("type") or "Opaque") != wanted.get("type")
+def _has_other_type(live: Obj, wanted: Obj) -> bool:
+    return bool(live.get("type") != wanted.get("type"))
 
 
-_RBAC: Final = "rbac.authorization.k8s.io"
 _HOOKS: Final = "admissionregistration.k8s.io"
 _CLASS: Final = (
     *("provisioner", "parameters", "reclaimPolicy", "mountOptions", "allowVolumeExpansion"),
@@ -222,9 +287,9 @@ _METADATA_ONLY: Final = Typed(())
 _SPEC: Final = Typed()
 _KINDS: Final[Mapping[GVK, Typed]] = {
     **{GVK("", "v1", kind): _METADATA_ONLY for kind in ("Namespace", "Pod", "ServiceAccount")},
-    GVK("", "v1", "Service"): Typed(prepare=_hashed, hashed=True, shown=("selector", "type")),
-    GVK("", "v1", "ConfigMap"): Typed(("data", "binaryData"), _config_map),
-    GVK("", "v1", "Secret"): Typed(("data", "type"), _secret, _secret_recreated),
+    GVK("", "v1", "Service"): Typed(prepare=_service, hashed=True, shown=("selector", "type")),
+    GVK("", "v1", "ConfigMap"): Typed(("data", "binaryData"), _config_map, tolerant=_config_map_compared),
+    GVK("", "v1", "Secret"): Typed(("data", "type"), _secret, _has_other_type, immutable=True),
     GVK("", "v1", "PersistentVolumeClaim"): Typed(
         prepare=_keeping(("spec", "volumeName"), ("spec", "storageClassName"), ("spec", "volumeMode"))
     ),
@@ -235,13 +300,16 @@ _KINDS: Final[Mapping[GVK, Typed]] = {
     GVK("policy", "v1", "PodDisruptionBudget"): _SPEC,
     GVK(_RBAC, "v1", "ClusterRole"): Typed(("rules", "aggregationRule"), _cluster_role),
     GVK(_RBAC, "v1", "Role"): Typed(("rules",)),
-    **{GVK(_RBAC, "v1", kind): Typed(("subjects", "roleRef")) for kind in ("ClusterRoleBinding", "RoleBinding")},
+    **{
+        GVK(_RBAC, "v1", kind): Typed(("subjects", "roleRef"), _binding)
+        for kind in ("ClusterRoleBinding", "RoleBinding")
+    },
     GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition"): Typed(prepare=_definition),
     GVK("storage.k8s.io", "v1", "StorageClass"): Typed(
         _CLASS, _storage_class, _changes("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
     ),
     GVK("storage.k8s.io", "v1", "CSIDriver"): Typed(
-        prepare=_hashed, recreated=lambda live, wanted: _spec_hash(live) != _spec_hash(wanted), hashed=True
+        prepare=_driver, recreated=lambda live, wanted: _spec_hash(live) != _spec_hash(wanted), hashed=True
     ),
     **{
         GVK(_HOOKS, "v1", kind): Typed(("webhooks",), _webhooks)
