@@ -61,7 +61,7 @@ def test_a_cluster_is_accepted_denied_and_detached(hub: Served, shell: Shell) ->
     said = shell("cluster", "deny", "c1")
     assert "certificatesigningrequest/c1-r2 denied\nmanagedcluster/c1 denied\n" in said
     said = shell("cluster", "detach", "c1", "--yes")
-    assert "managedcluster/c1: 0 works (0 of them leave their objects behind), 0 add-ons" in said
+    assert "managedcluster/c1: works: 0, of which 0 leave their objects behind; add-ons: 0\n" in said
 
 
 def test_all_that_wait_are_shown_before_they_are_accepted(hub: Served, shell: Shell) -> None:

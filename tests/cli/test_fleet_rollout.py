@@ -101,3 +101,17 @@ def test_a_set_whose_placement_selects_nothing_leads_to_the_placement(fleet: Fle
     empty["spec"]["placementRefs"] = [{"name": "missing"}]
     found = explain_object(view, empty)
     assert found.blocked and "Placement missing does not exist" in describe_cause(found.cause, view.now)
+
+
+def test_a_roll_out_that_waits_for_a_lost_cluster_leads_to_it(fleet: Fleet) -> None:
+    """Runs last: it loses a cluster."""
+    fleet.members["us-1"].hub_cable.cut()
+    fleet.time.advance(400)
+    late = replica_set() | {"metadata": {"name": "late", "namespace": "default"}}
+    fleet.hub.send("POST", SETS, late)
+    fleet.time.advance(20)
+    view = look(fleet)
+    obj = next(one for one in view.cluster.objects(REPLICA_SET.group_kind) if one["metadata"]["name"] == "late")
+    found = explain_object(view, obj)
+    golden("rollout-explain-lost", describe_cause(found.cause, view.now))
+    assert found.blocked

@@ -174,11 +174,7 @@ def deny(names: tuple[str, ...], kubeconfig: str | None, context: str | None) ->
             )
             works = counted(all_of(link, MANIFEST_WORK, name))
             print(f"managedcluster/{name} denied")
-            kept = (
-                f"; its {works.total} works stay in namespace {name}, and their objects on the cluster"
-                if works.total
-                else ""
-            )
+            kept = f"; works that stay, with their objects on the cluster: {works.total}" if works.total else ""
             print(
                 f"next: the hub removes the rights of its agent, which may then only read its own ManagedCluster{kept}"
             )
@@ -210,8 +206,8 @@ def detach(name: str, yes: bool, kubeconfig: str | None, context: str | None) ->
         extra = len(link.ask(client.list_(addons, name)).get("items") or []) if addons is not None else 0
         orphaned = [one for one in works if dig(one, "spec", "deleteOption", "propagationPolicy") == "Orphan"]
         print(
-            f"managedcluster/{name}: {len(works)} works ({len(orphaned)} of them leave their objects behind), "
-            f"{extra} add-ons"
+            f"managedcluster/{name}: works: {len(works)}, of which {len(orphaned)} leave their objects behind; "
+            f"add-ons: {extra}"
         )
         if not yes and sys.stdin.isatty():
             click.confirm(f"Remove cluster {name} from the hub, and what its works made there?", abort=True)

@@ -3,23 +3,27 @@ the plan of the controller."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
+from syncline.explain.fleet.clusters import CLUSTERS, cluster_cause, explain_cluster
 from syncline.explain.fleet.placements import explain_placement
 from syncline.explain.fleet.works import explain_work
 from syncline.explain.view import Found, View, one_line
-from syncline.fleet.conditions import find_condition
+from syncline.fleet.conditions import find_condition, is_true
 from syncline.fleet.hub.budgets.observe import observe_fleet
 from syncline.fleet.hub.placement.model import PLACEMENT_LABEL
+from syncline.fleet.hub.registration.leases import AVAILABLE
 from syncline.fleet.hub.replicasets.explaining import Explained, Next, Outlook, explained
 from syncline.fleet.hub.replicasets.plan import ROLLED_OUT, SetObserved
 from syncline.fleet.hub.replicasets.works import works_of_set
 from syncline.kube.kinds.managedclusters import PLACEMENT, PLACEMENT_DECISION
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK, REPLICA_SET
 from syncline.kube.kinds.syncline import BUDGET
-from syncline.kube.objects import Obj, ObjectRef, dig, labels_of, namespace_of, ref_of
+from syncline.kube.objects import Obj, ObjectRef, dig, labels_of, name_of, namespace_of, ref_of
+from syncline.kube.selectors import SelectorError, label_selector_from
 
 SETS, BUDGETS = REPLICA_SET.group_kind, BUDGET.group_kind
 WORKS, PLACEMENTS, DECISIONS = MANIFEST_WORK.group_kind, PLACEMENT.group_kind, PLACEMENT_DECISION.group_kind
@@ -75,11 +79,20 @@ def _empty_placements(view: View, obj: Obj) -> list[Cause]:
 def _row(view: View, row: Outlook) -> Cause:
     """Return the cause of one cluster, down to its work where that is stuck."""
     cause = Cause(f"cluster {row.cluster}", row.next.value, one_line(row.why), until=row.until, next_action="")
+    if row.budget:
+        budget = view.cluster.get(ObjectRef(*BUDGETS, "", row.budget))
+        held = explain_budget(view, budget) if budget is not None else None
+        return replace(cause, because=(held.cause,)) if held is not None and held.blocked else cause
     work = view.cluster.get(ObjectRef(*WORKS, row.cluster, row.work)) if row.work else None
-    if work is None or row.next not in (Next.FAILED, Next.RUN):
-        return cause if not row.budget else replace(cause, evidence=(("budget", row.budget),))
+    if work is None or row.next not in (Next.FAILED, Next.RUN, Next.DELETE):
+        return cause
     below = explain_work(view, work)
     return replace(cause, because=(below.cause,)) if below.blocked else cause
+
+
+def _leaves_alone(view: View, row: Outlook) -> bool:
+    """Return whether a deletion waits for an agent that does not answer."""
+    return row.next is Next.DELETE and cluster_cause(view, row.cluster) is not None
 
 
 def explain_budget(view: View, budget: Obj) -> Found:
@@ -98,11 +111,25 @@ def explain_budget(view: View, budget: Obj) -> Found:
     unavailable, permitted = int(status.get("unavailable") or 0), int(status.get("permitted") or 0)
     text = f"{unavailable} of {permitted} permitted clusters are unavailable, of {status.get('selected') or 0} selected"
     full = unavailable >= permitted
-    others = unavailable - len({one.get("cluster") for one in places})
-    fix = f"{others} clusters are unavailable by themselves: syncline fleet" if full and others > 0 else ""
+    held = {str(one.get("cluster")) for one in places}
+    away = [cause for cause in _away(view, budget, held) if full]
+    fix = "get them back, or raise maxUnavailable" if away else ""
     since = time_or_none(dig(budget, "metadata", "creationTimestamp"))
     state = "Full" if full else "Permits"
-    return Found(Cause(str(ref_of(budget)), state, text, since, next_action=fix, because=below), blocked=bool(fix))
+    because = (*away[:MAX_SHOWN], *below)
+    return Found(Cause(str(ref_of(budget)), state, text, since, next_action=fix, because=because), blocked=bool(away))
+
+
+def _away(view: View, budget: Obj, held: Collection[str]) -> Iterator[Cause]:
+    """Yield the causes of clusters that are unavailable without a roll-out."""
+    try:
+        selector = label_selector_from(dig(budget, "spec", "clusterSelector"))
+    except SelectorError:
+        return
+    for one in view.cluster.objects(CLUSTERS):
+        counts = dig(one, "spec", "hubAcceptsClient") and selector.matches(labels_of(one)) and name_of(one) not in held
+        if counts and not is_true(dig(one, "status", "conditions") or (), AVAILABLE):
+            yield explain_cluster(view, one).cause
 
 
 def _holder(place: Obj) -> str:

@@ -16,6 +16,7 @@ from typing import Final
 
 from syncline.base.clock import time_or_none
 from syncline.fleet.conditions import find_condition, is_true
+from syncline.fleet.hub.admitting import BOOTSTRAP_GROUP, BOOTSTRAP_USER
 from syncline.fleet.hub.registration.approving import MAX_BYTES
 from syncline.fleet.hub.registration.leases import ACCEPTED, CLUSTER_NAME
 from syncline.fleet.hub.registration.requests import PREFIX, NotOfAgent, subject_of
@@ -23,10 +24,8 @@ from syncline.fleet.spoke.registration.certificates import ADDON_NAME
 from syncline.kube.objects import Obj, dig, is_terminating, labels_of, name_of
 
 JOINED: Final = "ManagedClusterJoined"
-BOOTSTRAP_USERS: Final = ("system:serviceaccount:open-cluster-management:agent-registration-bootstrap",)
-"""The account whose token agents join with, as ``clusteradm init`` makes it."""
-BOOTSTRAP_GROUP: Final = "system:bootstrappers:managedcluster"
-"""The group of bootstrap tokens for agents, as ``clusteradm init`` makes them."""
+BOOTSTRAP_USERS: Final = (BOOTSTRAP_USER,)
+"""The account whose token agents join with."""
 FORGOTTEN_AFTER: Final = timedelta(hours=24)
 """Kubernetes deletes requests that are pending for so long."""
 _DECIDED: Final = frozenset({"Approved", "Denied", "Failed"})
