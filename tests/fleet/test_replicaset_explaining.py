@@ -117,6 +117,15 @@ def test_a_cluster_that_waits_for_a_budget_names_it_and_since_when(hub: Hub) -> 
     assert found.waiting_since == "2026-01-01T00:00:00Z"
 
 
+def test_a_cluster_behind_one_that_waits_for_a_budget_names_both(hub: Hub) -> None:
+    hub.budget(most=0)
+    hub.roll_out(type="Progressive", maxConcurrency=1)
+    hub.settle()
+    first, *others = look(hub).clusters
+    assert (first.next, first.budget) == (Next.WAIT, "b")
+    assert {(one.next, one.why) for one in others} == {(Next.WAIT, "it comes after c1, held back by b")}
+
+
 def test_before_the_controller_acts_it_says_what_the_controller_will_do(hub: Hub) -> None:
     hub.roll_out(type="Progressive", maxConcurrency=1)
     hub.settle()

@@ -206,7 +206,11 @@ class _Part:
         if part.decision.too_many_failures:
             failed = sorted(one.cluster for one in self._held.values() if one.state in (State.FAILED, State.TIMED_OUT))
             return f"more clusters have failed than maxFailures allows ({some(failed)}); no further one begins"
-        held = sorted(one.cluster for one in part.decision.to_roll_out)
+        held = sorted(one.cluster for one in part.decision.to_roll_out if one.cluster not in self._waits)
+        if not held:
+            first = sorted(self._waits.keys() & part.selected.keys())
+            for_what = {wait.budget or "other reasons" for wait in self._waits.values()}
+            return f"it comes after {some(first)}, held back by {', '.join(sorted(for_what))}"
         if part.kind is Kind.PROGRESSIVE and part.selected[cluster].index in {part.selected[one].index for one in held}:
             return f"all places of the roll-out are taken by {some(held)} (maxConcurrency)"
         group = min((part.selected[one] for one in held), default=Group())
