@@ -16,16 +16,15 @@ import pytest
 from tests.live import START_S, reached
 
 from syncline.assembly.embedded.live import LiveCluster, kubeconfig_text, running_cluster, write_private
-from syncline.assembly.fleet.hub import BOOTSTRAP_NAMESPACE, HubSettings
-from syncline.assembly.fleet.objects import BOOTSTRAP_ACCOUNT
+from syncline.assembly.fleet.hub import HubSettings
 from syncline.assembly.ports import HttpPort
 from syncline.assembly.settings import KEYS, ClusterSettings
 from syncline.base.clock import SystemClock
-from syncline.base.secret import Secret
+from syncline.cli.main import main
 from syncline.cluster.access.pki import LEAF_LIFETIME, load_or_create_keys
 from syncline.fleet.conditions import find_condition
 from syncline.fleet.spoke.registration.certificates import ROTATED, identity
-from syncline.fleet.spoke.registration.invitation import Invitation
+from syncline.fleet.spoke.registration.invitation import Invitation, read_invitation
 from syncline.fleet.spoke.registration.proposing import CLUSTER_UID
 from syncline.hosts.fleet.agent import Agent, Standing
 from syncline.hosts.fleet.joining import JoinError
@@ -75,12 +74,11 @@ class Story:
         return found
 
 
-async def invitation(cluster: LiveCluster, access: ClusterAccess) -> Invitation:
-    """What ``syncline hub token`` prints."""
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
-    path = f"/api/v1/namespaces/{BOOTSTRAP_NAMESPACE}/serviceaccounts/{BOOTSTRAP_ACCOUNT}/token"
-    made = cluster.core.transport().send(Request("POST", path, body=body)).or_raise()["status"]
-    return Invitation(cluster.url, Secret(made["token"]), access.ca_pem, made["expirationTimestamp"])
+async def line_of(folder: Path, capsys: pytest.CaptureFixture[str]) -> Invitation:
+    """What ``syncline hub token`` prints on the hub."""
+    words = ["hub", "token", "--ttl", "1h", "--kubeconfig", str(folder / "kubeconfig")]
+    assert await asyncio.to_thread(main, words) == 0
+    return read_invitation(capsys.readouterr().out)
 
 
 @contextlib.asynccontextmanager
@@ -135,8 +133,13 @@ async def rotate(story: Story) -> None:
 async def deny_and_leave(story: Story) -> None:
     """A denied agent goes quiet; one that leaves waits until the hub let go, then deletes its credentials."""
     agent = story.agent()
+    agent.hub_url = story.cluster.url.replace("127.0.0.1", "localhost")
     async with running(agent) as task:
         await asyncio.wait_for(agent.joined.wait(), START_S)
+        moved, joining = story.place.hub(), story.place.joining()
+        assert moved is not None
+        assert joining is not None
+        assert (moved.server, joining.hub) == (agent.hub_url, story.cluster.url), "the hub moved, and is the same"
         await story.send("PATCH", f"{CLUSTERS}/c1", {"spec": {"hubAcceptsClient": False}})
         mark(story.place)  # it also looks more often
         async with asyncio.timeout(START_S):
@@ -162,14 +165,14 @@ async def refused_name(story: Story, folder: Path) -> None:
         await agent.join()
 
 
-async def tell(folder: Path) -> None:
+async def tell(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with running_cluster(ClusterSettings(data=folder / "data")) as cluster:
         await cluster.start_hub(HubSettings())
         write_private(folder / "kubeconfig", kubeconfig_text(cluster))
         access = load_kubeconfig(folder / "kubeconfig")
         place = place_of(folder, cluster.url, "c1")
         joining = Joining(cluster.url, "c1", "a1")
-        place.keep_invitation(await invitation(cluster, access), "c1")
+        place.keep_invitation(await line_of(folder, capsys), "c1")
         place.keep_joining(joining)
         port = HttpPort(access)
         try:
@@ -182,5 +185,5 @@ async def tell(folder: Path) -> None:
             await port.close()
 
 
-def test_b1_to_b9_an_agent_joins_renews_and_leaves_over_tls(tmp_path: Path) -> None:
-    asyncio.run(tell(tmp_path))
+def test_b1_to_b9_an_agent_joins_renews_and_leaves_over_tls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asyncio.run(tell(tmp_path, capsys))

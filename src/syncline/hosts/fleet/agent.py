@@ -336,7 +336,9 @@ class Agent:
                     if access is not None and access != credentials.access:
                         credentials.use(access)
             live = cache.get(ref)
-            works = cache.objects(MANIFEST_WORK.group_kind)
+            # What was listed before the rights went may be gone: then the hub has no works for this agent.
+            readable = not cache.unread(ObjectRef(*MANIFEST_WORK.group_kind, name, ""))
+            works = cache.objects(MANIFEST_WORK.group_kind) if readable else []
             unread = cache.unread(ref)
             denied = live is not None and not dig(live, "spec", "hubAcceptsClient")
             if not works and ((denied and not is_true(dig(live, "status", "conditions") or (), ACCEPTED)) or unread):
