@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fleet.world import WORKS, config_map, manifest_work
 from tests.live import START_S, reached
 
 from syncline.assembly.embedded.live import LiveCluster, kubeconfig_text, running_cluster, write_private
@@ -23,6 +24,7 @@ from syncline.base.clock import SystemClock
 from syncline.cli.main import main
 from syncline.cluster.access.pki import LEAF_LIFETIME, load_or_create_keys
 from syncline.fleet.conditions import find_condition
+from syncline.fleet.hub.registration.leases import ACCEPTED
 from syncline.fleet.spoke.registration.certificates import ROTATED, identity
 from syncline.fleet.spoke.registration.invitation import Invitation, read_invitation
 from syncline.fleet.spoke.registration.proposing import CLUSTER_UID
@@ -38,6 +40,8 @@ from syncline.kube.transport.kubeconfig import ClusterAccess, load_kubeconfig
 CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
 CLAIMS = "/apis/cluster.open-cluster-management.io/v1alpha1/clusterclaims"
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+MAPS = "/api/v1/namespaces/default/configmaps"
+CARRIED = f"{MAPS}/carried"
 MERGE = {"content-type": "application/merge-patch+json"}
 
 
@@ -146,8 +150,14 @@ async def deny_and_leave(story: Story) -> None:
             while agent.standing is not Standing.DENIED:
                 await asyncio.wait({task}, timeout=0.1)
         assert any("the hub denies the cluster" in line for line in story.said)
+        await story.send("PATCH", f"{CLUSTERS}/c1", {"spec": {"hubAcceptsClient": True}})
+        await story.until(lambda: dig(story.live(), "spec", "hubAcceptsClient") and story.status(ACCEPTED) == "True")
+        await story.send("POST", WORKS.format("c1"), manifest_work("c1", "w", config_map("carried")))
+        await story.until(lambda: story.hub.send(Request("GET", CARRIED)).ok, MAPS)
         await story.send("DELETE", f"{CLUSTERS}/c1")
         await asyncio.wait_for(task, START_S)
+    assert story.hub.send(Request("GET", CARRIED)).status == 404
+    assert not story.live()
     assert not story.place.folder.exists()
     assert "has left the hub" in story.said[-1]
 

@@ -335,13 +335,13 @@ class Agent:
                     access = self.place.hub()
                     if access is not None and access != credentials.access:
                         credentials.use(access)
-            live = cache.get(ref)
+            live, known = cache.get(ref), cache.has_synced(MANAGED_CLUSTER.group_kind)
             # What was listed before the rights went may be gone: then the hub has no works for this agent.
             readable = not cache.unread(ObjectRef(*MANIFEST_WORK.group_kind, name, ""))
             works = cache.objects(MANIFEST_WORK.group_kind) if readable else []
-            unread = cache.unread(ref)
+            gone = bool(cache.unread(ref)) or (known and live is None)
             denied = live is not None and not dig(live, "spec", "hubAcceptsClient")
-            if not works and ((denied and not is_true(dig(live, "status", "conditions") or (), ACCEPTED)) or unread):
+            if not works and ((denied and not is_true(dig(live, "status", "conditions") or (), ACCEPTED)) or gone):
                 return
             if validity_of(credentials.certificate()).ends <= self.clock.now():
                 return
