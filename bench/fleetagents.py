@@ -35,6 +35,8 @@ from syncline.kube.client import Batch, Request, Response
 from syncline.kube.transport.kubeconfig import ClusterAccess, load_kubeconfig
 
 SPOKE_URL = "https://spoke.test"
+SHARING = 10
+"""Agents of one embedded API."""
 
 
 @dataclass(slots=True)
@@ -100,14 +102,20 @@ async def _agent(number: int, bootstrap: ClusterAccess, folder: Path, spoke: Spo
         await driver.run()
 
 
-async def main(kubeconfig: str, count: int, folder: Path) -> None:
-    counts = Counts()
-    core = build_core(store=Store(), clock=SystemClock(), entropy=Entropy(1))
+def _spoke(number: int) -> SpokePort:
+    core = build_core(store=Store(), clock=SystemClock(), entropy=Entropy(number))
     core.bootstrap(port=6443)
     run_in_place(ensure_objects(spoke_objects()), core.transport())
-    spoke, bootstrap = SpokePort(core.transport()), load_kubeconfig(kubeconfig)
+    return SpokePort(core.transport())
+
+
+async def main(kubeconfig: str, count: int, folder: Path) -> None:
+    counts = Counts()
+    bootstrap = load_kubeconfig(kubeconfig)
     async with asyncio.TaskGroup() as group:
         for number in range(count):
+            if number % SHARING == 0:
+                spoke = _spoke(number)
             group.create_task(_agent(number, bootstrap, folder, spoke, counts))
         while True:
             counts.at = time.time()

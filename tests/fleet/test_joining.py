@@ -17,6 +17,8 @@ from syncline.fleet.spoke.registration.proposing import (
     waiting_for,
     with_config,
 )
+from syncline.hosts.fleet.joining import may_pass
+from syncline.kube.errors import ApiError, Forbidden, NotFound, TooManyRequests, Unauthorized, Unavailable
 from syncline.kube.objects import Obj
 
 INVITATION = Invitation(
@@ -63,6 +65,20 @@ def test_b1_a_cluster_is_proposed_without_acceptance() -> None:
     }
     assert made["metadata"]["annotations"] == {"agent.open-cluster-management.io/zone": "a", CLUSTER_UID: "u1"}
     assert "managedClusterClientConfigs" not in proposed(Own("c1", url="http://c1:80"))["spec"]
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (TooManyRequests("Too many requests, please try again later."), True),
+        (Unavailable("away"), True),
+        (Forbidden("no"), False),
+        (Unauthorized("who are you"), False),
+        (NotFound("no hub"), False),
+    ],
+)
+def test_a_join_goes_on_when_the_hub_has_too_much_to_do(error: ApiError, passes: bool) -> None:
+    assert may_pass(error) is passes
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from syncline.hosts.fleet.places import Joining, Pending, Place
 from syncline.kube import client
 from syncline.kube.certificates import client_key, is_of_key, issued_certificate
 from syncline.kube.client import Request, Response
-from syncline.kube.errors import ApiError, Forbidden, Unanswered, Unauthorized
+from syncline.kube.errors import ApiError, Forbidden, TooManyRequests, Unanswered, Unauthorized
 from syncline.kube.kinds.managedclusters import CLUSTER_CLAIM, MANAGED_CLUSTER
 from syncline.kube.objects import Obj, ResourceInfo, dig, uid_of
 from syncline.kube.transport.kubeconfig import ClusterAccess
@@ -45,6 +45,12 @@ Say = Callable[[str], None]
 
 class JoinError(Exception):
     """The cluster cannot join; one sentence with the fix."""
+
+
+def may_pass(error: ApiError) -> bool:
+    """Return whether an answer of the hub says nothing about this cluster: it is not ready, or has too many requests,
+    as when hundreds of clusters join at once."""
+    return not isinstance(error, Unauthorized | Forbidden) and (error.code >= 500 or error.code == TooManyRequests.code)
 
 
 class Backoff:
@@ -109,7 +115,7 @@ class Join:
                 self._tell(f"the hub does not answer, trying again: {error}")
                 wait = away.next_s()
             except ApiError as error:
-                if not isinstance(error, Unauthorized | Forbidden) and error.code >= 500:
+                if may_pass(error):
                     self._tell(f"the hub is not ready, trying again: {error}")
                     wait = away.next_s()
                 else:
