@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from tests.fleet.registrations import request
 
 from syncline.assembly.embedded.core import ClusterCore, build_core
+from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.fleet.hub import HubSettings, hub_role
 from syncline.assembly.fleet.objects import BOOTSTRAP_ACCOUNT, hub_objects
 from syncline.assembly.fleet.webhooks import INSIDE, admit_inside
@@ -18,7 +20,8 @@ from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.cluster.access.users import UserInfo, service_account_user
-from syncline.cluster.storage.store import Store
+from syncline.cluster.storage.store import Key, Store, Stored
+from syncline.control.executor import run_in_place
 from syncline.control.virtual import VirtualDriver
 from syncline.fleet.hub.registration.leases import AVAILABLE
 from syncline.fleet.hub.registration.requests import CLUSTERS_GROUP, PREFIX, SIGNER
@@ -66,6 +69,15 @@ class Hub:
     admin: Transport
     time: VirtualDriver
     clock: VirtualClock
+    settings: HubSettings
+
+    def start(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
+        """Start the controllers with an empty memory; those that ran before end."""
+        role = hub_role(self.settings, reach=lambda: INSIDE)
+        transport = self.core.transport(role.user)
+        driver = SimulatedDriver(self.clock, Journal(), wrap(transport) if wrap else transport, strict=True)
+        start(role, driver)
+        self.time.actors[:] = [driver.actor]
 
     def send(self, verb: str, path: str, body: Any = None) -> Obj:
         headers = MERGE if verb == "PATCH" else {}
@@ -146,16 +158,29 @@ def core_of() -> ClusterCore:
     return core
 
 
+@lru_cache(1)
+def _beginning() -> tuple[int, list[tuple[Key, int, bytes]]]:
+    """What is stored of a hub before its controllers run; to install it costs more than most tests."""
+    core = core_of()
+    run_in_place(ensure_objects(hub_objects(INSIDE)), core.transport(judged=False))
+    store = core.store
+    found = [(one.key, one.revision, one.raw) for resource in store.resources() for one in store.list(resource)]
+    return store.revision, found
+
+
+def installed() -> ClusterCore:
+    """A cluster with all that a hub needs."""
+    store, (revision, objects) = Store(), _beginning()
+    store.restore(revision, (Stored.load(*one) for one in objects))
+    return build_core(store=store, clock=VirtualClock(), entropy=Entropy(2))
+
+
 def hub_of(settings: HubSettings | None = None, core: ClusterCore | None = None) -> Hub:
     """A hub; ``core``: a cluster where everything is installed, whose account has its own rights."""
-    objects = hub_objects(INSIDE) if core is None else []
-    core, settings = core or core_of(), settings or HubSettings()
+    core, settings = core or installed(), settings or HubSettings()
     assert isinstance(core.clock, VirtualClock)
     admit_inside(core, settings)
-    role = hub_role(settings, objects=objects, reach=lambda: INSIDE)
-    admin = core.transport()
-    driver = SimulatedDriver(core.clock, Journal(), core.transport(role.user), admin=admin, strict=True)
-    start(role, driver)
-    time = VirtualDriver(core.clock, [driver.actor])
-    time.until_idle()
-    return Hub(core, admin, time, core.clock)
+    hub = Hub(core, core.transport(), VirtualDriver(core.clock), core.clock, settings)
+    hub.start()
+    hub.time.until_idle()
+    return hub
