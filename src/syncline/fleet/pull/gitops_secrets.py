@@ -48,6 +48,14 @@ def blank_secret(namespace: str, cluster: Obj, account: str) -> Obj:
     return _secret(f"{name}-{account or COMPONENT}{SUFFIX}", namespace, cluster, labels, values)
 
 
+def blank_import(cluster: str) -> Obj:
+    """Return the Secret that stands for an import in the namespace of a cluster that pulls."""
+    labels = {CLUSTER_NAME: cluster, CLUSTER_SERVER: f"{cluster}-control-plane"}
+    values = {"name": cluster, "server": f"https://{cluster}-control-plane"}
+    metadata = {"name": f"{cluster}-{COMPONENT}{SUFFIX}", "namespace": cluster, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "stringData": values}
+
+
 def imported_secret(namespace: str, cluster: Obj, imported: Obj) -> Obj:
     """Return Argo CD's copy of the Secret that an import left."""
     labels = {key: labels_of(imported).get(key, "") for key in (CLUSTER_NAME, CLUSTER_SERVER)}

@@ -1,0 +1,1 @@
+"""The controllers of the pull model, by what they are about."""

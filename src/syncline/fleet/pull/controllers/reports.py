@@ -1,0 +1,76 @@
+"""The MulticlusterApplicationSetReport of each ApplicationSet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Controller, Watch, differ
+from syncline.control.plan import Create, Plan, Replace
+from syncline.fleet.pull import names
+from syncline.fleet.pull.controllers.common import comes_or_goes
+from syncline.fleet.pull.controllers.status import feedback
+from syncline.fleet.pull.observe import (
+    APPS,
+    DETAILS,
+    REPORTS,
+    SETS,
+    WORKS,
+    hosting_set,
+    observe_report,
+)
+from syncline.fleet.pull.report import ReportsObserved, plan_reports
+from syncline.kube.objects import (
+    Obj,
+    ObjectRef,
+    annotations_of,
+    labels_of,
+    name_of,
+    namespace_of,
+)
+
+
+def report_controller() -> Controller[ReportsObserved]:
+    """Return the controller of MulticlusterApplicationSetReports; a key is a report, which has the name of its set."""
+
+    def of_work(work: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        key = hosting_set(work)
+        return (ObjectRef(*REPORTS, *key.split("/", 1)),) if key else ()
+
+    def of_set(obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        return (ObjectRef(*REPORTS, namespace_of(obj), name_of(obj)),)
+
+    def of_app(app: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        owner = names.owning_set(app)
+        return (ObjectRef(*REPORTS, namespace_of(app), owner),) if owner and names.is_carried(app) else ()
+
+    def of_details(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        work = cache.get(ObjectRef(*WORKS, namespace_of(obj), name_of(obj)))
+        return of_work(work, cache) if work is not None else ()
+
+    return Controller(
+        name="applicationset-report",
+        kind=REPORTS,
+        watches=(
+            Watch(WORKS, of_work, differ(feedback, annotations_of, labels_of)),
+            Watch(SETS, of_set, comes_or_goes),
+            Watch(DETAILS, of_details, differ(lambda one: one.get("report"))),
+            Watch(APPS, of_app, comes_or_goes),
+        ),
+        observe=observe_report,
+        plan=lambda seen, _now: _in_one_write(plan_reports(seen)),
+    )
+
+
+def _in_one_write(plan: Plan) -> Plan:
+    """Return the plan with a new report written once, with its content: upstream creates it empty and then fills it."""
+    steps: list[tuple[Any, ...]] = []
+    for step in plan.steps:
+        last = steps[-1][0] if steps else None
+        if isinstance(step[0], Replace) and isinstance(last, Create) and step[0].target == last.target:
+            steps[-1] = (replace(last, obj=step[0].obj),)
+        else:
+            steps.append(step)
+    return replace(plan, steps=tuple(steps))
