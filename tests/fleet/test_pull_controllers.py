@@ -9,7 +9,7 @@ from tests.fleet.world import Fleet
 
 from syncline.assembly.fleet.pull import pull_objects, pull_role
 from syncline.fleet.pull import names
-from syncline.fleet.pull.controllers.common import PullSettings
+from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.names import Variant
 from syncline.kube.objects import Obj, dig
 

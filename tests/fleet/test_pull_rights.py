@@ -14,7 +14,7 @@ from syncline.cluster.access.rbac import Attributes, rules_of
 from syncline.cluster.access.users import UserInfo
 from syncline.control.executor import run_in_place
 from syncline.control.leader import LeaderSettings, Share, release_all, share_round
-from syncline.fleet.pull.controllers.common import PullSettings
+from syncline.fleet.pull.controllers.parts import PullSettings
 
 CLUSTER_GROUP = "cluster.open-cluster-management.io"
 GITOPS = "/apis/apps.open-cluster-management.io/v1beta1/namespaces/argocd/gitopsclusters"

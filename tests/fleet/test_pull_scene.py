@@ -14,7 +14,7 @@ from tests.gitops.behaviours.sim import Source
 from tests.scenes.scenes import scene
 
 from syncline.assembly.fleet.pull import pull_objects, pull_role
-from syncline.fleet.pull.controllers.common import PullSettings
+from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.objects import Obj, name_of
 from syncline.kube.yaml.loading import load_all

@@ -12,7 +12,7 @@ from tests.gitops.behaviours.sim import Source
 
 from syncline.assembly.fleet.pull import pull_objects, pull_role
 from syncline.fleet.pull import names
-from syncline.fleet.pull.controllers.common import PullSettings
+from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.kube.objects import Obj
 
 WEB = "/api/v1/namespaces/default/configmaps/web"

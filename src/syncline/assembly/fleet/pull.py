@@ -10,7 +10,7 @@ from typing import Final
 from syncline.assembly.roles import Role
 from syncline.cluster.access.users import service_account_user
 from syncline.fleet.pull.controller import pull_controllers
-from syncline.fleet.pull.controllers.common import PullSettings
+from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.names import Variant
 from syncline.kube.kinds.applicationfleet import gitops_cluster_crd
 from syncline.kube.kinds.applicationfleet import report_crd as set_report_crd

@@ -16,7 +16,7 @@ from syncline.fleet.pull.controllers.clusters import (
     rights_controller,
     secret_controller,
 )
-from syncline.fleet.pull.controllers.common import PullSettings
+from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.controllers.reports import report_controller
 from syncline.fleet.pull.controllers.status import details_controller, report_status_controller, status_controller
 

@@ -11,7 +11,7 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Plan, Replace
 from syncline.fleet.pull import names
-from syncline.fleet.pull.controllers.common import PullSettings, awaiting, comes_or_goes
+from syncline.fleet.pull.controllers.parts import PullSettings, awaiting, comes_or_goes
 from syncline.fleet.pull.observe import (
     APPS,
     BY_PROJECT,

@@ -14,7 +14,7 @@ from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Create, Delete, Done, Plan, Replace, Retry
 from syncline.fleet.hub.sets import CLUSTER_SET_LABEL
 from syncline.fleet.pull.clusters import plan_cluster
-from syncline.fleet.pull.controllers.common import PullSettings, awaiting, comes_or_goes
+from syncline.fleet.pull.controllers.parts import PullSettings, awaiting, comes_or_goes
 from syncline.fleet.pull.details import RIGHTS, report_rights
 from syncline.fleet.pull.gitops import plan_gitops
 from syncline.fleet.pull.gitops_secrets import OURS, blank_import, field_of, imported_names

@@ -10,7 +10,7 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Create, Plan, Replace
 from syncline.fleet.pull import names
-from syncline.fleet.pull.controllers.common import comes_or_goes
+from syncline.fleet.pull.controllers.parts import comes_or_goes
 from syncline.fleet.pull.controllers.status import feedback
 from syncline.fleet.pull.observe import (
     APPS,

@@ -11,7 +11,7 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Plan, SetStatus
 from syncline.fleet.pull import names
-from syncline.fleet.pull.controllers.common import PullSettings
+from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.details import plan_details
 from syncline.fleet.pull.names import Variant
 from syncline.fleet.pull.observe import (
