@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from bench.processes import START_LIMIT_S, cpu_s_of, free_port, resident_mib_of
@@ -149,6 +151,29 @@ def ocm_hub(
 
 
 @contextlib.contextmanager
+def ocm_webhooks(programs: Path, folder: Path, kubeconfig: Path, certificates: Path) -> Iterator[dict[str, str]]:
+    """OCM's admission webhooks of clusters (``registration``) and of works (``work``) until the block ends: their URLs.
+    ``certificates`` has ``tls.crt`` and ``tls.key`` of 127.0.0.1. They listen on all addresses: they have no option for
+    that."""
+    check_programs(programs, ("registration", "work"))
+    ports = {name: free_port() for name in ("registration", "work")}
+    off = ("--health-probe-port=0", "--metrics-port=0", f"--certdir={certificates}")
+    commands: dict[str, Sequence[str]] = {
+        f"webhook-{name}": [str(programs / name), "webhook-server", f"--port={port}", *off]
+        for name, port in ports.items()
+    }
+    with kept(commands, folder, {"KUBECONFIG": str(kubeconfig)}):
+        for name, port in ports.items():
+            wait_until(partial(_listens, port), f"the webhooks of {name}")
+        yield {name: f"https://127.0.0.1:{port}" for name, port in ports.items()}
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextlib.contextmanager
 def ocm_agent(
     programs: Path,
     folder: Path,
@@ -182,9 +207,8 @@ def ocm_agent(
         yield running
 
 
-def wait_until(reached: object, what: str, limit_s: float = START_LIMIT_S) -> None:
+def wait_until(reached: Callable[[], object], what: str, limit_s: float = START_LIMIT_S) -> None:
     """Wait until ``reached()`` is true."""
-    assert callable(reached)
     until = time.perf_counter() + limit_s
     while not reached():
         if time.perf_counter() > until:

@@ -39,10 +39,11 @@ from syncline.hosts.fleet.places import Joining
 from syncline.kube.certificates import approved
 from syncline.kube.client import Request, Transport
 from syncline.kube.kinds.klusterlets import klusterlet_crd
-from syncline.kube.objects import Obj, dig
+from syncline.kube.objects import Obj, annotations_of, dig
 from syncline.kube.transport.kubeconfig import ClusterAccess, load_kubeconfig
 
 pytestmark = pytest.mark.filterwarnings("ignore:Attribute's length must be")
+ZONE = "agent.open-cluster-management.io/zone"
 NOW = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
 SPACE, ADD_ONS = "open-cluster-management-agent", "open-cluster-management-agent-addon"
 PATH = "/apis/operator.open-cluster-management.io/v1/klusterlets"
@@ -323,7 +324,7 @@ async def import_manifest(cluster: LiveCluster, access: ClusterAccess) -> list[O
     text["clusters"][0]["cluster"]["server"] = cluster.url
     data = {"kubeconfig": base64.b64encode(json.dumps(text).encode()).decode()}
     metadata = {"name": "bootstrap-hub-kubeconfig", "namespace": SPACE}
-    live = klusterlet()
+    live = klusterlet(registrationConfiguration={"clusterAnnotations": {ZONE: "a", "foreign": "b"}})
     live["metadata"] = {"name": "klusterlet"}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}},
@@ -365,6 +366,8 @@ async def imported(cluster: LiveCluster, access: ClusterAccess, hub: Transport, 
     await reached(hub, PATH, lambda: connected(hub))
     stored = hub.send(Request("GET", f"/api/v1/namespaces/{SPACE}/secrets/{HUB_SECRET}")).or_raise()
     assert base64.b64decode(stored["data"]["cluster-name"]) == b"c1"
+    notes = annotations_of(hub.send(Request("GET", f"{CLUSTERS}/c1")).or_raise())
+    assert (notes[ZONE], "foreign" in notes) == ("a", False)
 
 
 async def ended(hub: Transport, port: HttpPort, folder: Path) -> None:

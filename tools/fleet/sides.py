@@ -5,17 +5,20 @@ from __future__ import annotations
 import base64
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
-from bench.ocm import AGENT_NAMESPACE, Programs, kept, ocm_agent, ocm_hub
+from bench.ocm import AGENT_NAMESPACE, Programs, kept, ocm_agent, ocm_hub, ocm_webhooks
 from bench.processes import Blocking, Running, apiserver, free_port, running, syncline
 from cryptography import x509
 
 from syncline.assembly.fleet.objects import BOOTSTRAP_ACCOUNT, BOOTSTRAP_NAMESPACE, foreign_hub_objects
+from syncline.cluster.access.pki import create_keys
+from syncline.fleet.hub.confinement import Reach, webhooks
 from syncline.fleet.spoke.registration.invitation import Invitation
 from syncline.kube.kinds.managedaddons import addon_crds
 from syncline.kube.kinds.managedclusters import cluster_claim_crd
@@ -178,9 +181,36 @@ def spoke_definitions() -> list[Obj]:
     ]
 
 
-def _our_hub(world_folder: Path, hub: Running) -> contextlib.AbstractContextManager[Programs]:
-    command = syncline("controller", "--roles", "hub", "--no-leader-elect", "--kubeconfig", str(hub.kubeconfig))
-    return kept({"hub-syncline": command}, world_folder / "hub-programs")
+@contextlib.contextmanager
+def _their_hub(world: World) -> Iterator[Programs]:
+    """OCM's controllers and webhooks. The cluster-manager operator, which is not here, would install the latter."""
+    place, kubeconfig = world.folder / "hub-programs", world.hub.kubeconfig
+    certificates = world.folder / "certificates"
+    certificates.mkdir()
+    authority = create_keys(datetime.now(UTC)).authority
+    pair = authority.issue("webhooks", now=datetime.now(UTC), server_names=("127.0.0.1",))
+    (certificates / "tls.crt").write_text(pair.certificate_pem)
+    (certificates / "tls.key").write_text(pair.key_pem.reveal())
+    with ocm_webhooks(world.programs, place, kubeconfig, certificates) as urls:
+        for name, url in urls.items():
+            for obj in webhooks(Reach(url=url, ca_pem=authority.pair.certificate_pem)):
+                of_works = ".work." in obj["metadata"]["name"]
+                if "syncline" not in obj["metadata"]["name"] and of_works == (name == "work"):
+                    world.on_hub.apply(obj, "cluster-manager")
+        with ocm_hub(world.programs, place, kubeconfig, features=("ManifestWorkReplicaSet",)) as running_hub:
+            yield running_hub
+
+
+@contextlib.contextmanager
+def _our_hub(world: World) -> Iterator[Programs]:
+    at = f"127.0.0.1:{free_port()}"
+    more = ("--hub-webhook-listen", at, "--hub-webhook-url", f"https://{at}")
+    kubeconfig = str(world.hub.kubeconfig)
+    command = syncline("controller", "--roles", "hub", "--no-leader-elect", "--kubeconfig", kubeconfig, *more)
+    configurations = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    with kept({"hub-syncline": command}, world.folder / "hub-programs") as running_hub:
+        world.on_hub.wait(lambda: world.on_hub.send("GET", configurations)["items"], "our hub's webhooks")
+        yield running_hub
 
 
 def their_agent(world: World, bootstrap: Path) -> contextlib.AbstractContextManager[Programs]:
@@ -213,11 +243,6 @@ def world_of(hub_side: str, agent_side: str, programs: Path, folder: Path) -> It
             world.on_hub.apply(obj, "clusteradm")
         for obj in spoke_definitions():
             world.on_spoke.apply(obj, "clusteradm")
-        gates: Sequence[str] = ("ManifestWorkReplicaSet",)
-        make = (
-            ocm_hub(programs, folder / "hub-programs", world.hub.kubeconfig, features=gates)
-            if hub_side == THEIRS
-            else _our_hub(folder, world.hub)
-        )
-        world.running["hub"] = closing.enter_context(make)
+        make = _their_hub if hub_side == THEIRS else _our_hub
+        world.running["hub"] = closing.enter_context(make(world))
         yield world

@@ -22,7 +22,11 @@ SHORT_S = 3.0
 STEP_LIMIT_S, UNTIL_S = 60.0, 100.0
 """How long a step may take, and one that a story waits for."""
 MADE_BY_SERVER = ("uid", "resourceVersion", "creationTimestamp", "selfLink", "generation")
-ORDERED = {"conditions": "type", "ownerReferences": "name"}
+ORDERED = {
+    "conditions": lambda each: str(each.get("type")),
+    "ownerReferences": lambda each: each["name"],
+    "finalizers": str,
+}
 """Lists whose order says nothing, and by what they are sorted."""
 TIMES = (
     "lastTransitionTime",
@@ -62,7 +66,7 @@ def _part(key: str, value: Any, managers: bool) -> Any:
     if key in ("agentID", "agent-id"):
         return "@agent@"
     if key in ORDERED and isinstance(value, list):
-        return sorted((plain(each) for each in value), key=lambda each: str(each.get(ORDERED[key])))
+        return sorted((plain(each) for each in value), key=ORDERED[key])
     return plain(value, managers=managers)
 
 
@@ -195,6 +199,9 @@ def tell(world: World, only: frozenset[str] = frozenset()) -> dict[str, Obj]:
                 _act(world, story, story["steps"][number])
             except (SystemExit, Unmet) as refused:
                 told.setdefault(story["story"], {})[f"step {number + 1} refused"] = plain(str(refused))
+            for tried in story["steps"][number].get("tried", ()):
+                answers = told.setdefault(story["story"], {}).setdefault(f"step {number + 1} tried", [])
+                answers.append(_tried(world, tried))
         _settle(world, now)
         for story in now:
             told.setdefault(story["story"], {})[f"step {number + 1}"] = _seen(world, story)
@@ -220,6 +227,15 @@ def _act(world: World, story: Obj, step: Obj) -> None:
         )
     if "report" in step:
         _report(world, step["report"])
+
+
+def _tried(world: World, obj: Obj) -> str:
+    """What the hub answers to an object."""
+    try:
+        world.on_hub.apply(_timed(obj))
+    except SystemExit as refused:
+        return str(plain(str(refused)))
+    return "made"
 
 
 def _timed(obj: Obj) -> Obj:

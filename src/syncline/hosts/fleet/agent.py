@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -110,6 +110,8 @@ class Agent:
     hub_url: str = ""
     entropy: Entropy = field(default_factory=Entropy)
     registration: RegistrationSettings = field(default_factory=RegistrationSettings)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Those of the cluster when it is proposed."""
     within_s: float | None = None
     """Seconds after which a join gives up; None: never."""
     changed: Callable[[], Awaitable[None]] | None = None
@@ -212,7 +214,7 @@ class Agent:
         finally:
             await own_port.close()
         settings = self.registration
-        join = Join(self.place, self.joining, own, self.clock, self.say, settings.expiration_s)
+        join = Join(self.place, self.joining, own, self.clock, self.say, settings.expiration_s, self.annotations)
         join.within_s, join.entropy = self.within_s, self.entropy
         await join.run(bootstrap)
         access = self.place.hub()

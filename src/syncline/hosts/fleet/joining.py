@@ -6,7 +6,7 @@ Each step can be repeated: a join that was killed goes on where it was. Rules: r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -90,6 +90,8 @@ class Join:
     say: Say
     expiration_s: int = 0
     """The wanted lifetime of the certificate; 0: the hub's."""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Those of the proposed cluster; only an agent's own prefix counts."""
     within_s: float | None = None
     """Seconds after which it gives up; None: never."""
     entropy: Entropy = field(default_factory=Entropy)
@@ -153,7 +155,9 @@ class Join:
         name = self.joining.cluster
         found = await port.send(client.get(CLUSTERS, "", name))
         if found.status == 404:
-            found = await port.send(client.create(CLUSTERS, proposed(self.own), field_manager="registration-agent"))
+            found = await port.send(
+                client.create(CLUSTERS, proposed(self.own, self.annotations), field_manager="registration-agent")
+            )
             if found.status == 409:
                 found = await port.send(client.get(CLUSTERS, "", name))
             else:

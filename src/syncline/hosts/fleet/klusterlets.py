@@ -35,10 +35,11 @@ from syncline.fleet.spoke.registration.invitation import Invitation, server_prob
 from syncline.hosts.fleet.agent import LOOK_S, Agent, Standing
 from syncline.hosts.fleet.joining import JoinError
 from syncline.hosts.fleet.places import Joining, Place, PlaceError
+from syncline.hosts.fleet.secrets import SECRETS, beside_its_files
 from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError
-from syncline.kube.objects import Obj, ResourceInfo, dig
+from syncline.kube.objects import Obj, dig
 from syncline.kube.text.names import dns_label
 from syncline.kube.transport.kubeconfig import ClusterAccess
 from syncline.kube.yaml.loading import YamlError, dump, load
@@ -49,7 +50,6 @@ KLUSTERLETS: Final = "klusterlets"
 """Directory below ``$SYNCLINE_HOME``."""
 AGAIN_S: Final = 15.0
 """Seconds after which an agent that could not join tries again."""
-SECRETS: Final = ResourceInfo("", "v1", "Secret", "secrets", namespaced=True)
 CONNECTIONS: Final = {
     Standing.ACCEPTED: Connection.WORKING,
     Standing.DENIED: Connection.REFUSED,
@@ -212,7 +212,13 @@ class KlusterletAgents:
         registration = RegistrationSettings(wanted.custom_claims, wanted.reserved_suffixes, wanted.expiration_s)
         run.failed = ""
         run.agent = Agent(
-            run.place, joining, self._spoke, self._clock, partial(self._say, run), registration=registration
+            run.place,
+            joining,
+            self._spoke,
+            self._clock,
+            partial(self._say, run),
+            registration=registration,
+            annotations=dict(wanted.annotations),
         )
         return run.agent
 
@@ -277,23 +283,8 @@ def bootstrap_of(kubeconfig: Secret) -> tuple[Invitation, str]:
 def secret_data(access: ClusterAccess, joining: Joining) -> dict[str, str]:
     """Return the data of the agent's Secret, as upstream's agents write it: the kubeconfig names the two files."""
     assert access.key_pem is not None, "credentials of agents have a key"
-    server: Obj = {"server": access.server}
-    if access.ca_pem:
-        server["certificate-authority-data"] = base64.b64encode(access.ca_pem.encode()).decode()
-    if access.proxy_url:
-        server["proxy-url"] = access.proxy_url
-    context = {"cluster": "default-cluster", "namespace": "configuration", "user": "default-auth"}
-    user = {"client-certificate": "tls.crt", "client-key": "tls.key"}
-    kubeconfig = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "default-cluster", "cluster": server}],
-        "contexts": [{"name": "default-context", "context": context}],
-        "current-context": "default-context",
-        "users": [{"name": "default-auth", "user": user}],
-    }
     texts = {
-        "kubeconfig": dump(kubeconfig),
+        "kubeconfig": dump(beside_its_files(access)),
         "tls.crt": access.certificate_pem,
         "tls.key": access.key_pem.reveal(),
         "cluster-name": joining.cluster,

@@ -89,7 +89,7 @@ class SecretKeep:
         fields = {CLUSTER: joining.cluster, AGENT: joining.agent}
         if access is not None and access.key_pem is not None:
             fields |= {CERTIFICATE: access.certificate_pem, KEY: access.key_pem.reveal()}
-            fields[KUBECONFIG] = json.dumps(_beside_its_files(access), indent=1)
+            fields[KUBECONFIG] = json.dumps(beside_its_files(access), indent=1)
         await self._write(HUB, fields)
 
     async def remove(self) -> None:
@@ -164,7 +164,7 @@ def _with_certificate(kubeconfig: str, certificate: str, key: str) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def _beside_its_files(access: ClusterAccess) -> Obj:
+def beside_its_files(access: ClusterAccess) -> Obj:
     """Return the kubeconfig that upstream's agents read, beside ``tls.crt`` and ``tls.key``."""
     cluster: Obj = {"server": access.server}
     if access.ca_pem:
