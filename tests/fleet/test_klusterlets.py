@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fleet.test_agent_live import CLUSTERS, REQUESTS, invitation
 from tests.live import START_S, reached
 
 from syncline.assembly.embedded.live import LiveCluster, kubeconfig_text, running_cluster, write_private
-from syncline.assembly.fleet.hub import HubSettings
+from syncline.assembly.fleet.hub import BOOTSTRAP_NAMESPACE, HubSettings
 from syncline.assembly.fleet.klusterlet import klusterlet_role
+from syncline.assembly.fleet.objects import BOOTSTRAP_ACCOUNT
 from syncline.assembly.ports import HttpPort
 from syncline.assembly.settings import ClusterSettings
 from syncline.base.clock import SystemClock
@@ -43,6 +43,8 @@ from syncline.kube.objects import Obj, annotations_of, dig
 from syncline.kube.transport.kubeconfig import ClusterAccess, load_kubeconfig
 
 pytestmark = pytest.mark.filterwarnings("ignore:Attribute's length must be")
+CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 ZONE = "agent.open-cluster-management.io/zone"
 NOW = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
 SPACE, ADD_ONS = "open-cluster-management-agent", "open-cluster-management-agent-addon"
@@ -316,11 +318,13 @@ def test_credentials_are_kept_as_the_agents_of_upstream_keep_them() -> None:
 # -- over HTTP ------------------------------------------------------------------------------------------------------
 
 
-async def import_manifest(cluster: LiveCluster, access: ClusterAccess) -> list[Obj]:
+def import_manifest(cluster: LiveCluster, access: ClusterAccess) -> list[Obj]:
     """What ``clusteradm join`` applies, without the operator."""
-    line = await invitation(cluster, access)
-    authority = base64.b64encode(line.ca_pem.encode()).decode()
-    text = json.loads(kubeconfig({"token": line.token.reveal()}, **{"certificate-authority-data": authority}).reveal())
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    path = f"/api/v1/namespaces/{BOOTSTRAP_NAMESPACE}/serviceaccounts/{BOOTSTRAP_ACCOUNT}/token"
+    token = cluster.core.transport().send(Request("POST", path, body=body)).or_raise()["status"]["token"]
+    authority = base64.b64encode(access.ca_pem.encode()).decode()
+    text = json.loads(kubeconfig({"token": token}, **{"certificate-authority-data": authority}).reveal())
     text["clusters"][0]["cluster"]["server"] = cluster.url
     data = {"kubeconfig": base64.b64encode(json.dumps(text).encode()).decode()}
     metadata = {"name": "bootstrap-hub-kubeconfig", "namespace": SPACE}
@@ -355,7 +359,7 @@ def connected(hub: Transport) -> bool:
 
 async def imported(cluster: LiveCluster, access: ClusterAccess, hub: Transport, port: HttpPort) -> None:
     places = ("/api/v1/namespaces", f"/api/v1/namespaces/{SPACE}/secrets", PATH)
-    for path, obj in zip(places, await import_manifest(cluster, access), strict=True):
+    for path, obj in zip(places, import_manifest(cluster, access), strict=True):
         (await port.send(Request("POST", path, body=obj))).or_raise()
     (request,) = await reached(hub, REQUESTS, lambda: hub.send(Request("GET", REQUESTS)).or_raise()["items"])
     path = f"{REQUESTS}/{request['metadata']['name']}/approval"

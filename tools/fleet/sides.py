@@ -168,9 +168,10 @@ def _namespaces(*names: str) -> list[Obj]:
 
 def hub_definitions() -> list[Obj]:
     """What ``clusteradm init`` leaves on a hub, without the sets: the hub's controllers make those."""
-    made = [each for each in foreign_hub_objects() if each["kind"] != "ManagedClusterSet"]
-    known = {each["metadata"]["name"] for each in made}
-    return [*made, *(each for each in addon_crds() if each["metadata"]["name"] not in known)]
+    add_ons = addon_crds()
+    named = {each["metadata"]["name"] for each in add_ons}
+    rest = [each for each in foreign_hub_objects() if each["metadata"]["name"] not in named]
+    return [*(each for each in rest if each["kind"] != "ManagedClusterSet"), *add_ons]
 
 
 def spoke_definitions() -> list[Obj]:
