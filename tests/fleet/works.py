@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from tests.fleet.recordings import NOW
@@ -245,8 +246,15 @@ def replica_set(given: Obj) -> Any:
         "actions": [_untyped(_write(one, gvr)) for one in plan.actions],
         "status": plan.status,
         "error": ", ".join(plan.errors) or None,
-        "requeueAfter": None if plan.recheck is None else 5 * round(plan.recheck.total_seconds() / 5),
+        "requeueAfter": _requeue(plan.recheck),
     }
+
+
+def _requeue(recheck: timedelta | None) -> int | None:
+    """Upstream leaves what is half an hour away or more to its resync."""
+    if recheck is None or recheck >= timedelta(minutes=30):
+        return None
+    return 5 * round(recheck.total_seconds() / 5)
 
 
 def _untyped(write: Obj) -> Obj:
