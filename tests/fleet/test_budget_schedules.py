@@ -49,7 +49,7 @@ LISTS = {
     CLUSTERS: f"{CLUSTER_API}/v1/managedclusters",
 }
 FIGURES: Counter[str] = Counter()
-SCHEDULES, STEPS = 30, 400
+SCHEDULES, STEPS = 20, 400
 LAG_S = 40
 """A cache is never further behind; places are not given back unseen before they are a minute old."""
 

@@ -143,6 +143,8 @@ def plan_set(observed: SetObserved, now: datetime) -> SetPlan:
 
 def _reserving(observed: SetObserved, now: datetime) -> Reserving:
     """Return the places of the set: those of its works that have not succeeded stay, whatever the template says now."""
+    if not observed.fleet.budgets:  # also while they are not known: then nothing is written to them
+        return Reserving(observed.fleet, Holder.of(observed.obj), now)
     unsettled = {
         namespace_of(work): f"ManifestWork {name_of(work)} has not succeeded"
         for work in observed.works
