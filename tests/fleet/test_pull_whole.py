@@ -13,6 +13,7 @@ from tests.gitops.behaviours.sim import Source
 from syncline.assembly.fleet.pull import pull_objects, pull_role
 from syncline.fleet.pull import names
 from syncline.fleet.pull.controllers.parts import PullSettings
+from syncline.fleet.pull.names import Variant
 from syncline.kube.objects import Obj
 
 WEB = "/api/v1/namespaces/default/configmaps/web"
@@ -45,8 +46,8 @@ class Rows(Source):
         return 0
 
 
-def fleet_of(sources: Mapping[str, Source]) -> Fleet:
-    made, settings = Fleet(), PullSettings()
+def fleet_of(sources: Mapping[str, Source], variant: Variant | None = None) -> Fleet:
+    made, settings = Fleet(), PullSettings(variant)
     made.start_role(pull_role(settings, objects=tuple(pull_objects(settings))))
     made.start_gitops(made.hub, Rows())
     for name, source in sources.items():
@@ -113,3 +114,24 @@ def test_what_failed_in_a_cluster_is_on_the_hub_with_its_message() -> None:
     assert all(len(text) <= 515 and (len(text) < 515 or text.endswith("...")) for text in texts)
     listed = fleet.hub.get(f"{REPORTS}/set")["statuses"]["resources"]
     assert {"apiVersion": "v1", "kind": "Service", "name": "ui", "namespace": "default"} in listed
+
+
+def test_under_the_rules_of_acm_an_application_that_stays_healthy_is_not_written_again() -> None:
+    fleet = fleet_of({name: Source(config_map("web", cluster=name)) for name in ("c1", "c2")}, Variant.ACM)
+    group = "cluster.open-cluster-management.io"
+    binding = {"apiVersion": f"{group}/v1beta2", "kind": "ManagedClusterSetBinding", "metadata": {"name": "global"}}
+    bindings = f"/apis/{group}/v1beta2/namespaces/argocd/managedclustersetbindings"
+    fleet.hub.send("POST", bindings, {**binding, "spec": {"clusterSet": "global"}})
+    placement = {"apiVersion": f"{group}/v1beta1", "kind": "Placement", "metadata": {"name": "p"}, "spec": {}}
+    fleet.hub.send("POST", f"/apis/{group}/v1beta1/namespaces/argocd/placements", placement)
+    fleet.hub.send("POST", SETS, _set("c1", "c2"))
+    fleet.time.advance(120)
+    apps = [f"{APPS.format('argocd')}/web-{name}" for name in ("c1", "c2")]
+    for app in apps:
+        status = fleet.hub.get(app)["status"]
+        assert (status["health"]["status"], status["sync"]["status"]) == ("Healthy", "Synced")
+        assert [one["type"] for one in status["conditions"]] == ["AdditionalStatusReport"]
+    versions = [fleet.hub.get(app)["metadata"]["resourceVersion"] for app in apps]
+    fleet.hub.send("PATCH", f"{REPORTS}/set", {"metadata": {"labels": {"seen": "1"}}})
+    fleet.time.advance(600)
+    assert [fleet.hub.get(app)["metadata"]["resourceVersion"] for app in apps] == versions

@@ -16,6 +16,9 @@ from syncline.fleet.pull.works import FEEDBACK
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, copied, is_terminating, name_of, namespace_of, resource_version, uid_of
 
+WHERE_TO_LOOK = "AdditionalStatusReport"
+"""Type of the condition that names the report of the set (ACM variant)."""
+_STEP = "a rollout waits to see it progress"
 FindApp = Callable[[str, str], Obj | None]
 """The hub's Application of a namespace and a name."""
 
@@ -61,7 +64,7 @@ def _writes(app: Obj, status: Obj, reason: str, *, healthy: bool, always: bool) 
     before the first write isn't written, as upstream."""
     old = app.get("status") or {}
     step = {**old, "health": {**(old.get("health") or {}), "status": "Progressing"}}
-    writes = [_set(app, old, step, "a rollout waits to see it progress", resource_version(app))] if healthy else []
+    writes = [_set(app, old, step, _STEP, resource_version(app))] if healthy else []
     if always or status != old:
         writes.append(_set(app, step if healthy else old, status, reason, "" if healthy else resource_version(app)))
     return writes
@@ -72,8 +75,12 @@ def _set(app: Obj, old: Obj, new: Obj, reason: str, version: str) -> SetStatus:
     return SetStatus(*where, old, new, reason, resource_version=version, uid=uid_of(app), subresource="")
 
 
-def plan_report_status(report: Obj, find: FindApp, now: datetime) -> Plan:
-    """Plan what a MulticlusterApplicationSetReport says of the Applications of its set (ACM variant)."""
+def plan_report_status(report: Obj, find: FindApp, now: datetime, *, repeat: bool = True) -> Plan:
+    """Plan what a MulticlusterApplicationSetReport says of the Applications of its set (ACM variant).
+
+    ``repeat``: as upstream, an Application that is Healthy already is written as Progressing, and stays so until its
+    next change.
+    """
     if is_terminating(report):
         return Plan(why="the report is being deleted")
     steps = []
@@ -81,7 +88,9 @@ def plan_report_status(report: Obj, find: FindApp, now: datetime) -> Plan:
         where = str(one.get("app") or "").split("/")
         app = find(where[0], where[1]) if len(where) > 1 else None
         if app is not None:
-            steps += [(write,) for write in _writes_of_entry(app, one, now)]
+            writes = _writes_of_entry(app, one, now)
+            if repeat or (writes and writes[-1].reason != _STEP):
+                steps += [(write,) for write in writes]
     return Plan(tuple(steps), why="the report's status of each Application")
 
 
@@ -109,4 +118,4 @@ def _where_to_look(app: Obj, owner: str, cluster: str) -> Obj:
         f"Additional details available in ManagedCluster {cluster}\n"
         f"kubectl get applications -n {namespace_of(app)} {name_of(app)}"
     )
-    return {"type": "AdditionalStatusReport", "message": message}
+    return {"type": WHERE_TO_LOOK, "message": message}

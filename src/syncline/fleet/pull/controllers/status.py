@@ -122,7 +122,9 @@ def report_status_controller(settings: PullSettings) -> Controller[_ReportOfApps
         return _ReportOfApps(report, apps)
 
     def plan(seen: _ReportOfApps, now: datetime) -> Plan:
-        made = plan_report_status(seen.report, lambda namespace, name: seen.apps.get((namespace, name)), now)
+        made = plan_report_status(
+            seen.report, lambda namespace, name: seen.apps.get((namespace, name)), now, repeat=False
+        )
         return _without_known(made, *seen.apps.values())
 
     return Controller(
